@@ -18,8 +18,10 @@ class Case(NamedTuple):
     order: str = "none"
     weights: str = "none"
     users: str = "none"
+    time: str = "none"
     identity: str = "features"
     shape: str = "shared"
+    kernel: str = "smooth"
     learning: str = "fixed"
     fitting: str = "whole"
 
@@ -35,26 +37,31 @@ class Case(NamedTuple):
 
 
 FACTORS = {
-    "engine": ("auto", "ep", "laplace", "hmc", "gibbs", "svi", "minibatches", "ekf"),
-    "answers": ("duels", "ties", "best", "worst", "rankings", "ratings"),
+    # Chains are expectation propagation with items that are independent through time.
+    "engine": ("auto", "ep", "laplace", "hmc", "gibbs", "svi", "minibatches", "ekf", "chains"),
+    "answers": ("duels", "ties", "graded", "best", "worst", "rankings", "ratings"),
     # Who differ in reliability alone, or prefer what is shown first too.
     "judges": ("none", "some", "partial"),
     "order": ("none", "some"),
     "weights": ("none", "whole", "fractional"),
     "users": ("none", "some"),
+    # Of answers, and later ones of what is asked; utilities drift.
+    "time": ("none", "some"),
     # Ids beside the features by id_column=, or by from_columns(ids=); names without features.
     "identity": ("features", "id_column", "columns", "names"),
     # All answers about the same few items, each about its own, three often repeated, only one.
     "shape": ("shared", "distinct", "repeated", "one"),
+    # Of the features: smooth, or linear, which is of finite rank.
+    "kernel": ("smooth", "linear"),
     "learning": ("fixed", "learned"),
     "fitting": ("whole", "pieces"),
 }
-CONTEXT = ("judges", "order", "weights", "users", "identity")
+CONTEXT = ("judges", "order", "weights", "users", "time", "identity", "kernel")
 SETS = ("best", "worst", "rankings")
 SPARSE = ("svi", "minibatches", "ekf")
 SAMPLERS = ("hmc", "gibbs")
 SEVERAL = ("shared", "distinct", "repeated")  # one answer is one user's
-OTHERS = tuple(each for each in FACTORS["engine"] if each not in SPARSE)
+OTHERS = tuple(each for each in FACTORS["engine"] if each not in (*SPARSE, "chains"))
 
 
 class Refusal(NamedTuple):
@@ -72,13 +79,36 @@ class Refusal(NamedTuple):
 NO_CASE = (
     {"answers": ("ratings",), "identity": ("columns",)},  # from_columns makes duels
     {"answers": SETS, "identity": ("columns",)},
+    {"identity": ("names",), "kernel": ("linear",)},  # there are no features
+    # Later pieces are of one time an answer; the first is as good as any.
+    {
+        "engine": ("chains",),
+        "answers": ("ratings",),
+        "shape": ("shared",),
+        "time": ("some",),
+        "fitting": ("pieces",),
+    },
     # Equal answers count together, so that it depends on the answers whether any is below 1.
     {"answers": SETS, "weights": ("fractional",), "shape": ("repeated",)},
 )
 
 REFUSED = (
     Refusal({"engine": ("laplace", *SPARSE), "answers": SETS}, ValueError, "inference='ep'"),
-    Refusal({"engine": ("ekf",), "answers": ("ties",)}, ValueError, "SVI.local='expected'"),
+    Refusal({"engine": ("chains",), "answers": SETS}, ValueError, "items='independent' out"),
+    Refusal({"engine": ("chains",), "time": ("none",)}, ValueError, "items='independent' out"),
+    Refusal(
+        {
+            "engine": ("chains",),
+            "kernel": ("smooth",),
+            "identity": ("features", "id_column", "columns"),
+        },
+        ValueError,
+        "items='independent' out",
+    ),
+    Refusal({"users": ("some",), "time": ("some",)}, TypeError, "time"),
+    Refusal(
+        {"engine": ("ekf",), "answers": ("ties", "graded")}, ValueError, "SVI.local='expected'"
+    ),
     Refusal({"engine": ("ekf",), "order": ("some",)}, ValueError, "SVI.local='expected'"),
     Refusal(
         {"engine": ("ekf",), "judges": ("some", "partial")}, ValueError, "SVI.local='expected'"
@@ -120,9 +150,12 @@ def refusals(case):
 
 def product(contexts=1):
     """All cases of at most so many levels of context that are not the plain ones."""
-    plain = Case()
     for levels in itertools.product(*FACTORS.values()):
         case = Case(*levels)
+        plain = Case()
+        if case.engine == "chains":  # which are nothing without times and, of features, linear
+            kernel = "smooth" if case.identity == "names" else "linear"
+            plain = Case(time="some", kernel=kernel)
         beyond = sum(getattr(case, name) != getattr(plain, name) for name in CONTEXT)
         if beyond <= contexts and is_case(case):
             yield case
@@ -160,26 +193,41 @@ _FORBIDDEN = [
 
 def _completed(fixed, rng):
     """A case with these levels that is taken, at random; None if there is none."""
-    rest = [i for i in range(len(_LEVELS)) if i not in fixed]
-    if _is_forbidden(fixed):
+    if any(_is_forbidden(fixed, i) for i in fixed):
         return None
+    return _filled(fixed, rng)
+
+
+def _filled(fixed, rng):
+    rest = [i for i in range(len(_LEVELS)) if i not in fixed]
     if not rest:
         return Case(*(fixed[i] for i in range(len(_LEVELS))))
     at = rng.choice(rest)
     for level in rng.sample(_LEVELS[at], len(_LEVELS[at])):
-        found = _completed({**fixed, at: level}, rng)
+        more = {**fixed, at: level}
+        found = None if _is_forbidden(more, at) else _filled(more, rng)
         if found is not None:
             return found
     return None
 
 
-def _is_forbidden(levels):
-    return any(all(levels.get(i) in some for i, some in each.items()) for each in _FORBIDDEN)
+def _is_forbidden(levels, at):
+    """Whether a level, the last that was chosen, does not go with the others."""
+    return any(
+        all(levels.get(i) in some for i, some in each.items())
+        for each in _FORBIDDEN
+        if levels[at] in each.get(at, ())
+    )
 
 
 def _cost(case):
-    """Roughly, in fits at given hyperparameters."""
-    return 2 if case.learning == "fixed" else 7 if case.judges != "none" else 4
+    """Roughly, in seconds."""
+    if case.judges == "none":
+        found = 1.0 if case.learning == "fixed" else 3.0
+    else:
+        found = 2.0 if case.learning == "fixed" else 20.0
+        found *= 1.0 if case.answers == "duels" else 1.5
+    return found * (1.0 if case.time == "none" else 1.5) * (2.0 if case.engine in SPARSE else 1.0)
 
 
 def covering(seed=0, candidates=20):

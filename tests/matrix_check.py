@@ -15,6 +15,7 @@ from matrix_support import (
     reliability_used,
     truth_given_reliability,
     truth_of,
+    truth_of_independent_items,
 )
 
 from skpref.collaborative._learn import Lesson, Study
@@ -27,7 +28,8 @@ class Compared(NamedTuple):
     Attributes
     ----------
     error, truth_error : float
-        At hyperparameters that were given, and the standard error of the truth.
+        At hyperparameters that were given, and the standard error of the truth: what is exact or,
+        of items that are independent, that approximation by other means.
     error_given_reliability, given_reliability_error : float
         Of judges, given the reliability that the utility was found with.
     reliability_moved : float
@@ -60,8 +62,12 @@ def off(found, truth):
     return max(float(np.abs(a - b).max()) for a, b in zip(found, truth, strict=True))
 
 
-def compared(case):
-    """A case that is taken against what is exact."""
+def compared(case, averaged=True):
+    """A case that is taken against what is exact.
+
+    ``averaged``: probabilities of judges also where reliability is integrated over by the truth,
+    which takes its time.
+    """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model = fitted(case)
@@ -77,13 +83,16 @@ def compared(case):
         truth = truth_given_reliability(case, model)
         near = off(predictions(case, model, common=True), truth.proba)
         parts |= {"error_given_reliability": near, "given_reliability_error": truth.error}
-    if case.learning == "fixed":
-        truth = truth_of(case, model)
+    if case.learning == "fixed" and (averaged or case.judges == "none"):
+        # Items that are independent are an approximation, which is compared with itself; judges'
+        # reliability costs more than that.
+        alone = case.engine == "chains" and case.judges == "none"
+        truth = truth_of_independent_items(case) if alone else truth_of(case, model)
         parts |= {"error": off(found, truth.proba), "truth_error": truth.error}
         return Compared(**parts)
-    if case.judges == "none":
+    if case.learning == "learned" and case.judges == "none":
         parts["refit"] = off(found, predictions(case, refit(case, model)))
-    if case.users == "none" and case.fitting == "whole":
+    if case.learning == "learned" and case.users == "none" and case.fitting == "whole":
         parts["gain"] = gain(case, model)
     return Compared(**parts)
 

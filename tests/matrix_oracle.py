@@ -16,6 +16,8 @@ from scipy_support import sobol
 
 _REPEATS, _LOG_2_POINTS, _ROUNDS = 4, 10, 6
 _PRIOR_SHARE = 0.25
+# Directions that answers see from which on there are more points.
+_MANY_SEEN = 8
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _RELIABILITY_NODES, _RELIABILITY_WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
@@ -26,7 +28,7 @@ class AnswerArguments(NamedTuple):
     """An answer: rows of g in the order shown, and their ranks (1 the best, 0 none; equal: a tie
     of two). ``lead``: 1 where the first was shown first, −1 the second, 0 none. ``reliability``
     multiplies the margin, ``own`` is added to that of what was shown first; with a law of judges
-    it says both."""
+    it says both. ``grade``: how clear a win is, 1 the least."""
 
     shown: tuple
     rank: tuple
@@ -35,14 +37,17 @@ class AnswerArguments(NamedTuple):
     judge: int | None = None
     reliability: float = 1.0
     own: float = 0.0
+    grade: int = 1
 
 
 class Noise(NamedTuple):
-    """What the probability of an answer depends on beside g."""
+    """What the probability of an answer depends on beside g; ``grades``: where the clearer wins of
+    duels begin."""
 
     variance: float
     threshold: float | None = None
     order_effect: float = 0.0
+    grades: tuple = ()
 
 
 class JudgesLaw(NamedTuple):
@@ -68,9 +73,9 @@ class Truth(NamedTuple):
 
     proba: list
     error: float
-    mean: np.ndarray
-    deviation: np.ndarray
-    log_evidence: float
+    mean: np.ndarray | None = None
+    deviation: np.ndarray | None = None
+    log_evidence: float | None = None
 
 
 def exact(K, noise, answers, asked, law=None, n_judges=0):
@@ -92,7 +97,8 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     basis, rank = _seen(root, answers)
     p = root.shape[1]
     # First what the answers see, judges' own order effects, then the rest.
-    more = 0 if law is None else 1  # of reliability there may be two modes
+    # Of reliability there may be two modes.
+    more = 0 if law is None and rank < _MANY_SEEN else 1
     uniform = _uniforms(p + n_own + 1, _LOG_2_POINTS + more)
 
     def unpack(x):
@@ -116,7 +122,7 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
     shares = weight / weight.sum(axis=1, keepdims=True)
     proba, errors = [], []
     for one in asked:
-        found = _outcomes(g, effects, noise, one, law, by_reliability, uniform[:, -1])
+        found = outcomes(g, effects, noise, one, law, by_reliability, uniform[:, -1])
         each = np.einsum("rp,rpk->rk", shares, found.reshape(_REPEATS, -1, found.shape[1]))
         proba.append(each.mean(axis=0))
         errors.append(each.std(axis=0, ddof=1) / np.sqrt(_REPEATS))
@@ -160,7 +166,7 @@ def _log_likelihood(g, effects, noise, answers, law, n_judges):
     if law is None:
         total = sum(
             (
-                said.weight * _log_prob(g, noise, said, said.reliability, said.own)
+                said.weight * log_prob(g, noise, said, said.reliability, said.own)
                 for said in answers
             ),
             0.0,
@@ -170,7 +176,7 @@ def _log_likelihood(g, effects, noise, answers, law, n_judges):
     by_reliability = np.tile(log_share, (n_judges, n, 1))
     for said in answers:
         own = effects[:, said.judge][:, None] if effects.shape[1] else 0.0
-        by_reliability[said.judge] += said.weight * _log_prob(
+        by_reliability[said.judge] += said.weight * log_prob(
             g[:, None], noise, said, reliability, own
         )
     top = by_reliability.max(axis=2, keepdims=True)
@@ -178,7 +184,7 @@ def _log_likelihood(g, effects, noise, answers, law, n_judges):
     return total, by_reliability
 
 
-def _log_prob(g, noise, said, reliability, own):
+def log_prob(g, noise, said, reliability, own):
     """Log-probability of one answer; g (..., p)."""
     rank = np.array(said.rank)
     there = np.flatnonzero(rank > 0)
@@ -197,7 +203,13 @@ def _log_prob(g, noise, said, reliability, own):
                 return np.log(
                     ndtr((delta - np.abs(margin)) / s) - ndtr((-delta - np.abs(margin)) / s)
                 )
-        return log_ndtr((np.where(rank[0] < rank[1], margin, -margin) - delta) / s)
+        ahead = np.where(rank[0] < rank[1], margin, -margin)
+        if noise.grades:
+            begin, end = (delta, *noise.grades, np.inf)[said.grade - 1 : said.grade + 1]
+            middle = np.where(ahead > begin, -1.0, 1.0)  # of the two tails the one less near 1
+            ends = np.sort([middle * (ahead - begin) / s, middle * (ahead - end) / s], axis=0)
+            return np.log(np.maximum(ndtr(ends[1]) - ndtr(ends[0]), 1e-300))
+        return log_ndtr((ahead - delta) / s)
     u = [
         g[..., i] / scale + noise.order_effect / scale * ahead
         for i, ahead in zip(row, first, strict=True)
@@ -227,19 +239,23 @@ def _mean(function):
     return sum(w * function(e) for e, w in zip(_NODES, _WEIGHTS, strict=True))
 
 
-def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
-    """Probabilities of the outcomes of one question, given each g: (n, n_outcomes)."""
-    if len(one.shown) > 2:
-        k = len(one.shown)
+def _outcomes_of(one, noise):
+    """All answers that a question may have."""
+    k, grades = len(one.shown), range(1, len(noise.grades) + 2)
+    if k > 2:
         ranks = [tuple(1 if i == j else 2 for j in range(k)) for i in range(k)]
-    else:
-        ranks = [(2, 1), (1, 1), (1, 2)] if noise.threshold is not None else [(2, 1), (1, 2)]
+        return [one._replace(rank=rank) for rank in ranks]
+    found = [one._replace(rank=(2, 1), grade=grade) for grade in reversed(grades)]
+    if noise.threshold is not None:
+        found.append(one._replace(rank=(1, 1)))
+    return found + [one._replace(rank=(1, 2), grade=grade) for grade in grades]
+
+
+def outcomes(g, effects, noise, one, law, by_reliability, uniform):
+    outcomes = _outcomes_of(one, noise)
     if law is None or one.judge is None:
         return np.column_stack(
-            [
-                np.exp(_log_prob(g, noise, one._replace(rank=rank), one.reliability, one.own))
-                for rank in ranks
-            ]
+            [np.exp(log_prob(g, noise, each, one.reliability, one.own)) for each in outcomes]
         )
     reliability, log_share = law.reliability()
     if one.judge >= 0:
@@ -250,9 +266,7 @@ def _outcomes(g, effects, noise, one, law, by_reliability, uniform):
         own = np.sqrt(law.order_variance) * ndtri(uniform)[:, None]
     share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
-    found = [
-        _log_prob(g[:, None], noise, one._replace(rank=rank), reliability, own) for rank in ranks
-    ]
+    found = [log_prob(g[:, None], noise, each, reliability, own) for each in outcomes]
     return np.column_stack([np.sum(share * np.exp(each), axis=1) for each in found])
 
 

@@ -8,11 +8,18 @@ from matrix import SETS
 from matrix_oracle import AnswerArguments
 
 NOISE, THRESHOLD, EFFECT = 0.2, 0.35, 0.4
+# Between a win and a clear win.
+GRADES = (1.0,)
 LENGTH, OWN = 0.8, 0.3
+# Of each item's walk the variance and the lengthscale, in the unit of times; answers are so far
+# apart, and what is asked is so much later than the last of them.
+DRIFT, LASTS = 0.5, 2.0
+STEP, LATER = 0.25, (0.0, 0.0, 1.0, 4.0, 0.0, 2.0, 0.0)
 
 
 class Problem(NamedTuple):
-    """Rows of items (id and two features), answers about them, and what is asked.
+    """Rows of items (id, two features and, where utilities drift, a time), answers about them, and
+    what is asked.
 
     ``user`` is of each answer. ``rated`` holds, of ratings, the row, rating, group, weight and
     user of each rated item.
@@ -27,12 +34,18 @@ class Problem(NamedTuple):
 
 
 def problem_of(case):
-    """The problem that the levels other than engine, learning and fitting make."""
-    return made_of(*case[1:-2])
+    """The problem that the levels other than engine, kernel, learning and fitting make."""
+    return made_of(*case[1:-3])
 
 
 @cache
-def made_of(answers, judges, order, weights, users, identity, shape):
+def made_of(answers, judges, order, weights, users, time, identity, shape):
+    """A problem of these levels."""
+    problem = _of_no_time(answers, judges, order, weights, users, identity, shape)
+    return _through_time(problem, shape) if time == "some" else problem
+
+
+def _of_no_time(answers, judges, order, weights, users, identity, shape):
     rng = np.random.default_rng([len(answers), len(identity), len(shape)])
     if answers == "ratings":
         return _of_ratings(rng, weights, users, identity, shape)
@@ -53,7 +66,12 @@ def made_of(answers, judges, order, weights, users, identity, shape):
             lead = (1, 0, -1, 1)[n % 4] if k == 2 else (1, 0, 1)[n % 3]
         u = utility[here] + np.sqrt(NOISE) * rng.standard_normal(k)
         rank = _rank(answers, u, n)
-        said.append(AnswerArguments(tuple(here.tolist()), rank, lead, weight[n], int(judge[n])))
+        clear = answers == "graded" and (len(ids) == 1 or (n > 2 and abs(u[0] - u[1]) > GRADES[0]))
+        said.append(
+            AnswerArguments(
+                tuple(here.tolist()), rank, lead, weight[n], int(judge[n]), grade=2 if clear else 1
+            )
+        )
     if judges == "none":
         said = [one._replace(judge=None) for one in said]
     rows, asked = _asked(rows, order, judges, answers, identity)
@@ -93,11 +111,12 @@ def _versions(rng, ids, identity):
 def _rank(answers, u, n):
     """What is said of items that are seen so; of duels, either side wins somewhere."""
     place = (-u).argsort().argsort()
-    if answers == "ties" and (n % 3 == 1 or (n > 2 and abs(u[0] - u[1]) < THRESHOLD)):
+    tied = answers in ("ties", "graded")
+    if tied and (n % 3 == 1 or (n > 2 and abs(u[0] - u[1]) < THRESHOLD)):
         return 1, 1
-    if answers in ("duels", "ties"):
+    if tied or answers == "duels":
         if n < 3:
-            return (1, 2) if (n == 2) == (answers == "ties") else (2, 1)
+            return (1, 2) if (n == 2) == tied else (2, 1)
         return tuple((place + 1).tolist())
     if answers == "best":
         return tuple(np.where(place == 0, 1, 2).tolist())
@@ -158,24 +177,76 @@ def _of_ratings(rng, weights, users, identity, shape):
     user = group % 3 if users == "some" and shape != "one" else np.zeros(len(ids), int)
     rows, shown = _versions(rng, ids[:, None], identity)
     shown, weight = shown[:, 0], _weights(weights, len(ids), least=1.0)
+    rated = shown, rating, group, weight, user
     said, whose = [], []
-    for i in range(len(ids)):
-        for j in range(len(ids)):
-            if group[i] == group[j] and rating[i] > rating[j] and weight[i] * weight[j] > 0.0:
-                pair = int(shown[i]), int(shown[j])
-                said.append(AnswerArguments(pair, (1, 2), 0, weight[i] * weight[j]))
-                whose.append(user[i])
+    for i, j in _pairs_of_ratings(rated):
+        pair = int(shown[i]), int(shown[j])
+        said.append(AnswerArguments(pair, (1, 2), 0, weight[i] * weight[j]))
+        whose.append(user[i])
     rows, asked = _asked(rows, "none", "none", "ratings", identity)
     asked_user = [0, 1, -1, 2, 0] if shape != "one" else [0, 0, -1, 0, 0]
-    rated = shown, rating, group, weight, user
     return Problem(rows, said, np.array(whose), asked, asked_user, rated)
 
 
-def covariance(rows, identity):
-    """Prior covariance of the utilities of rows."""
+def _pairs_of_ratings(rated):
+    """Which of the rated items were preferred to which."""
+    _, rating, group, weight, _ = rated
+    for i in range(len(rating)):
+        for j in range(len(rating)):
+            if group[i] == group[j] and rating[i] > rating[j] and weight[i] * weight[j] > 0.0:
+                yield i, j
+
+
+def _through_time(problem, shape):
+    """The same answers and questions at times; an item at a time is a row of its own.
+
+    Answers come in the order of their times, of which some are equal; shared items are rated at
+    several times within a group.
+    """
+    rows, at = [], {}
+
+    def row(item, time):
+        if (item, time) not in at:
+            at[item, time] = len(rows)
+            rows.append((*problem.rows[item], time))
+        return at[item, time]
+
+    def shown(one, times):
+        times = np.broadcast_to(times, len(one.shown)).tolist()
+        return one._replace(shown=tuple(map(row, one.shown, times)))
+
+    rated = problem.rated
+    if rated is None:
+        n = len(problem.answers)
+        times = STEP * (np.arange(n) // 2 * 2)  # two at a time
+        answers = [shown(one, time) for one, time in zip(problem.answers, times, strict=True)]
+    else:
+        items, _, group, _, _ = rated
+        within = np.arange(len(items)) % 2 if shape == "shared" else 0
+        times = STEP * (4 * group + within)
+        pairs = _pairs_of_ratings(rated)
+        answers = [
+            one._replace(shown=(row(int(items[i]), times[i]), row(int(items[j]), times[j])))
+            for one, (i, j) in zip(problem.answers, pairs, strict=True)
+        ]
+        rated = np.array([row(int(i), t) for i, t in zip(items, times, strict=True)]), *rated[1:]
+    last = times.max()
+    asked = [
+        shown(one, last + later)
+        for one, later in zip(problem.asked, LATER[: len(problem.asked)], strict=True)
+    ]
+    return problem._replace(rows=np.array(rows), answers=answers, asked=asked, rated=rated)
+
+
+def covariance(rows, identity, linear=False):
+    """Prior covariance of the utilities of rows; ``linear`` in the features, or smooth."""
     same = (rows[:, :1] == rows[:, 0]).astype(float)
+    walk = 0.0
+    if rows.shape[1] > 3:
+        walk = DRIFT * same * np.exp(-np.abs(rows[:, 3:] - rows[:, 3]) / LASTS)
     if identity == "names":
-        return same
-    off = rows[:, None, 1:] - rows[:, 1:]
-    K = np.exp(-0.5 * np.sum(off**2, axis=2) / LENGTH**2)
-    return K + OWN * same if identity in ("id_column", "columns") else K
+        return same + walk
+    x = rows[:, 1:3]
+    smooth = np.exp(-0.5 * np.sum((x[:, None] - x) ** 2, axis=2) / LENGTH**2)
+    K = x @ x.T if linear else smooth
+    return K + walk + OWN * same if identity in ("id_column", "columns") else K + walk

@@ -6,9 +6,22 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from matrix import SPARSE
-from matrix_oracle import JudgesLaw, Noise, exact
-from matrix_problems import EFFECT, LENGTH, NOISE, OWN, THRESHOLD, covariance, made_of, problem_of
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from matrix_blocks import propagated
+from matrix_oracle import JudgesLaw, Noise, Truth, exact
+from matrix_problems import (
+    DRIFT,
+    EFFECT,
+    GRADES,
+    LASTS,
+    LENGTH,
+    NOISE,
+    OWN,
+    THRESHOLD,
+    covariance,
+    made_of,
+    problem_of,
+)
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 from skpref import CollaborativePreferenceRegressor, JudgePrior, PairwisePreferenceRegressor
 from skpref.duels import ItemTable, from_columns
@@ -33,7 +46,7 @@ def truth_of(case, model):
     covariance of tastes that it found, which always is.
     """
     if case.learning == "fixed" and not hasattr(model.posterior_, "tastes"):
-        return _fixed_truth(*case[1:-2])
+        return _fixed_truth(*case[1:-3], linear=case.kernel == "linear")
     return _exact(problem_of(case), *_learned(case, model), tastes=_tastes(case, model))
 
 
@@ -57,16 +70,60 @@ def truth_given_reliability(case, model):
     ]
     asked = [one._replace(judge=None) for one in problem.asked]
     given = problem._replace(answers=said, asked=asked)
+    if case.engine == "chains":
+        return _of_independent_items(case, given, *_learned(case, model))
     return _exact(given, *_learned(case, model))
+
+
+def truth_of_independent_items(case):
+    """What is true of a posterior in which items, and what stays, count as independent.
+
+    At the hyperparameters given. How far that is from what is exact is no matter of how it is
+    computed.
+    """
+    problem = problem_of(case)
+    K = covariance(problem.rows, case.identity, linear=case.kernel == "linear")
+    return _of_independent_items(case, problem, K, _noise(case.answers, case.order))
+
+
+def _of_independent_items(case, problem, K, noise):
+    rows = problem.rows
+    static = np.zeros_like(K)
+    if case.identity != "names":  # the linear kernel, of which the amplitude is not learned
+        static = covariance(rows[:, :3], "features", linear=True)
+    parts = [static] if static.any() else []
+    for item in np.unique(rows[:, 0]):
+        own = rows[:, 0] == item
+        parts.append(np.where(np.outer(own, own), K - static, 0.0))
+    assert np.allclose(sum(parts), K, atol=1e-10)
+    return Truth(propagated(parts, noise, _in_turn(case, problem), problem.asked), 0.0)
+
+
+def _in_turn(case, problem):
+    """Answers in the groups that are told together: a first piece, then each piece by its times."""
+    if case.fitting == "whole":
+        return [problem.answers]
+    time = [problem.rows[one.shown[0], 3] for one in problem.answers]
+    if problem.rated is None:
+        pieces = _pieces(case, len(time), None)
+        piece = np.concatenate([np.full(len(some), k) for k, some in enumerate(pieces)])
+    else:  # a group of ratings is of one time
+        piece = np.unique(time, return_inverse=True)[1]
+    found = {}
+    for k, when, one in zip(piece, time, problem.answers, strict=True):
+        found.setdefault((k, when if k else None), []).append(one)
+    return list(found.values())
 
 
 def _learned(case, model):
     """Prior covariance of the rows' utilities, and the noise."""
     rows = problem_of(case).rows
     if case.learning == "fixed":
-        return covariance(rows, case.identity), _noise(case.answers, case.order)
+        K = covariance(rows, case.identity, linear=case.kernel == "linear")
+        return K, _noise(case.answers, case.order)
     found = model.noise_variance_, model.tie_threshold_, model.order_effect_
-    return model.kernel_(_encoded(case, rows)), Noise(*found)
+    grades = model.grade_thresholds_ if case.answers == "graded" else ()
+    return model.kernel_(_seen(case, rows)), Noise(*found, grades)
 
 
 def _tastes(case, model):
@@ -78,25 +135,28 @@ def _tastes(case, model):
     if case.identity == "columns":  # texts have numbers of the model's own
         known = {name: number for number, name in enumerate(model.ids_)}
         rows[:, 0] = [known.get(NAMES[int(i)], -1.0 - i) for i in rows[:, 0]]
-    high = model.kernel_(_encoded(case, rows), posterior.anchors)
-    axes, spare = (high @ posterior.whiten.T @ part for part in posterior.functions)
-    return axes @ posterior.tastes.prior.own @ axes.T + spare @ spare.T
+    told = _encoded(case, rows)
+    phi = model.kernel_(told, posterior.anchors) @ posterior.whiten.T
+    axes, spare = (phi @ part for part in posterior.functions)
+    # A taste is of the same kernel: what no item of training tells of it is of its own.
+    unseen = model.taste_variance_ * (model.kernel_(told) - phi @ phi.T)
+    return axes @ posterior.tastes.prior.own @ axes.T + spare @ spare.T + unseen
 
 
 @cache
-def _fixed_truth(answers, judges, order, weights, users, identity, shape):
-    made = made_of(answers, judges, order, weights, users, identity, shape)
+def _fixed_truth(answers, judges, order, weights, users, time, identity, shape, linear=False):
+    made = made_of(answers, judges, order, weights, users, time, identity, shape)
     law = None
     if judges != "none":
         law = JudgesLaw(RELIABILITY, *SHARES, OWN_ORDER if judges == "partial" else 0.0)
-    K = covariance(made.rows, identity)
+    K = covariance(made.rows, identity, linear)
     return _exact(made, K, _noise(answers, order), law)
 
 
 def _noise(answers, order):
-    return Noise(
-        NOISE, THRESHOLD if answers == "ties" else None, EFFECT if order == "some" else 0.0
-    )
+    threshold = THRESHOLD if answers in ("ties", "graded") else None
+    effect = EFFECT if order == "some" else 0.0
+    return Noise(NOISE, threshold, effect, GRADES if answers == "graded" else ())
 
 
 def _exact(problem, K, noise, law=None, tastes=None):
@@ -124,11 +184,14 @@ def model_of(case, **more):
     engines = {
         "hmc": HMC(draws=1000), "gibbs": Gibbs(draws=1000), "svi": SVI(),
         "minibatches": SVI(batch_size=4), "ekf": SVI(local="ekf"),
+        "chains": EP(items="independent"),
     }  # fmt: skip
     options = {"random_state": 0, "inference": engines.get(case.engine, case.engine)}
     options["noise_variance"] = NOISE
-    if case.answers == "ties":
+    if case.answers in ("ties", "graded"):
         options["tie_threshold"] = THRESHOLD
+    if case.answers == "graded":
+        options["grade_thresholds"] = GRADES
     if case.order == "some":
         options["order_effect"] = EFFECT
     if case.learning == "fixed":
@@ -137,8 +200,12 @@ def model_of(case, **more):
         options["noise_variance_bounds"] = NOISE_BOUNDS
         if case.judges != "none":  # the likelihood's alone: reliability depends on it
             options["kernel"] = kernel_of(case, "fixed")
+        elif case.kernel == "linear":  # which the default kernel is not
+            options["kernel"] = kernel_of(case)
         if case.order == "some":
             options["order_effect_bounds"] = (-1.0, 1.0)
+    if case.time != "none" and case.users == "none":
+        options["drift"] = drift_of(case)
     if case.identity == "id_column":
         options["id_column"] = 0
     if case.identity == "names":
@@ -153,18 +220,40 @@ def model_of(case, **more):
 def kernel_of(case, bounds=(1e-5, 1e5)):
     if case.identity == "names":
         return None
-    smooth = RBF(LENGTH, bounds)
+    if case.kernel == "linear":
+        smooth = ConstantKernel(1.0, bounds) * DotProduct(0.0, "fixed")
+    else:
+        smooth = RBF(LENGTH, bounds)
     if case.identity == "features":
         return smooth
     own = ConstantKernel(OWN, bounds) * OnColumns(Identity(), [0])
     return OnColumns(smooth, [1, 2]) + own
 
 
+def drift_of(case):
+    """How utilities change, of given variance and lengthscale or learned from there."""
+    if case.learning == "learned":
+        return "matern12"
+    return ConstantKernel(DRIFT, "fixed") * Matern(LASTS, "fixed", nu=0.5)
+
+
 def _encoded(case, rows):
-    """Rows as the kernel sees them."""
+    """Rows as `fit` is told them; of what drifts the kernel sees the times as a column more."""
     if case.identity == "features":
-        return rows[:, 1:]
-    return rows[:, :1] if case.identity == "names" else rows
+        return rows[:, 1:3]
+    return rows[:, :1] if case.identity == "names" else rows[:, :3]
+
+
+def _seen(case, rows):
+    """Rows as the kernel sees them."""
+    return np.hstack([_encoded(case, rows), rows[:, 3:]])
+
+
+def _times(rows, shown):
+    """When each answer was given, about rows that are of one time."""
+    time = rows[shown, 3]
+    assert np.all(time == time[:, :1])
+    return time[:, 0]
 
 
 def _shown(case, rows, shown):
@@ -191,6 +280,8 @@ def arguments(case):
             told["judges"] = JUDGES[group % 3]
         if case.order != "none":
             told["order"] = np.ones(len(shown), dtype=int)
+        if case.time != "none":
+            told["time"] = problem.rows[shown, 3]
         return _shown(case, problem.rows, shown), rating, told
     said = problem.answers
     shown = np.array([one.shown for one in said])
@@ -208,6 +299,8 @@ def arguments(case):
         told["judges"] = JUDGES[judge]
     if case.users == "some":
         told["users"] = USERS[problem.user]
+    if case.time != "none":
+        told["time"] = _times(problem.rows, shown)
     return X, y, told
 
 
@@ -215,8 +308,8 @@ def _labels(case, said):
     rank = np.array([one.rank for one in said])
     if case.answers == "duels":
         return (rank[:, 0] < rank[:, 1]).astype(int)
-    if case.answers == "ties":
-        return np.sign(rank[:, 1] - rank[:, 0])
+    if case.answers in ("ties", "graded"):
+        return np.sign(rank[:, 1] - rank[:, 0]) * [one.grade for one in said]
     return rank.argmin(axis=1) if case.answers == "best" else rank
 
 
@@ -232,8 +325,8 @@ def _frame(rows, shown, **more):
 def _from_columns(case, problem, shown):
     frame = _frame(problem.rows, shown, said=_labels(case, problem.answers))
     features = [[f"{name}_x{j}" for j in (1, 2)] for name in ("home", "away")]
-    ties = True if case.answers == "ties" else None
-    X, y = from_columns(frame, *features, "said", ids=("home", "away"), ties=ties)
+    told = {"ties": {"ties": True}, "graded": {"grades": 2, "ties": True}}.get(case.answers, {})
+    X, y = from_columns(frame, *features, "said", ids=("home", "away"), **told)
     assert np.array_equal(y, frame["said"]), "turned round, so that order= would be another's"
     return X, y
 
@@ -280,7 +373,7 @@ def predictions(case, model, common=False):
 
 def _proba(case, model, problem, asked, shown, users):
     if case.answers == "ratings":
-        rows = _encoded(case, problem.rows)[shown]
+        rows = _seen(case, problem.rows)[shown]
         posterior = model.posterior_for(users) if case.users == "some" else model.posterior_
         won = posterior.win_probability(rows[:, 0], rows[:, 1])
         return np.column_stack([1.0 - won, won])
@@ -299,16 +392,22 @@ def _proba(case, model, problem, asked, shown, users):
         told["judges"] = [names[0 if one.judge is None else one.judge + 1 or 4] for one in asked]
     if case.users == "some":
         told["users"] = users
+    if case.time != "none":
+        told["time"] = _times(problem.rows, shown)
     return model.predict_proba(X, **told)
 
 
 def refit(case, model):
     """The same model and answers, whole, with hyperparameters fixed where they were learned."""
     more = {"optimizer": None, "kernel": model.kernel_, "noise_variance": model.noise_variance_}
-    if case.answers == "ties":
+    if case.answers in ("ties", "graded"):
         more["tie_threshold"] = model.tie_threshold_
+    if case.answers == "graded":
+        more["grade_thresholds"] = model.grade_thresholds_
     if case.order == "some":
         more["order_effect"] = model.order_effect_
+    if case.time != "none":  # `kernel_` has it
+        more["drift"] = None
     if hasattr(model, "taste_variance_"):
         more["taste_variance"] = model.taste_variance_
     return fitted(case._replace(fitting="whole", learning="fixed"), **more)

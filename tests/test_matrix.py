@@ -5,17 +5,20 @@ from matrix import covering, refused_cases
 from matrix_check import compared, refused
 
 # Largest error of a probability, as measured over all cases (benchmarks/posterior/matrix.py),
-# rounded up. Expectation propagation errs by up to .03 where contradictory answers weigh much;
-# Laplace's Gaussian sits at the mode, and is worst where reliable judges or little noise make
-# answers sure; the variational ones are too sure; a thousand draws have a standard error below
-# .005. The linearised update promises no calibration, only that it goes the right way.
+# rounded up. Expectation propagation errs by up to .03 where contradictory answers weigh much.
+# Laplace's Gaussian sits at the mode: where one answer is all there is on a margin whose variance
+# is eleven times that of the noise, quadrature and a mode found by scipy are .147 apart. The
+# variational ones are too sure; a thousand draws have a standard error below .005. Items that are
+# independent are compared with that approximation by other means, of which nothing is left but
+# where iterations end. The linearised update promises no calibration, only that it goes the right
+# way.
 TOLERANCE = {
-    "auto": 0.03, "ep": 0.03, "laplace": 0.13, "hmc": 0.025, "gibbs": 0.025,
-    "svi": 0.03, "minibatches": 0.05, "ekf": 0.25,
+    "auto": 0.03, "ep": 0.03, "laplace": 0.15, "hmc": 0.025, "gibbs": 0.025,
+    "svi": 0.03, "minibatches": 0.05, "ekf": 0.25, "chains": 1e-6,
 }  # fmt: skip
 # What earlier pieces told is kept as a normal density, which later ones may contradict; where
 # hyperparameters are learned it was kept under earlier ones too, and is not compared.
-STREAMED = {"svi": 0.16, "minibatches": 0.16, "ekf": 0.6}
+STREAMED = {"svi": 0.16, "minibatches": 0.16, "ekf": 0.6, "chains": 1e-6}
 # Reliability is learned by turns with the utility, as if a judge's answers were independent given
 # all others; of three judges with two to four answers each, that costs more than any engine does.
 JUDGED = 0.2
@@ -41,12 +44,15 @@ REFUSED = refused_cases()
     ids=str,
 )
 def test_is_exact(case):
-    found, judged = compared(case), case.judges != "none"
+    # Whatever the engine, reliability is found by the cavities of expectation propagation; the
+    # truth that integrates over it takes its time, and is far off where answers have times.
+    averaged = case.engine == "ep" and case.time == "none"
+    found, judged = compared(case, averaged), case.judges != "none"
     tolerance = (STREAMED if case.fitting == "pieces" else TOLERANCE)[case.engine]
-    if case.learning == "fixed":
+    if found.error is not None:
         assert found.truth_error < SHARP
         assert found.error < (JUDGED if judged else tolerance) + ERRORS * found.truth_error
-    elif not judged and case.fitting == "whole":
+    elif found.refit is not None and case.fitting == "whole":
         assert found.refit < tolerance
     if judged:
         assert found.reliability_moved < ELSEWHERE

@@ -8,7 +8,7 @@ reliability; where hyperparameters are learned, with the same model fitted at th
 a fifth of a logarithm may find better ones. Every other case must be refused, naming the remedy,
 before an engine runs. About four minutes of one core:
 
-    nice python benchmarks/posterior/matrix.py [--contexts 1] [--engines ep hmc]
+    nice python benchmarks/posterior/matrix.py [--contexts 1] [--engines ep hmc] [--learning fixed]
 """
 
 import argparse
@@ -89,9 +89,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--contexts", type=int, default=1)
     parser.add_argument("--engines", nargs="*", default=FACTORS["engine"])
+    parser.add_argument("--learning", nargs="*", default=FACTORS["learning"])
     parser.add_argument("--out", default=str(RESULTS / "matrix.csv"))
     options = parser.parse_args()
-    cases = [case for case in product(options.contexts) if case.engine in options.engines]
+    cases = [
+        case
+        for case in product(options.contexts)
+        if case.engine in options.engines and case.learning in options.learning
+    ]
     rows = []
     for n, case in enumerate(cases):
         rows.append(run(case))

@@ -427,9 +427,7 @@ def check_items(items: Any) -> ItemTable | None:
             ) from error
     if items.X is None:
         frame = items.frame
-        columns = {
-            name: column_floats(column_at(frame, j)) for j, name in enumerate(frame.columns)
-        }
+        columns = {name: column_floats(column_at(frame, j)) for j, name in enumerate(frame.columns)}
         others = [k for k, v in columns.items() if v is None or not np.isfinite(v).all()]
         raise ValueError(
             "items= must hold finite numbers, but columns of its frame hold texts, categories or "
