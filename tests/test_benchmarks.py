@@ -35,6 +35,7 @@ for script in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_scripts_import():
     names = [str(script.relative_to(ROOT)) for script in SCRIPTS]
     told = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}

@@ -171,6 +171,7 @@ def test_probabilities_are_those_of_the_likelihood(data):
     assert_allclose(fitted.posterior_.win_probability(X[:, 0], X[:, 1]), truth, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_likelihood_is_cloned_searched_and_pickled(data):
     X, y = data
     learning = model(likelihood=Logistic(0.4), optimizer=None)
@@ -240,6 +241,7 @@ def test_the_engine_of_the_example_maximises_its_bound():
     assert_allclose(fitted.predict(X) * np.where(y, 1.0, -1.0), best.x[:3], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_engine_fits_and_learns(data):
     X, y = data
     held = model(inference=Variational(), optimizer=None).fit(X, y)
@@ -257,6 +259,7 @@ def test_an_engine_fits_and_learns(data):
     assert learned.n_iter_ > 1 and learned.diagnostics_ is None
 
 
+@pytest.mark.slow
 def test_an_engine_is_cloned_searched_and_pickled(data):
     X, y = data
     learning = model(inference=Variational(), optimizer=None)
@@ -297,6 +300,7 @@ def test_an_engine_must_know_how_to_run():
         Idle()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "incumbent", "acquisition"),
     [(Variational(tol=1e-6), "last_winner", "ei"), (Mode(), "posterior_mean", "ucb")],
@@ -320,6 +324,7 @@ def test_an_engine_asks_the_questions_of_an_optimizer(engine, incumbent, acquisi
     assert mean[0] > mean[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inference", "acquisition"), [("laplace", "log_ei"), ("laplace", "muc"), ("ep", "eubo")]
 )

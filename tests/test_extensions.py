@@ -128,6 +128,7 @@ def stay(obj_func, initial_theta, bounds):
     return initial_theta, obj_func(initial_theta)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
 def test_the_gradient_with_ties_is_that_of_differences(with_ties, inference):
     X, y = (each[:12] for each in with_ties)
@@ -139,6 +140,7 @@ def test_the_gradient_with_ties_is_that_of_differences(with_ties, inference):
     assert_allclose(gradient, truth, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_likelihood_with_ties_asks_the_questions_of_an_optimizer():
     likelihood = RaoKupper(0.05, "fixed", 0.05, "fixed")
     asking = PreferenceOptimizer(
@@ -270,6 +272,7 @@ def test_at_a_power_of_one_it_is_ep():
     assert power.n_iter_ > 1
 
 
+@pytest.mark.slow
 def test_towards_a_power_of_zero_it_is_variational():
     """Where KL(q ‖ p) is least, a site's precision is E_q of the curvature, its pull E_q of the
     slope: so the mean solves m = S E_q[slope]."""
@@ -305,6 +308,7 @@ def test_the_means_are_nearly_those_of_quadrature(power):
     assert np.ptp(truth) > 0.2
 
 
+@pytest.mark.slow
 def test_power_ep_asks_the_questions_of_an_optimizer():
     asking = PreferenceOptimizer(
         UNIT_SQUARE,
@@ -392,6 +396,7 @@ def test_one_entry_of_the_table_makes_an_acquisition_with_a_name(monkeypatch):
     assert_allclose(gradient, truth, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("incumbent", ["posterior_mean", "joint"])
 def test_an_acquisition_of_a_users_own_optimises(incumbent):
     asking = PreferenceOptimizer(

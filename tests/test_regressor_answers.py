@@ -150,6 +150,7 @@ def test_positions_and_arrays_of_features_are_the_same(kind):
     assert plain.score(rows, y) == by_position.score(X, y)
 
 
+@pytest.mark.slow
 def test_parameters_and_arguments_are_left_alone():
     for kind in KINDS:
         X, y = answers(kind)

@@ -146,6 +146,7 @@ def test_a_grade_that_never_comes_is_the_model_of_duels(tie, inference):
     assert far.score(X, y) == pytest.approx(plain.score(X, y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [HMC(draws=2000), Gibbs(draws=1000)])
 def test_samplers_agree_with_expectation_propagation(sampler):
     X, y = graded(30, seed=2)
@@ -187,6 +188,7 @@ def test_streams_of_pieces_are_one_fit():
         stream.set_params(grade_thresholds=(0.6,)).partial_fit(X[:4], np.clip(y[:4], -2, 2))
 
 
+@pytest.mark.slow
 def test_judges_and_users_grade():
     X, y = graded(240)
     who = np.arange(240) % 4

@@ -57,6 +57,7 @@ def test_predictions_are_near_those_of_joint_items(engine):
     assert_allclose(std, wanted, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_learned_hyperparameters_are_near_those_of_joint_items():
     rng = np.random.default_rng(3)
     n, n_items = 300, 8
@@ -75,6 +76,7 @@ def test_learned_hyperparameters_are_near_those_of_joint_items():
     ) < 0.03 * abs(exact.log_marginal_likelihood_value_)
 
 
+@pytest.mark.slow
 def test_the_search_ends_alike_from_far_starts_and_by_way_of_a_part(monkeypatch):
     X, y, time = season(400, 8)
     skill = np.random.default_rng(2).normal(size=8)
@@ -96,6 +98,7 @@ def test_the_search_ends_alike_from_far_starts_and_by_way_of_a_part(monkeypatch)
     assert_allclose(found, found[0], atol=0.1)
 
 
+@pytest.mark.slow
 def test_what_stays_and_what_moves_are_found_from_far_starts():
     """A variance of what stays that says nothing at first was never found: 5 nats were left."""
     rng = np.random.default_rng(0)
@@ -118,6 +121,7 @@ def test_what_stays_and_what_moves_are_found_from_far_starts():
     assert_allclose(far, evidence(1.0, 0.01), atol=0.01)
 
 
+@pytest.mark.slow
 def test_a_walk_that_a_first_part_has_no_use_for_begins_anew(monkeypatch):
     """From next to nothing the search of all answers took thrice as long, or never came back."""
     X, y, time = season(400, 8)
@@ -220,6 +224,7 @@ def test_between_two_later_answers_the_first_counts():
         assert_allclose(found, wanted, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_uncertainty_grows_with_time_to_come():
     X, y, time = season()
     for drift in ("wiener", "matern12", "matern32", "matern52"):

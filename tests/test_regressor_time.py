@@ -316,6 +316,7 @@ def test_static_answers_let_go_of_the_drift():
     assert losses[1] < losses[0] + 0.01
 
 
+@pytest.mark.slow
 def test_drift_is_found_where_there_is_some():
     pairs, y, time = games(300)
     model = PairwisePreferenceRegressor(drift="matern32").fit(NAMES[pairs], y, time=time)

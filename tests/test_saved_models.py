@@ -53,6 +53,7 @@ def again(model):
 # -- arrays ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_another_process_says_the_same(models, tmp_path):
     for name, model in models.items():
         np.savez(tmp_path / f"{name}.npz", **model.to_arrays())

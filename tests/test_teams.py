@@ -172,6 +172,7 @@ def test_later_days_are_filtered_and_newcomers_join():
     assert len(board.utility) == 7
 
 
+@pytest.mark.slow
 def test_auto_takes_chains_for_many_matches_and_few_for_few():
     duels, won, time = matches(30)
     few = PairwisePreferenceRegressor(**duels.params, drift="matern12", optimizer=None)

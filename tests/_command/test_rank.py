@@ -210,6 +210,7 @@ def test_columns_stand_below_each_other_on_a_screen(votes_csv, capsys):
     assert all(len(line) <= 100 for line in lines)
 
 
+@pytest.mark.slow
 def test_groups_judges_and_who_was_shown_first(votes_csv, tmp_path, capsys):
     arguments = ("--by", "language", "--judge", "judge", "--order", "--level", 0.8)
     assert run("rank", votes_csv, *arguments, "--out", tmp_path) == 0
@@ -234,6 +235,7 @@ def test_groups_judges_and_who_was_shown_first(votes_csv, tmp_path, capsys):
     assert f"advantage of {order['value']:.2f} (80 % interval {ends})" in said
 
 
+@pytest.mark.slow
 def test_groups_are_those_of_a_kernel_of_ids_within_groups(votes_csv, tmp_path):
     from skpref.kernels import leaderboard_kernel
 
@@ -340,6 +342,7 @@ def test_parquet(tmp_path, capsys, held):
     assert "79 of 80 votes" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [False, True])
 def test_soft_votes_and_their_groups(tmp_path, capsys, held, several):
     rng = np.random.default_rng(0)
@@ -362,6 +365,7 @@ def test_soft_votes_and_their_groups(tmp_path, capsys, held, several):
     np.testing.assert_allclose(utility, board.utility, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_names_of_any_kind(tmp_path, capsys, held):
     """Line ends and what steers a terminal stay out of tables; numbers are names too."""
     odd = ["one\ntwo", "\x1b[31mred", "three"]
@@ -381,6 +385,7 @@ def test_names_of_any_kind(tmp_path, capsys, held):
         assert len([line for line in lines if line.startswith(("| 1 ", "| 2 ", "| 3 "))]) == 3
 
 
+@pytest.mark.slow
 def test_a_screen_of_few_letters(votes_csv):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "skpref", "rank", str(votes_csv)]
@@ -459,6 +464,7 @@ def drifting(tmp_path, gaps=0):
     return write(tmp_path / "dated.csv", rows)
 
 
+@pytest.mark.slow
 def test_boards_of_a_time(tmp_path, capsys):
     path = drifting(tmp_path)
     found = {}
@@ -515,6 +521,7 @@ def test_groups_of_hardly_a_vote_are_refused_before_the_fit(tmp_path, capsys, mo
     assert "Each of the 79 votes has another value in 'tstamp'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_judges_who_answer_at_random_are_named(tmp_path, capsys):
     rng = np.random.default_rng(3)
     rows = table(n=600)
@@ -528,6 +535,7 @@ def test_judges_who_answer_at_random_are_named(tmp_path, capsys):
     assert "1 of 6 judges answers at random (probability above 0.95): j2." in said
 
 
+@pytest.mark.slow
 def test_a_threshold_is_not_told_in_a_noise_that_is_next_to_nothing(tmp_path):
     rows = {
         "model_a": list("cbcdaecaddcdeee"),

@@ -64,6 +64,7 @@ def test_tasks_of_which_nobody_is_told(without):
     assert root.subcontext("pass").max_subtasks == 0
 
 
+@pytest.mark.slow
 @needs_callbacks
 def test_nothing_else_depends_on_them():
     """The same lines and the same bytes with scikit-learn's callbacks and without."""

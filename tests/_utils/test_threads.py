@@ -132,6 +132,7 @@ def after_calls(code):
     return {then.offset for step, then in pairwise(steps) if step.opname.startswith("CALL")}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_anywhere_gives_the_threads_back():
     """Ctrl-C at the n-th place where Python looks for it, for every n there is.

@@ -208,6 +208,7 @@ def test_an_item_is_never_asked_about_with_itself():
 # -- forms of the pool, and of the model -----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pools_of_every_form():
     table = ItemTable(ITEMS, names=[f"item {k}" for k in range(9)])
     model = make_model(table)
@@ -232,6 +233,7 @@ def test_all_pairs_of_frames():
     assert_array_equal(query(model, frame, n=2), query(model.posterior_, POOL, n=2))
 
 
+@pytest.mark.slow
 def test_models_of_every_form():
     X, y = POOL[::3], np.tile([0, 1], 6)
     scaled = PairwisePreferenceRegressor(RBF(1.0), optimizer=None)
@@ -337,6 +339,7 @@ def test_who_is_shown_first_counts():
     assert query(known, known.duels, order=[-1, -1]) == [1]
 
 
+@pytest.mark.slow
 def test_strategies_of_ones_own():
     def near_middle(posterior, duels, power=2):
         values = -(np.abs(np.asarray(duels)).max(axis=(1, 2)) ** power)

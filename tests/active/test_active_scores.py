@@ -78,6 +78,7 @@ def test_bald_knows_who_is_shown_first(lead):
     assert_array_equal(bald(known, known.duels, order=each), bald(known, known.duels, order=lead))
 
 
+@pytest.mark.slow
 def test_bald_of_any_likelihood():
     known, truth = on_grid(PLAIN)
     bare = Known(BareProbit(0.5), known.mean, known.variance)

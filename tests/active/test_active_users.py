@@ -270,6 +270,7 @@ def test_who_was_quicker(tmp_path):
     assert one.tell(("ann", duel), 1).n_told_ == 3
 
 
+@pytest.mark.slow
 def test_a_journal_goes_on_with_the_same_questions(tmp_path):
     path = tmp_path / "run.db"
     made = answer(learner(path), 6)
@@ -297,6 +298,7 @@ def test_a_journal_goes_on_with_the_same_questions(tmp_path):
         learner(path, users=["ann"])
 
 
+@pytest.mark.slow
 def test_each_learns_what_they_like_and_a_run_asks_everybody():
     made = learner(users=["ann", "bob"], refit_every=4)
     made.run(judged, 14)
@@ -307,6 +309,7 @@ def test_each_learns_what_they_like_and_a_run_asks_everybody():
     assert entropy(made.posterior_, ITEMS[PAIRS]).shape == (15,)
 
 
+@pytest.mark.slow
 def test_hyperparameters_are_learned_with_every_few_answers():
     estimator = model(optimizer="fmin_l_bfgs_b", noise_variance_bounds="fixed")
     made = ActiveLearner(estimator, ITEMS, users=["ann", "bob"], refit_every=4, random_state=0)

@@ -52,6 +52,7 @@ def test_without_tastes_everybody_is_the_population():
     assert_allclose(model.predict_proba(study.X), alone, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_users_who_answer_alike_are_pooled():
     """With everything learned: the variance of tastes goes to its lower bound."""
     study = make_study(n_users=1, n_each=12)
@@ -260,6 +261,7 @@ def test_extreme_scales_and_weights_are_the_joint_model(weight, options, atol, m
     assert model.log_marginal_likelihood_value_ == pytest.approx(evidence, abs=0.02, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_noisy_users_who_answer_alike_are_pooled():
     """A variance of tastes that counted beside a small noise would be taken for more of it."""
     rng = np.random.default_rng(1)

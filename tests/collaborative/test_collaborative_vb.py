@@ -337,6 +337,7 @@ def test_weights_are_repetitions():
     assert_allclose(weighed, repeated, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_ties_and_who_was_shown_first():
     y = np.where(np.random.default_rng(0).random(len(STUDY.y)) < 0.2, 0, 2 * STUDY.y - 1)
     model = held(tie_threshold=0.3, order_effect=0.2).fit(STUDY.X, y, users=STUDY.users)
@@ -351,6 +352,7 @@ def test_ties_and_who_was_shown_first():
     assert_allclose(asked, proba, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_tables_ratings_and_hyperparameters(fitted):
     table = held(items=STUDY.items).fit(STUDY.pairs, STUDY.y, users=STUDY.users)
     asked = table.predict_proba(STUDY.pairs, users=STUDY.users)
@@ -392,6 +394,7 @@ def test_a_fit_is_kept_copied_and_asked_of_each_user(fitted):
     assert query(fitted, pool, users=users).tolist() == [2]  # of whom least is known
 
 
+@pytest.mark.slow
 def test_one_user_is_the_single_user_estimator():
     model = CollaborativePreferenceRegressor(inference="vb").fit(STUDY.X, STUDY.y)
     alone = PairwisePreferenceRegressor(inference="ep").fit(STUDY.X, STUDY.y)

@@ -56,6 +56,7 @@ def test_a_part_has_ties_if_there_are_any():
     assert len(random_part(seen, 1).positions) == 1
 
 
+@pytest.mark.slow
 def test_hyperparameters_are_those_of_the_part_and_all_answers_are_fitted():
     X = duels()
     kernel = RBF(1.0)
@@ -96,6 +97,7 @@ def test_by_default_only_long_searches_take_a_part(monkeypatch):
     assert learning_part(many, fixed, "auto") is many
 
 
+@pytest.mark.slow
 def test_what_was_picked_is_said(monkeypatch, capsys):
     monkeypatch.setattr(_forecast, "ENOUGH", 50)
     monkeypatch.setattr(_forecast, "_PATIENCE", 0.0)
@@ -121,6 +123,7 @@ def test_other_parts_are_refused(bad):
         PairwisePreferenceRegressor(n_learning_answers=bad).fit(duels(20))
 
 
+@pytest.mark.slow
 def test_inducing_points_are_taught_by_exact_inference_on_800(monkeypatch):
     monkeypatch.setattr(_forecast, "_HASTE", 0.0)
     X = duels(1100)
@@ -184,6 +187,7 @@ def test_names_that_drift_are_learned_on_a_part_of_few():
     assert len(np.unique(part.items[:, 0])) < 250
 
 
+@pytest.mark.slow
 def test_a_part_of_names_meets_again():
     """Among all names so few answers hardly share one, and say next to nothing of the noise."""
     X, y = named_duels(1000, 8000)

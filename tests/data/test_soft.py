@@ -155,6 +155,7 @@ def test_samplers_refuse_before_work(engine):
     assert fitted(whole, inference=engine, random_state=0).predict([0]).shape == (1,)
 
 
+@pytest.mark.slow
 def test_judges():
     judges = np.array([0, 1, 0, 1])
     soft = from_probabilities(PAIRS, PROBA)

@@ -101,6 +101,7 @@ def test_pairs_of_rated_items_weigh_the_product(held):
     assert_same(one, other, pairs, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @SAMPLED
 @pytest.mark.parametrize("inference", ["gibbs", "hmc"])
 def test_sampled_engines_take_whole_weights_alone(inference, data):

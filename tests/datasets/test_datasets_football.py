@@ -108,6 +108,7 @@ def test_football_is_the_original():
     assert not former & set(names)  # teams bear their present name
 
 
+@pytest.mark.slow
 @needs_real("football_international")
 def test_football_in_the_package_is_the_end_of_the_whole():
     whole, part = fetch_football(data_home=REAL, download_if_missing=False), load_football()

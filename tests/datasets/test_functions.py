@@ -248,6 +248,7 @@ def test_judges_of_one_seed_agree_and_pickle():
     assert answers != [other(a, b) for a, b in duels]
 
 
+@pytest.mark.slow
 def test_an_optimizer_takes_bounds_and_judge():
     function = load_test_function("branin")
     optimizer = HallucinationBelieverOptimizer(function.bounds, random_state=0)

@@ -122,6 +122,7 @@ def assert_board_is(board, truth, within):
     assert_allclose(board.upper, high[at], atol=within * (high - low).max())
 
 
+@pytest.mark.slow
 def test_one_hyperparameter_is_quadrature():
     model = of_names().fit(*games())
     board = leaderboard(model)
@@ -255,12 +256,14 @@ def same_board(one, other, atol=2e-3):
         assert_allclose(one[name], other[name], atol=atol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [{"scale": 200.0}, {"unit": 5.0}])
 def test_the_unit_of_utilities_or_of_a_control_changes_nothing(units):
     board = leaderboard(controlled(), competitors())
     same_board(board, leaderboard(controlled(**units), competitors()))
 
 
+@pytest.mark.slow
 def test_the_order_of_votes_changes_nothing():
     pairs, y = games()
     board = leaderboard(of_names().fit(pairs, y))
@@ -270,6 +273,7 @@ def test_the_order_of_votes_changes_nothing():
     assert np.array_equal(board.lower, again.lower)  # nothing is random
 
 
+@pytest.mark.slow
 def test_a_unit_that_nothing_tells_is_held():
     """With every amplitude learned the unit of all utilities is any: ratios alone count."""
     kernel = ConstantKernel(1.0, (1e-5, 1e5)) * Identity()
@@ -294,6 +298,7 @@ def test_hyperparameters_that_were_not_learned_change_nothing(average):
 # -- what it mends -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_control_without_effect_has_an_interval():
     """Its best amplitude is at the lower bound, where the slope is sure to be zero."""
     model = controlled(n=60)
@@ -389,6 +394,7 @@ def test_weights_sum_to_one_and_points_lie_within_the_bounds():
     assert bounds[0] <= min(noises) <= max(noises) <= bounds[1]
 
 
+@pytest.mark.slow
 def test_where_all_points_lie_beyond_the_bounds_it_is_the_mode(monkeypatch):
     model = of_names().fit(*games())
     monkeypatch.setattr("skpref.fitting._averaging.lattice", lambda *_: np.full((9, 1), 1e6))
@@ -433,6 +439,7 @@ def drifting(engine, n=30):
     return model.fit(pairs, y, time=rng.integers(0, 20, n)), pairs
 
 
+@pytest.mark.slow
 def test_independent_items_without_loops_are_averaged_as_all_jointly():
     """Their evidence is that of exact inference on all items, and so are the margins."""
     joint, alone = (drifting(EP(items=items))[0] for items in ("joint", "independent"))
@@ -448,6 +455,7 @@ def test_independent_items_without_loops_are_averaged_as_all_jointly():
         assert_allclose(other.shared_var(rows), one.shared_var(rows), rtol=5e-3)
 
 
+@pytest.mark.slow
 def test_boards_of_independent_items_are_a_mean_unasked():
     model, _ = drifting(EP(items="independent"))
     found = leaderboard(model, n_draws=100)
@@ -457,6 +465,7 @@ def test_boards_of_independent_items_are_a_mean_unasked():
     assert width["mean"].mean() > width["fit"].mean()
 
 
+@pytest.mark.slow
 def test_what_partial_fit_was_told_is_not_averaged():
     """Only its last answers are at hand, which do not weigh hyperparameters."""
     model, pairs = drifting(EP(items="independent"))

@@ -98,6 +98,7 @@ def test_other_judges_of_their_kind_are_predicted_nearly_as_if_their_reliability
     assert found < log_loss(equal, X, y) - 0.1
 
 
+@pytest.mark.slow
 def test_intervals_hold_most_of_the_truths_and_grow_with_the_level():
     held, widths = [], []
     reliability = np.exp(0.3 * np.random.default_rng(1).standard_normal(20))
@@ -184,6 +185,7 @@ def test_without_an_optimizer_reliability_is_found_all_the_same(court):
     assert_allclose(judges.reliability, RELIABILITY, atol=0.5)
 
 
+@pytest.mark.slow
 def test_noise_may_be_held(fitted, court):
     held = {"noise_variance": 2.0 * NOISE, "noise_variance_bounds": "fixed"}
     found = model_of(**held).fit(court.X, court.y, judges=court.judge)
@@ -193,12 +195,14 @@ def test_noise_may_be_held(fitted, court):
     assert_allclose(found.predict_proba(court.X, judges=court.judge), truth, atol=0.1)
 
 
+@pytest.mark.slow
 def test_parts_teach_hyperparameters_and_all_answers_reliability(court):
     found = model_of(n_learning_answers=150).fit(court.X, court.y, judges=court.judge)
     assert found.judges_.n_answers.sum() == len(court.y)
     assert found.judges_.reliability[-1] < -0.5
 
 
+@pytest.mark.slow
 def test_own_order_effects_are_found():
     own = np.array([0.8, -0.8, 0.0, 0.0])
     court = Court(4, np.ones(4), n_each=50, own_order=own)
@@ -267,6 +271,7 @@ def test_decisions_and_scores_are_those_of_the_judge(fitted, court):
     assert fitted.score(court.X, court.y) == pytest.approx(turned)
 
 
+@pytest.mark.slow
 def test_ties_are_taken_and_predicted():
     court = Court(6, n_each=12)
     y = np.where(np.random.default_rng(0).random(len(court.y)) < 0.2, 0, 2 * court.y - 1)
@@ -402,6 +407,7 @@ def test_a_variance_that_is_held_may_lie_anywhere(court):
     assert model_of(judge_prior=prior).fit(*answers).judges_ is None
 
 
+@pytest.mark.slow
 def test_a_search_tries_expectations_of_judges(court):
     """The parameters of the prior are nested, are cloned, and the default is that of None."""
     model, some = model_of(judge_prior=JudgePrior(), optimizer=None), slice(None, None, 4)

@@ -111,6 +111,7 @@ def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(apart):
         assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_judges_are_the_same_however_answers_are_shared_out(apart, monkeypatch):
     monkeypatch.setattr(_shards, "_ROWS", 40)
     whole = reliable(SVI(40), apart).judges_
@@ -120,6 +121,7 @@ def test_judges_are_the_same_however_answers_are_shared_out(apart, monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_judges_of_a_kernel_whose_scale_is_found(apart):
     X, y, told = apart
     found = reliable(SVI(40, scale_prior=(50.0, 5.0)), apart)
@@ -146,6 +148,7 @@ def test_as_many_adversarial_as_reliable_are_told_apart(reliability):
     assert model.judges_.law.adversarial == pytest.approx(share, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_bound_that_holds_the_noise_back_is_said(few):
     _, _, X, y, judge = few
     with pytest.warns(ConvergenceWarning, match="noise_variance at its lower bound"):
@@ -154,6 +157,7 @@ def test_a_bound_that_holds_the_noise_back_is_said(few):
         ).fit(X, y, judges=judge)
 
 
+@pytest.mark.slow
 def test_a_noise_that_is_given_is_known(few):
     _, _, X, y, judge = few
     judges = held().fit(X, y, judges=judge).judges_
@@ -166,6 +170,7 @@ def test_a_noise_that_is_given_is_known(few):
     assert np.all(wide > 1.1 * np.log(learned.reliability_interval(0.8)[:4] ** 2) @ [-1.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [SVI(8, evidence="bound"), "laplace"], ids=["bound", "laplace"])
 def test_hyperparameters_may_be_learned_by_another_evidence(engine, few):
     items, utility, X, y, judge = few

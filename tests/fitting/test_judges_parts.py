@@ -129,6 +129,7 @@ def answers(judge, weight=None, turned=False):
     return Comparisons.from_duels(items, *pairs.T, won, weight, judge=judge)
 
 
+@pytest.mark.slow
 def test_the_evidence_in_reliability_has_the_slope_of_the_cavities_of_weighted_answers():
     weight = np.tile([0.4, 1.0, 2.5], 8)
     comparisons = answers(np.repeat([0, 1], 12), weight)

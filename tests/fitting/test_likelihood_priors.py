@@ -31,6 +31,7 @@ def fitted(likelihood):
     return PairwisePreferenceRegressor(RBF(1.0, "fixed"), likelihood=likelihood).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_narrow_prior_holds_a_hyperparameter():
     free, expected = fitted(Logistic()).likelihood_, fitted(Expected()).likelihood_
     assert abs(np.log(free.scale / 0.5)) > 0.05  # the answers say otherwise
@@ -52,6 +53,7 @@ def test_the_search_maximises_evidence_times_prior():
     assert slope == pytest.approx(np.log(found.likelihood_.scale) / 0.3**2, abs=0.05)
 
 
+@pytest.mark.slow
 def test_optimizers_know_the_prior_of_a_likelihood():
     optimizer = PreferenceOptimizer([[0.0, 1.0]], likelihood=Expected(), inference="ep")
     for _ in range(12):

@@ -76,6 +76,7 @@ def test_search_keeps_to_the_bounds_and_to_what_is_fixed():
     assert held.likelihood.noise_variance == 0.1
 
 
+@pytest.mark.slow
 def test_restarts_never_make_it_worse_and_are_reproducible():
     comparisons = won(*random_duels(7, 10, 30, noise=0.4))
     model = Model(RBF([1.0, 1.0], (1e-2, 1e2)), probit(), EP())
@@ -439,6 +440,7 @@ def test_a_search_that_leaves_much_says_so(monkeypatch):
         learn(model, comparisons, Search())
 
 
+@pytest.mark.slow
 def test_what_an_engine_that_went_astray_says_is_not_believed():
     """With walls of ties and hardly any noise EP may not converge: its evidence is no evidence."""
     rng = np.random.default_rng(0)
@@ -455,6 +457,7 @@ def test_what_an_engine_that_went_astray_says_is_not_believed():
     assert model.log_marginal_likelihood_value_ > -70.0  # -330 where it was believed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "threshold", "effect"), [(1e-4, 1e-3, 1.0), (1e-4, 0.1, 0.0), (0.01, 0.1, 1.0)]
 )

@@ -42,6 +42,7 @@ def streamed(model, pairs, y, pieces):
     return model
 
 
+@pytest.mark.slow
 def test_a_stream_of_many_pieces_ends_near_one_fit():
     X, pairs, y = problem()
     whole = unfitted(X).fit(pairs[:2500], y[:2500])
@@ -50,6 +51,7 @@ def test_a_stream_of_many_pieces_ends_near_one_fit():
     assert losses[1] - losses[0] < 0.01
 
 
+@pytest.mark.slow
 def test_pieces_in_batches_end_at_the_same_place_in_less_memory():
     X, pairs, y = problem(5200, 4000)
     models, peaks = [], []
@@ -66,6 +68,7 @@ def test_pieces_in_batches_end_at_the_same_place_in_less_memory():
     assert peaks[1] < 0.7 * peaks[0]
 
 
+@pytest.mark.slow
 def test_a_stream_whose_later_pieces_bring_unseen_items():
     X, pairs, y = problem(n=4000)
     order = np.argsort(np.maximum(X[pairs[:3500, 0], 0], X[pairs[:3500, 1], 0]))
@@ -76,6 +79,7 @@ def test_a_stream_whose_later_pieces_bring_unseen_items():
     assert len(stream.posterior_.anchors) <= 120
 
 
+@pytest.mark.slow
 def test_pickled_in_mid_stream_it_goes_on_with_the_same_bits():
     X, pairs, y = problem(1000)
     one, other = (unfitted(X, n_learning_answers=200, optimizer="fmin_l_bfgs_b") for _ in range(2))
@@ -113,6 +117,7 @@ def test_further_points_change_nothing_by_themselves():
     assert_allclose(other.predict(X[:5]), before, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_hyperparameters_are_learned_again_once_the_answers_have_doubled():
     X, pairs, y = problem(800)
     model = unfitted(X, optimizer="fmin_l_bfgs_b")
@@ -193,6 +198,7 @@ def test_what_was_told_of_points_is_a_factor_on_their_utilities(kernel):
     assert_allclose(L_now @ found.root.T @ found.root @ L_now.T, covariance, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_points_of_ones_own_stay():
     X, pairs, y = problem(400)
     held = unfitted(X, optimizer="fmin_l_bfgs_b", n_learning_answers=50)
@@ -363,6 +369,7 @@ def test_a_file_is_learned_chunk_by_chunk(tmp_path):
     assert np.corrcoef(by_id.predict(asked), np.arange(12))[0, 1] < -0.9
 
 
+@pytest.mark.slow
 def test_a_large_mapped_table_is_read_where_it_is_used(tmp_path):
     n, d = 200_000, 32
     table = np.lib.format.open_memmap(tmp_path / "items.npy", "w+", np.float32, (n, d))

@@ -110,6 +110,7 @@ def test_a_constant_feature_is_harmless():
     assert np.all(np.isfinite(PairwisePreferenceRegressor().fit(X, y).predict_proba(X)))
 
 
+@pytest.mark.slow
 def test_the_unit_of_a_feature_changes_nothing():
     items, winner, loser = random_duels(5, 12, 50)
     X = np.random.default_rng(0).uniform(-1, 1, (5, 2, 2))

@@ -241,6 +241,7 @@ def test_mixtures_of_independent_utilities_agree_with_quadrature(k, n_components
     np.testing.assert_allclose(logs, np.log(exact), atol=1e-5 if k < 5 else 5e-3)
 
 
+@pytest.mark.slow
 def test_of_many_components_each_may_be_taken_roughly():
     mean, covariance = problems(2, 6, 11)
     means = mean[:, :, None] + np.random.default_rng(0).normal(size=(2, 6, 150))

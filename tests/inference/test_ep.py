@@ -134,6 +134,7 @@ def test_fixed_point_is_that_of_serial_ep_on_noisy_unmerged_margins(noise_varian
         assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise_variance", "seeds"), seeds_of(NOISES))
 def test_both_spaces_agree(noise_variance, seeds):
     for seed in seeds:

@@ -320,6 +320,7 @@ def test_rankings_that_contradict_each_other_do_not_trap_the_way():
     assert abs(at_start - at_one) < 0.01  # the search from 0.01 used to stay there, at −60
 
 
+@pytest.mark.slow
 def test_sites_that_lead_astray_are_given_up():
     """Those of other hyperparameters do, where a threshold is a hundred deviations of the noise."""
     rng = np.random.default_rng(102)

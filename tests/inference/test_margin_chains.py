@@ -142,6 +142,7 @@ def test_whitened_density_is_prior_times_likelihood():
         assert_allclose(slope[:, k], change / 2e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_walls_and_the_margins_agree():
     X, asked = smooth_duels(60, seed=1, noise=0.4), smooth_duels(20, seed=2)
     models = [
@@ -153,6 +154,7 @@ def test_the_walls_and_the_margins_agree():
     assert np.max(np.abs(means[0][0] - means[1][0]) / error) < 4.5
 
 
+@pytest.mark.slow
 def test_beside_laplace_they_mix_as_well():
     X, found = smooth_duels(20, seed=1), []
     for evidence in ("ep", "laplace"):  # whose Gaussian is far too narrow
@@ -245,6 +247,7 @@ def test_draws_in_batches_are_those_of_one_run(monkeypatch):
     assert_array_equal(fitted(X, HMC(draws=200)).posterior_.weights, whole)
 
 
+@pytest.mark.slow
 def test_chains_that_neither_way_moves_stop_with_a_warning():
     X = np.concatenate([smooth_duels(20), smooth_duels(1)[:, ::-1]])
     with pytest.warns(ConvergenceWarning, match=r"not mixed.*inference='ep'.*noise_variance"):

@@ -45,6 +45,7 @@ print(type(model.set_params(inference="auto").fit(X[:1500]).engine_).__name__)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
 def test_a_fit_under_a_limit_ends_with_the_estimator_unchanged():
     found = subprocess.run(
@@ -79,6 +80,7 @@ def test_margins_are_taken_where_walls_do_not_fit(monkeypatch):
     assert fitted(X, HMC(draws=100)).diagnostics_.method == "margins"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
 @pytest.mark.parametrize(
     ("engine", "n_duels", "repeats"),

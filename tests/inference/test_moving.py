@@ -16,6 +16,7 @@ from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "kernel"),
     [(8, DotProduct(0.5) + RBF(1.0)), (30, KERNEL)],

@@ -75,6 +75,7 @@ def test_slow_is_not_at_the_floor(engine):
     assert found.residual > 1e-6
 
 
+@pytest.mark.slow
 def test_digits_beyond_a_double_are_told():
     seen = won(*random_duels(0, 20, 300, noise=1.0))
     K = 1e10 * RBF(3.0)(seen.items)

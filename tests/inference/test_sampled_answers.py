@@ -36,6 +36,7 @@ def test_probabilities_are_exact_but_for_the_draws(name, kinds, noise_variance):
     np.testing.assert_allclose(found.choices, truth.choices, atol=0.01)
 
 
+@pytest.mark.slow
 def test_inequalities_that_follow_from_others_are_exact_too():
     problem = answers_problem(2, [DEPENDENT, "tie"], 0.1, 3)
     assert DEPENDENT in [answer.kind for answer in problem.answers]
@@ -59,6 +60,7 @@ def rankings(n, noise_variance, k=4, tied=False):
     return X, ranks, {"optimizer": None, "noise_variance": noise_variance, "random_state": 0}
 
 
+@pytest.mark.slow
 def test_where_walls_are_too_many_choices_and_rankings_are_drawn_by_sweeps(monkeypatch):
     problem = answers_problem(9, ["best of 4", "worst of 3"], 0.1, 4)
     truth = answers_truth(problem, log_2_points=13)

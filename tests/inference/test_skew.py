@@ -186,6 +186,7 @@ def test_a_repeated_duel_starts_where_nothing_is_known():
     assert_array_equal(moved(np.array([[0.7, 0.8, 0.9]]), thrice, once), [[0.7]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_warm_start_has_the_same_target(name):
     kernel, noise_variance = RBF(0.5), 1e-2
@@ -324,6 +325,7 @@ def test_scikit_learn_checks(engine):
     assert len(results) >= 52
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_weights_are_repetitions(name):
     X, weight = smooth_duels(12, noise=1.0), np.array([1, 0, 2, 3, 1, 2, 0, 1, 4, 1, 2, 1])

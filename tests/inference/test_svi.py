@@ -361,6 +361,7 @@ def test_predictive_variances_are_between_zero_and_the_prior():
         assert np.all(model.posterior_.var(items) <= 2.0 + 1e-9)
 
 
+@pytest.mark.slow
 def test_a_part_of_the_answers_teaches_the_hyperparameters():
     X, pairs, y = utility_duels(3000)
     kernels = [

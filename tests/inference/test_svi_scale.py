@@ -119,6 +119,7 @@ def test_with_points_at_all_items_it_is_the_conjugate_update():
     assert_allclose(fitted.diagnostics.inverse_scale.rate, PRIOR[1] + 0.5 * squares, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "n_inducing"), [(8, 12), (30, 5)], ids=["few duels", "more duels than points"]
 )

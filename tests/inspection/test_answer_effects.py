@@ -54,6 +54,7 @@ def test_an_order_effect_is_that_of_a_grid(inference, level):
     assert_allclose(mean.upper - mean.lower, (high - low) * np.sqrt(shrunk), rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_threshold_is_that_of_a_grid():
     X, y, _ = votes()
     model = regressor(tie_threshold=0.3, tie_threshold_bounds=(1e-3, 10.0)).fit(X, y)
@@ -92,6 +93,7 @@ def test_values_do_not_hang_on_the_unit_of_the_noise():
     assert_allclose(other.value, alone.value * elo)
 
 
+@pytest.mark.slow
 def test_judges_grades_and_engines_without_evidence():
     X, y, order = votes(90)
     bounds = {"order_effect_bounds": (-5.0, 5.0)}

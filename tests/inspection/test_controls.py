@@ -721,6 +721,7 @@ def test_slopes_leads_and_pairs_are_means_over_hyperparameters():
     assert pairs.upper[0] > undecided_pairs(model, votes, level=0.9, average=True).upper[0]
 
 
+@pytest.mark.slow
 def test_a_mean_over_hyperparameters_is_found_once_for_all_tables(monkeypatch):
     topics = {"topic": ["law", "sport"] * 20}
     votes = from_votes(votes_of(3, 40) | topics, by="topic")

@@ -116,6 +116,7 @@ def test_boards_over_hyperparameters_go_through_time_too():
     assert trajectories(model, ["ann"], [3.0], average=False).n_hyperparameters == 1
 
 
+@pytest.mark.slow
 def test_columns_beside_ids_are_held():
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "when": TIME})
     frame["length_a"], frame["length_b"] = RNG.normal(size=(2, N))

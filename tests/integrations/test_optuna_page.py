@@ -90,6 +90,7 @@ class Judge:
         self.page.wait_for_function("() => document.querySelectorAll('h5').length === 4")
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_is_best(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     example = pytest.importorskip("judge_in_browser")

@@ -83,6 +83,7 @@ def points(trials):
 # -- answers ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_generate", [2, 3, 5])
 def test_the_best_is_found(n_generate):
     study = begin(n_generate)
@@ -91,6 +92,7 @@ def test_the_best_is_found(n_generate):
     assert len(active(study)) == n_generate - 1
 
 
+@pytest.mark.slow
 def test_the_same_answers_told_give_the_same_posterior():
     study = begin(3)
     run(study, 6, PLANE)
@@ -389,6 +391,7 @@ def test_a_small_space_runs_round_and_says_when_it_is_all_shown():
 # -- storages and workers --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_from_its_storage_alone(tmp_path):
     here, there = tmp_path / "here.db", tmp_path / "there.db"
     study = begin(2, f"sqlite:///{here}")
@@ -419,6 +422,7 @@ def test_the_same_seed_and_storage_give_the_same_trial():
     assert sampler._seed(1) != before
 
 
+@pytest.mark.slow
 def test_workers_that_ask_at_the_same_moment_show_different_trials(tmp_path):
     url = f"sqlite:///{tmp_path / 'study.db'}"
     space = {"k": IntDistribution(1, 6)}
@@ -466,6 +470,7 @@ def test_a_trial_that_was_given_up_holds_nobody_up_for_long(monkeypatch):
     assert 0.0 <= study.ask(LINE).params["x"] <= 1.0
 
 
+@pytest.mark.slow
 def test_trials_of_others_are_taken_as_they_are():
     study = begin(2)
     study._study.sampler = optuna.samplers.RandomSampler(seed=0)
@@ -476,6 +481,7 @@ def test_trials_of_others_are_taken_as_they_are():
     assert abs(study._study.sampler.recommend(study).params["x"] - 0.3) < 0.05
 
 
+@pytest.mark.slow
 def test_two_hundred_trials():
     study = begin(2)
     storage, rng = study._study._storage, np.random.default_rng(0)

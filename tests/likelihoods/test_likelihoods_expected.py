@@ -46,6 +46,7 @@ def by_quad(likelihood, mean, variance, noise, answers):
     return np.array([one(m, s, v, answers.take(np.array([i]))) for m, s, v, i in each])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [1e-4, 1e-2, 1.0])
 def test_probit_agrees_with_integration(noise):
     mean = np.array([-3.0, -0.4, 0.0, 0.2, 2.5])

@@ -192,6 +192,7 @@ def test_hallucinations_follow_the_truncated_normal():
     assert abs(successive) < 0.1
 
 
+@pytest.mark.slow
 def test_margins_go_on_from_the_last_hallucination_in_the_order_of_telling():
     rng = np.random.default_rng(2)
     rows = rng.random((3, 1))

@@ -46,6 +46,7 @@ def test_other_items_are_another_question():
     assert all(np.array_equal(each[0], GIVEN[0]) for each in optimizer.ask(2, beside=GIVEN[:1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "n"), [(2, 12), (4, 12)])
 def test_who_stays_meets_who_is_new(size, n):
     # As on a page where the worst makes room: the best is found as by questions of its own.
@@ -105,6 +106,7 @@ def test_what_was_skipped_does_not_join_again():
     np.testing.assert_array_equal(optimizer.ask(beside=GIVEN)[-1], gone[-1])
 
 
+@pytest.mark.slow
 def test_names_of_a_pool():
     rng = np.random.default_rng(0)
     table = ItemTable(rng.random((5, 2)), names=list("abcde"))

@@ -64,6 +64,7 @@ def test_an_item_twice_adds_nothing():
     assert once == pytest.approx(simulated(post, MEMBERS[:2]), abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_joint_set_is_the_best_there_is():
     """By simulation, against the best of 1500 random sets."""
     made = PreferenceOptimizer(
@@ -95,6 +96,7 @@ def test_the_best_of_a_set_may_be_sought_beside_the_last_winner():
     assert reached > best - 0.01 * abs(best)
 
 
+@pytest.mark.slow
 def test_no_item_of_a_joint_set_could_be_replaced_by_a_better_one():
     made = PreferenceOptimizer(
         [[0.0, 1.0]] * 4, **STRATEGIES["EUBO"]._asdict(), n_initial=3, random_state=0

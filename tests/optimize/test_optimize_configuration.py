@@ -69,6 +69,7 @@ def test_nothing_to_learn_is_fine():
     assert made.posterior_.likelihood.noise_variance == 1e-2
 
 
+@pytest.mark.slow
 def test_a_number_is_where_the_noise_starts_unless_it_is_held():
     def noise(**options):
         made = optimizer(n_initial=2, **options)

@@ -63,6 +63,7 @@ def whole_mean(whole, rows):
     return whole.mean(np.column_stack([rows, np.full(len(rows), 12.0)]))
 
 
+@pytest.mark.slow
 def test_draws_of_functions_are_of_the_present():
     whole, present = whole_and_present()
     rows = np.random.default_rng(3).random((4, 2))
@@ -86,6 +87,7 @@ def test_who_hardly_forgets_is_as_one_who_does_not(name):
     assert_allclose(*(mean - mean[0] for mean in means), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maker", [PreferenceOptimizer, HallucinationBelieverOptimizer])
 def test_a_taste_that_moves_is_followed(maker):
     made = maker([[0.0, 1.0]], forgetting_rate=0.1, random_state=0)
@@ -99,6 +101,7 @@ def test_a_taste_that_moves_is_followed(maker):
     assert made.expected_gain_.utility > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
 def test_names_sets_and_ties(size):
     names = [f"n{k}" for k in range(6)]

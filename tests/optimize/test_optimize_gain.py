@@ -92,6 +92,7 @@ def test_drawn_functions_are_climbed_to_the_top():
     np.testing.assert_allclose(tops, grid.max(axis=0), atol=1e-4 * np.ptp(grid))
 
 
+@pytest.mark.slow
 def test_numbers_and_categories_are_climbed_together():
     space = {"x": (0.0, 1.0), "n": (1, 4), "kind": ["a", "b", "c"]}
     made = PreferenceOptimizer(space, n_initial=3, random_state=0)
@@ -120,6 +121,7 @@ def test_a_probability_is_a_share_of_draws():
             found.probability(wrong)
 
 
+@pytest.mark.slow
 def test_answers_raise_what_is_known_and_lower_what_is_to_be_gained():
     made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)
     made.run(nearer, 4)
@@ -133,6 +135,7 @@ def test_answers_raise_what_is_known_and_lower_what_is_to_be_gained():
     np.testing.assert_array_equal(after.shortfall, made.expected_gain_.shortfall)
 
 
+@pytest.mark.slow
 def test_a_run_would_stop_where_the_gain_says_so():
     made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)
     made.run(nearer, 9)
@@ -141,6 +144,7 @@ def test_a_run_would_stop_where_the_gain_says_so():
     assert not session.is_near(share + 0.005, 0.05)
 
 
+@pytest.mark.slow
 def test_a_run_ends_where_it_is_sure_and_asks_the_same_until_there(tmp_path, few_draws):
     def make(path=None):
         return HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0, journal=path)

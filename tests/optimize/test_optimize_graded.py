@@ -37,6 +37,7 @@ def told(optimizer, n=10):
     return optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", ["ep", "laplace", "hmc", "hallucination", "kriging_believer"])
 def test_what_is_told_is_what_a_regressor_learns_from(inference):
     engine = HMC(draws=60, chains=20) if inference == "hmc" else inference

@@ -35,6 +35,7 @@ def log_posterior(fit, theta):
     return evidence + model.log_prior(theta)[0]
 
 
+@pytest.mark.slow
 def test_the_spread_is_laplaces():
     """Beside second differences of the log posterior itself."""
     fit = fit_of(told(20, refit_every=1))
@@ -56,6 +57,7 @@ def test_the_spread_is_laplaces():
     assert_allclose(root @ root.T, np.linalg.inv(precision), rtol=0.05, atol=0.01)
 
 
+@pytest.mark.slow
 def test_draws_have_that_covariance():
     fit = fit_of(told(8))
     root = 0.1 * hyperparameter_spread(fit.model, fit.comparisons)  # far within the bounds

@@ -152,6 +152,7 @@ def test_without_a_seed_the_journal_keeps_one(tmp_path):
     same_run(optimizer(tmp_path / "run.db", None), optimizer(copy, None))
 
 
+@pytest.mark.slow
 def test_many_undos_are_resumed_too(tmp_path):
     """Further back than solver and sampler are kept, the run goes on from less, and the same."""
     first = answer(optimizer(tmp_path / "run.db"), 16)
@@ -222,6 +223,7 @@ def test_one_event_a_call_on_disk_at_once(tmp_path):
     assert kinds() == ["ask", "tell", "ask", "skip", "undo"]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_over_is_one_small_file(tmp_path):
     made = cheap(tmp_path / "run.db")
     for k in range(30):

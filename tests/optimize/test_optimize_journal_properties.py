@@ -49,6 +49,7 @@ def same(made, told):
         assert found.outcome == outcome
 
 
+@pytest.mark.slow
 @settings(PROPERTY, max_examples=15)
 @given(HISTORIES)
 def test_a_journal_holds_what_happened(tmp_path_factory, history):

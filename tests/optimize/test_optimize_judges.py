@@ -127,6 +127,7 @@ def test_two_that_begin_one_journal_share_it(tmp_path):
     assert len({each.ask().tobytes() for each in made}) == 1
 
 
+@pytest.mark.slow
 def test_processes_with_kills_count_every_answer_once(tmp_path):
     path, rng = tmp_path / "run.db", np.random.default_rng(0)
     cheap(path)
@@ -163,6 +164,7 @@ def test_processes_with_kills_count_every_answer_once(tmp_path):
 # --- threads --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True])
 def test_threads_ask_and_tell_at_will(tmp_path, kept):
     made = cheap(tmp_path / "run.db" if kept else None)

@@ -77,6 +77,7 @@ def test_what_is_pending_of_any_of_the_kinds_comes_first():
     assert [len(each) for each in found.ask(4, kind=("plane", "duel"))] == [2, 25, 25, 25]
 
 
+@pytest.mark.slow
 def test_a_journal_goes_on_with_the_same_questions(tmp_path):
     kind, path = ("duel", "line"), tmp_path / "run.db"
     alone = told(made(LINE), 3, kind=kind)
@@ -97,6 +98,7 @@ def test_a_journal_goes_on_with_the_same_questions(tmp_path):
     np.testing.assert_array_equal(alone.ask(kind=kind), duel)
 
 
+@pytest.mark.slow
 def test_run_asks_all_kinds():
     found, shown = made(LINE, seed=1), []
 

@@ -275,6 +275,7 @@ def test_pickles():
 # -- pools -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pools_of_every_form():
     pairs = all_pairs(10)
     reference = answer(learner(pool=all_pairs(ITEMS)), 5).ask()

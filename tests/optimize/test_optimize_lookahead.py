@@ -257,6 +257,7 @@ def test_a_large_pool_is_searched():
     assert not np.array_equal(*duel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("incumbent", ["joint", "last_winner"])
 def test_a_mixed_space_is_climbed_and_swapped(incumbent):
     space = {"x": (0.0, 1.0), "n": (0, 12), "kind": ["a", "b", "c"]}

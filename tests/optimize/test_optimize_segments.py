@@ -281,6 +281,7 @@ def test_a_choice_of_few_is_taken_as_it_is():
     assert len(found._session.fitted()[0].comparisons.rows) == 24
 
 
+@pytest.mark.slow
 def test_what_is_left_out_changes_little():
     """Means of margins and their deviations by all 24 comparisons of an answer, and by 8."""
     from skpref import PairwisePreferenceRegressor
@@ -368,6 +369,7 @@ def test_every_strategy_has_them(name, kind):
         found.tell(items, position=best_of(items))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["line", "plane"])
 def test_a_loop(kind):
     found, skips = made(seed=1), iter([True] + 100 * [False])
@@ -381,6 +383,7 @@ def test_a_loop(kind):
     assert np.abs(best - BEST).max() < 0.15
 
 
+@pytest.mark.slow
 def test_a_slider_in_a_loop():
     """A judge who stops anywhere on the line comes nearer than one who names points."""
 
@@ -393,6 +396,7 @@ def test_a_slider_in_a_loop():
     assert np.abs(best - BEST).max() < 0.03
 
 
+@pytest.mark.slow
 def test_pickling_goes_on_the_same_way():
     found = told(3)
     line = found.ask(kind="line")
@@ -405,6 +409,7 @@ def test_pickling_goes_on_the_same_way():
 # --- mixed spaces ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["line", "plane"])
 def test_mixed_spaces(kind):
     found = made(MIXED, n_initial=4)
@@ -456,6 +461,7 @@ def test_a_plane_with_holes_takes_numbers_of_points():
     assert found.history_[-1].outcome == {"chosen": len(items) - 1}
 
 
+@pytest.mark.slow
 def test_skipped_lines_of_a_small_space_come_again():
     found = made({"a": (0, 2), "b": ["x", "y"]}, n_initial=1)
     found.tell([{"a": 0, "b": "x"}, {"a": 2, "b": "x"}], 1)
@@ -485,6 +491,7 @@ def act(found, number):
     return found.tell(items, position=place if kind == "plane" else place[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [optimizer, cheap])
 def test_a_journal_goes_on_exactly(tmp_path, build):
     path = tmp_path / "run.db"
@@ -554,6 +561,7 @@ def test_a_form_that_is_none_is_damage(tmp_path, form):
 # --- the item at a position -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "positions"), [("line", [0, 3, 8, 2.25, 7.5]), ("plane", [0, 24, (1, 3), (1.5, 0.25)])]
 )

@@ -31,6 +31,7 @@ def test_a_table_of_probabilities_is_searched_over_its_values(distribution):
     assert made.recommend()["n"] == 4
 
 
+@pytest.mark.slow
 def test_newer_discrete_distributions_give_integers():
     binomial = getattr(stats, "Binomial", None)
     if binomial is None:

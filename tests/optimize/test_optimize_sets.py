@@ -85,6 +85,7 @@ def test_challengers_of_a_set_are_of_draws_of_their_own():
     np.testing.assert_array_equal(items[0], made.incumbent_)
 
 
+@pytest.mark.slow
 def test_a_mixed_space_and_a_pool_are_never_left():
     made = optimizer(MIXED, n_initial=3)
     for _ in range(8):
@@ -138,6 +139,7 @@ def test_asking_twice_gives_the_same_set(n_told):
     assert len(np.unique(made.ask(3, size=4).reshape(3, -1), axis=0)) == 3
 
 
+@pytest.mark.slow
 def test_another_size_is_another_question():
     made = told()
     duel, items, more = made.ask(), made.ask(size=4), made.ask(2, size=3)
@@ -158,6 +160,7 @@ def test_a_set_in_another_order_is_the_same_question():
     np.testing.assert_array_equal(made.incumbent_, items[2])
 
 
+@pytest.mark.slow
 def test_the_history_can_be_told_again():
     made, again = optimizer(), optimizer()
     for way in (*WAYS, "tie"):
@@ -193,6 +196,7 @@ def test_a_choice_of_two_is_a_duel():
     assert [e.outcome for e in by_choices.history_] == [e.outcome for e in by_duels.history_]
 
 
+@pytest.mark.slow
 def test_skips_and_undos_of_sets():
     made = told()
     items, best = made.ask(size=4), made.recommend()
@@ -213,6 +217,7 @@ def test_skips_and_undos_of_sets():
     np.testing.assert_array_equal(made.tell(items, ranking=[3, 1]).ask(size=4), after)
 
 
+@pytest.mark.slow
 def test_sets_of_a_small_pool_run_round():
     table = np.arange(5.0)[:, None]
     made = optimizer(None, candidates=table, n_initial=1)
@@ -272,6 +277,7 @@ def test_initial_duels_are_shown_in_sets_too():
     assert different(doubled.ask(size=4)) > 1e-6
 
 
+@pytest.mark.slow
 def test_pickling_goes_on_the_same_way():
     made = told(7)
     made.ask(size=4)
@@ -297,6 +303,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_judge_of_sets_may_answer_in_any_way():
     made, asked = optimizer(), iter(range(-1, 14))
 

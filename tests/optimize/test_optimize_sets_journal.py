@@ -68,6 +68,7 @@ def build(path, strategy):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("strategy", ["HB-EI", "EP-EI", "EIIG", "EUBO"])
 def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):
@@ -116,6 +117,7 @@ def test_killed_at_any_moment_nothing_is_lost(tmp_path, seed):
     assert events(closed(resumed)) == events(closed(whole))
 
 
+@pytest.mark.slow
 def test_many_undos_are_resumed_too(tmp_path):
     """Past the first tie, with which a hyperparameter came in, and the first set."""
     first = tell_sets(optimizer(tmp_path / "run.db"), 4, 2, "tie")
@@ -133,6 +135,7 @@ def test_many_undos_are_resumed_too(tmp_path):
     np.testing.assert_array_equal(first.ask(), second.ask())
 
 
+@pytest.mark.slow
 def test_solver_and_sampler_are_kept_row_by_row(tmp_path):
     made = tell_sets(optimizer(tmp_path / "run.db"), 4, 4, "ranking")
     tell_sets(tell_sets(made, 3, 4, "both"), 2, 2, "tie").ask()
@@ -303,6 +306,7 @@ def test_an_answer_again_after_an_interrupt_counts_once(tmp_path, monkeypatch, r
     assert [entry.outcome for entry in made.history_] == [{"chosen": 1}, {"worst": 1}]
 
 
+@pytest.mark.slow
 def test_processes_with_kills_count_every_set_once(tmp_path):
     path, rng = tmp_path / "run.db", np.random.default_rng(0)
     cheap(path)

@@ -114,6 +114,7 @@ def test_rows_and_items_stand_for_each_other(mixed):
             assert again[name] == pytest.approx(item[name], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_quantiles_spread_as_the_distributions_say(mixed):
     items = random_items(mixed, 4000)
     assert stats.kstest([item["tilt"] for item in items], stats.norm(1.0, 2.0).cdf).pvalue > 1e-3

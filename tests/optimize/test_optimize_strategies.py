@@ -169,6 +169,7 @@ def test_every_row_asks_as_the_formula_of_its_acquisition_does(name):
     np.testing.assert_array_equal(means, expected_means)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
 def test_rows_of_one_acquisition_ask_differently():
     """By the engine and by the rule for the first item."""

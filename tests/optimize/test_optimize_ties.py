@@ -31,6 +31,7 @@ def three(first, second, threshold=0.15):
 # --- ties -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
 @pytest.mark.parametrize("name", ["HB-EI", "LA-EI", "EP-EI", "EIIG", "EUBO"])
 def test_the_best_is_found_by_a_judge_who_cannot_always_tell(name):
@@ -77,6 +78,7 @@ def test_the_threshold_is_learned_at_the_first_tie():
     assert len(set(thresholds)) == 2
 
 
+@pytest.mark.slow
 def test_wider_indifference_is_learned_as_such():
     found = [
         random_duels(optimizer(), 60, lambda a, b, t=t: three(a, b, t)).posterior_.likelihood
@@ -170,6 +172,7 @@ def test_a_judge_who_prefers_what_comes_first_is_seen_through():
     assert optimizer().tell([[0.1, 0.2], [0.3, 0.4]], 1).posterior_.likelihood.order_effect == 0.0
 
 
+@pytest.mark.slow
 def test_the_best_is_found_in_spite_of_the_order():
     made = optimizer(order_effect_bounds=(-3.0, 3.0))
     best = made.run(lambda a, b: biased(a, b, 0.05), 30)
@@ -185,6 +188,7 @@ def test_a_duel_told_the_other_way_round_is_another_answer():
     assert margins[0] < margins[1]  # it had the advantage in the first
 
 
+@pytest.mark.slow
 def test_runs_with_an_order_effect_are_resumed_to_the_last_bit(tmp_path):
     options = {"order_effect": 0.3, "order_effect_bounds": (-2.0, 2.0), "tie_threshold": 0.1}
     made = journalled(tmp_path / "run.db", **options)

@@ -103,6 +103,7 @@ def test_the_incumbent_is_that_of_the_turn():
         made.tell(duel, taste(duel[0]) > taste(duel[1]))
 
 
+@pytest.mark.slow
 def test_a_journal_takes_the_run_up_at_its_turn(tmp_path):
     def made(strategy=BOTH):
         return build(strategy, journal=tmp_path / "run.db")
@@ -134,6 +135,7 @@ def test_a_run_undone_asks_the_same_again():
     np.testing.assert_array_equal(made.ask(), duel)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
 def test_other_engines_take_turns_with_their_gaussian():
     for engine in (HMC(draws=40, chains=20), "kriging_believer", Hallucination()):
@@ -176,6 +178,7 @@ def test_the_incumbent_of_duels_chosen_together_is_the_item_recommended():
         made.tell([worst, [0.97, 0.02]], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amplitude", [1.0, 4.0])
 def test_a_duel_that_gains_nothing_is_left_to_the_next_method(amplitude):
     seen, left = [], {True: 0, False: 0}

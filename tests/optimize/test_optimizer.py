@@ -65,6 +65,7 @@ def test_a_judge_who_errs_is_borne():
     assert np.abs(best - 0.3).max() < 0.15
 
 
+@pytest.mark.slow
 def test_mixed_space_is_optimised_and_never_left():
     made = optimizer(MIXED)
     for _ in range(40):
@@ -82,6 +83,7 @@ def test_mixed_space_is_optimised_and_never_left():
     assert 3e-3 < best["rate"] < 3e-2
 
 
+@pytest.mark.slow
 def test_pool_of_ten_thousand():
     table = np.random.default_rng(0).random((10_000, 3)) * [1.0, 10.0, 100.0]
     known = {row.tobytes() for row in table}
@@ -112,12 +114,14 @@ def test_the_callable_acquisition_sees_unit_cube_rows():
     assert seen[0][2] == (2,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["ei", "log_ei", "ucb", "mean", "pi"])
 def test_every_acquisition_of_the_challenger_optimises(acquisition):
     best = optimizer([[0.0, 1.0]] * 2, acquisition=acquisition).run(judge(bowl), 18)
     assert np.abs(best - 0.3).max() < 0.1
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_paper():
     made = told(
         30,
@@ -143,12 +147,14 @@ def test_asking_twice_gives_the_same_duel(n_told):
     np.testing.assert_array_equal(made.ask(3), made.ask(3))
 
 
+@pytest.mark.slow
 def test_the_same_seed_and_answers_give_the_same_questions():
     one, two = told(12, seed=3), told(12, seed=3)
     np.testing.assert_array_equal(one.ask(), two.ask())
     assert not np.array_equal(one.ask(), told(12, seed=4).ask())
 
 
+@pytest.mark.slow
 def test_looking_changes_nothing():
     looked = optimizer(seed=5)
     for _ in range(10):
@@ -169,6 +175,7 @@ def test_what_is_handed_out_is_a_copy():
     assert made.history_[0].duel.any()
 
 
+@pytest.mark.slow
 def test_the_incumbent_comes_first():
     made = told(12)
     np.testing.assert_array_equal(made.ask()[0], made.incumbent_)
@@ -178,6 +185,7 @@ def test_the_incumbent_comes_first():
     np.testing.assert_array_equal(made.ask()[0], made.recommend())
 
 
+@pytest.mark.slow
 def test_recommendation_is_the_item_of_the_largest_posterior_mean():
     made = told(15)
     items = np.concatenate([entry.duel for entry in made.history_])
@@ -322,6 +330,7 @@ def test_the_design_covers_the_space():
     assert stats.qmc.discrepancy(rows) < 0.02  # 32 random points: about 0.05
 
 
+@pytest.mark.slow
 def test_pickling_goes_on_the_same_way():
     for n_told in (3, 11):
         made = told(n_told)

@@ -58,6 +58,7 @@ def test_artists_are_the_effects_of_a_deviation(voted, unit, words):
     assert display.plot(ax=ax).ax_ is ax
 
 
+@pytest.mark.slow
 def test_boards_are_drawn_without_being_found_again(voted):
     model, votes = voted
     board = leaderboard(model, votes, level=0.7, unit="elo")

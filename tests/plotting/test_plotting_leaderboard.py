@@ -70,6 +70,7 @@ def test_the_best_few_keep_their_ranks_and_zero():
     assert "mean of the 8 items" in display.ax_.get_xlabel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 3, 60])
 def test_no_two_letters_overlap(n):
     display = board_of([f"player {i} of ${n}$" for i in range(n)]).plot()
@@ -143,6 +144,7 @@ def alone(layout):
     return [plt.subplots(figsize=(4.0, 3.2), layout=layout)[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made, layout",
     [(in_a_row, None), (in_a_column, "constrained"), (alone, None), (alone, "constrained")],

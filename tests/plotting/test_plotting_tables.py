@@ -145,6 +145,7 @@ def test_they_are_drawn_on_a_dark_ground_and_again(models, name):
     assert again is display and display.figure_ is not figure
 
 
+@pytest.mark.slow
 def test_cells_are_the_win_rates(models):
     rates = win_rates(models["plain"])
     display = WinRatesDisplay.from_estimator(models["plain"], top=4)

@@ -53,6 +53,7 @@ def test_artists_are_the_trajectories(unit, words):
     assert "mean of 4 items" in display.ax_.get_ylabel().replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_answers_are_marked_on_the_line_of_each():
     display = TrajectoryDisplay.from_estimator(model(), ["ann"])
     (mark,), (line,) = display.marks_, display.lines_
@@ -64,6 +65,7 @@ def test_answers_are_marked_on_the_line_of_each():
     assert TrajectoryDisplay.from_estimator(model(), answers=False).marks_ == []
 
 
+@pytest.mark.slow
 def test_dates_are_on_the_axis_and_the_end_of_training_is_marked():
     days = DATES[0] + np.arange(0, 1200, 100)
     display = TrajectoryDisplay.from_estimator(model(DATES), times=days)
@@ -76,6 +78,7 @@ def test_dates_are_on_the_axis_and_the_end_of_training_is_marked():
     assert len(before.ax_.lines) == 1 + 2 * 4  # the zero, lines and marks
 
 
+@pytest.mark.slow
 def test_lines_differ_in_dashes_too_and_no_two_are_alike():
     n = 28
     rng = np.random.default_rng(1)
@@ -97,6 +100,7 @@ def test_lines_differ_in_dashes_too_and_no_two_are_alike():
             assert one[0] != other[0] and one[1] != other[1]
 
 
+@pytest.mark.slow
 def test_the_reference_is_named():
     fitted = model()
     one = TrajectoryDisplay.from_estimator(fitted, ["ann", "dan"], relative="$bob$")

@@ -87,6 +87,7 @@ def test_a_bouncing_coordinate_meets_the_same_wall_again():
     assert chains.rejected_share == 0
 
 
+@pytest.mark.slow
 def test_a_slab_of_a_millionth_of_a_deviation_is_crossed_in_equal_times():
     width = 1e-6
     wall = Box.of([-0.5 * width], [0.5 * width], 1)

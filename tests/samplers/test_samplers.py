@@ -247,6 +247,7 @@ def test_gibbs_agrees_with_hmc_on_many_duels():
     assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 4.5 * error)
 
 
+@pytest.mark.slow
 def test_radius_move_keeps_the_target_and_helps():
     covariance = duel_covariance(60, 1e-2)
     rng = np.random.default_rng(4)

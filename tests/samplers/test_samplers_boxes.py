@@ -186,6 +186,7 @@ def test_going_on_from_the_state_is_one_long_run(sampler):
     np.testing.assert_array_equal(whole.draws, np.hstack((first.draws, second.draws)))
 
 
+@pytest.mark.slow
 def test_gibbs_moves_the_radius_in_every_cone_and_nowhere_else():
     covariance = 0.05 * np.eye(30) + 0.95
     rng = np.random.default_rng(4)
@@ -244,6 +245,7 @@ def test_hmc_takes_linearly_dependent_coordinates(name):
     assert np.abs(draws @ outside.T).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_thousands_of_reflections_leave_dependent_coordinates_dependent():
     table = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     chains = hmc(

@@ -96,6 +96,7 @@ def test_going_on_from_the_state_is_one_long_run():
     np.testing.assert_array_equal(whole.state, second.state)
 
 
+@pytest.mark.slow
 def test_steps_are_found_from_either_side():
     found = {}
     for name in ("repeated slope", "one", "sharp"):
