@@ -1,12 +1,14 @@
 """Every combination of engine, answers, context, shape, learning and pieces: exact, or refused.
 
 The declaration is ``tests/matrix.py``: which levels there are, and what is refused. Cases have at
-most so many levels of context (judges, order, weights, users, ids or names) that are not the plain
-ones: 7 072 with one, of which 2 230 are taken. Each of these is fitted and compared with exact
-integrals (``tests/matrix_oracle.py``): at the hyperparameters given, of judges also given their
-reliability; where hyperparameters are learned, with the same model fitted at these, and no step of
-a fifth of a logarithm may find better ones. Every other case must be refused, naming the remedy,
-before an engine runs. About four minutes of one core:
+most so many levels of context (judges, order, weights, users, times, ids or names, linear kernels)
+that are not the plain ones: 11 392 with one, of which 4 128 are taken. Each of these is fitted and
+compared with exact integrals (``tests/matrix_oracle.py``), or where items are independent through
+time with the same approximation by dense algebra (``tests/matrix_blocks.py``): at the
+hyperparameters given, of judges also given their reliability; where hyperparameters are learned,
+with the same model fitted at these, and no step of a fifth of a logarithm may find better ones.
+Every other case must be refused, naming the remedy, before an engine runs. About ten minutes of one
+core:
 
     nice python benchmarks/posterior/matrix.py [--contexts 1] [--engines ep hmc] [--learning fixed]
 """
