@@ -63,12 +63,14 @@ def page_id(page):
 LONG = {
     "active.md",
     "collaborative.md",
+    "distributed.md",
     "first_model.md",
     "judges.md",
     "looking.md",
     "many_answers.md",
     "optimising.md",
     "optuna_dashboard.md",
+    "xgboost_rankers.md",
 }
 
 

@@ -116,6 +116,7 @@ def test_a_drift_starts_from_the_spread_of_a_member_whatever_the_size_of_teams()
     assert_allclose(rates[0], rates[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [1e-5, 10.0])
 def test_the_search_for_a_walk_of_members_ends_alike_from_far_starts(begin):
     """Doubles among players whose strengths walk."""
