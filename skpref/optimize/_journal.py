@@ -104,6 +104,7 @@ class Journal:
         return self._once(self._is_ours)
 
     def _is_ours(self, connection):
+        connection.execute("BEGIN")  # all three of one moment: somebody may just begin the run
         mark, version, n_pages = (
             _one(connection, f"PRAGMA {name}")[0]
             for name in ("application_id", "user_version", "page_count")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from journal_support import answer, cheap, closed, forked, optimizer, other_process
 
-from skpref.optimize import AlreadyAnswered, read_journal
+from skpref.optimize import AlreadyAnswered, _journal, read_journal
 from skpref.optimize._session import is_live, owner
 
 # --- who lives ------------------------------------------------------------------------------
@@ -124,7 +124,27 @@ def test_two_that_begin_one_journal_share_it(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
+    assert len(made) == 4
     assert len({each.ask().tobytes() for each in made}) == 1
+
+
+def test_a_run_that_is_begun_by_another_in_this_moment_is_shared(tmp_path, monkeypatch):
+    """What the file says of itself is of one moment."""
+    path, read, others = tmp_path / "run.db", _journal._one, []
+    path.touch()
+
+    def reads(connection, query):
+        found = read(connection, query)
+        if "application_id" in query and not others:
+            others.append(threading.Thread(target=lambda: others.append(cheap(path, None))))
+            others[0].start()
+            others[0].join(1.0)  # long enough to begin, if nothing holds it back
+        return found
+
+    monkeypatch.setattr(_journal, "_one", reads)
+    one = cheap(path, None)
+    others[0].join()
+    assert one.ask().tobytes() == others[1].ask().tobytes()
 
 
 @pytest.mark.slow
