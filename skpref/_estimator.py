@@ -54,6 +54,7 @@ from skpref.fitting import (
     carries_on,
     check_judge_prior,
     check_settings,
+    earlier_items,
     evidence,
     fit_further,
     fit_judged,
@@ -228,6 +229,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             self._stream = begun(fitted, self.n_learning_answers) if stream is None else stream
         elif hasattr(self, "_stream"):
             del self._stream
+        if hasattr(self, "_earlier_items"):
+            del self._earlier_items
         self._keep(
             training,
             posterior_=replace(fitted.posterior, likelihood=likelihood, reader=training.reader),
@@ -320,7 +323,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     def _lacking(self, given):
         """Names of what `fit` was told, predictions depend on, and is not given with them."""
-        known = getattr(self, "_fit_metadata", frozenset())
+        known: frozenset[str] = getattr(self, "_fit_metadata", frozenset())
         return {name for name in known if name not in given and self._depends_on(name)}
 
     def _depends_on(self, name):
@@ -688,7 +691,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             return self._fit_utility(X, y, **given)
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
-        before = self.posterior_.reader
+        before, earlier = self.posterior_.reader, earlier_items(self)
         told = qid, sample_weight, order, self.likelihood_, before
         training = check_training(self, X, y, *told, time=time)
         training = as_before(self, training, settings.likelihood)
@@ -707,12 +710,15 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             movable=not placed,
         )
         self._keep_utility(piece.fitted, training, piece.stream)
+        if earlier is not None:
+            self._earlier_items = earlier
         self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
         return self
 
     def _told_later(self, X, y, qid, sample_weight, order, time):
         """Filter later answers into the posterior of items through time."""
         told = qid, sample_weight, order, self.likelihood_, self.posterior_.reader
+        earlier = earlier_items(self)
         training = check_training(self, X, y, *told, time=time)
         training = as_before(self, training, self.likelihood_)
         later = told_later(training.comparisons, self._model, self.posterior_)
@@ -724,6 +730,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             log_marginal_likelihood_value_=later.log_evidence,
         )
         self._all_at_once = False
+        if earlier is not None:
+            self._earlier_items = earlier
         self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
         return self
 

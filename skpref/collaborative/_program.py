@@ -312,7 +312,7 @@ def _features_of(estimator, name):
 def _keep(estimator, engine, training, users, study, fitted):
     """The fitted attributes, all at once."""
     found, task, result = fitted.found, fitted.task, fitted.result
-    forget(estimator, "_model", "_all_at_once", "_start", "_stream")
+    forget(estimator, "_model", "_all_at_once", "_earlier_items", "_start", "_stream")
     posterior = _posterior(
         task,
         result,

@@ -310,9 +310,13 @@ class Inspected:
             if place is None and column is not None:
                 place = _only_identity(posterior)
         shown = None if comparisons is None else _times_shown(comparisons)
-        answered = None
+        answered = None if reader.time is None else training
+        known = known_items(last) if hasattr(last, "_earlier_items") else None
+        if known is not None:
+            lacking = known[len(training) :]
+            training = np.concatenate([training, lacking])
+            shown = None if shown is None else np.append(shown, np.ones(len(lacking)))
         if reader.time is not None:
-            answered = training
             training, shown = _as_now(training, shown, reader.time.now)
         return cls(
             *(posterior, encode, encoder, column, training, names, source),
@@ -769,6 +773,29 @@ def _times_shown(comparisons: Any) -> Array:
     found = np.zeros(len(comparisons.items))
     np.add.at(found, comparisons.positions[there], weight)
     return found
+
+
+def known_items(estimator: Any) -> NDArray[np.float64] | None:
+    """Items of the last answers that an estimator of ids was told, then of those before.
+
+    Each id that is not among the last ones is as it was shown at last. None without ids.
+    """
+    items, place = estimator.comparisons_.items, estimator.posterior_.reader.id_column
+    if place is None:
+        return None
+    earlier = getattr(estimator, "_earlier_items", None)
+    if earlier is None:
+        return items
+    return np.concatenate([items, earlier[~np.isin(earlier[:, place], items[:, place])]])
+
+
+def earlier_items(estimator: Any) -> NDArray[np.float64] | None:
+    """What an estimator keeps of `known_items` before the next piece: each id once."""
+    items = known_items(estimator)
+    if items is None:
+        return None
+    ids = items[::-1, estimator.posterior_.reader.id_column]
+    return items[::-1][np.sort(np.unique(ids, return_index=True)[1])]
 
 
 def _as_now(rows, shown, now):

@@ -57,7 +57,9 @@ def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
     told = told or {}
     best = getattr(model, "best_estimator_", model)  # of a search, which passes nothing on
     last = best.steps[-1][1] if hasattr(best, "steps") else best
-    lacking = getattr(last, "_lacking", lambda given: set())(passed(**told)) & _WITHOUT.keys()
+    lacking: set[str] = (
+        getattr(last, "_lacking", lambda given: set())(passed(**told)) & _WITHOUT.keys()
+    )
     if lacking:
         names = sorted(lacking)
         params = ", ".join(f'"{name}": {name}' for name in names)
