@@ -27,6 +27,8 @@ from skpref.data._labels import check_order, finish, finish_signed
 
 # Sides that need no column: of the first argument, of the second.
 _SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "right")]
+# As tables of matches have them: home, draw, away.
+_MATCHES = {"h", "d", "a"}
 _TIE = re.compile(
     r"(tie|tied|draw|drawn|equal|equally|same|no difference|no preference|both bad|bothbad)\b"
 )
@@ -214,6 +216,10 @@ def codes_by_word(
     """
     known = set() if names is None else {_plain(name) for side in names for name in side}
     own, words = _words(sides), _words([*sides, *_SIDES])
+    said = {_plain(value) for value in values if isinstance(value, str) and value.strip()}
+    of_matches = "h" in said and said <= _MATCHES and not said & known
+    if of_matches:
+        words = {"h": 1, "a": -1}
     codes = np.empty(len(values), dtype=np.int64)
     pairs = [(None, None)] * len(values) if names is None else zip(*names, strict=True)
     for row, (value, (first, second)) in enumerate(zip(values, pairs, strict=True)):
@@ -230,7 +236,8 @@ def codes_by_word(
                 f"The outcome in row {where} is {value!r}, the word for a side and also the name "
                 "of another item. Say who won by labels, such as frame[winner] == frame[first]."
             )
-        codes[row] = name or word or (0 if _is_tie(value) else UNREAD)
+        tied = _is_tie(value) or (of_matches and plain == "d")
+        codes[row] = name or word or (0 if tied else UNREAD)
     return codes
 
 
@@ -566,7 +573,8 @@ def from_columns(
         1, see ``ties``; or 0, 0.5 for a tie, and 1. Or words, in any case: the name of either item
         (its id), its column's name or the word in which that differs ("home", "away"), "model_a" or
         "model_b", "a" or "b", "first" or "second", "left" or "right", "tie", "draw", "equal",
-        "same" or "no difference" and what begins so. Duels without an outcome, or with one that
+        "same" or "no difference" and what begins so; or, where there are no others, "H", "D" and
+        "A", the first being at home. Duels without an outcome, or with one that
         says nothing of these, are left out, and a warning counts them; it is an error if only wins
         of one side can be read. None: the first always won.
     ids : pair of column names, default=None

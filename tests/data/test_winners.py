@@ -210,3 +210,19 @@ def test_scores_are_named(score):
     with pytest.raises(ValueError) as refused:
         from_columns(frame, "home", "away", "result")
     assert "scores" not in str(refused.value)
+
+
+@pytest.mark.parametrize("said", ["HDAA", "hdaa"])
+def test_matches_are_told_by_home_draw_and_away(said):
+    """An "A" is the side that is away, and not the first, wherever an "H" stands."""
+    frame = pd.DataFrame(
+        {"home": ["ann", "bob", "cid", "ann"], "away": ["bob", "cid", "ann", "cid"]}
+    ).assign(result=list(said))
+    X, y = from_columns(frame, [], [], "result", ids=("home", "away"))
+    assert X.first["id"].tolist() == frame["home"].tolist()
+    assert y.tolist() == [1, 0, -1, -1]
+
+
+def test_letters_that_are_ids_are_whom_they_name():
+    frame = pd.DataFrame({"one": ["H", "A", "D"], "two": ["A", "D", "H"], "won": ["A", "A", "D"]})
+    assert from_columns(frame, [], [], "won", ids=("one", "two"))[1].tolist() == [0, 1, 1]
