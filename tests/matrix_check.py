@@ -19,6 +19,7 @@ from matrix_support import (
 )
 
 from skpref.collaborative._learn import Lesson, Study
+from skpref.gp import FiniteRank, _prior
 from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
 
 
@@ -110,6 +111,28 @@ def no_work():
         patches.enter_context(mock.patch.object(Lesson, "learned", _worked))
         patches.enter_context(mock.patch.object(Study, "fitted", _worked))
         yield
+
+
+@contextmanager
+def finite_rank_alone():
+    """Where a prior of finite rank applies it is taken, at any cost; yields those made."""
+    made, costs, of = [], _prior._cheapest, FiniteRank.of
+
+    def cheapest(kernel, comparisons, likelihood):
+        cost = FiniteRank.cost(kernel, comparisons, likelihood)
+        if np.isfinite(cost.multiplications):
+            return cost, FiniteRank
+        return costs(kernel, comparisons, likelihood)
+
+    def kept(*args, **options):
+        made.append(of(*args, **options))
+        return made[-1]
+
+    with (
+        mock.patch.object(_prior, "_cheapest", cheapest),
+        mock.patch.object(FiniteRank, "of", kept),
+    ):
+        yield made
 
 
 def _worked(*_, **__):

@@ -1,8 +1,8 @@
 """Everything meets everything: cases of the matrix against exact integrals, or refused at once."""
 
 import pytest
-from matrix import covering, refused_cases
-from matrix_check import compared, refused
+from matrix import OTHERS, Case, covering, refused_cases
+from matrix_check import compared, finite_rank_alone, refused
 
 # Largest error of a probability, as measured over all cases (benchmarks/posterior/matrix.py),
 # rounded up. Expectation propagation errs by up to .03 where contradictory answers weigh much.
@@ -31,7 +31,18 @@ ERRORS, SHARP, SHARP_JUDGED = 4.0, 0.01, 0.1 * JUDGED
 # turns with reliability, a few times at most.
 STATIONARY, BY_TURNS = 0.02, 0.15
 
-REFUSED = refused_cases()
+COVERING, REFUSED = covering(), refused_cases()
+# A prior of finite rank is exact. Problems of this size have fewer margins than features.
+OF_FINITE_RANK = [
+    case
+    for case in COVERING
+    if case.kernel == "linear"
+    and case.engine in OTHERS
+    and case.judges == case.users == case.time == "none"
+] + [
+    Case(engine=engine, answers=answers, kernel="linear", learning="learned")
+    for engine, answers in (("ep", "duels"), ("ep", "rankings"), ("laplace", "ties"))
+]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -40,7 +51,7 @@ REFUSED = refused_cases()
     [
         # Judges' reliability is integrated over by the truth, which takes its time.
         pytest.param(case, marks=pytest.mark.slow if case.judges != "none" else ())
-        for case in covering()
+        for case in COVERING
     ],
     ids=str,
 )
@@ -62,6 +73,19 @@ def test_is_exact(case):
             assert found.error_given_reliability < tolerance + ERRORS * error
     if found.gain is not None and not (judged and found.unsettled):
         assert found.gain < (BY_TURNS if judged else STATIONARY)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", OF_FINITE_RANK, ids=str)
+def test_a_prior_of_finite_rank_is_exact(case):
+    with finite_rank_alone() as made:
+        found = compared(case)
+    assert made
+    if found.error is not None:
+        assert found.truth_error < SHARP
+        assert found.error < TOLERANCE[case.engine] + ERRORS * found.truth_error
+    if found.gain is not None:
+        assert found.gain < STATIONARY
 
 
 @pytest.mark.filterwarnings("ignore")
