@@ -3,7 +3,8 @@
     python benchmarks/speed/search.py --sizes 1000 10000 100000
 
 Every kind of answer in every context is simulated with noise far from where a search starts. Each
-start has other noise, threshold, order effect and lengthscales. The log posterior (log evidence
+start has other noise, threshold, order effect and lengthscales; the kernel is the default one with
+its priors, moved. The log posterior (log evidence
 plus log prior) of where each of them ends is taken by one and the same objective; "behind" is by
 how many nats an end is below the best of all ends, the slow search's among them. That one is
 L-BFGS-B on the hyperparameters as they are, in small steps, from the best end and from the first
@@ -22,8 +23,10 @@ import os
 import sys
 import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before numpy is imported
@@ -35,6 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
 from skpref.duels import ItemTable
+from skpref.fitting import _settings
 from skpref.inference import SVI
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -161,10 +165,16 @@ def estimator(problem, **further):
     return kind(**{**problem.options, **further})
 
 
-def fitted(problem, **further):
-    """Fitted, and how many warnings of the search there were."""
+def fitted(problem, kernel=None, **further):
+    """Fitted, and how many warnings of the search there were.
+
+    ``kernel`` takes the place of the default one, whose priors stay.
+    """
     model = estimator(problem, **further)
-    with warnings.catch_warnings(record=True) as told:
+    moved = nullcontext()
+    if kernel is not None:
+        moved = mock.patch.object(_settings, "default_kernel", lambda *_: clone(kernel))
+    with moved, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         if problem.pieces:
             for part in np.array_split(np.arange(len(problem.y)), problem.pieces):
@@ -175,7 +185,7 @@ def fitted(problem, **further):
 
 
 def began(problem, model, start):
-    """Options of a far start; the kernel is that of a model fitted before, moved."""
+    """The kernel and the options of a far start: that of a model fitted before, moved."""
     noise, threshold, order, times = start
     options = {"noise_variance": noise}
     if "tie_threshold" in problem.options:
@@ -186,8 +196,8 @@ def began(problem, model, start):
     if len(kernel.theta):
         signs = np.where(np.arange(len(kernel.theta)) % 2, -1.0, 1.0)
         theta = kernel.theta + signs * np.log(times)
-        options["kernel"] = kernel.clone_with_theta(np.clip(theta, *kernel.bounds.T))
-    return options
+        kernel = kernel.clone_with_theta(np.clip(theta, *kernel.bounds.T))
+    return kernel, options
 
 
 def theta_of(model):
@@ -224,7 +234,7 @@ def compared(problem, ends, first):
         found.update(values=values, best=best[1])
         return best[0], -best[1]
 
-    fitted(problem, kernel=clone(first.kernel_), optimizer=everything)
+    fitted(problem, first.kernel_, optimizer=everything)
     return found["values"], found["best"]
 
 
@@ -235,7 +245,8 @@ def row_of(kind, context, n, slow):
     models, seconds = [], []
     for start in STARTS:
         begin = time.process_time()
-        model, told = fitted(problem, **began(problem, first, start))
+        kernel, options = began(problem, first, start)
+        model, told = fitted(problem, kernel, **options)
         seconds.append(time.process_time() - begin)
         models.append(model)
         warned += told
