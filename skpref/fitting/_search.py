@@ -222,6 +222,8 @@ _LONG = 256
 _COARSE, _FINE = 10.0, 3e4
 # A descent ends with a step that gains less than this share of the objective, or so many nats.
 _FTOL, _NATS = 1e-6, 1e-4
+# A descent that goes on where another ended: with so many steps that gain less than that together.
+_PATIENCE = 5
 # Another one begins where it ended, so many in all, unless no slope is above this (nats for a
 # factor e) or it gained less than so many nats. Of fewer answers than `_LONG` there is one: they
 # leave hyperparameters open by far more than what it leaves.
@@ -595,7 +597,8 @@ def _minimised(model, objective, search, begin, bounds):
             n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
     for _ in range(_DESCENTS if objective.many else 0):
         sure = n_iter > 0 and objective.best.sure
-        n_iter += _descend(objective, _ratios(model, theta, bounds), theta, search, n_iter, reach)
+        coordinates, again = _ratios(model, theta, bounds), n_iter > 0
+        n_iter += _descend(objective, coordinates, theta, search, n_iter, reach, again)
         theta, gained = objective.best.theta, value - objective.best.value
         if objective.best.sure and not sure:  # what was astray is no measure
             gained = np.inf
@@ -697,8 +700,12 @@ def _slopes(model, best, bounds):
     return np.where(held, 0.0, slopes)
 
 
-def _descend(objective, ratios, theta, search, n_iter, reach=np.inf):
-    """One descent by L-BFGS-B, so far at most; how many iterations it took."""
+def _descend(objective, ratios, theta, search, n_iter, reach=np.inf, again=False):
+    """One descent by L-BFGS-B, so far at most; how many iterations it took.
+
+    It knows nothing of how the objective bends. Where it begins ``again``, near the bottom of a
+    narrow valley, its first steps gain next to nothing: it ends only after several like these.
+    """
     at = ratios.forward(theta)
     low, high = ratios.bounds.T
     value, scale = objective.first_step(ratios.back(at))
@@ -708,13 +715,25 @@ def _descend(objective, ratios, theta, search, n_iter, reach=np.inf):
         return value / scale, ratios.pull_back(at, gradient) / scale
 
     # L-BFGS-B takes values for 1 at least.
-    ftol = min(_FTOL * max(abs(value), 1.0), _NATS) / max(abs(value), scale)
+    least = min(_FTOL * max(abs(value), 1.0), _NATS)
+    values = [value / scale]
+
+    def patient(intermediate_result):
+        values.append(intermediate_result.fun)
+        if len(values) > _PATIENCE and (values[-1 - _PATIENCE] - values[-1]) * scale < least:
+            raise StopIteration
+
     found = minimize(
         scaled,
         at,
         jac=True,
         method="L-BFGS-B",
         bounds=np.column_stack([np.maximum(low, at - reach), np.minimum(high, at + reach)]),
-        options={"maxiter": search.max_iter - n_iter, "ftol": ftol, "gtol": search.gtol / scale},
+        callback=patient if again else None,
+        options={
+            "maxiter": search.max_iter - n_iter,
+            "ftol": 0.0 if again else least / max(abs(value), scale),
+            "gtol": search.gtol / scale,
+        },
     )
     return found.get("nit", 0)  # there is none where all bounds meet

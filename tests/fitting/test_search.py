@@ -573,3 +573,36 @@ def test_the_state_found_is_that_of_the_hyperparameters_returned(back):
     np.testing.assert_array_equal(found.theta, at[0] if back else at[1])
     sites = found.evaluate(comparisons).approximation.state
     np.testing.assert_allclose(state["precision"], sites["precision"], rtol=1e-3)
+
+
+class Valley:
+    """½ x'Hx − 1e5, whose curvatures are a million and a quarter."""
+
+    def __init__(self):
+        turn = np.array([[np.cos(0.5), -np.sin(0.5)], [np.sin(0.5), np.cos(0.5)]])
+        self.hessian = turn @ np.diag([1e6, 0.25]) @ turn.T
+        self.along = turn[:, 1]
+
+    def __call__(self, at):
+        return 0.5 * float(at @ self.hessian @ at) - 1e5, self.hessian @ at
+
+    def first_step(self, at):
+        value, gradient = self(at)
+        return value, max(1.0, float(np.max(np.abs(gradient))))
+
+
+def test_a_descent_that_goes_on_follows_a_narrow_valley():
+    # Its first step, straight down, gains next to nothing; what there is to gain is half a nat.
+    valley, bounds = Valley(), np.tile([-np.inf, np.inf], (2, 1))
+    begin = 2.0 * valley.along + 1e-6 * valley.along[::-1] * [-1.0, 1.0]
+    for again in (False, True):
+        seen = []
+
+        def watched(at, seen=seen):
+            seen.append(valley(at))
+            return seen[-1]
+
+        watched.first_step = valley.first_step
+        _search._descend(watched, _search.Ratios.none(bounds), begin, Search(), 0, again=again)
+        left = min(value for value, _ in seen) + 1e5
+        assert (left < 0.01) == again
