@@ -222,8 +222,9 @@ _LONG = 256
 _COARSE, _FINE = 10.0, 3e4
 # A descent ends with a step that gains less than this share of the objective, or so many nats.
 _FTOL, _NATS = 1e-6, 1e-4
-# A descent that goes on where another ended: with so many steps that gain less than that together.
-_PATIENCE = 5
+# With so many answers valleys are narrow. A descent that goes on where another ended then ends with
+# so many steps that gain less than that together.
+_NARROW, _PATIENCE = 20_000, 5
 # Another one begins where it ended, so many in all, unless no slope is above this (nats for a
 # factor e) or it gained less than so many nats. Of fewer answers than `_LONG` there is one: they
 # leave hyperparameters open by far more than what it leaves.
@@ -333,6 +334,7 @@ class Objective:
         self._model, self._comparisons = model, comparisons
         self._long = len(comparisons.rows) >= _LONG
         self.many = len(comparisons.positions) >= _LONG
+        self.narrow = len(comparisons.positions) >= _NARROW
         coarse = min(_COARSE, max(1.0, _FINE / max(len(comparisons.rows), 1)))
         self._engine = model.evidence_engine.relaxed(coarse if self._long else 1.0)
         self._monitor = monitor
@@ -597,7 +599,7 @@ def _minimised(model, objective, search, begin, bounds):
             n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
     for _ in range(_DESCENTS if objective.many else 0):
         sure = n_iter > 0 and objective.best.sure
-        coordinates, again = _ratios(model, theta, bounds), n_iter > 0
+        coordinates, again = _ratios(model, theta, bounds), objective.narrow and n_iter > 0
         n_iter += _descend(objective, coordinates, theta, search, n_iter, reach, again)
         theta, gained = objective.best.theta, value - objective.best.value
         if objective.best.sure and not sure:  # what was astray is no measure
