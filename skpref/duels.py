@@ -325,7 +325,11 @@ class TeamDuels(NamedTuple):
             found[:, size:] = 0.0
         for k, team in enumerate(members):
             if len(team) > size:
-                raise ValueError(f"Team {k} has {len(team)} members, the largest so far {size}.")
+                raise ValueError(
+                    f"Team {k} has {len(team)} members, the largest that these duels have room for "
+                    f"{size}. Give from_teams all teams at once, or first a table with one of "
+                    f"{len(team)}, and fit anew."
+                )
             new = [name for name in team if name not in number]
             if new:
                 raise ValueError(

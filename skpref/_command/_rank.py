@@ -269,7 +269,7 @@ def _judges_table(model: Any, level: float) -> Table | None:
     judges = model.judges_
     if judges is None:
         return None
-    order = np.argsort(-judges.n_answers, kind="stable")
+    order = np.argsort(-judges.reliability, kind="stable")  # as `judge_reliability` has them
     ends = judges.reliability_interval(level)[order]
     return Table(
         {

@@ -40,7 +40,8 @@ def answer_effects(
     -------
     effects : Bunch
         Arrays of shape (n,); ``lower`` and ``upper`` are NaN where the engine has no evidence
-        ("hmc", "gibbs", "svi" by points) or nothing but a posterior came.
+        ("hmc", "gibbs", "svi" by points), the model is one of several users, or nothing but a
+        posterior came.
 
         names : what was learned: "order_effect", "tie_threshold", "grade_increment_k", by how much
             a threshold of grades is above the one before
