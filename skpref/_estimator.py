@@ -608,7 +608,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             How often each duel counts, at least 0; a pair of rated items counts the product of
             their weights. Engines that sample take whole numbers; choices and rankings weigh at
             least 1, or 0.
-        order : array-like of int of shape (n_duels,) or (n,), default=None
+        order : array-like of int of shape (n_duels,) or (n,) or a scalar, default=None
             Who was shown first, for the order effect: 1 the first item, 0 none (neutral ground),
             of duels also -1 the second. None: the first, always.
         judges : array-like of shape (n_duels,), default=None
@@ -810,7 +810,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         ----------
         X : array-like of shape (n_duels, 2, n_features) or (n, k, n_features)
             With ``items=`` also integers, (n_duels, 2) or (n, k).
-        order : array-like of int of shape (n,), default=None
+        order : array-like of int of shape (n,) or a scalar, default=None
             Who is shown first, as in `fit`.
         judges : array-like of shape (n_duels,), default=None
             Who answers, as in `fit`; the probability is averaged over their reliability. An id
@@ -886,7 +886,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Groups of rated items.
         sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
             A pair of items weighs the product of their weights.
-        order : array-like of int of shape (n,), default=None
+        order : array-like of int of shape (n,) or a scalar, default=None
             Who was shown first, as in `fit`; not of rated items.
         judges : array-like of shape (n_duels,), default=None
             Who answered, as in `predict_proba`.

@@ -267,6 +267,7 @@ def test_order_moves_what_is_shown_first(kind):
     at = -1 if kind == "ties" else 0
     assert np.all(first[:, at] > neither[:, at])
     assert_array_equal(fitted.predict_proba(X), first)
+    assert_array_equal(fitted.predict_proba(X, order=0), neither)  # of all
     moved = fitted.decision_function(X) - fitted.decision_function(X, order=np.zeros(n))
     assert_allclose(moved if kind == "ties" else moved[:, 0], 0.7, rtol=1e-9)
     assert_allclose(fitted.predict_log_proba(X, order=np.zeros(n))[:, at], np.log(neither[:, at]))
@@ -277,6 +278,8 @@ def test_order_moves_what_is_shown_first(kind):
     # In training, too: who is chosen though shown last is better than one who was first.
     other = model(kind=kind, order_effect=0.7).fit(X, y, order=np.zeros(n))
     assert np.abs(other.predict(np.arange(9)) - fitted.predict(np.arange(9))).max() > 0.01
+    same = model(kind=kind, order_effect=0.7).fit(X, y, order=0)
+    assert_array_equal(same.predict(np.arange(9)), other.predict(np.arange(9)))
     plain = model(kind=kind).fit(X, y, order=np.zeros(n))
     assert_allclose(plain.predict_proba(X), model(kind=kind).fit(X, y).predict_proba(X))
 

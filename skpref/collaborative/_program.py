@@ -221,7 +221,8 @@ def collaborate(
     if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
-            f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound.",
+            f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound"
+            f"{'' if sample_weight is None else ', or make sample_weight smaller'}.",
             ConvergenceWarning,
         )
     _keep(estimator, engine, training, users, study, fitted)

@@ -141,7 +141,7 @@ def check_order(order: Any, n: int, k: int) -> NDArray[np.int8] | None:
 
     Parameters
     ----------
-    order : array-like of shape (n,) or None
+    order : array-like of shape (n,), int for all, or None
     n : int
     k : int
         Items shown together at most.
@@ -153,6 +153,8 @@ def check_order(order: Any, n: int, k: int) -> NDArray[np.int8] | None:
         "second, 0 none"
     )
     order = np.asarray(unmasked(order))
+    if order.ndim == 0:
+        order = np.full(n, order)
     if order.shape != (n,):
         raise ValueError(f"{message}; its shape must be ({n},), got {order.shape}.")
     order = whole_numbers(order, message)
