@@ -78,7 +78,8 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         approximated.
     n_learning_answers : "auto", int or None, default="auto"
         Number of answers that hyperparameters are learned on. They are of as few users as possible,
-        with 24 answers of each, or more where there are no other users. "auto": 800. None: all; the
+        with 24 answers of each, or more where there are no other users. "auto": 800,
+        or 2000 where an order effect is learned, of which few answers tell little. None: all; the
         cost grows as the third power of users times items that each met. Without users it is as in
         `PairwisePreferenceRegressor`.
     max_iter : int, default=100

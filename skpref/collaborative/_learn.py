@@ -27,7 +27,7 @@ from skpref.kernels import Identity, OnColumns, lengthscale_indices
 from skpref.likelihoods import Likelihood
 
 # Answers to learn from; of one user so many at most, before all others have given theirs.
-_ANSWERS = 800
+_ANSWERS, _ANSWERS_OF_ORDER = 800, 2000
 _OF_ONE = 24
 # A search that leaves this share of the log-loss of coins is tried again with so much more noise.
 _COINS, _NOISIER = 0.95, 100.0
@@ -127,7 +127,7 @@ class Lesson:
         start : Hyperparameters
         answered : Answered
         n_learning_answers : int, "auto" or None
-            "auto": 800; None: all.
+            "auto": 800, or 2000 where an order effect is learned; None: all.
         priors : tuple of Hyperprior
             On the kernel's hyperparameters.
         bounds : (float, float) or "fixed"
@@ -135,6 +135,10 @@ class Lesson:
         population : bool
         engine : Engine
         """
+        if n_learning_answers == "auto":
+            n_learning_answers = _ANSWERS
+            if "order_effect" in start.likelihood.free:
+                n_learning_answers = _ANSWERS_OF_ORDER
         rows = _rows(answered.user, n_learning_answers)
         n_items = answered.comparisons.items.shape[1]
         model = joint_model(start, n_items, answered.features, bounds, population, engine)
@@ -205,13 +209,7 @@ def _rows(user, n_learning_answers):
     """Answers of as few users as give enough, in their order."""
     rng, n = np.random.default_rng(0), len(user)
     rows = np.arange(n)
-    most = (
-        n
-        if n_learning_answers is None
-        else _ANSWERS
-        if n_learning_answers == "auto"
-        else int(n_learning_answers)
-    )
+    most = n if n_learning_answers is None else int(n_learning_answers)
     if most >= n:
         return rows
     rows = rng.permutation(n)

@@ -103,3 +103,24 @@ def test_theta_names_what_it_holds():
     model.fit(STUDY.X, STUDY.y, users=STUDY.users)
     with pytest.raises(ValueError, match="taste_variance, taste_variance_by_features, user_"):
         model.log_marginal_likelihood([0.0])
+
+
+@pytest.mark.parametrize("bounds", ["fixed", (1e-3, 9.0)])
+def test_an_order_effect_is_learned_on_more_answers(monkeypatch, bounds):
+    monkeypatch.setattr(_study, "_ANSWERS", 60)
+    monkeypatch.setattr(_study, "_ANSWERS_OF_ORDER", 150)
+    parts = []
+
+    def learned(lesson, *_):
+        parts.append(lesson.part)
+        return lesson.start
+
+    monkeypatch.setattr(_study.Lesson, "learned", learned)
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(6)[:2] for _ in range(200)])
+    users, y = np.repeat(np.arange(10), 20), rng.integers(0, 2, 200)
+    regressor = CollaborativePreferenceRegressor(
+        items=np.arange(6.0)[:, None], order_effect=0.1, order_effect_bounds=bounds
+    )
+    regressor.fit(X, y, users=users)
+    assert len(parts[0].positions) == (60 if bounds == "fixed" else 150)
