@@ -222,8 +222,8 @@ _LONG = 256
 _COARSE, _FINE = 10.0, 3e4
 # A descent ends with a step that gains less than this share of the objective, or so many nats.
 _FTOL, _NATS = 1e-6, 1e-4
-# With so many answers valleys are narrow. A descent that goes on where another ended then ends with
-# so many steps that gain less than that together.
+# With so many answers valleys are narrow. A descent that goes on where another ended then ends once
+# so many steps together gain less than the last number below.
 _NARROW, _PATIENCE = 20_000, 5
 # Another one begins where it ended, so many in all, unless no slope is above this (nats for a
 # factor e) or it gained less than so many nats. Of fewer answers than `_LONG` there is one: they
@@ -722,7 +722,7 @@ def _descend(objective, ratios, theta, search, n_iter, reach=np.inf, again=False
 
     def patient(intermediate_result):
         values.append(intermediate_result.fun)
-        if len(values) > _PATIENCE and (values[-1 - _PATIENCE] - values[-1]) * scale < least:
+        if len(values) > _PATIENCE and (values[-1 - _PATIENCE] - values[-1]) * scale < _GAINED:
             raise StopIteration
 
     found = minimize(
