@@ -140,7 +140,7 @@ FORMULAS = {
 POOL = np.random.default_rng(0).random((30, 2))
 
 
-def asked(strategy, n_told=7):
+def asked(strategy, n_told=6):
     """Duels of a small pool, with answers by chance, and the posterior at the end."""
     made = build(strategy, space=None, candidates=POOL, n_initial=4)
     answers = np.random.default_rng(3).integers(0, 2, n_told)
