@@ -138,7 +138,7 @@ def test_fixed_point_is_that_of_serial_ep_on_noisy_unmerged_margins(noise_varian
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise_variance", "seeds"), seeds_of(NOISES))
 def test_both_spaces_agree(noise_variance, seeds):
-    for seed in seeds:
+    for seed in seeds[::5]:  # each kernel, and each number of duels
         small = small_problem(seed)
         one = solve_small(TIGHT_EP, small, noise_variance, "margins")
         two = solve_small(TIGHT_EP, small, noise_variance, "items")

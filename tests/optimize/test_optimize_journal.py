@@ -84,7 +84,7 @@ def build(path, strategy):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("strategy", ["HB-EI", "LA-EI", "EP-MUC", "EIIG", "DoubleTS", "EUBO"])
+@pytest.mark.parametrize("strategy", ["HB-EI", "LA-EI", "EIIG", "DoubleTS", "EUBO"])
 def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):
     """Several questions, answers in any order, skips, undos, older duels; a copy goes on."""
     whole = build(tmp_path / "whole.db", strategy)

@@ -477,7 +477,7 @@ def test_a_plane_with_holes_takes_numbers_of_points():
 def test_skipped_lines_of_a_small_space_come_again():
     found = made({"a": (0, 2), "b": ["x", "y"]}, n_initial=1)
     found.tell([{"a": 0, "b": "x"}, {"a": 2, "b": "x"}], 1)
-    for _ in range(12):
+    for _ in range(8):
         found.skip(found.ask(kind="line"))
     assert found.n_told_ == 1
     found.ask(kind="line")

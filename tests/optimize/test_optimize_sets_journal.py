@@ -70,7 +70,7 @@ def build(path, strategy):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("strategy", ["HB-EI", "EP-EI", "EIIG", "EUBO"])
+@pytest.mark.parametrize("strategy", ["HB-EI", "EIIG", "EUBO"])
 def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):
     whole = build(tmp_path / "whole.db", strategy)
     for number in range(N_DEAR):

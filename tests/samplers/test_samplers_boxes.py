@@ -80,7 +80,7 @@ def test_quadrature_itself():
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_agreement_with_quadrature(sampler, name):
     covariance, lower, upper = box(name)
-    n = 500 if name != "far tails" else 1000
+    n = 300 if name != "far tails" else 600
     chains = SAMPLERS[sampler](
         covariance, inside(lower, upper), n, n_chains=64, rng=np.random.default_rng(43),
         lower=lower, upper=upper,
