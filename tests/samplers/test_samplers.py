@@ -81,8 +81,8 @@ def test_agreement_with_quadrature(sampler, name):
     covariance = MATRICES[name]
     start = 0.5 * np.sqrt(covariance.diagonal())
     rng = np.random.default_rng(42)
-    chains = SAMPLERS[sampler](covariance, start, 1100, n_chains=64, rng=rng)
-    assert chains.draws.shape == (64, 1100, len(covariance))
+    chains = SAMPLERS[sampler](covariance, start, 700, n_chains=64, rng=rng)
+    assert chains.draws.shape == (64, 700, len(covariance))
     assert chains.draws.min() > 0
     assert_moments(chains.draws[:, 100:], *moments_by_quadrature(covariance))
 
