@@ -268,7 +268,7 @@ def test_pieces_of_a_stream_keep_the_first_origin_and_move_now():
         ("matern12", False),
         ("matern52", False),
         ("wiener", True),
-        ("matern52", True),
+        pytest.param("matern52", True, marks=pytest.mark.slow),
     ],
 )
 def test_unit_and_origin_of_times_do_not_matter(drift, learned):

@@ -206,7 +206,7 @@ def test_ep_is_exact_for_a_share_of_one_duel(likelihood, weight, space):
 @pytest.mark.parametrize(
     ("likelihood", "engine", "space"),
     [
-        (Probit(0.1), "ep", "margins"),
+        pytest.param(Probit(0.1), "ep", "margins", marks=pytest.mark.slow),
         (Probit(0.1), "laplace", "items"),
         (Logistic(0.3), "ep", "items"),
         (Logistic(0.3), "laplace", "margins"),

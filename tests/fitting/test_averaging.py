@@ -136,6 +136,7 @@ def test_one_hyperparameter_is_quadrature():
     assert np.max(np.abs(alone.upper - alone.lower - width) / width) > 0.1
 
 
+@pytest.mark.slow
 def test_two_hyperparameters_are_quadrature():
     model = of_names(tie_threshold=0.3, tie_threshold_bounds=WIDE).fit(*games(ties=True))
     board = leaderboard(model, level=0.8)

@@ -484,6 +484,7 @@ def test_a_worse_top_of_the_evidence_is_left(noise, threshold, effect):
     assert evidence[0] > evidence[1] - 0.1
 
 
+@pytest.mark.slow
 def test_short_lengthscales_do_not_take_the_place_of_noise():
     """Of items that each meet once a white utility says what noise says, but for all it knows."""
     n = 300

@@ -172,7 +172,7 @@ def test_bivariate_tails_agree_with_conditioning(low, high, rho):
     assert found == pytest.approx(top + np.log(exact), abs=1e-8)
 
 
-@pytest.mark.parametrize("k", [2, 3, 4, 6])
+@pytest.mark.parametrize("k", [2, 3, pytest.param(4, marks=pytest.mark.slow), 6])
 def test_tails_of_independent_utilities(k):
     """The chance that the least is the best, down to 1e-30 and far below."""
     for low in (-3.0, -11.0, -60.0):

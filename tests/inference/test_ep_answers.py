@@ -120,7 +120,11 @@ def mixed(weight=None):
 
 @pytest.mark.parametrize(
     ("noise_variance", "space", "counted"),  # joint answers are counted in item space
-    [(0.01, "margins", False), (0.2, "items", False), (0.01, "items", True)],
+    [
+        (0.01, "margins", False),
+        (0.2, "items", False),
+        pytest.param(0.01, "items", True, marks=pytest.mark.slow),
+    ],
 )
 def test_every_gradient_agrees_with_differences(noise_variance, space, counted, monkeypatch):
     only(monkeypatch, space)

@@ -227,7 +227,7 @@ def test_equal_answers_are_weights():
     assert_allclose(one.log_evidence, other.log_evidence, rtol=1e-9)
 
 
-@pytest.mark.parametrize("optimizer", [None, "fmin_l_bfgs_b"])
+@pytest.mark.parametrize("optimizer", [None, pytest.param("fmin_l_bfgs_b", marks=pytest.mark.slow)])
 def test_it_predicts_as_well_as_ep(optimizer):
     X, pairs, y = utility_duels(900)
     loss = []
