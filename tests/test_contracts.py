@@ -336,7 +336,7 @@ def test_a_likelihood_asks_the_questions_of_an_optimizer(inference, acquisition)
         likelihood=Logistic(scale=0.05),
         random_state=0,
     )
-    asking.run(lambda a, b: np.sum((a - 0.3) ** 2) < np.sum((b - 0.3) ** 2), 18)
+    asking.run(lambda a, b: np.sum((a - 0.3) ** 2) < np.sum((b - 0.3) ** 2), 15)
     assert np.abs(asking.recommend() - 0.3).max() < 0.12
     told = asking.posterior_
     assert isinstance(told.likelihood, Logistic)

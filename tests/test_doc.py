@@ -59,13 +59,17 @@ def page_id(page):
     return page.relative_to(DOC).as_posix() if page.is_relative_to(DOC) else page.name
 
 
-# Whole runs of many questions, and what learns from many answers.
+# Whole runs of many questions, what learns from many answers, and guides of many models.
 LONG = {
     "active.md",
+    "answers.md",
     "collaborative.md",
     "distributed.md",
+    "extending.md",
     "first_model.md",
+    "items.md",
     "judges.md",
+    "kernels.md",
     "looking.md",
     "many_answers.md",
     "optimising.md",

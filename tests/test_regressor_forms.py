@@ -1,6 +1,7 @@
 """Duel arrays in every form, dtype and layout, and as positions in a table."""
 
 import pickle
+from itertools import cycle, islice
 
 import joblib
 import numpy as np
@@ -41,8 +42,14 @@ def test_things_that_only_turn_into_arrays(model):
     assert_array_equal(model.predict_proba(_NotAnArray(X)), model.predict_proba(X))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, object, bool])
-def test_dtypes_of_X(model, dtype):
+DTYPES = [np.float32, np.float16, np.int64, np.int8, object, bool]
+# What is read before an engine sees it: each form with one of them.
+IN_TURN = list(islice(cycle(sorted(ENGINES)), 6))
+
+
+@pytest.mark.parametrize("k", range(6), ids=lambda k: f"{DTYPES[k].__name__}-{IN_TURN[k]}")
+def test_dtypes_of_X(k):
+    model, dtype = make_model(IN_TURN[k]), DTYPES[k]
     X, y = duels()
     X = np.round(4.0 * X).astype(dtype)
     exact = X.astype(np.float64)
@@ -52,19 +59,19 @@ def test_dtypes_of_X(model, dtype):
     assert model.predict(X).dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        np.asfortranarray,
-        lambda X: np.repeat(X, 2, axis=0)[::2],
-        lambda X: X[::-1].copy()[::-1],
-        lambda X: np.ascontiguousarray(X.transpose(2, 1, 0)).transpose(2, 1, 0),
-        lambda X: np.repeat(X, 2, axis=2)[:, :, ::2],
-        lambda X: X.astype(">f8"),
-    ],
-    ids=["fortran", "strided rows", "backwards", "transposed", "strided features", "big-endian"],
-)
-def test_layouts_of_X(model, view):
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "strided rows": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "backwards": lambda X: X[::-1].copy()[::-1],
+    "transposed": lambda X: np.ascontiguousarray(X.transpose(2, 1, 0)).transpose(2, 1, 0),
+    "strided features": lambda X: np.repeat(X, 2, axis=2)[:, :, ::2],
+    "big-endian": lambda X: X.astype(">f8"),
+}
+
+
+@pytest.mark.parametrize(("name", "engine"), list(zip(LAYOUTS, IN_TURN, strict=True)))
+def test_layouts_of_X(name, engine):
+    model, view = make_model(engine), LAYOUTS[name]
     X, y = duels()
     other = clone(model).fit(view(X), y)
     assert_same(model.fit(X, y), other, X, rtol=1e-12)

@@ -117,7 +117,7 @@ def test_what_stays_and_what_moves_are_found_from_far_starts():
         model = PairwisePreferenceRegressor(stays + moves, inference=INDEPENDENT, items=NAMES)
         return model.fit(X, y, time=time).log_marginal_likelihood_value_
 
-    far = [evidence(*begin) for begin in ((1e-4, 1.0), (1e-4, 1e-4), (100.0, 1e-5))]
+    far = [evidence(*begin) for begin in ((1e-4, 1.0), (100.0, 1e-5))]
     assert_allclose(far, evidence(1.0, 0.01), atol=0.01)
 
 

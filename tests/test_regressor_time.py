@@ -261,8 +261,16 @@ def test_pieces_of_a_stream_keep_the_first_origin_and_move_now():
 # -- what does not matter ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("drift", ["wiener", "matern12", "matern52"])
-@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize(
+    ("drift", "learned"),
+    [
+        ("wiener", False),
+        ("matern12", False),
+        ("matern52", False),
+        ("wiener", True),
+        pytest.param("matern52", True, marks=pytest.mark.slow),
+    ],
+)
 def test_unit_and_origin_of_times_do_not_matter(drift, learned):
     params = {"drift": drift, "optimizer": "fmin_l_bfgs_b" if learned else None}
     plain = PairwisePreferenceRegressor(**params).fit(NAMES[PAIRS], Y, time=TIME)

@@ -71,10 +71,17 @@ def test_another_process_says_the_same(models, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # of chains and minibatches that are short
-@pytest.mark.parametrize("engine", FACTORS["engine"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "gibbs" else ())
+        for name in FACTORS["engine"]
+    ],
+)
 def test_every_engine_with_every_kind_of_answer(engine):
     for kind in FACTORS["answers"]:
-        case = Case(engine, kind, learning="learned" if engine == "auto" else "fixed")
+        learned = engine == "auto" and kind == FACTORS["answers"][0]
+        case = Case(engine, kind, learning="learned" if learned else "fixed")
         if refusals(case):
             continue
         model = fitted(case)

@@ -117,8 +117,7 @@ def test_a_drift_starts_from_the_spread_of_a_member_whatever_the_size_of_teams()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begin", [1e-5, 10.0])
-def test_the_search_for_a_walk_of_members_ends_alike_from_far_starts(begin):
+def test_the_search_for_a_walk_of_members_ends_alike_from_far_starts():
     """Doubles among players whose strengths walk."""
     rng = np.random.default_rng(1)
     n, names = 300, np.array([f"p{k}" for k in range(12)])
@@ -135,11 +134,12 @@ def test_the_search_for_a_walk_of_members_ends_alike_from_far_starts(begin):
         return model.fit(duels.X, lead + noise > 0.0, time=time)
 
     noise = 1.4 * rng.normal(size=n)
-    near, far = fitted("wiener"), fitted(Wiener(begin, (1e-9, 1e3)))
-    evidence = [each.log_marginal_likelihood_value_ for each in (near, far)]
-    assert_allclose(evidence[1], evidence[0], atol=0.05)
-    rates = [each.kernel_.kernel.k2.k2.kernel.rate / each.noise_variance_ for each in (near, far)]
-    assert_allclose(rates[1], rates[0], rtol=0.1)
+    starts = ("wiener", *(Wiener(begin, (1e-9, 1e3)) for begin in (1e-5, 10.0)))
+    fits = [fitted(start) for start in starts]
+    evidence = [each.log_marginal_likelihood_value_ for each in fits]
+    assert_allclose(evidence[1:], evidence[0], atol=0.05)
+    rates = [each.kernel_.kernel.k2.k2.kernel.rate / each.noise_variance_ for each in fits]
+    assert_allclose(rates[1:], rates[0], rtol=0.1)
 
 
 def test_a_drift_of_teams_that_are_a_part_of_the_kernel_is_refused():

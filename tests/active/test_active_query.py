@@ -65,8 +65,11 @@ POOL = all_pairs(ITEMS)
 # -- what answers do -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lead", [1, 0, -1])
-@pytest.mark.parametrize("likelihood", [PLAIN, TIES, ORDER], ids=["plain", "ties", "order"])
+@pytest.mark.parametrize(
+    ("likelihood", "lead"),
+    [(PLAIN, 1), (TIES, -1), (ORDER, 1), (ORDER, 0), (ORDER, -1)],
+    ids=["plain", "ties", "order", "order unknown", "order reversed"],
+)
 def test_effects_are_the_moments_given_an_answer(likelihood, lead):
     mean, variance = 0.6, 0.7
     of = effects(likelihood, np.array([mean]), np.array([variance]), np.array([lead]))
@@ -109,7 +112,7 @@ def test_worlds_keep_the_law_of_total_probability():
 
 
 @pytest.mark.parametrize("likelihood", [PLAIN, TIES], ids=["plain", "ties"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_two_duels_tell_about_as_much_as_any_two(seed, likelihood):
     known = correlated(seed, 7, likelihood)
     chosen = query(known, known.duels, n=2)

@@ -6,7 +6,7 @@ from core_support import TIGHT_EP, TIGHT_LAPLACE, only, random_duels, solve, won
 from judged_support import make_duels, make_items
 from likelihoods_support import Logistic
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import central_gradient
+from oracles import central_gradient, slopes_along_signs
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from sklearn.base import clone
@@ -206,7 +206,7 @@ def test_ep_is_exact_for_a_share_of_one_duel(likelihood, weight, space):
 @pytest.mark.parametrize(
     ("likelihood", "engine", "space"),
     [
-        (Probit(0.1), "ep", "margins"),
+        pytest.param(Probit(0.1), "ep", "margins", marks=pytest.mark.slow),
         (Probit(0.1), "laplace", "items"),
         (Logistic(0.3), "ep", "items"),
         (Logistic(0.3), "laplace", "margins"),
@@ -224,8 +224,8 @@ def test_gradient_of_the_evidence_against_differences(likelihood, engine, space,
 
     found = model.evaluate(comparisons, eval_gradient=True)
     assert found.approximation.converged
-    truth = central_gradient(log_evidence, model.theta, 2e-2)
-    assert_allclose(found.gradient, truth, rtol=1e-5, atol=1e-6)
+    signs, slopes = slopes_along_signs(log_evidence, model.theta, 2e-2)
+    assert_allclose(signs @ found.gradient, slopes, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("engine", [EP(), Laplace()], ids=str)

@@ -136,11 +136,12 @@ def test_one_hyperparameter_is_quadrature():
     assert np.max(np.abs(alone.upper - alone.lower - width) / width) > 0.1
 
 
+@pytest.mark.slow
 def test_two_hyperparameters_are_quadrature():
     model = of_names(tie_threshold=0.3, tie_threshold_bounds=WIDE).fit(*games(ties=True))
     board = leaderboard(model, level=0.8)
     assert board.n_hyperparameters == 24
-    noise, threshold = np.meshgrid(np.linspace(-5.0, 6.0, 10), np.linspace(-3.0, 2.0, 7))
+    noise, threshold = np.meshgrid(np.linspace(-5.0, 6.0, 9), np.linspace(-3.0, 2.0, 6))
     steps = np.stack([noise.ravel(), threshold.ravel()], axis=1)
     assert_board_is(board, quadrature_board(model, steps, 0.8), 0.03)
 

@@ -137,21 +137,21 @@ def test_hyperparameters_are_learned_again_once_the_answers_have_doubled():
 def test_a_stream_that_begins_with_few_answers_learns_its_hyperparameters(
     arranged, n_learning_answers
 ):
-    X, pairs, y = problem(3000)
-    order = np.arange(2500)
+    X, pairs, y = problem(2000)
+    order = np.arange(1500)
     if arranged == "by region":
-        order = np.argsort(X[pairs[:2500]].mean(axis=1)[:, 0])
+        order = np.argsort(X[pairs[:1500]].mean(axis=1)[:, 0])
     options = {
         "kernel": None,
         "optimizer": "fmin_l_bfgs_b",
         "n_learning_answers": n_learning_answers,
     }
-    whole = unfitted(X, **options).fit(pairs[:2500], y[:2500])
-    stream = streamed(unfitted(X, **options), pairs[order], y[order], 40)
-    losses = [log_loss(model, pairs[2500:], y[2500:]) for model in (whole, stream)]
+    whole = unfitted(X, **options).fit(pairs[:1500], y[:1500])
+    stream = streamed(unfitted(X, **options), pairs[order], y[order], 25)
+    losses = [log_loss(model, pairs[1500:], y[1500:]) for model in (whole, stream)]
     assert losses[1] - losses[0] < 0.01
     assert len(stream._stream.sample.answers.positions) == (
-        2500 if n_learning_answers == "auto" else 400
+        1500 if n_learning_answers == "auto" else 400
     )
 
 

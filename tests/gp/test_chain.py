@@ -66,8 +66,8 @@ CASES = [
 ]
 OF = ["items", "teams"]
 SMALL = [
-    (BESIDE, answers(random_pairs(40, 5))),
-    (TEAMS, answers_of_teams(40, 5)),
+    (BESIDE, answers(random_pairs(20, 4))),
+    (TEAMS, answers_of_teams(20, 4)),
 ]
 
 
@@ -143,8 +143,8 @@ def test_variances_and_the_log_determinant_are_near_the_exact_ones():
 
 @pytest.mark.parametrize(
     ("engine", "kernel", "comparisons"),
-    [(EP(tol=1e-10), *SMALL[0]), (Laplace(tol=1e-18), *SMALL[0]), (EP(tol=1e-10), *SMALL[1])],
-    ids=["ep-items", "laplace-items", "ep-teams"],
+    [(Laplace(tol=1e-18), *SMALL[0]), (EP(tol=1e-10), *SMALL[1])],
+    ids=["laplace-items", "ep-teams"],
 )
 def test_the_evidence_of_engines_has_the_gradient_they_say(engine, kernel, comparisons):
     def run(theta, noise):

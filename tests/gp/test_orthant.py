@@ -90,13 +90,13 @@ def test_small_sets_agree_with_scipy(case, k, n, tolerance):
 def test_utilities_with_one_common_factor_agree_with_quadrature(k):
     """u = mean + loading·z + deviation·e, summed over a grid of z and e to rounding."""
     rng = np.random.default_rng(0)
-    mean, loading = rng.normal(size=(2, 20, k))
-    deviation = rng.uniform(0.3, 2.0, size=(20, k))
+    mean, loading = rng.normal(size=(2, 8, k))
+    deviation = rng.uniform(0.3, 2.0, size=(8, k))
     covariance = loading[:, :, None] * loading[:, None] + np.eye(k) * deviation[:, None] ** 2
     found = raw(mean, covariance)
     z = np.linspace(-8.5, 8.5, 341)
     weight = norm.pdf(z) * (z[1] - z[0])
-    for row in range(20):
+    for row in range(8):
         centre = mean[row] + loading[row] * z[:, None]
         for i in range(k):
             u = centre[:, [i]] + deviation[row, i] * z
@@ -152,7 +152,7 @@ def test_orthants_at_the_origin():
 
 
 @pytest.mark.parametrize("low, high", [(-1.0, -0.2), (-6.0, -2.7), (-30.0, -14.7), (-4.0, 4.2)])
-@pytest.mark.parametrize("rho", [-0.99, -0.5, 0.0, 0.3, 0.9, 0.9999])
+@pytest.mark.parametrize("rho", [-0.99, 0.0, 0.3, 0.9999])
 def test_bivariate_tails_agree_with_conditioning(low, high, rho):
     """The logarithm against ∫ φ(x) Φ((k − ρx)/√(1 − ρ²)) dx around its peak."""
     found = log_bivariate(np.array([low]), np.array([high]), np.arccos(np.array([rho])))[0]
@@ -172,10 +172,10 @@ def test_bivariate_tails_agree_with_conditioning(low, high, rho):
     assert found == pytest.approx(top + np.log(exact), abs=1e-8)
 
 
-@pytest.mark.parametrize("k", [2, 3, 4, 6])
+@pytest.mark.parametrize("k", [2, 3, pytest.param(4, marks=pytest.mark.slow), 6])
 def test_tails_of_independent_utilities(k):
     """The chance that the least is the best, down to 1e-30 and far below."""
-    for low in (-3.0, -10.0, -15.0, -60.0):
+    for low in (-3.0, -11.0, -60.0):
         mean = np.zeros((1, k))
         mean[0, 0] = low
         found = log_best_of(mean, np.eye(k)[None])[0]
@@ -292,11 +292,22 @@ def test_of_items_that_are_one_each_has_half(k):
     np.testing.assert_allclose(found[:, 2:], alone[:, 1:], atol=tolerance)
 
 
-@pytest.mark.parametrize("k", [2, 3, 4, 6])
-@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize(
+    ("rank", "k"),
+    [
+        (1, 2),
+        (1, 3),
+        pytest.param(1, 4, marks=pytest.mark.slow),
+        (1, 6),
+        (2, 2),
+        (2, 3),
+        (2, 4),
+        (2, 6),
+    ],
+)
 def test_singular_covariances_are_continuous(k, rank):
     """What a singular covariance gives is the limit of what regular ones give."""
-    mean, covariance = problems(8, k, 8, rank)
+    mean, covariance = problems(4, k, 8, rank)
     found, logs = best_of(mean, covariance), log_best_of(mean, covariance)
     assert np.all(np.isfinite(found)) and np.all(np.isfinite(logs))
     near = best_of(mean, covariance + 1e-10 * np.eye(k))

@@ -62,7 +62,7 @@ def test_oracle_agrees_with_scipy_on_six_duels():
 @pytest.mark.parametrize(
     ("noise_variance", "far", "far_evidence", "seeds"),
     [
-        (0.1, 0.02, 0.1, range(72)),
+        (0.1, 0.02, 0.1, range(36)),
         (0.3, 0.01, 0.03, range(72, 108)),
         (1.0, 0.01, 0.03, range(108, 144)),
     ],
@@ -99,7 +99,8 @@ def test_one_duel_is_exact(noise_variance):
 @pytest.mark.parametrize(("noise_variance", "seeds"), seeds_of([1e-6, *NOISES]))
 @pytest.mark.parametrize("space", ["margins", "items"])
 def test_tilted_moments_equal_the_marginals(noise_variance, seeds, space):
-    for seed in seeds:
+    # Half of them in one space, half in the other, of each kernel and number of duels.
+    for seed in (seed for seed in seeds if sum(divmod(seed, 6)) % 2 == (space == "items")):
         found = solve_small(EP(), small_problem(seed), noise_variance, space)
         problem, state = found.problem, found.approximation.state
         tau, nu = state["precision"], state["shift"]
@@ -117,7 +118,7 @@ def test_tilted_moments_equal_the_marginals(noise_variance, seeds, space):
 
 @pytest.mark.parametrize(
     ("noise_variance", "seeds"),
-    [(1e-4, range(5)), (1e-2, range(6, 200, 24)), (0.1, range(72)), (1.0, range(72, 108))],
+    [(1e-4, range(5)), (1e-2, range(6, 200, 24)), (0.1, range(36)), (1.0, range(72, 108))],
 )
 def test_fixed_point_is_that_of_serial_ep_on_noisy_unmerged_margins(noise_variance, seeds):
     for seed in seeds:
@@ -137,7 +138,7 @@ def test_fixed_point_is_that_of_serial_ep_on_noisy_unmerged_margins(noise_varian
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise_variance", "seeds"), seeds_of(NOISES))
 def test_both_spaces_agree(noise_variance, seeds):
-    for seed in seeds:
+    for seed in seeds[::5]:  # each kernel, and each number of duels
         small = small_problem(seed)
         one = solve_small(TIGHT_EP, small, noise_variance, "margins")
         two = solve_small(TIGHT_EP, small, noise_variance, "items")

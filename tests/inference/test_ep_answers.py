@@ -7,7 +7,7 @@ import pytest
 from answers_oracle import PATTERNS, Answer, answers_problem, answers_truth
 from answers_support import likelihood_of, observed, predicted
 from core_support import TIGHT_EP, only
-from oracles import central_gradient
+from oracles import central_gradient, slopes_along_signs
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, Matern
 
@@ -120,7 +120,11 @@ def mixed(weight=None):
 
 @pytest.mark.parametrize(
     ("noise_variance", "space", "counted"),  # joint answers are counted in item space
-    [(0.01, "margins", False), (0.2, "items", False), (0.01, "items", True)],
+    [
+        (0.01, "margins", False),
+        (0.2, "items", False),
+        pytest.param(0.01, "items", True, marks=pytest.mark.slow),
+    ],
 )
 def test_every_gradient_agrees_with_differences(noise_variance, space, counted, monkeypatch):
     only(monkeypatch, space)
@@ -136,9 +140,9 @@ def test_every_gradient_agrees_with_differences(noise_variance, space, counted, 
     found = model.evaluate(seen, eval_gradient=True)
     assert found.approximation.converged
     assert model.names[-3:] == ["noise_variance", "tie_threshold", "order_effect"]
-    truth = central_gradient(log_evidence, model.theta, 1e-2)
-    np.testing.assert_allclose(found.gradient, truth, rtol=1e-5, atol=1e-6)
-    assert np.abs(truth).min() > 1e-3  # none is trivially zero
+    signs, slopes = slopes_along_signs(log_evidence, model.theta, 1e-2)
+    np.testing.assert_allclose(signs @ found.gradient, slopes, rtol=1e-5, atol=1e-6)
+    assert np.abs(found.gradient).min() > 1e-3  # none is trivially zero
 
 
 @pytest.mark.slow

@@ -55,10 +55,11 @@ def test_it_is_the_gp_conditioned_on_its_margins():
 def test_its_margin_of_one_duel_is_a_truncated_normal(max_walls):
     seen = won(np.array([[0.3], [0.0]]), [0], [1])
     found, rng = drawn(seen, Hallucination(max_walls=max_walls)), np.random.default_rng(0)
-    state = [found.refined(rng).state.chains["margins"][0, 0] for _ in range(1200)]
+    n = 800
+    state = [found.refined(rng).state.chains["margins"][0, 0] for _ in range(n)]
     scale = np.sqrt(2.0 - 2.0 * np.exp(-0.5 * 0.6**2) + 2.0 * NOISE)
     truth = truncnorm(0.0, np.inf, scale=scale)
-    assert_allclose(np.mean(state), truth.mean(), atol=4.0 * truth.std() / np.sqrt(1200))
+    assert_allclose(np.mean(state), truth.mean(), atol=4.0 * truth.std() / np.sqrt(n))
     assert_allclose(np.mean(np.array(state) < truth.ppf(0.2)), 0.2, atol=0.04)
 
 

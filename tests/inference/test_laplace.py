@@ -64,7 +64,7 @@ class Joint:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "noise_variance"),
-    [(0, 1e-2), (1, 0.1), (8, 1.0), (15, 1e-2), (22, 0.1), (29, 1.0), (34, 1e-2), (35, 0.1)],
+    [(0, 1e-2), (8, 1.0), (15, 1e-2), (22, 0.1), (35, 0.1)],
 )
 def test_mode_and_evidence_from_the_log_joint_by_differences(seed, noise_variance):
     small = small_problem(seed)

@@ -104,7 +104,7 @@ def test_what_nothing_draws_is_refused_with_a_remedy_that_works(monkeypatch):
 @pytest.mark.parametrize("answer", [duels_with_ties, choices_of_three])
 def test_ranks_of_the_truth_among_draws_are_uniform(answer):
     """The true margin of two items among posterior draws, over simulations from the prior."""
-    ranks = ranks_of_truth(answer, 120)
+    ranks = ranks_of_truth(answer, 90)
     counts = np.bincount(ranks, minlength=RANKS)
     expected = len(ranks) / RANKS
     statistic = np.sum((counts - expected) ** 2 / expected)

@@ -39,17 +39,17 @@ NOISES = (1e-6, 1e-4, 1e-2, 1.0)
 @pytest.mark.parametrize("noise_variance", NOISES)
 def test_duel_probabilities_are_ratios_of_orthant_probabilities(noise_variance):
     # The same on 200 problems is in benchmarks/posterior/skew_gp_study.py.
-    for seed in range(2, 7):
+    for seed in (2, 4, 6):
         small = small_problem(seed)
         X = np.stack([small.items[small.winner], small.items[small.loser]], axis=1)
         truth = truth_of(small, noise_variance)
         # At so little noise contradictory answers cost HMC thousands of walls, and Gibbs nothing.
         if noise_variance < 1e-4 and contradicts(small):
-            engine = Gibbs(draws=30_000, chains=1500, thin=4)
+            engine = Gibbs(draws=20_000, chains=1000, thin=4)
         else:
-            engine = HMC(draws=30_000, chains=1500)
+            engine = HMC(draws=20_000, chains=1000)
         model = fitted(X, engine, noise_variance, small.kernel, seed)
-        assert model.diagnostics_.ess_bulk.min() > 25_000
+        assert model.diagnostics_.ess_bulk.min() > 16_000
         won = model.posterior_.win_probability(small.first, small.second)
         assert_allclose(won, truth, atol=0.01)
 

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import HMC, Gibbs, Laplace
 
-N_SETS, N_DUELS, N_DRAWS = 200, 10, 19
+N_SETS, N_DUELS, N_DRAWS = 140, 10, 19
 KERNEL = RBF(0.5)
 
 

@@ -63,8 +63,8 @@ def test_probit_agrees_with_integration(noise):
     "likelihood", [Probit(0.2), TIES, Logistic(0.5)], ids=["probit", "ties", "logistic"]
 )
 def test_answers_agree_with_integration(likelihood, most):
-    mean, variance, noise = (np.linspace(*ends, 8) for ends in ((-2, 2), (0.02, 0.5), (0.0, most)))
-    answers = mixed(8) if likelihood is TIES else rows(np.zeros(8))
+    mean, variance, noise = (np.linspace(*ends, 5) for ends in ((-2, 2), (0.02, 0.5), (0.0, most)))
+    answers = mixed(5) if likelihood is TIES else rows(np.zeros(5))
     truth = by_quad(likelihood, mean, variance, noise, answers)
     assert_allclose(likelihood.expected(mean, variance, noise, answers).value, truth, rtol=1e-7)
 

@@ -51,7 +51,7 @@ CAVITIES = np.array(
 )
 
 
-@pytest.mark.parametrize("power", [None, 0.9, 0.3, 1e-3])
+@pytest.mark.parametrize("power", [None, 0.3, 1e-3])
 @pytest.mark.parametrize("name", FACTORS)
 def test_tilted_moments_against_the_trapezoidal_rule(name, power):
     likelihood, log_factor = FACTORS[name]

@@ -202,7 +202,7 @@ def test_interrupts_at_random_instants(tmp_path, kept):
     made, rng = answer(optimizer(path), 4), random.Random(0)
     before, hits = signal.signal(signal.SIGALRM, signal.default_int_handler), 0
     try:
-        while hits < 120:
+        while hits < 60:
             duel, name = made.ask(), rng.choice(["tell", "skip", "undo", "ask", "recommend"])
             call = {
                 "tell": lambda: made.tell(duel, 1),  # noqa: B023

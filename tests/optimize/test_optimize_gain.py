@@ -217,11 +217,11 @@ def test_what_cannot_be_meant_is_refused_before_any_question():
 )
 def test_it_is_said_with_every_engine_and_kernel(options, few_draws):
     made = PreferenceOptimizer(BOX, n_initial=2, random_state=0, **options)
-    made.run(nearer, 4)
+    made.run(nearer, 3)
     found = made.expected_gain_
     assert np.all((found.shortfall >= 0.0) & (found.shortfall <= 1.0))
     assert found.share > 0.0
-    made.run(nearer, 2, until=0.01, within=0.9)
+    made.run(nearer, 1, until=0.01, within=0.9)
 
 
 def test_items_without_features_are_known_one_by_one():

@@ -78,7 +78,7 @@ def test_draws_keep_within_the_bounds():
 
 @pytest.mark.parametrize("inference", ENGINES)
 def test_every_engine_asks_under_drawn_hyperparameters(inference):
-    best, drawn = (told(5, inference=inference, hyperparameters=each) for each in ("best", "drawn"))
+    best, drawn = (told(4, inference=inference, hyperparameters=each) for each in ("best", "drawn"))
     assert not np.array_equal(best.ask(), drawn.ask())
     if inference not in ("laplace", "svi"):  # which take duels only
         assert drawn.ask(size=3).shape == (3, 2)

@@ -47,7 +47,7 @@ def test_newer_discrete_distributions_give_integers():
 )
 def test_items_of_a_duel_differ_where_floats_are_coarse(space):
     made = optimizer(space)
-    for step in range(14):
+    for step in range(9):
         first, second = made.ask()
         assert first != second
         made.tell((first, second), step % 2)

@@ -80,7 +80,7 @@ def test_quadrature_itself():
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_agreement_with_quadrature(sampler, name):
     covariance, lower, upper = box(name)
-    n = 500 if name != "far tails" else 1000
+    n = 300 if name != "far tails" else 600
     chains = SAMPLERS[sampler](
         covariance, inside(lower, upper), n, n_chains=64, rng=np.random.default_rng(43),
         lower=lower, upper=upper,
@@ -228,7 +228,7 @@ def test_hmc_takes_linearly_dependent_coordinates(name):
     n_free = table.shape[1]
     root = np.linalg.cholesky(0.6 * np.eye(n_free) + 0.4 * np.ones((n_free, n_free)))
     rng = np.random.default_rng(5)
-    free = rng.standard_normal((400_000, n_free)) @ root.T @ table.T
+    free = rng.standard_normal((200_000, n_free)) @ root.T @ table.T
     exact = free[np.all((free > lower) & (free < upper), axis=1)]
     exact = exact[:40_000]
     covariance = table @ root @ root.T @ table.T
