@@ -6,7 +6,6 @@ from inspect import signature
 import pytest
 import sklearn
 from checks_support import assert_all_passed
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import check_estimator
 
 from skpref import PairwisePreferenceRegressor
@@ -17,9 +16,7 @@ from skpref.collaborative import CollaborativePreferenceRegressor
     "learned", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["held", "learned"]
 )
 def test_scikit_learn_checks(learned):
-    # The noise alone is learned: the search for more is that of the estimator of one user.
-    kernel = RBF(1.0, "fixed") if learned else None
-    model = CollaborativePreferenceRegressor(kernel)
+    model = CollaborativePreferenceRegressor()
     if not learned:
         model.set_params(optimizer=None)
     with warnings.catch_warnings():
