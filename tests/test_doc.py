@@ -69,11 +69,15 @@ LONG = {
     "first_model.md",
     "items.md",
     "judges.md",
+    "judging.md",
     "kernels.md",
     "looking.md",
     "many_answers.md",
     "optimising.md",
     "optuna_dashboard.md",
+    "recipes.md",
+    "scoring.md",
+    "time_study.md",
     "xgboost_rankers.md",
 }
 

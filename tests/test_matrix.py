@@ -76,6 +76,7 @@ def test_is_exact(case):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 @pytest.mark.parametrize("case", OF_FINITE_RANK, ids=str)
 def test_a_prior_of_finite_rank_is_exact(case):
     with finite_rank_alone() as made:

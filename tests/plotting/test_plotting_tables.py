@@ -136,6 +136,7 @@ def test_letters_have_room_in_a_column_of_a_paper(models, name, layout):
         assert not any("cid of the long name and the longer one" in str(t) for t in ax.texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_they_are_drawn_on_a_dark_ground_and_again(models, name):
     figure, ax = plt.subplots(facecolor="black")
