@@ -326,8 +326,8 @@ class TeamDuels(NamedTuple):
         for k, team in enumerate(members):
             if len(team) > size:
                 raise ValueError(
-                    f"Team {k} has {len(team)} members, the largest that these duels have room for "
-                    f"{size}. Give from_teams all teams at once, or first a table with one of "
+                    f"Team {k} has {len(team)} members; these duels have room for {size} at most. "
+                    f"Give from_teams all teams at once, or first a table with a team of "
                     f"{len(team)}, and fit anew."
                 )
             new = [name for name in team if name not in number]
