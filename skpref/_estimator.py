@@ -393,7 +393,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         any. The default kernel then gives each id an item effect, and adds to it a linear part and
         an RBF of the features, with a learned variance each. Half-Cauchy priors on the deviations
         of these two (median 0.5, where 1 is the median of the item effects') let go of features
-        that say nothing; the level of "lognormal" lengthscales has a standard deviation of 0.5.
+        that say nothing; the level of "lognormal" lengthscales has a standard deviation of 0.5
+        towards short ones.
     drift : {"wiener", "matern12", "matern32", "matern52"} or kernel, default=None
         How the utility of each item changes with the ``time`` of `fit`, beside what stays: a random
         walk that nothing draws back (`skpref.kernels.Wiener`), or one that returns to the item's

@@ -22,7 +22,7 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons
 from skpref.fitting._forecast import seconds_of_run
-from skpref.fitting._hyperpriors import LogNormal
+from skpref.fitting._hyperpriors import LogNormal, LogStudent
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Search, WarmStart, learn
 from skpref.gp import Posterior
@@ -129,7 +129,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
         log_deviation[noise] = 1.0 / powers[noise]
         log_deviation[-1] -= theta[noise] / powers[noise]
     sigma, rest = log_deviation[:-1], log_deviation[-1]
-    given = [prior.index for prior in model.priors if isinstance(prior, LogNormal)]
+    given = [prior.index for prior in model.priors if isinstance(prior, LogNormal | LogStudent)]
     known = set(np.concatenate(given).tolist()) if given else set()
     found: list[tuple[Array, float, float]] = []
 

@@ -19,9 +19,10 @@ from skpref.likelihoods import Likelihood
 _LEVEL = 1.0
 _DEVIATION = 0.3
 _FREEDOM = 4.0
-# Deviation of the level beside item effects by ids: what is rough in features they explain too.
-_LEVEL_BESIDE_IDS = 0.5
-# Of the default kernel beside ids: deviation of the logarithm of the item effects' variance, whose
+# Deviation of the level towards short lengthscales beside item effects by ids: what is rough in
+# features these explain too.
+_SHORTER_BESIDE_IDS = 0.5
+# Of the default kernel beside ids: scale of the logarithm of the item effects' variance, whose
 # median is 1, and median of the deviations of the parts that features add to these effects.
 _UNIT = 2.0
 _PART = 0.5
@@ -64,6 +65,36 @@ class LogNormal:
 
 @recorded
 @dataclass(frozen=True)
+class LogStudent:
+    """Logarithms with independent Student's t densities (4 degrees of freedom).
+
+    Attributes
+    ----------
+    index : ndarray of int of shape (k,)
+        Where they are in θ.
+    centre, scale : ndarray of shape (k,)
+    """
+
+    index: NDArray[np.intp]
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Unnormalised log density and its gradient."""
+        gradient = np.zeros(len(theta))
+        value, slopes = _student((theta[self.index] - self.centre) / self.scale)
+        gradient[self.index] = slopes / self.scale
+        return value, gradient
+
+
+def _student(scaled):
+    """Unnormalised log density of Student's t, and its slopes."""
+    value = -0.5 * (_FREEDOM + 1.0) * float(np.log1p(scaled**2 / _FREEDOM).sum())
+    return value, -(_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2)
+
+
+@recorded
+@dataclass(frozen=True)
 class SharedLevel:
     """Logarithms that share a normal level and deviate from it by Student's t (scale 0.3, 4
     degrees of freedom).
@@ -74,24 +105,25 @@ class SharedLevel:
         Where they are in θ.
     centre : ndarray of shape (k,)
         Their medians.
-    level : float
-        Standard deviation of the level.
+    shorter, longer : float
+        Standard deviation of the level below and above the medians.
     """
 
     index: NDArray[np.intp]
     centre: NDArray[np.float64]
-    level: float = _LEVEL
+    shorter: float = _LEVEL
+    longer: float = _LEVEL
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Unnormalised log density and its gradient."""
         offset = theta[self.index] - self.centre
         gradient = np.zeros(len(theta))
         mean = offset.mean()
-        scaled = (offset - mean) / _DEVIATION
-        slopes = (_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2) / _DEVIATION
-        gradient[self.index] = slopes.mean() - slopes - mean / self.level**2 / len(offset)
-        tails = 0.5 * (_FREEDOM + 1.0) * np.log1p(scaled**2 / _FREEDOM)
-        return -float(tails.sum()) - 0.5 * float(mean / self.level) ** 2, gradient
+        level = self.shorter if mean < 0.0 else self.longer
+        value, slopes = _student((offset - mean) / _DEVIATION)
+        slopes = slopes / _DEVIATION
+        gradient[self.index] = slopes - slopes.mean() - mean / level**2 / len(offset)
+        return value - 0.5 * float(mean / level) ** 2, gradient
 
 
 @recorded
@@ -154,7 +186,7 @@ def lengthscale_priors(
         Needed for "lognormal".
     beside_ids : bool, default=False
         The kernel is the default one, with item effects by ids: the level of "lognormal" then has
-        half the standard deviation.
+        half the standard deviation towards short lengthscales.
     time : int, optional
         Column of times, whose lengthscales have priors of their own, see `drift_priors`.
     """
@@ -172,8 +204,8 @@ def lengthscale_priors(
         return ()
     spread = np.log(feature_spread(rows)) + 0.5 * np.log(rows.shape[1])
     centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
-    level = _LEVEL_BESIDE_IDS if beside_ids else _LEVEL
-    return (SharedLevel(index, np.array(centre), level),)
+    shorter = _SHORTER_BESIDE_IDS if beside_ids else _LEVEL
+    return (SharedLevel(index, np.array(centre), shorter),)
 
 
 def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, ...]:
@@ -190,7 +222,7 @@ def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, .
     effects, *parts = np.flatnonzero(amplitude_powers(kernel)) if kernel.n_dims else [0]
     if not kernel.n_dims or not (parts or beside):
         return ()
-    unit = LogNormal(np.array([effects]), np.zeros(1), np.array([_UNIT]))
+    unit = LogStudent(np.array([effects]), np.zeros(1), np.array([_UNIT]))
     return (unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))) if parts else (unit,)
 
 

@@ -18,6 +18,7 @@ from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
 from skpref.gp import mean_variance
 from skpref.inference import Engine, State
+from skpref.kernels import linear_parts
 
 Array = NDArray[np.float64]
 
@@ -250,6 +251,13 @@ _NEAR, _LEAPS, _RISING, _LINEAR = 1.0, (1.0, 0.1), 1e-6, 0.5
 # their medians and so much noise for the mean variance of the utility: where it is larger there
 # than at the end another search begins.
 _ELSEWHERE = (0.1, 1.0)
+# So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
+# smaller by more than the first number without one of them, another search begins where the other
+# says what that says: lengthscales of the smooth part so many times those of the linear one.
+_SAYS, _STRAIGHT = 1.0, 3.0
+# A further search ends where so many times what the last so many evaluations gained would not bring
+# it to the end of the one before.
+_TIMES, _LOOK_BACK = 10.0, 5
 
 
 class Step(NamedTuple):
@@ -481,10 +489,12 @@ def learn(
         other = _search(model, comparisons, search, (begin, bounds), start, None)
         best = min(best, other, key=_value)
     if not (callable(search.optimizer) or best.stopped):
-        begin = _elsewhere(model, comparisons, best.best, bounds)
-        if begin is not None:
-            other = _search(model, comparisons, search, (begin, bounds), None, None)
-            best = min(best, other, key=_value)
+        for look in (_elsewhere, _smooth_for_linear, _linear_for_smooth):
+            begin = look(model, comparisons, best.best, bounds)
+            if begin is not None:
+                hope = _Hope(best.best.value)
+                other = _search(model, comparisons, search, (begin, bounds), None, hope)
+                best = min(best, other, key=_value)
     if search.warn_not_converged:
         if best.warning:
             warn(best.warning, ConvergenceWarning)
@@ -544,6 +554,26 @@ def _search(model, comparisons, search, within, start, monitor):
         return _Found(objective.best, stopped=True)
 
 
+class _Hope:
+    """A monitor that ends a further search where there is no hope that it ends at less.
+
+    That is where it would take many times what the last evaluations gained to come there.
+    """
+
+    def __init__(self, value: float):
+        self._least = value
+        self._values: list[float] = []
+
+    def __call__(self, step: Step) -> None:
+        """Keep the smallest value so far, and compare it with that of some evaluations ago."""
+        values = self._values
+        values.append(min([-step.log_posterior, *values[-1:]]))
+        if len(values) > 2 * _LOOK_BACK:
+            gained = values[-1 - _LOOK_BACK] - values[-1]
+            if values[-1] - self._least > max(_TIMES * gained, _GAINED):
+                raise StopSearch
+
+
 def _elsewhere(model, comparisons, best, bounds):
     """Hyperparameters of a larger evidence on another side of the end of a search, if any are."""
     medians = best.theta.copy()
@@ -571,6 +601,40 @@ def _elsewhere(model, comparisons, best, bounds):
         if objective.best.sure and objective.best.value < best.value - _GAINED:
             return objective.best.theta
     return None
+
+
+def _smooth_for_linear(model, comparisons, best, bounds):
+    """Where smooth parts of a kernel say what its linear ones do, if these say anything."""
+    theta, without, low = best.theta, best.theta.copy(), bounds[:, 0]
+    begin = theta.copy()
+    for part in linear_parts(model.at(theta).kernel):
+        begin = part.as_smooth(begin, _STRAIGHT)
+        begin[part.variance] = without[part.variance] = low[part.variance]
+    return _if_they_say(model, comparisons, best, without, np.clip(begin, *bounds.T))
+
+
+def _linear_for_smooth(model, comparisons, best, bounds):
+    """Where linear parts of a kernel say what is straight in smooth ones of long lengthscales."""
+    theta, without, low = best.theta, best.theta.copy(), bounds[:, 0]
+    begin = theta.copy()
+    for part in linear_parts(model.at(theta).kernel):
+        slopes = part.slope_variance(theta)
+        if theta[part.variance] < slopes < theta[part.smooth_variance]:
+            begin = part.as_linear(begin)
+            without[part.smooth_variance] = low[part.smooth_variance]
+    return _if_they_say(model, comparisons, best, without, np.clip(begin, *bounds.T))
+
+
+def _if_they_say(model, comparisons, best, without, begin):
+    """Where to begin, if the evidence is smaller without the parts that others replace."""
+    if np.array_equal(without, best.theta):
+        return None
+    objective = Objective(model, comparisons, best.state)
+    try:
+        objective(without, eval_gradient=False)
+    except ValueError:  # the end of a search is no place to fail
+        return None
+    return begin if objective.best.value - best.value > _SAYS else None
 
 
 def _minimised(model, objective, search, begin, bounds):

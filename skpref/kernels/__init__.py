@@ -25,6 +25,7 @@ from skpref.kernels._hyperparameters import (
     hyperparameter_names,
     identity_columns,
     lengthscale_indices,
+    linear_parts,
     measures,
     median_lengthscales,
     seen_columns,

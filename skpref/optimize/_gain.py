@@ -186,7 +186,9 @@ def cautious(model: Model) -> Model:
     wider: list[Hyperprior] = []
     for prior in model.priors:
         if _is(prior, LENGTHSCALE_PRIOR, index):
-            wider.append(SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL))
+            wider.append(
+                SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL, _LEVEL)
+            )
         elif _is(prior, NOISE_PRIOR, noise):
             centre = np.log(NOISE_PRIOR[:1])
             wider.append(LogNormal(noise, centre, np.full(1, _NOISE_DEVIATION)))

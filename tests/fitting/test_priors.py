@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from skpref.fitting._hyperpriors import (
     HalfCauchy,
     LogNormal,
+    LogStudent,
     SharedLevel,
     lengthscale_priors,
     variance_priors,
@@ -150,6 +151,38 @@ def test_priors_of_several_kinds_add_up():
     np.testing.assert_allclose(gradient, central_gradient(reference, theta), atol=1e-7)
     alone = Model(kernel, Probit(0.1), EP()).log_prior(theta)
     assert alone[0] == 0.0 and not np.any(alone[1])
+
+
+def test_beside_ids_short_lengthscales_are_less_probable_than_long_ones():
+    """The level is normal, with half the deviation below the medians and the same above."""
+    items, kernel = some_items(2), RBF([1.0, 1.0])
+    (prior,) = lengthscale_priors("lognormal", kernel, items, beside_ids=True)
+    (plain,) = lengthscale_priors("lognormal", kernel, items)
+    for offset in ([0.4, 1.2], [0.1, 0.0], [-1.3, -0.5], [-3.0, 0.1]):
+        theta = prior.centre + offset
+        level = norm.logpdf(np.mean(offset), 0.0, 0.5 if np.mean(offset) < 0.0 else 1.0)
+        truth = level + t.logpdf(offset - np.mean(offset), 4.0, scale=0.3).sum()
+        at_median = t.logpdf(0.0, 4.0, scale=0.3) * 2
+        constant = norm.logpdf(0.0, 0.0, 0.5 if np.mean(offset) < 0.0 else 1.0) + at_median
+        value, gradient = prior.log_density(theta)
+        assert value == pytest.approx(truth - constant, abs=1e-12)
+        slope = central_gradient(lambda at: prior.log_density(at)[0], theta)
+        assert_allclose(gradient, slope, atol=1e-6)
+        same = plain.log_density(theta)[0]
+        assert (value == same) if np.mean(offset) > 0.0 else (value < same)
+
+
+def test_log_student_is_scipys():
+    prior = LogStudent(np.array([2, 0]), np.array([0.0, 1.5]), np.array([2.0, 0.3]))
+    thetas = np.random.default_rng(0).normal(scale=3.0, size=(4, 3))
+    truth = [
+        t.logpdf(theta[2], 4.0, 0.0, 2.0) + t.logpdf(theta[0], 4.0, 1.5, 0.3) for theta in thetas
+    ]
+    found = [prior.log_density(theta)[0] for theta in thetas]
+    assert_allclose(np.diff(found), np.diff(truth), rtol=1e-10)  # up to a constant
+    for theta in thetas:
+        slope = central_gradient(lambda at: prior.log_density(at)[0], theta)
+        assert_allclose(prior.log_density(theta)[1], slope, atol=1e-7)
 
 
 def test_half_cauchy_is_scipys_of_the_deviation():

@@ -1,6 +1,7 @@
 """The search for hyperparameters: its end against a grid, bounds, monitors, what it warns of."""
 
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, ExpSineSquared
 
-from skpref import PairwisePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
 from skpref.duels import Comparisons, ItemTable, from_pairs
-from skpref.fitting import _search
+from skpref.fitting import _search, _settings
 from skpref.fitting._hyperpriors import LogNormal, lengthscale_priors
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search, StopSearch, learn
@@ -504,6 +505,50 @@ def test_short_lengthscales_do_not_take_the_place_of_noise(n):
     ]
     evidence = [each.log_marginal_likelihood_value_ for each in found]
     assert abs(evidence[0] - evidence[1]) < 0.1  # 25 and 57 nats
+
+
+@pytest.mark.parametrize("seed", [9, *(pytest.param(k, marks=pytest.mark.slow) for k in (3, 4))])
+def test_linear_and_smooth_parts_take_each_others_place(seed):
+    """A category coded as a number, whose values have effects of their own, beside a plain slope.
+
+    There are two tops: with the linear part, and with a smooth part of long lengthscales alone.
+    Searches ended at the worse one, from one start or the other, by 2 to 4 nats.
+    """
+    rng, n_users = np.random.default_rng(seed), 15
+    table = np.column_stack([rng.integers(8, size=20), np.zeros(20)])
+    table[:, 1] = rng.normal(size=20)
+    slopes, effects = rng.normal(size=n_users), 0.35 * rng.normal(size=(n_users, 8))
+    utility = slopes[:, None] * table[:, 1] / np.sqrt(2.0) + effects[:, table[:, 0].astype(int)]
+    users = np.repeat(np.arange(n_users), 24)
+    X = np.array([rng.permutation(20)[:2] for _ in users])
+    margin = np.take_along_axis(utility[users], X, axis=1) @ [1.0, -1.0]
+    y = margin + 0.2 * rng.normal(size=len(users)) > 0.0
+
+    def end(start):
+        """The best log posterior of a fit whose default kernel begins elsewhere."""
+        values, search, kernel = [], _search._search, _settings.default_kernel
+
+        def told(*arguments):
+            found = search(*arguments)
+            values.append(-found.best.value)
+            return found
+
+        def moved(*arguments):
+            made = kernel(*arguments)
+            return made.clone_with_theta(made.theta if start is None else start)
+
+        items = np.column_stack([table, np.arange(20)])
+        with (
+            mock.patch.object(_search, "_search", told),
+            mock.patch.object(_settings, "default_kernel", moved),
+        ):
+            CollaborativePreferenceRegressor(items=items, id_column=2, method="su").fit(
+                X, y, users=users
+            )
+        return max(values)
+
+    smooth = np.log([0.005, 1e-4, 0.4, 30.0, 5.0])
+    assert abs(end(None) - end(smooth)) < 0.1
 
 
 def test_a_slight_slope_is_gone_down_to_its_end(monkeypatch):
