@@ -105,21 +105,23 @@ class SharedLevel:
         Where they are in θ.
     centre : ndarray of shape (k,)
         Their medians.
-    shorter, longer : float
-        Standard deviation of the level below and above the medians.
+    level : float
+        Standard deviation of the level.
+    longer : float or None
+        That above the medians, where it is another one.
     """
 
     index: NDArray[np.intp]
     centre: NDArray[np.float64]
-    shorter: float = _LEVEL
-    longer: float = _LEVEL
+    level: float = _LEVEL
+    longer: float | None = None
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Unnormalised log density and its gradient."""
         offset = theta[self.index] - self.centre
         gradient = np.zeros(len(theta))
         mean = offset.mean()
-        level = self.shorter if mean < 0.0 else self.longer
+        level = self.level if self.longer is None or mean < 0.0 else self.longer
         value, slopes = _student((offset - mean) / _DEVIATION)
         slopes = slopes / _DEVIATION
         gradient[self.index] = slopes - slopes.mean() - mean / level**2 / len(offset)
@@ -204,8 +206,9 @@ def lengthscale_priors(
         return ()
     spread = np.log(feature_spread(rows)) + 0.5 * np.log(rows.shape[1])
     centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
-    shorter = _SHORTER_BESIDE_IDS if beside_ids else _LEVEL
-    return (SharedLevel(index, np.array(centre), shorter),)
+    if beside_ids:
+        return (SharedLevel(index, np.array(centre), _SHORTER_BESIDE_IDS, _LEVEL),)
+    return (SharedLevel(index, np.array(centre)),)
 
 
 def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, ...]:
