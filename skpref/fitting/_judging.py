@@ -166,9 +166,10 @@ def fit_judged(
         model = judging.learned_alike(
             model, replace(search, warn_not_converged=False), monitor, rng
         )
-        for _ in range(_TURNS):
+        for turn in range(_TURNS):
             before, beliefs = beliefs, judging.fixed_point(model, beliefs, free).scaled()
-            theta, model = model.theta, judging.learned(model, beliefs, again, monitor)
+            looking = replace(again, looks=turn == 0)
+            theta, model = model.theta, judging.learned(model, beliefs, looking, monitor)
             moved = np.inf if before is None else beliefs.moved(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
                 with_median = judging.fixed_point(model, beliefs)

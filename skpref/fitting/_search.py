@@ -253,8 +253,9 @@ _NEAR, _LEAPS, _RISING, _LINEAR = 1.0, (1.0, 0.1), 1e-6, 0.5
 _ELSEWHERE = (0.1, 1.0)
 # So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
 # smaller by more than the first number without one of them, another search begins where the other
-# says what that says: lengthscales of the smooth part so many times those of the linear one.
-_SAYS, _STRAIGHT = 1.0, 3.0
+# says what that says: lengthscales of the smooth part so many times those of the linear one, or from
+# where what is straight in the smooth part has less than the last number of its variance.
+_SAYS, _STRAIGHT, _LONG_SCALES = 1.0, 3.0, 0.25
 # A further search ends where so many times what the last so many evaluations gained would not bring
 # it to the end of the one before.
 _TIMES, _LOOK_BACK = 10.0, 5
@@ -307,6 +308,8 @@ class Search:
         Warn of a search that did not end, and of hyperparameters at their bounds.
     second : (ndarray, float) or None
         A further start, for where the others end at no less than this value of the objective.
+    looks : bool
+        Look at other tops of the evidence after it.
     """
 
     optimizer: str | Callable = "fmin_l_bfgs_b"
@@ -317,6 +320,7 @@ class Search:
     warn_not_converged: bool = True
     n_learning_answers: int | str | None = None
     second: tuple[NDArray[np.float64], float] | None = None
+    looks: bool = True
 
 
 class Best(NamedTuple):
@@ -488,13 +492,17 @@ def learn(
         begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
         other = _search(model, comparisons, search, (begin, bounds), start, None)
         best = min(best, other, key=_value)
-    if not (callable(search.optimizer) or best.stopped):
+    if search.looks and not (callable(search.optimizer) or best.stopped):
         for look in (_elsewhere, _smooth_for_linear, _linear_for_smooth):
             begin = look(model, comparisons, best.best, bounds)
-            if begin is not None:
-                hope = _Hope(best.best.value)
-                other = _search(model, comparisons, search, (begin, bounds), None, hope)
-                best = min(best, other, key=_value)
+            if begin is None:
+                continue
+            hope = _Hope(best.best.value)
+            other = _search(model, comparisons, search, (begin, bounds), None, hope)
+            if other.best.value < best.best.value - _GAINED and look is _smooth_for_linear:
+                best = other
+                break  # back would be to where it came from
+            best = min(best, other, key=_value)
     if search.warn_not_converged:
         if best.warning:
             warn(best.warning, ConvergenceWarning)
@@ -619,7 +627,7 @@ def _linear_for_smooth(model, comparisons, best, bounds):
     begin = theta.copy()
     for part in linear_parts(model.at(theta).kernel):
         slopes = part.slope_variance(theta)
-        if theta[part.variance] < slopes < theta[part.smooth_variance]:
+        if theta[part.variance] < slopes < theta[part.smooth_variance] + np.log(_LONG_SCALES):
             begin = part.as_linear(begin)
             without[part.smooth_variance] = low[part.smooth_variance]
     return _if_they_say(model, comparisons, best, without, np.clip(begin, *bounds.T))

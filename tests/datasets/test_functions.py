@@ -7,6 +7,7 @@ import pytest
 import scipy_support
 from scipy.optimize import minimize
 from scipy.stats import binom, norm
+from tiers_support import thinned
 
 from skpref.datasets import TEST_FUNCTIONS, load_test_function
 from skpref.optimize import HallucinationBelieverOptimizer
@@ -72,7 +73,7 @@ def test_every_maximiser_is_inside_and_reaches_the_optimum(name):
     np.testing.assert_allclose(function.regret(function.maximisers), 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("name", thinned(SMOOTH, 4))
 def test_nothing_better_is_found(name):
     function = load_test_function(name)
     wide = sobol(function, 2**14)

@@ -11,6 +11,7 @@ from oracles import central_gradient
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, ExpSineSquared
+from tiers_support import thinned
 
 from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
 from skpref.duels import Comparisons, ItemTable, from_pairs
@@ -507,7 +508,7 @@ def test_short_lengthscales_do_not_take_the_place_of_noise(n):
     assert abs(evidence[0] - evidence[1]) < 0.1  # 25 and 57 nats
 
 
-@pytest.mark.parametrize("seed", [9, *(pytest.param(k, marks=pytest.mark.slow) for k in (3, 4))])
+@pytest.mark.parametrize("seed", thinned([9, 3, 4], 3))
 def test_linear_and_smooth_parts_take_each_others_place(seed):
     """A category coded as a number, whose values have effects of their own, beside a plain slope.
 

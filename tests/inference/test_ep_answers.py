@@ -10,6 +10,7 @@ from core_support import TIGHT_EP, only
 from oracles import central_gradient, slopes_along_signs
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, Matern
+from tiers_support import thinned
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
@@ -78,7 +79,7 @@ def test_the_oracle_knows_one_tie():
 # -- distance from the truth -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", PATTERNS)
+@pytest.mark.parametrize("kind", thinned(PATTERNS))
 def test_ep_is_near_the_truth(kind):
     """Two above two is the answer whose evidence EP knows least: its rows depend on each other."""
     for seed, noise_variance, n_answers in ((0, 0.3, 1), (1, 0.5, 3)):

@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.integrate import trapezoid
 from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import RBF, DotProduct, RationalQuadratic
+from tiers_support import thinned
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.fitting import LogNormal, SharedLevel
@@ -203,16 +204,18 @@ def test_what_cannot_be_meant_is_refused_before_any_question():
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"inference": "ep", "incumbent": "joint", "acquisition": "eubo"},
-        {"inference": "laplace"},
-        {"inference": "kriging_believer"},
-        {"inference": SVI(n_inducing=10), "acquisition": "ei"},
-        {"kernel": RationalQuadratic()},
-        {"kernel": DotProduct()},
-        {"lengthscale_prior": None},
-        {"tie_threshold": 0.1, "order_effect": 0.1},
-    ],
+    thinned(
+        [
+            {"inference": "ep", "incumbent": "joint", "acquisition": "eubo"},
+            {"inference": "laplace"},
+            {"inference": "kriging_believer"},
+            {"inference": SVI(n_inducing=10), "acquisition": "ei"},
+            {"kernel": RationalQuadratic()},
+            {"kernel": DotProduct()},
+            {"lengthscale_prior": None},
+            {"tie_threshold": 0.1, "order_effect": 0.1},
+        ]
+    ),
     ids=str,
 )
 def test_it_is_said_with_every_engine_and_kernel(options, few_draws):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import log_ndtr
+from tiers_support import thinned
 
 from skpref.samplers import adapt_steps, effective_draws, split_hmc
 
@@ -45,7 +46,7 @@ def test_quadrature_itself():
     assert moments(potential, 1)[0][0] == pytest.approx(first / total, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", WALLS)
+@pytest.mark.parametrize("name", thinned(WALLS))
 def test_agreement_with_quadrature(name):
     potential, d = potential_of(name)
     rng = np.random.default_rng(3)
