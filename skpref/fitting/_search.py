@@ -253,7 +253,7 @@ _NEAR, _LEAPS, _RISING, _LINEAR = 1.0, (1.0, 0.1), 1e-6, 0.5
 _ELSEWHERE = (0.1, 1.0)
 # So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
 # smaller by more than the first number without one of them, another search begins where the other
-# says what that says: lengthscales of the smooth part so many times those of the linear one, or from
+# says what that says: lengthscales of the smooth part so many times those of the linear one, or
 # where what is straight in the smooth part has less than the last number of its variance.
 _SAYS, _STRAIGHT, _LONG_SCALES = 1.0, 3.0, 0.25
 # A further search ends where so many times what the last so many evaluations gained would not bring
