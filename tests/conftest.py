@@ -1,5 +1,6 @@
 """Fixtures that more than one module of tests uses."""
 
+import gc
 import os
 
 import pytest
@@ -8,6 +9,17 @@ from judged_support import ENGINE_NAMES, fixed_model, make_duels, make_items
 # Journals wait until the disk has every event, which a shared disk may take long for.
 if os.access("/dev/shm", os.W_OK):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Tests that are collected stay to the end: the collector of garbage need not look at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="module")
