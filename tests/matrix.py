@@ -189,6 +189,11 @@ _FORBIDDEN = [
     {_NUMBER[name]: levels for name, levels in each.items()}
     for each in (*NO_CASE, *(each.levels for each in REFUSED))
 ]
+# Those that a level of a factor has a part in.
+_FORBIDDEN_WITH = [
+    {level: [each for each in _FORBIDDEN if level in each.get(i, ())] for level in levels}
+    for i, levels in enumerate(_LEVELS)
+]
 
 
 def _completed(fixed, rng):
@@ -215,8 +220,7 @@ def _is_forbidden(levels, at):
     """Whether a level, the last that was chosen, does not go with the others."""
     return any(
         all(levels.get(i) in some for i, some in each.items())
-        for each in _FORBIDDEN
-        if levels[at] in each.get(at, ())
+        for each in _FORBIDDEN_WITH[at][levels[at]]
     )
 
 
