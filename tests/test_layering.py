@@ -63,12 +63,20 @@ def room(module):
 NAMES = {dotted(path) for path in MODULES}
 
 
+def statements(tree):
+    """All statements in a tree; no expression, in which no import stands, is entered."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, name, ()):
+            yield node
+            yield from statements(node)
+
+
 def imports(path):
     """Modules of the package that a file imports, wherever in the file, submodules resolved."""
     here = dotted(path)
     package = here if path.name == "__init__.py" else here.rpartition(".")[0]
     found = set()
-    for node in ast.walk(trees()[path]):
+    for node in statements(trees()[path]):
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
