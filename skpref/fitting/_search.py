@@ -223,9 +223,12 @@ _LONG = 256
 _COARSE, _FINE = 10.0, 3e4
 # A descent ends with a step that gains less than this share of the objective, or so many nats.
 _FTOL, _NATS = 1e-6, 1e-4
-# With so many answers valleys are narrow. A descent that goes on where another ended then ends once
-# so many steps together gain less than the last number below.
-_NARROW, _PATIENCE = 20_000, 5
+# With so many answers valleys are narrow. Where another descent would begin, and no slope is above
+# the second number, there are steps of Newton's method instead: second derivatives by differences
+# of gradients so far apart, none taken for less than the fourth number. Of more hyperparameters
+# than the fifth there is another descent after all; it ends once so many steps together gain less
+# than `_GAINED`.
+_NARROW, _STEEPEST, _APART, _BEND, _NEWTON, _PATIENCE = 20_000, 100.0, 0.01, 0.1, 40, 5
 # Another one begins where it ended, so many in all, unless no slope is above this (nats for a
 # factor e) or it gained less than so many nats. Of fewer answers than `_LONG` there is one: they
 # leave hyperparameters open by far more than what it leaves.
@@ -660,6 +663,7 @@ def _minimised(model, objective, search, begin, bounds):
             )
         return _Found(Best(value, theta, None, objective.state_at(theta)))
     theta, value, n_iter, ended, warning = begin, np.inf, 0, False, ""
+    slopes = np.zeros(0)
     reach = _REACH if model.rule.through_time else np.inf
     if not objective.many:
         n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)
@@ -672,7 +676,12 @@ def _minimised(model, objective, search, begin, bounds):
     for _ in range(_DESCENTS if objective.many else 0):
         sure = n_iter > 0 and objective.best.sure
         coordinates, again = _ratios(model, theta, bounds), objective.narrow and n_iter > 0
-        n_iter += _descend(objective, coordinates, theta, search, n_iter, reach, again)
+        near = again and objective.best.sure and np.max(np.abs(slopes), initial=0.0) < _STEEPEST
+        if near and len(theta) <= _NEWTON:
+            _newton(objective, coordinates)
+            n_iter += 1
+        else:
+            n_iter += _descend(objective, coordinates, theta, search, n_iter, reach, again)
         theta, gained = objective.best.theta, value - objective.best.value
         if objective.best.sure and not sure:  # what was astray is no measure
             gained = np.inf
@@ -707,6 +716,39 @@ def _minimised(model, objective, search, begin, bounds):
 def _ratios(model, theta, bounds):
     """Coordinates of a descent from θ."""
     return Ratios.at(theta, model.powers, model.linear, bounds, model.noise_index)
+
+
+def _newton(objective, ratios):
+    """As much of a step of Newton's method from the best point so far as gains.
+
+    First so much of it that no coordinate moves by more than 1, then twice as much, or half.
+    """
+    best, (low, high) = objective.best, ratios.bounds.T
+    at = ratios.forward(best.theta)
+    slopes = ratios.pull_back(at, best.gradient)
+    free = np.flatnonzero((at > low + _APART) & (at < high - _APART))
+    bends, step = np.zeros((len(free), len(free))), np.zeros(len(at))
+    for row, k in enumerate(free):
+        for apart in (_APART, -_APART):
+            there = at.copy()
+            there[k] += apart
+            gradient = objective(ratios.back(there))[1]
+            bends[row] += ratios.pull_back(there, gradient)[free] / (2.0 * apart)
+    values, vectors = np.linalg.eigh(0.5 * (bends + bends.T))
+    along = (vectors.T @ slopes[free]) / np.maximum(np.abs(values), _BEND)
+    step[free] = -vectors @ along
+    whole = max(1.0, float(np.max(np.abs(step), initial=0.0)))
+    share, before = 1.0 / whole, best.value
+    while share * whole > 0.1:
+        value, _ = objective(ratios.back(np.clip(at + share * step, low, high)))
+        if value < before:
+            if share == 1.0:
+                return
+            before, share = value, min(1.0, 2.0 * share)
+        elif before < best.value:
+            return
+        else:
+            share *= 0.5
 
 
 def _strides(objective, ratios, slopes):

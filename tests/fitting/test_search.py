@@ -653,3 +653,41 @@ def test_a_descent_that_goes_on_follows_a_narrow_valley():
         _search._descend(watched, _search.Ratios.none(bounds), begin, Search(), 0, again=again)
         left = min(value for value, _ in seen) + 1e5
         assert (left < 0.01) == again
+
+
+class Seen:
+    """An objective that keeps the best point it was asked for."""
+
+    def __init__(self, function, begin):
+        self.function, self.best, self.n = function, None, 0
+        self(begin)
+
+    def __call__(self, at):
+        value, gradient = self.function(at)
+        self.n += 1
+        if self.best is None or value < self.best.value:
+            self.best = _search.Best(value, at.copy(), gradient, None)
+        return value, gradient
+
+
+def test_a_step_of_newtons_method_ends_at_the_bottom_of_a_narrow_valley():
+    valley = Valley()
+    for begin in (0.5 * valley.along, 30.0 * valley.along + 1e-3):  # 30: more than one may move
+        seen = Seen(valley, begin)
+        for _ in range(3):
+            _search._newton(seen, _search.Ratios.none(np.tile([-np.inf, np.inf], (2, 1))))
+        assert seen.best.value + 1e5 < 1e-6
+    assert seen.n < 30
+
+
+def test_a_step_of_newtons_method_leaves_a_ridge_and_keeps_to_bounds():
+    """Between two wells the objective bends the wrong way; the other coordinate is at its bound."""
+
+    def wells(at):
+        value = (at[0] ** 2 - 1.0) ** 2 + 3.0 * at[1]
+        return value, np.array([4.0 * at[0] * (at[0] ** 2 - 1.0), 3.0])
+
+    seen = Seen(wells, np.array([0.2, -1.0]))
+    for _ in range(6):
+        _search._newton(seen, _search.Ratios.none(np.array([[-5.0, 5.0], [-1.0, 1.0]])))
+    np.testing.assert_allclose(seen.best.theta, [1.0, -1.0], atol=1e-4)
