@@ -261,7 +261,7 @@ _ELSEWHERE = (0.1, 1.0)
 _SAYS, _STRAIGHT, _LONG_SCALES = 1.0, 3.0, 0.25
 # A further search ends where so many times what the last so many evaluations gained would not bring
 # it to the end of the one before.
-_TIMES, _LOOK_BACK = 10.0, 5
+_TIMES, _LOOK_BACK = 5.0, 4
 
 
 class Step(NamedTuple):
@@ -501,7 +501,9 @@ def learn(
             if begin is None:
                 continue
             hope = _Hope(best.best.value)
-            other = _search(model, comparisons, search, (begin, bounds), None, hope)
+            # Parts that take each other's place leave utilities nearly as they are.
+            state = None if look is _elsewhere else best.best.state
+            other = _search(model, comparisons, search, (begin, bounds), state, hope)
             if other.best.value < best.best.value - _GAINED and look is _smooth_for_linear:
                 best = other
                 break  # back would be to where it came from
