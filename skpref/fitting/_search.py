@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref._utils import blas_threads, warn
+from skpref._utils import blas_threads, covariance_of, warn
 from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
@@ -736,9 +736,7 @@ def _newton(objective, ratios):
             there[k] += apart
             gradient = objective(ratios.back(there))[1]
             bends[row] += ratios.pull_back(there, gradient)[free] / (2.0 * apart)
-    values, vectors = np.linalg.eigh(0.5 * (bends + bends.T))
-    along = (vectors.T @ slopes[free]) / np.maximum(np.abs(values), _BEND)
-    step[free] = -vectors @ along
+    step[free] = -covariance_of(bends, _BEND) @ slopes[free]
     whole = max(1.0, float(np.max(np.abs(step), initial=0.0)))
     share, before = 1.0 / whole, best.value
     while share * whole > 0.1:
