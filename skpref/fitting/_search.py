@@ -257,8 +257,9 @@ _ELSEWHERE = (0.1, 1.0)
 # So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
 # smaller by more than the first number without one of them, another search begins where the other
 # says what that says: lengthscales of the smooth part so many times those of the linear one, or
-# where what is straight in the smooth part has less than the last number of its variance.
-_SAYS, _STRAIGHT, _LONG_SCALES = 1.0, 3.0, 0.25
+# where what is straight in the smooth part has less than the third number of its variance. Where
+# that has less than the last number of the variance of what names say, it begins with half of it.
+_SAYS, _STRAIGHT, _LONG_SCALES, _NAMES_ALONE = 1.0, 3.0, 0.25, 0.1
 # A further search ends where so many times what the last so many evaluations gained would not bring
 # it to the end of the one before.
 _TIMES, _LOOK_BACK = 5.0, 4
@@ -496,7 +497,7 @@ def learn(
         other = _search(model, comparisons, search, (begin, bounds), start, None)
         best = min(best, other, key=_value)
     if search.looks and not (callable(search.optimizer) or best.stopped):
-        for look in (_elsewhere, _smooth_for_linear, _linear_for_smooth):
+        for look in (_elsewhere, _smooth_for_names, _smooth_for_linear, _linear_for_smooth):
             begin = look(model, comparisons, best.best, bounds)
             if begin is None:
                 continue
@@ -614,6 +615,17 @@ def _elsewhere(model, comparisons, best, bounds):
         if objective.best.sure and objective.best.value < best.value - _GAINED:
             return objective.best.theta
     return None
+
+
+def _smooth_for_names(model, comparisons, best, bounds):
+    """Where smooth parts of a kernel say half of what names do, if they say next to nothing."""
+    theta, without, low = best.theta, best.theta.copy(), bounds[:, 0]
+    begin = theta.copy()
+    for part in linear_parts(model.at(theta).kernel):
+        if theta[part.smooth_variance] < part.of_names(theta) + np.log(_NAMES_ALONE):
+            begin = part.beside_names(begin)
+            without[part.names] = low[part.names]
+    return _if_they_say(model, comparisons, best, without, np.clip(begin, *bounds.T))
 
 
 def _smooth_for_linear(model, comparisons, best, bounds):

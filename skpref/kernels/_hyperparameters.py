@@ -122,12 +122,15 @@ class LinearPart(NamedTuple):
     smooth_variance : int
     smooth_lengths : list of int
         Where the lengthscales of the smooth part are: one, or one a column.
+    names : list of int
+        Variances of what names say, in the same sum.
     """
 
     variance: int
     lengths: Array
     smooth_variance: int
     smooth_lengths: list[int]
+    names: list[int]
 
     def as_smooth(self, theta: Array, times: float) -> Array:
         """Hyperparameters with which the smooth part says what the linear one says.
@@ -160,15 +163,33 @@ class LinearPart(NamedTuple):
         found[self.smooth_variance] = found[self.variance]
         return found
 
+    def of_names(self, theta: Array) -> float:
+        """Logarithm of the variance of what names say; −∞ without any."""
+        return float(np.logaddexp.reduce(theta[self.names])) if self.names else -np.inf
+
+    def beside_names(self, theta: Array) -> Array:
+        """Hyperparameters with which the smooth part has half of what names say.
+
+        It has the lengthscales of the linear part then.
+        """
+        found = self.as_smooth(theta, 1.0)
+        found[self.names] = theta[self.names] - np.log(2.0)
+        found[self.smooth_variance] = self.of_names(found)
+        return found
+
 
 class _Part(NamedTuple):
-    """A linear or a smooth leaf, with its variance: indices into θ of the kernel it is part of."""
+    """A leaf that is linear, smooth or of names, with its variance: indices into the kernel's θ.
 
-    linear: bool
+    Leaves of one ``factor`` are terms of the same sum.
+    """
+
+    kind: str
     columns: tuple[int, ...] | None
     lengths: Array
     free: list[int]
     variance: int | None = None
+    factor: int = 0
 
     def shifted(self, n: int) -> "_Part":
         variance = None if self.variance is None else self.variance + n
@@ -187,18 +208,25 @@ class _PartsWithVariance(View[_Parts]):
     def leaf(self, kernel: Kernel, *rows: Array) -> _Parts:
         if isinstance(kernel, ConstantKernel):
             return _Parts(kernel.n_dims, [], kernel.n_dims == 1)
+        if isinstance(kernel, Identity):
+            return _Parts(0, [_Part("names", None, np.zeros(0), [])])
         if type(kernel) not in (Linear, RBF):
             return _Parts(kernel.n_dims, [])
-        linear, lengths = type(kernel) is Linear, np.ravel(kernel.length_scale)
-        free = list(range(kernel.n_dims))
-        known = linear or len(free) == len(lengths)
-        return _Parts(len(free), [_Part(linear, None, lengths, free)] if known else [])
+        kind, lengths = "linear" if type(kernel) is Linear else "smooth", kernel.length_scale
+        lengths, free = np.ravel(lengths), list(range(kernel.n_dims))
+        known = kind == "linear" or len(free) == len(lengths)
+        return _Parts(len(free), [_Part(kind, None, lengths, free)] if known else [])
 
     def sum(self, one: _Parts, two: _Parts) -> _Parts:
         return _Parts(one.n + two.n, one.parts + [each.shifted(one.n) for each in two.parts])
 
     def product(self, one: _Parts, two: _Parts) -> _Parts:
         n, parts = self.sum(one, two)[:2]
+        factors = 1 + max((each.factor for each in one.parts), default=-1)
+        parts = [
+            each._replace(factor=each.factor + factors * (k >= len(one.parts)))
+            for k, each in enumerate(parts)
+        ]
         if (one.constant or two.constant) and len(parts) == 1 and parts[0].variance is None:
             parts = [parts[0]._replace(variance=0 if one.constant else one.n)]
         return _Parts(n, parts)
@@ -233,17 +261,25 @@ def linear_parts(kernel: Kernel) -> list[LinearPart]:
     >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
     >>> from skpref.kernels import Linear, OnColumns
     >>> linear = ConstantKernel() * OnColumns(Linear(2.0), [1])
-    >>> linear_parts(linear + ConstantKernel() * OnColumns(RBF(), [1]))
-    [LinearPart(variance=0, lengths=array([2.]), smooth_variance=1, smooth_lengths=[2])]
+    >>> part, = linear_parts(linear + ConstantKernel() * OnColumns(RBF(), [1]))
+    >>> part.variance, part.smooth_variance, part.smooth_lengths, part.names
+    (0, 1, [2], [])
     """
     parts = [each for each in fold(kernel, _PARTS).parts if each.variance is not None]
-    return [
-        LinearPart(one.variance, one.lengths, two.variance, two.free)
-        for one in parts
-        for two in parts
-        if one.linear and not two.linear and one.columns == two.columns
-        if one.variance is not None and two.variance is not None
-    ]
+    found = []
+    for one in parts:
+        for two in parts:
+            if (one.kind, two.kind) == ("linear", "smooth") and one.columns == two.columns:
+                if one.variance is None or two.variance is None:
+                    continue
+                names = [
+                    each.variance
+                    for each in parts
+                    if each.kind == "names" and each.factor == one.factor
+                    if each.variance is not None
+                ]
+                found.append(LinearPart(one.variance, one.lengths, two.variance, two.free, names))
+    return found
 
 
 class _Called(NamedTuple):

@@ -508,6 +508,30 @@ def test_short_lengthscales_do_not_take_the_place_of_noise(n):
     assert abs(evidence[0] - evidence[1]) < 0.1  # 25 and 57 nats
 
 
+def end_of_tastes(items, X, y, users, start):
+    """The best log posterior of a fit whose default kernel begins elsewhere."""
+    values, search, kernel = [], _search._search, _settings.default_kernel
+
+    def told(*arguments):
+        found = search(*arguments)
+        values.append(-found.best.value)
+        return found
+
+    def moved(*arguments):
+        made = kernel(*arguments)
+        theta = made.theta.copy()
+        theta[: len(start)] = np.log(start)
+        return made.clone_with_theta(theta)
+
+    model = CollaborativePreferenceRegressor(items=items, id_column=items.shape[1] - 1, method="su")
+    with (
+        mock.patch.object(_search, "_search", told),
+        mock.patch.object(_settings, "default_kernel", moved),
+    ):
+        model.fit(X, y, users=users)
+    return max(values)
+
+
 @pytest.mark.parametrize("seed", thinned([9, 3, 4], 3))
 def test_linear_and_smooth_parts_take_each_others_place(seed):
     """A category coded as a number, whose values have effects of their own, beside a plain slope.
@@ -524,32 +548,31 @@ def test_linear_and_smooth_parts_take_each_others_place(seed):
     X = np.array([rng.permutation(20)[:2] for _ in users])
     margin = np.take_along_axis(utility[users], X, axis=1) @ [1.0, -1.0]
     y = margin + 0.2 * rng.normal(size=len(users)) > 0.0
+    items = np.column_stack([table, np.arange(20)])
+    smooth = [0.005, 1e-4, 0.4, 30.0, 5.0]
+    ends = [end_of_tastes(items, X, y, users, start) for start in ([], smooth)]
+    assert abs(ends[0] - ends[1]) < 0.1
 
-    def end(start):
-        """The best log posterior of a fit whose default kernel begins elsewhere."""
-        values, search, kernel = [], _search._search, _settings.default_kernel
 
-        def told(*arguments):
-            found = search(*arguments)
-            values.append(-found.best.value)
-            return found
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 4])
+def test_names_give_way_to_a_smooth_part(seed):
+    """Tastes for categories, coded as numbers: the search ended where names say all, 40 nats below.
 
-        def moved(*arguments):
-            made = kernel(*arguments)
-            return made.clone_with_theta(made.theta if start is None else start)
-
-        items = np.column_stack([table, np.arange(20)])
-        with (
-            mock.patch.object(_search, "_search", told),
-            mock.patch.object(_settings, "default_kernel", moved),
-        ):
-            CollaborativePreferenceRegressor(items=items, id_column=2, method="su").fit(
-                X, y, users=users
-            )
-        return max(values)
-
-    smooth = np.log([0.005, 1e-4, 0.4, 30.0, 5.0])
-    assert abs(end(None) - end(smooth)) < 0.1
+    One did so from where it begins, the other from there.
+    """
+    rng, n_users, n = np.random.default_rng(seed), 15, 24
+    table = rng.normal(size=(n, 4))
+    table[:, 0] = rng.integers(6, size=n)
+    alike = (table[:, None, 0] == table[:, 0]) + 1e-2 * np.eye(n)
+    utility = rng.normal(size=(n_users, n)) @ np.linalg.cholesky(alike).T
+    users = np.repeat(np.arange(n_users), 24)
+    X = np.array([rng.permutation(n)[:2] for _ in users])
+    y = np.take_along_axis(utility[users], X, axis=1) @ [1.0, -1.0] > 0.0
+    items = np.column_stack([table, np.arange(n)])
+    starts = [], [1.0, 1e-5, 1e-5], [0.01, 1e-5, 0.4, 0.3]
+    ends = [end_of_tastes(items, X, y, users, start) for start in starts]
+    assert max(ends) - min(ends) < 0.1
 
 
 def test_a_slight_slope_is_gone_down_to_its_end(monkeypatch):

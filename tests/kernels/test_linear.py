@@ -146,6 +146,14 @@ def test_a_smooth_part_of_long_lengthscales_says_what_a_linear_one_does(name):
     # And back: the linear part is what it was.
     before = part.as_linear(theta)
     assert_allclose(before[part.variance], kernel.theta[part.variance], atol=1e-9)
+    # The smooth part and names share what names had: prior variances of items stay.
+    low = kernel.theta.copy()
+    low[[part.variance, part.smooth_variance]] = -40.0
+    shared = part.beside_names(low)
+    shared[part.variance] = -40.0
+    assert_allclose(
+        kernel.clone_with_theta(shared).diag(items), kernel.clone_with_theta(low).diag(items)
+    )
 
 
 @pytest.mark.parametrize(
