@@ -258,7 +258,8 @@ _ELSEWHERE = (0.1, 1.0)
 # smaller by more than the first number without one of them, another search begins where the other
 # says what that says: lengthscales of the smooth part so many times those of the linear one, or
 # where what is straight in the smooth part has less than the third number of its variance. Where
-# that has less than the last number of the variance of what names say, it begins with half of it.
+# the smooth part has less than the last number of the variance of what names say, another search
+# begins with half of that variance for each.
 _SAYS, _STRAIGHT, _LONG_SCALES, _NAMES_ALONE = 1.0, 3.0, 0.25, 0.1
 # A further search ends where so many times what the last so many evaluations gained would not bring
 # it to the end of the one before.

@@ -179,17 +179,13 @@ class LinearPart(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A leaf that is linear, smooth or of names, with its variance: indices into the kernel's θ.
-
-    Leaves of one ``factor`` are terms of the same sum.
-    """
+    """A term that is linear, smooth or of names, with its variance: indices into the kernel's θ."""
 
     kind: str
     columns: tuple[int, ...] | None
     lengths: Array
     free: list[int]
     variance: int | None = None
-    factor: int = 0
 
     def shifted(self, n: int) -> "_Part":
         variance = None if self.variance is None else self.variance + n
@@ -197,7 +193,7 @@ class _Part(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Length of θ, the parts, and whether the kernel is nothing but a free constant."""
+    """Length of θ, the terms of a sum, and whether the kernel is nothing but a free constant."""
 
     n: int
     parts: list[_Part]
@@ -222,14 +218,14 @@ class _PartsWithVariance(View[_Parts]):
 
     def product(self, one: _Parts, two: _Parts) -> _Parts:
         n, parts = self.sum(one, two)[:2]
-        factors = 1 + max((each.factor for each in one.parts), default=-1)
-        parts = [
-            each._replace(factor=each.factor + factors * (k >= len(one.parts)))
-            for k, each in enumerate(parts)
-        ]
-        if (one.constant or two.constant) and len(parts) == 1 and parts[0].variance is None:
-            parts = [parts[0]._replace(variance=0 if one.constant else one.n)]
-        return _Parts(n, parts)
+        if one.constant or two.constant:
+            if len(parts) == 1 and parts[0].variance is None:
+                parts = [parts[0]._replace(variance=0 if one.constant else one.n)]
+            return _Parts(n, parts)
+        # A sum with a linear term keeps its terms, whatever multiplies all of them.
+        sums = parts[: len(one.parts)], parts[len(one.parts) :]
+        kept = [each for each in sums if len(each) > 1 and any(p.kind == "linear" for p in each)]
+        return _Parts(n, kept[0] if kept else [])
 
     def power(self, base: _Parts, exponent: float) -> _Parts:
         return _Parts(base.n, [])
@@ -265,21 +261,17 @@ def linear_parts(kernel: Kernel) -> list[LinearPart]:
     >>> part.variance, part.smooth_variance, part.smooth_lengths, part.names
     (0, 1, [2], [])
     """
-    parts = [each for each in fold(kernel, _PARTS).parts if each.variance is not None]
-    found = []
-    for one in parts:
-        for two in parts:
-            if (one.kind, two.kind) == ("linear", "smooth") and one.columns == two.columns:
-                if one.variance is None or two.variance is None:
-                    continue
-                names = [
-                    each.variance
-                    for each in parts
-                    if each.kind == "names" and each.factor == one.factor
-                    if each.variance is not None
-                ]
-                found.append(LinearPart(one.variance, one.lengths, two.variance, two.free, names))
-    return found
+    terms: dict[str, list[tuple[_Part, int]]] = {"linear": [], "smooth": [], "names": []}
+    for each in fold(kernel, _PARTS).parts:
+        if each.variance is not None:
+            terms[each.kind].append((each, each.variance))
+    names = [variance for _, variance in terms["names"]]
+    return [
+        LinearPart(variance, one.lengths, smooth_variance, two.free, names)
+        for one, variance in terms["linear"]
+        for two, smooth_variance in terms["smooth"]
+        if one.columns == two.columns
+    ]
 
 
 class _Called(NamedTuple):

@@ -143,6 +143,7 @@ def test_a_smooth_part_of_long_lengthscales_says_what_a_linear_one_does(name):
         found.append(np.max(np.abs(smooth - linear)) / np.max(np.abs(linear)))
     assert found[0] < 0.1
     assert found[1] < found[0] / 90.0
+    assert part.names == [kernel.theta.tolist().index(np.log(0.7))]
     # And back: the linear part is what it was.
     before = part.as_linear(theta)
     assert_allclose(before[part.variance], kernel.theta[part.variance], atol=1e-9)
@@ -166,6 +167,9 @@ def test_a_smooth_part_of_long_lengthscales_says_what_a_linear_one_does(name):
         own() + 2.0 * OnColumns(ONE, [1]) + 2.0 * OnColumns(ItemEffect(1.0), [1]),
         own() + 2.0 * OnColumns(ONE, [1]) + 2.0 * OnColumns(Matern(), [1]),
         (2.0 * ONE + 2.0 * RBF()) ** 2,
+        own()
+        + 2.0 * OnColumns(ONE, [1]) * OnColumns(Identity(), [0])
+        + 2.0 * OnColumns(RBF(), [1]),
         RBF([1.0, 2.0]) + 0.1 * ItemEffect(),
     ],
     ids=str,
