@@ -201,7 +201,9 @@ def began(problem, model, start):
 
 
 def theta_of(model):
-    return np.concatenate([model.kernel_.theta, model.likelihood_.theta])
+    """All hyperparameters, as a search has them."""
+    tastes = [np.log(model.taste_variance_)] if hasattr(model, "taste_variance_") else []
+    return np.concatenate([model.kernel_.theta, tastes, model.likelihood_.theta])
 
 
 def log_loss(model, problem):
@@ -213,15 +215,15 @@ def log_loss(model, problem):
     return float(-np.mean(np.log(chances[np.arange(len(column)), column])))
 
 
-def compared(problem, ends, first):
-    """Log posterior of every end, and the best of slow searches."""
+def compared(problem, ends, first, slow):
+    """Log posterior of every end, and the best of them and of slow searches."""
     found = {}
 
     def everything(obj_func, initial_theta, bounds):
         values = [-obj_func(theta, eval_gradient=False) for theta in ends]
         best = ends[int(np.argmax(values))], max(values)
-        for begin in (best[0], initial_theta):
-            slow = minimize(
+        for begin in (best[0], initial_theta) if slow else ():
+            searched = minimize(
                 obj_func,
                 np.clip(begin, *bounds.T),
                 jac=True,
@@ -229,8 +231,8 @@ def compared(problem, ends, first):
                 bounds=bounds,
                 options={"ftol": 1e-14, "gtol": 1e-6, "maxiter": 400, "maxls": 40, "maxcor": 20},
             )
-            if -slow.fun > best[1]:
-                best = slow.x, -float(slow.fun)
+            if -searched.fun > best[1]:
+                best = searched.x, -float(searched.fun)
         found.update(values=values, best=best[1])
         return best[0], -best[1]
 
@@ -250,12 +252,12 @@ def row_of(kind, context, n, slow):
         seconds.append(time.process_time() - begin)
         models.append(model)
         warned += told
-    by_turns = context in ("judges", "users", "stream")
-    if by_turns or not slow:
-        values = [each.log_marginal_likelihood_value_ for each in [first, *models]]
+    if context == "judges":  # by turns with the judges' reliabilities
+        slow, values = False, [each.log_marginal_likelihood_value_ for each in [first, *models]]
         best = max(values)
     else:
-        values, best = compared(problem, [theta_of(each) for each in [first, *models]], first)
+        ends = [theta_of(each) for each in [first, *models]]
+        values, best = compared(problem, ends, first, slow)
     order = np.argsort(values)
     losses = [log_loss([first, *models][k], problem) for k in (order[0], order[-1])]
     noise = [each.noise_variance_ for each in [first, *models]]
@@ -271,7 +273,7 @@ def row_of(kind, context, n, slow):
         "log-loss worst": round(losses[0], 4),
         "log-loss best": round(losses[1], 4),
         "seconds": round(float(np.median(seconds)), 2),
-        "slow search": "no" if by_turns or not slow else "yes",
+        "slow search": "yes" if slow else "no",
     }
 
 

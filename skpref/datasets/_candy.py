@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from skpref.datasets._files import bundled_path, read_text
-from skpref.duels import balance_orientation
+from skpref.data import balance_orientation
 
 
 def load_candy(

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref.datasets._files import data_folder, find_all, verified_file
-from skpref.duels import balance_orientation
+from skpref.data import balance_orientation
 
 _HOW = (
     "The package can neither contain nor download these files, because their terms are not "
