@@ -6,8 +6,8 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from skpref.datasets._files import bundled_path, read_text
 from skpref.data import balance_orientation
+from skpref.datasets._files import bundled_path, read_text
 
 
 def load_candy(

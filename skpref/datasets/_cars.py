@@ -7,8 +7,8 @@ from os import PathLike
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.datasets._files import data_folder, find_all, verified_file
 from skpref.data import balance_orientation
+from skpref.datasets._files import data_folder, find_all, verified_file
 
 _HOW = (
     "The package can neither contain nor download these files, because their terms are not "

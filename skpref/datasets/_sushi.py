@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
-from skpref.datasets._files import Archive, fetch_texts
 from skpref.data import balance_orientation
+from skpref.datasets._files import Archive, fetch_texts
 
 _ITEMS, _USERS = "sushi3.idata", "sushi3.udata"
 _ORDERS = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}

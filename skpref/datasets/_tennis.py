@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref._utils import check_choice, check_number
+from skpref.data import balance_orientation
 from skpref.datasets._files import Files, fetch_texts
 from skpref.datasets._tennis_checksums import CHECKSUMS
-from skpref.data import balance_orientation
 
 _COMMIT = "5b6263dc487b4fa4fa35326764bc9b0215042a42"
 

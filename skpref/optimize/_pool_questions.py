@@ -14,8 +14,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import has_fit_parameter
 
 from skpref.active import all_pairs, query
-from skpref.data import DuelScale, ItemTable, as_table, distinct_rows, is_frame, positions_of
-from skpref.data import DuelFrame
+from skpref.data import (
+    DuelFrame,
+    DuelScale,
+    ItemTable,
+    as_table,
+    distinct_rows,
+    is_frame,
+    positions_of,
+)
 from skpref.fitting import Inspected, held, likelihood_of
 from skpref.optimize._answers import TIE, label_of
 from skpref.optimize._questions import check_told
