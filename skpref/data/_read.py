@@ -959,8 +959,8 @@ def _frame_numbers(frame, places):
     if others:
         raise ValueError(
             f"X must be numeric: columns {others} hold other things. Encode texts and categories "
-            "with Itemwise(transformer), such as a ColumnTransformer; if they say which item it is, "
-            "name them in ids= of from_columns."
+            "with Itemwise(transformer), such as a ColumnTransformer; if they say which item it "
+            "is, name them in ids= of from_columns."
         )
     numbers = [column for column in columns.values() if column is not None]
     return np.column_stack([*numbers, np.empty((len(frame), 0))])

@@ -145,8 +145,8 @@ class Prior(ABC):
 
     A subclass defines the six abstract members; all others follow from these, and are defined
     again where a quicker or a surer way is known. A kernel whose structure allows one names it,
-    ``priors = (MyPrior,)``: `choose_prior` takes the cheapest that is exact, and every engine that
-    takes exact priors works with it.
+    ``margin_priors = (MyPrior,)``: `choose_prior` takes the cheapest that is exact, and every
+    engine that takes exact priors works with it.
 
     Attributes
     ----------
@@ -383,8 +383,8 @@ def choose_prior(
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel or None
-        Its attribute ``priors``, if it has one, names further subclasses of `Prior`: who wrote it
-        alone knows what its structure allows.
+        Its attribute ``margin_priors``, if it has one, names further subclasses of `Prior`: who
+        wrote it alone knows what its structure allows.
     comparisons : Comparisons
     likelihood : Likelihood
     """
@@ -396,12 +396,12 @@ def _cheapest(
 ) -> tuple[Cost, type[Prior]]:
     """The cheapest exact prior, after what it takes."""
     joint = comparisons.rows.joint
-    own = getattr(kernel, "priors", ())
+    own = getattr(kernel, "margin_priors", ())
     if not isinstance(own, tuple | list) or not all(
         isinstance(each, type) and issubclass(each, Prior) for each in own
     ):
         raise TypeError(
-            f"priors of the kernel {type(kernel).__name__} must be a tuple of subclasses of "
+            f"margin_priors of the kernel {type(kernel).__name__} must be a tuple of subclasses of "
             f"skpref.gp.Prior, such as (MyPrior,); got {own!r}."
         )
     known = (*EXACT, *own)

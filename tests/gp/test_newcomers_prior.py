@@ -1,8 +1,8 @@
 """A prior that the package does not know: a kernel of finite rank, and the prior that it names.
 
 f(x) = φ(x)ᵀ w with w ~ N(0, I) has the kernel φ(x)ᵀ φ(x'), with which any engine works. A prior on
-the weights needs matrices of the number of features alone. The kernel names it in ``priors``, and
-nothing else changes.
+the weights needs matrices of the number of features alone. The kernel names it in ``margin_priors``,
+and nothing else changes.
 """
 
 import inspect
@@ -113,7 +113,7 @@ class Waves(Kernel):
 class FiniteWaves(Waves):
     """The same, which names its prior."""
 
-    priors = (FiniteRank,)
+    margin_priors = (FiniteRank,)
 
 
 def fitted(kernel, inference, ties=False, weights=(0.5, 1.0, 3.0), **options):
@@ -203,7 +203,7 @@ def test_it_is_short():
 
 @pytest.mark.parametrize("given", [None, FiniteRank, (int,), (FiniteRank, "dense")])
 def test_priors_that_are_none_are_refused(given):
-    kernel = type("Odd", (Waves,), {"priors": given})()
+    kernel = type("Odd", (Waves,), {"margin_priors": given})()
     X = np.random.default_rng(0).normal(size=(4, 2, 2))
     with pytest.raises(TypeError, match=r"kernel Odd must be a tuple of subclasses.*\(MyPrior,\)"):
         PairwisePreferenceRegressor(kernel, optimizer=None).fit(X, [0, 1, 1, 0])
