@@ -1,8 +1,8 @@
 """A prior that the package does not know: a kernel of finite rank, and the prior that it names.
 
 f(x) = φ(x)ᵀ w with w ~ N(0, I) has the kernel φ(x)ᵀ φ(x'), with which any engine works. A prior on
-the weights needs matrices of the number of features alone. The kernel names it in ``margin_priors``,
-and nothing else changes.
+the weights needs matrices of the number of features alone. The kernel names it as one of its
+``margin_priors``, and nothing else changes.
 """
 
 import inspect
