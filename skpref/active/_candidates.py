@@ -168,7 +168,7 @@ class Candidates(NamedTuple):
         return self.means.mean(axis=1), self.variance + self.means.var(axis=1)
 
 
-class Rows(NamedTuple):
+class CandidateRows(NamedTuple):
     """Distinct items, as rows that the posterior sees, and where both sides are among them."""
 
     items: Array
@@ -176,7 +176,7 @@ class Rows(NamedTuple):
     second: NDArray[np.intp]
 
     @classmethod
-    def of(cls, posterior: Posterior, first: Any, second: Any) -> "Rows":
+    def of(cls, posterior: Posterior, first: Any, second: Any) -> "CandidateRows":
         """Of the items of duels."""
         both = posterior.reader.sides(first, second)
         items, code = distinct_rows(np.concatenate(both))

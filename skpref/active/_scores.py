@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, log_ndtr, logsumexp
 
 from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, row_blocks
-from skpref.active._candidates import Candidates, DuelPosterior, Rows
+from skpref.active._candidates import CandidateRows, Candidates, DuelPosterior
 from skpref.data import distinct_rows
 from skpref.gp import Posterior
 from skpref.likelihoods import Likelihood, Probit
@@ -430,7 +430,7 @@ of shape (n_items,), default=None
         )
     check_number("n_draws", n_draws, low=2, integer=True)
     of, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
-    rows, first, second = Rows.of(posterior, of.first, of.second)
+    rows, first, second = CandidateRows.of(posterior, of.first, of.second)
     among = np.arange(len(rows))
     if items is not None:
         rows, code = distinct_rows(np.concatenate([rows, posterior.check_items(items)]))
@@ -454,7 +454,7 @@ def _drawn_margins(of, n, rng):
     if not isinstance(of.posterior, Posterior):
         mean, variance = of.gaussian
         return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
-    rows, first, second = Rows.of(of.posterior, of.first, of.second)
+    rows, first, second = CandidateRows.of(of.posterior, of.first, of.second)
     utility = _drawn(of.posterior, rows, n, rng)
     return utility[first] - utility[second]
 

@@ -18,7 +18,7 @@ from skpref.collaborative._arrow import (
     common,
     marginal,
 )
-from skpref.collaborative._teams import Crew, Sites, crew_of, in_teams
+from skpref.collaborative._teams import AnswerSites, Crew, crew_of, in_teams
 from skpref.gp import Inducing
 from skpref.inference import Pass
 from skpref.likelihoods import Likelihood
@@ -29,14 +29,14 @@ class Joint(NamedTuple):
 
     Attributes
     ----------
-    sites : Sites
+    sites : AnswerSites
         The factors.
     basis : Basis
     common : Common
         What users have in common.
     """
 
-    sites: Sites
+    sites: AnswerSites
     basis: Basis
     common: Common
 
@@ -46,7 +46,7 @@ class Look(NamedTuple):
 
     Attributes
     ----------
-    wanted : Sites
+    wanted : AnswerSites
         Factors that the answers ask for.
     log_evidence : float
         Of the answers, at the factors of `Joint`.
@@ -54,12 +54,12 @@ class Look(NamedTuple):
         Second moments of the parts of tastes of users' own, averaged.
     """
 
-    wanted: Sites
+    wanted: AnswerSites
     log_evidence: float
     own: Array
 
 
-def posterior(crew: Crew, sites: Sites, basis: Basis) -> Joint:
+def posterior(crew: Crew, sites: AnswerSites, basis: Basis) -> Joint:
     """q given the factors, exact."""
     return Joint(sites, basis, common(crew.tell(sites, basis), basis))
 
@@ -85,7 +85,7 @@ def everybody(crew: Crew, at: Joint) -> Tastes:
 
 def look(by_user: ByUser, crew: Crew, at: Joint) -> Look:
     """The updated factors of the answers at q, by expectation propagation."""
-    sites = Sites(*np.empty((4, len(by_user.user))))
+    sites = AnswerSites(*np.empty((4, len(by_user.user))))
     value = -0.5 * (at.common.quadratic + at.common.log_det)
     own = np.zeros((len(at.basis.level),) * 2)
     for team, found in zip(crew.teams, crew.look(at.sites, at.basis, at.common), strict=True):
@@ -126,13 +126,13 @@ class Stride(NamedTuple):
     move: Array | None = None
     residual: float = np.inf
 
-    def next(self, before: Sites, wanted: Sites) -> "Stride":
+    def next(self, before: AnswerSites, wanted: AnswerSites) -> "Stride":
         """That of a pass from the factors before.
 
         Parameters
         ----------
-        before : Sites
-        wanted : Sites
+        before : AnswerSites
+        wanted : AnswerSites
             Factors that the answers ask for at q given those before.
         """
         tiny = np.finfo(np.float64).tiny  # margins of equal items have no variance
@@ -154,11 +154,11 @@ class Stride(NamedTuple):
                 length = max(_SHORTER * length, _LEAST_STRIDE)
         return Stride(length, move, residual)
 
-    def along(self, before: Sites, wanted: Sites) -> Sites:
+    def along(self, before: AnswerSites, wanted: AnswerSites) -> AnswerSites:
         """Factors that far on the way."""
         ways = zip(before[:2], wanted[:2], strict=True)
         precision, shift = (old + self.length * (new - old) for old, new in ways)
-        return Sites(precision, shift, wanted.mean, wanted.variance)
+        return AnswerSites(precision, shift, wanted.mean, wanted.variance)
 
 
 # Passes before the covariances of tastes are learned: tastes mean nothing before.
@@ -288,7 +288,7 @@ def fit(
         task.own * np.eye(d), None if task.features is None else task.shared * np.eye(d)
     )
     prior = centre
-    sites = Sites(*np.zeros((4, len(by_user.user))))
+    sites = AnswerSites(*np.zeros((4, len(by_user.user))))
     stride = Stride()
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)

@@ -367,7 +367,7 @@ class Nobody:
         return None, None
 
 
-class Fitted(NamedTuple):
+class FittedUsers(NamedTuple):
     """A fit at given hyperparameters.
 
     Attributes
@@ -427,7 +427,9 @@ class Study:
         """Of the users."""
         return None if self.table is None else self.table.rows_of(self.names)
 
-    def fitted(self, found: Hyperparameters, watch: Callable[[Pass], bool] | None = None) -> Fitted:
+    def fitted(
+        self, found: Hyperparameters, watch: Callable[[Pass], bool] | None = None
+    ) -> FittedUsers:
         """The fit; ``watch`` gets each pass."""
         people, task = self._prepared(found)
         if self.factorised:
@@ -437,7 +439,7 @@ class Study:
         else:
             task = learned(task, self.n_jobs)
             result = fit(task, self.max_iter, self.tol, self.n_jobs, watch)
-        return Fitted(found, people, task, result)
+        return FittedUsers(found, people, task, result)
 
     def log_evidence(
         self, found: Hyperparameters, theta: ArrayLike | None, eval_gradient: bool = False

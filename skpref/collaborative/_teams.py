@@ -32,7 +32,7 @@ from skpref.likelihoods import Answers, Likelihood
 _TOGETHER = 16
 
 
-class Sites(NamedTuple):
+class AnswerSites(NamedTuple):
     """A Gaussian factor for each answer on its margin.
 
     Attributes
@@ -54,7 +54,7 @@ class Looked(NamedTuple):
 
     Attributes
     ----------
-    wanted : Sites
+    wanted : AnswerSites
         Factors that its answers ask for.
     value : float
         Its part of the evidence.
@@ -62,7 +62,7 @@ class Looked(NamedTuple):
         Second moments of the parts of its tastes of users' own, summed.
     """
 
-    wanted: Sites
+    wanted: AnswerSites
     value: float
     own: Array
 
@@ -196,7 +196,7 @@ def factors(
     marginal: tuple[Array, Array],
     rest: Array | float,
     before: tuple[Array, Array],
-) -> tuple[Sites, Array]:
+) -> tuple[AnswerSites, Array]:
     """The updated factors of the answers, by expectation propagation, and their log normalisers.
 
     Parameters
@@ -213,7 +213,7 @@ def factors(
 
     Returns
     -------
-    Sites
+    AnswerSites
         Where a cavity is improper, the factor before.
     ndarray of shape (n,)
         Each answer's part of the log evidence, but for a constant of q.
@@ -227,7 +227,9 @@ def factors(
         answered.power,
         rest,
     )
-    sites = Sites(found.site_precision, sign * found.site_shift, found.cav_mean, found.cav_var)
+    sites = AnswerSites(
+        found.site_precision, sign * found.site_shift, found.cav_mean, found.cav_var
+    )
     return sites, found.log_gain
 
 
@@ -247,13 +249,13 @@ class Crew:
         self._parallel = parallel
         self._local: list[list[Local]] = []
 
-    def tell(self, sites: Sites, basis: Basis) -> list[Seen]:
+    def tell(self, sites: AnswerSites, basis: Basis) -> list[Seen]:
         """Likelihood that each team has of what users have in common."""
         found = list(self._told(sites, basis))
         self._local = [local for local, _ in found]
         return [seen for _, seen in found]
 
-    def look(self, sites: Sites, basis: Basis, at: Common) -> list[Looked]:
+    def look(self, sites: AnswerSites, basis: Basis, at: Common) -> list[Looked]:
         """What each team finds, of the same factors as it told of last."""
         given = View.of(self.margins, basis, at), self.margins.rest
         calls = (
@@ -262,7 +264,7 @@ class Crew:
         )
         return list(self._parallel(calls))
 
-    def local(self, sites: Sites, basis: Basis) -> list[list[Local]]:
+    def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
         """Tastes of each team given what users have in common."""
         return self._local
 
@@ -314,16 +316,16 @@ class Away(Crew):
         self._pass = 0
         self._shared = SharedOut(len(teams), self._package, n_jobs, _HERE)
 
-    def tell(self, sites: Sites, basis: Basis) -> list[Seen]:
+    def tell(self, sites: AnswerSites, basis: Basis) -> list[Seen]:
         """Likelihood that each team has of what users have in common."""
         self._pass += 1
         return self._asked(sites, basis, None)
 
-    def look(self, sites: Sites, basis: Basis, at: Common) -> list[Looked]:
+    def look(self, sites: AnswerSites, basis: Basis, at: Common) -> list[Looked]:
         """What each team finds, of the same factors as it told of last."""
         return self._asked(sites, basis, at)
 
-    def local(self, sites: Sites, basis: Basis) -> list[list[Local]]:
+    def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
         """Tastes of each team, found here: they are larger than all that they are found from."""
         return [local for local, _ in self._told(sites, basis)]
 

@@ -68,7 +68,7 @@ def noise_deviation(likelihood: Likelihood) -> float:
     return float(np.sqrt(likelihood.utility_noise))
 
 
-class Moments(NamedTuple):
+class UtilityMoments(NamedTuple):
     """Joint moments of n utilities: a mixture of normals of one covariance.
 
     Attributes
@@ -115,11 +115,11 @@ class Mixture(NamedTuple):
     ----------
     weights : ndarray of shape (n_points,)
         Of the hyperparameters; they sum to one.
-    parts : tuple of Moments
+    parts : tuple of UtilityMoments
     """
 
     weights: Array
-    parts: tuple[Moments, ...]
+    parts: tuple[UtilityMoments, ...]
 
     @property
     def mean(self) -> Array:
@@ -533,14 +533,14 @@ class Inspected:
         """
         return self.moments(rows).relative(level)
 
-    def moments(self, rows: Array) -> "Moments":
+    def moments(self, rows: Array) -> "UtilityMoments":
         """Means of the components and their common covariance, of the utilities of some rows."""
         posterior = self.at(len(rows))
         if isinstance(posterior, Posterior):
-            return Moments(posterior.component_means(rows), posterior.component_cov(rows))
-        return Moments(posterior.mean(rows)[:, None], posterior.cov(rows))
+            return UtilityMoments(posterior.component_means(rows), posterior.component_cov(rows))
+        return UtilityMoments(posterior.mean(rows)[:, None], posterior.cov(rows))
 
-    def averages(self, rows: Array, shares: Array) -> "Moments":
+    def averages(self, rows: Array, shares: Array) -> "UtilityMoments":
         """The same of n averages of utilities.
 
         Parameters
@@ -557,8 +557,8 @@ class Inspected:
             found = self.moments(flat)
             cov = found.cov.reshape(n, m, n, m)
             means = (found.means.reshape(n, m, -1) * shares[:, None]).sum(axis=1)
-            return Moments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
-        return Moments(*self.posterior.component_averages(rows, shares))
+            return UtilityMoments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
+        return UtilityMoments(*self.posterior.component_averages(rows, shares))
 
     def margins(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Means of the components (n, n_components) and common variances (n,) of f(a) − f(b)."""

@@ -1,6 +1,6 @@
 """Acquisitions: how promising an item is as the challenger, and the derivatives of that.
 
-Each takes `Moments` and gives a `Value`; larger is better. The first group looks at the
+Each takes `CandidateMoments` and gives a `Value`; larger is better. The first group looks at the
 challenger alone, the second at its duel with the incumbent. With several components (draws of
 the margins) a probability or an expectation is averaged over them.
 """
@@ -30,7 +30,7 @@ _ROOT_2PI = np.sqrt(2.0 * np.pi)
 _LEAST_VARIANCE = 1e-30
 
 
-class Moments(NamedTuple):
+class CandidateMoments(NamedTuple):
     """Joint moments of f at n items and at the incumbent, for S components.
 
     Attributes
@@ -69,7 +69,7 @@ class Surface:
 
     def __init__(
         self,
-        acquisition: Callable[[Moments], Value],
+        acquisition: Callable[[CandidateMoments], Value],
         posterior: Posterior,
         incumbent: Array,
         threshold: Array,
@@ -79,7 +79,7 @@ class Surface:
         self._margin_noise = posterior.likelihood.margin_variance
 
     def _evaluate(self, joint: JointMoments) -> Value:
-        return self._acquisition(Moments(*joint, self._threshold, self._margin_noise))
+        return self._acquisition(CandidateMoments(*joint, self._threshold, self._margin_noise))
 
     def value(self, X: Array) -> Array:
         """The acquisition at the rows of X, (n,)."""
@@ -158,13 +158,13 @@ def _log_improvement(z: ArrayLike) -> Array:
     return np.where(z > -1.0, value, tail)
 
 
-def _improvement_parts(moments: Moments) -> tuple[Array, Array]:
+def _improvement_parts(moments: CandidateMoments) -> tuple[Array, Array]:
     # A linear kernel gives the item at the origin no variance.
     deviation = np.sqrt(np.maximum(moments.var, _LEAST_VARIANCE))[:, None]
     return deviation, (moments.mean - moments.threshold) / deviation
 
 
-def expected_improvement(moments: Moments) -> Value:
+def expected_improvement(moments: CandidateMoments) -> Value:
     """E[(f(x) − threshold)⁺] (Mockus et al. 1978)."""
     deviation, z = _improvement_parts(moments)
     n_components = z.shape[1]
@@ -173,7 +173,7 @@ def expected_improvement(moments: Moments) -> Value:
     return Value(value, ndtr(z) / n_components, 0.5 * by_deviation / deviation[:, 0])
 
 
-def log_expected_improvement(moments: Moments) -> Value:
+def log_expected_improvement(moments: CandidateMoments) -> Value:
     """Logarithm of expected improvement, which has a gradient everywhere (Ament et al. 2023)."""
     deviation, z = _improvement_parts(moments)
     each = np.log(deviation) + _log_improvement(z)
@@ -186,7 +186,7 @@ def log_expected_improvement(moments: Moments) -> Value:
     return Value(value, by_mean, 0.5 * by_deviation / deviation[:, 0])
 
 
-def probability_of_improvement(moments: Moments) -> Value:
+def probability_of_improvement(moments: CandidateMoments) -> Value:
     """log P(f(x) > threshold)."""
     deviation, z = _improvement_parts(moments)
     each = log_ndtr(z)
@@ -198,13 +198,13 @@ def probability_of_improvement(moments: Moments) -> Value:
     return Value(value, by_z / deviation, by_var)
 
 
-def posterior_mean(moments: Moments) -> Value:
+def posterior_mean(moments: CandidateMoments) -> Value:
     """Mean of f(x)."""
     n, n_components = moments.mean.shape
     return Value(moments.mean.mean(axis=1), np.full((n, n_components), 1.0 / n_components))
 
 
-def upper_confidence_bound(moments: Moments) -> Value:
+def upper_confidence_bound(moments: CandidateMoments) -> Value:
     """Mean plus two standard deviations of f(x) (√β = 2)."""
     n_components = moments.mean.shape[1]
     centre = moments.mean.mean(axis=1, keepdims=True)
@@ -217,7 +217,7 @@ def upper_confidence_bound(moments: Moments) -> Value:
 # --- of the duel with the incumbent ---------------------------------------------------------
 
 
-def margin_moments(moments: Moments) -> tuple[Array, Array]:
+def margin_moments(moments: CandidateMoments) -> tuple[Array, Array]:
     """Means (n, S) and variance (n,) of f(x) − f(incumbent)."""
     mean = moments.mean - moments.incumbent_mean
     var = moments.var + moments.incumbent_var - 2.0 * moments.cov
@@ -228,7 +228,7 @@ def _of_margin(value: Array, by_mean: Array, by_var: Array) -> Value:
     return Value(value, by_mean, by_var, -2.0 * by_var)
 
 
-def bivariate_expected_improvement(moments: Moments) -> Value:
+def bivariate_expected_improvement(moments: CandidateMoments) -> Value:
     """E[(f(x) − f(incumbent))⁺] (Nielsen et al. 2015)."""
     mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
@@ -238,7 +238,7 @@ def bivariate_expected_improvement(moments: Moments) -> Value:
     return _of_margin(value, ndtr(z) / z.shape[1], by_var)
 
 
-def eubo(moments: Moments) -> Value:
+def eubo(moments: CandidateMoments) -> Value:
     """E[max(f(x), f(incumbent))], the expected utility of the best option (Lin et al. 2022).
 
     In closed form for two items: E[f(incumbent)] + E[(f(x) − f(incumbent))⁺].
@@ -247,7 +247,7 @@ def eubo(moments: Moments) -> Value:
     return found._replace(value=found.value + moments.incumbent_mean.mean())
 
 
-def maximally_uncertain_challenge(moments: Moments) -> Value:
+def maximally_uncertain_challenge(moments: CandidateMoments) -> Value:
     """Variance of the probability of winning (González et al. 2017; Fauvel and Chalk 2021).
 
     With c² = 2σ², h = μ/√(c² + s²) and a = c/√(c² + 2s²), E[Φ(g/c)] = Φ(h) and
@@ -270,7 +270,7 @@ def maximally_uncertain_challenge(moments: Moments) -> Value:
     return _of_margin(value, by_h / np.sqrt(total) / n_components, by_var)
 
 
-def expected_win_and_information(moments: Moments) -> Value:
+def expected_win_and_information(moments: CandidateMoments) -> Value:
     """EIIG of Benavoli et al. (2021): k log P(x wins) **plus** the information gained (nats).
 
     The information is that between the outcome and f, by the closed form of BALD (Houlsby
@@ -312,7 +312,7 @@ def _quantile(level: float, mean: Array, deviation: Array, low: Array, high: Arr
     return value
 
 
-def upper_margin(moments: Moments) -> Value:
+def upper_margin(moments: CandidateMoments) -> Value:
     """Upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
     mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
@@ -326,7 +326,7 @@ def upper_margin(moments: Moments) -> Value:
     return _of_margin(value, weight, by_var)
 
 
-ACQUISITIONS: dict[str, Callable[[Moments], Value]] = {
+ACQUISITIONS: dict[str, Callable[[CandidateMoments], Value]] = {
     "ei": expected_improvement,
     "log_ei": log_expected_improvement,
     "pi": probability_of_improvement,

@@ -181,7 +181,7 @@ def _fault(name, part, state, models):
 UNFIT = (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError)
 
 
-class Reader:
+class EventReader:
     """Makes states of events, each of which is checked: ValueError if it does not fit the state."""
 
     def __init__(self, space: Any, models: Models):
@@ -289,10 +289,10 @@ class Reader:
 
 
 KINDS: dict[str, Callable] = {
-    "ask": Reader._ask,
-    "tell": Reader._tell,
-    "skip": Reader._skip,
-    "undo": Reader._undo,
+    "ask": EventReader._ask,
+    "tell": EventReader._tell,
+    "skip": EventReader._skip,
+    "undo": EventReader._undo,
 }
 
 

@@ -15,7 +15,7 @@ from skpref.inference import hallucinations
 from skpref.kernels import lengthscale_indices, shortest_lengths
 from skpref.likelihoods import Likelihood
 from skpref.optimize._acquisition import (
-    Moments,
+    CandidateMoments,
     Surface,
     Value,
     bivariate_expected_improvement,
@@ -326,7 +326,7 @@ def _value_of_duel(rows: NDArray[np.float64], known: Known) -> float:
     posterior = known.fitted.gaussian
     likelihood = posterior.likelihood
 
-    def value(moments: Moments) -> Value:
+    def value(moments: CandidateMoments) -> Value:
         return Value(knowledge_gradient(*margin_moments(moments), likelihood), moments.mean)
 
     surface = Surface(value, posterior, known.recommended, np.zeros(posterior.n_components))

@@ -22,7 +22,7 @@ from skpref.optimize._configuration import check_same, check_writable, describe
 from skpref.optimize._events import (
     Draft,
     Event,
-    Reader,
+    EventReader,
     answer_draft,
     ask_draft,
     shown_of,
@@ -149,7 +149,7 @@ class Session:
     ):
         load_tables()
         self.space, self.configuration = space, configuration
-        self._reader = Reader(space, configuration.models)
+        self._reader = EventReader(space, configuration.models)
         self._lock = threading.RLock()
         none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:

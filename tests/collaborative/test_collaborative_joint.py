@@ -20,7 +20,7 @@ from skpref.collaborative._arrow import (
     marginal,
 )
 from skpref.collaborative._fit import Stride, everybody, look, posterior
-from skpref.collaborative._teams import Crew, Sites, in_teams
+from skpref.collaborative._teams import AnswerSites, Crew, in_teams
 from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import Inducing
 from skpref.likelihoods import Probit
@@ -41,7 +41,7 @@ class Given(NamedTuple):
 
     by_user: ByUser
     margins: Margins
-    sites: Sites
+    sites: AnswerSites
 
 
 def given(population=True):
@@ -56,7 +56,7 @@ def given(population=True):
     heights = rng.standard_normal((len(features), D))
     if not population:
         features = features[:, :0]
-    sites = Sites(rng.exponential(2.0, n), rng.standard_normal(n), np.zeros(n), np.ones(n))
+    sites = AnswerSites(rng.exponential(2.0, n), rng.standard_normal(n), np.zeros(n), np.ones(n))
     return Given(by_user, Margins(heights, features, np.zeros(len(heights))), sites)
 
 
@@ -232,9 +232,9 @@ def test_strides_shorten_where_passes_go_to_and_fro():
     """x → −2.5 x leaves its fixed point by whole steps, and so it does by half ones."""
     ones = np.ones(4)
     for slope, most in ((-2.5, 0.5), (0.9, 1.0)):
-        sites, stride = Sites(ones, ones, ones, ones), Stride()
+        sites, stride = AnswerSites(ones, ones, ones, ones), Stride()
         for _ in range(60):
-            wanted = Sites(ones, slope * sites.shift, sites.shift, ones)
+            wanted = AnswerSites(ones, slope * sites.shift, sites.shift, ones)
             stride = stride.next(sites, wanted)
             sites = stride.along(sites, wanted)
         assert np.abs(sites.shift).max() < 1e-2
@@ -244,8 +244,8 @@ def test_strides_shorten_where_passes_go_to_and_fro():
 def test_answers_that_say_next_to_nothing_are_far_on_their_way_and_no_overflow():
     """Of weights of a millionth beside those of a million."""
     ones = np.ones(4)
-    sites = Sites(ones, 1e10 * ones, ones, ones)
-    wanted = Sites(np.zeros(4), np.zeros(4), ones, ones)
+    sites = AnswerSites(ones, 1e10 * ones, ones, ones)
+    wanted = AnswerSites(np.zeros(4), np.zeros(4), ones, ones)
     with np.errstate(all="raise"):
         found = Stride().next(sites, wanted)
     assert np.isfinite(found.residual) and found.residual > 1e6
@@ -254,7 +254,7 @@ def test_answers_that_say_next_to_nothing_are_far_on_their_way_and_no_overflow()
 def test_the_residual_is_of_a_whole_stride():
     """A short one goes a part of the way, which is no sign of being near its end."""
     ones = np.ones(4)
-    sites = Sites(ones, ones, ones, ones)
+    sites = AnswerSites(ones, ones, ones, ones)
     for length in (1.0, 0.1):
         wanted = sites._replace(mean=ones + 0.3 * length)
         assert Stride(length).next(sites, wanted).residual == pytest.approx(0.3)
@@ -264,6 +264,6 @@ def test_the_residual_is_of_a_whole_stride():
 def test_a_factor_that_hardly_matters_to_its_margin_is_no_residual():
     """Of an answer that is sure beforehand: its precision has underflowed, its pull has not."""
     ones, none = np.ones(2), np.zeros(2)
-    before = Sites(np.array([1.0, 0.0]), none, none, ones)
+    before = AnswerSites(np.array([1.0, 0.0]), none, none, ones)
     wanted = before._replace(shift=np.array([0.0, 1e-9]))
     assert Stride().next(before, wanted).residual < 1e-8

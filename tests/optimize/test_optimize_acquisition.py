@@ -14,7 +14,7 @@ from skpref.likelihoods import Probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import (
     ACQUISITIONS,
-    Moments,
+    CandidateMoments,
     Numeric,
     PathSurface,
     Surface,
@@ -134,7 +134,7 @@ def test_log_improvement_far_in_the_tail(z):
 
 
 def test_log_of_expected_improvement_has_a_gradient_where_it_underflows():
-    hopeless = Moments(
+    hopeless = CandidateMoments(
         np.array([[-50.0]]), np.array([1.0]), np.zeros(1), np.zeros(1), 1.0, np.zeros(1), 0.1
     )
     assert expected_improvement(hopeless).value[0] == 0.0
