@@ -77,9 +77,10 @@ class TimeAxis:
             return np.full(n, self.now)
         kind, values = _read(time, n, what)
         if kind != self.kind:
+            days = ": days since 1970-01-01, if they are those of from_votes"
             raise ValueError(
                 f"time holds {kind}, but the model was fitted on {self.kind}. Give times of the "
-                "same kind."
+                f"same kind{days if self.kind == _NUMBERS else ''}."
             )
         origin = self.origin if kind == _NUMBERS else np.int64(self.origin)
         return _relative(values, origin)
