@@ -18,7 +18,7 @@ from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
 from skpref.gp import mean_variance
 from skpref.inference import Engine, State
-from skpref.kernels import linear_parts
+from skpref.kernels import linear_parts, name_variances
 
 Array = NDArray[np.float64]
 
@@ -254,6 +254,11 @@ _NEAR, _LEAPS, _RISING, _LINEAR = 1.0, (1.0, 0.1), 1e-6, 0.5
 # their medians and so much noise for the mean variance of the utility: where it is larger there
 # than at the end another search begins.
 _ELSEWHERE = (0.1, 1.0)
+# What names say may be what short lengthscales say. Where they say anything another search begins
+# with medians over the first number, and the second number of the utility's variance left to names.
+# Either some evaluations bring it to within so many nats of the end of the search before, or it
+# goes back there.
+_SHORT, _LEFT_TO_NAMES, _SOON, _BEHIND = 2.0, 0.01, 4, 6.0
 # So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
 # smaller by more than the first number without one of them, another search begins where the other
 # says what that says: lengthscales of the smooth part so many times those of the linear one, or
@@ -498,14 +503,20 @@ def learn(
         other = _search(model, comparisons, search, (begin, bounds), start, None)
         best = min(best, other, key=_value)
     if search.looks and not (callable(search.optimizer) or best.stopped):
-        for look in (_elsewhere, _smooth_for_names, _smooth_for_linear, _linear_for_smooth):
+        for look in _LOOKS:
             begin = look(model, comparisons, best.best, bounds)
             if begin is None:
                 continue
             hope = _Hope(best.best.value)
+            if look is _short_for_names:
+                priors = [model.log_prior(theta)[0] for theta in (best.best.theta, begin)]
+                hope = _Hope(best.best.value, _BEHIND + max(priors[0] - priors[1], 0.0))
             # Parts that take each other's place leave utilities nearly as they are.
-            state = None if look is _elsewhere else best.best.state
-            other = _search(model, comparisons, search, (begin, bounds), state, hope)
+            state = None if look in (_elsewhere, _short_for_names) else best.best.state
+            try:
+                other = _search(model, comparisons, search, (begin, bounds), state, hope)
+            except ValueError:  # the end of a search is no place to fail
+                continue
             if other.best.value < best.best.value - _GAINED and look is _smooth_for_linear:
                 best = other
                 break  # back would be to where it came from
@@ -575,40 +586,62 @@ class _Hope:
     That is where it would take many times what the last evaluations gained to come there.
     """
 
-    def __init__(self, value: float):
-        self._least = value
+    def __init__(self, value: float, behind: float = np.inf):
+        self._least, self._behind = value, behind
         self._values: list[float] = []
 
     def __call__(self, step: Step) -> None:
         """Keep the smallest value so far, and compare it with that of some evaluations ago."""
         values = self._values
         values.append(min([-step.log_posterior, *values[-1:]]))
+        if len(values) == _SOON and values[-1] - self._least > self._behind:
+            raise StopSearch
         if len(values) > 2 * _LOOK_BACK:
             gained = values[-1 - _LOOK_BACK] - values[-1]
             if values[-1] - self._least > max(_TIMES * gained, _GAINED):
                 raise StopSearch
 
 
-def _elsewhere(model, comparisons, best, bounds):
-    """Hyperparameters of a larger evidence on another side of the end of a search, if any are."""
-    medians = best.theta.copy()
+def _medians(model, theta):
+    """Hyperparameters with lengthscales at the medians of their priors, and which these are."""
+    found, which = theta.copy(), np.zeros(len(theta), dtype=bool)
     for prior in model.priors:
         if isinstance(prior, LogNormal | SharedLevel):
             lengths = np.flatnonzero(model.powers[prior.index] == 0)
             lengths = lengths[prior.index[lengths] < len(model.kernel.theta)]
-            medians[prior.index[lengths]] = prior.centre[lengths]
+            found[prior.index[lengths]] = prior.centre[lengths]
+            which[prior.index[lengths]] = True
+    return found, which
+
+
+def _utility_variance(model, theta, comparisons):
+    """Logarithm of the mean variance of the utility."""
+    return np.log(mean_variance(model.at(theta).kernel, comparisons.items[:1000]))
+
+
+def _with_noise(model, best, before, theta, varies, ratio):
+    """Hyperparameters with so much noise for a utility of such a variance (a logarithm).
+
+    A threshold and an order effect stay where they are in deviations of utility and noise: that of
+    the utility was ``before``.
+    """
     at = model.noise_index
-    if at is None or np.array_equal(medians, best.theta) or model.rule.through_time:
+    power = np.where(np.arange(len(theta)) < len(model.kernel.theta), 0, model.powers)
+    by = varies + np.log1p(ratio) - np.logaddexp(before, 2.0 * best.theta[at] / power[at])
+    moved = np.where(model.linear, theta * np.exp(0.5 * power * by), theta + 0.5 * power * by)
+    moved[at] = 0.5 * power[at] * (varies + np.log(ratio))
+    return moved
+
+
+def _elsewhere(model, comparisons, best, bounds):
+    """Hyperparameters of a larger evidence on another side of the end of a search, if any are."""
+    medians, _ = _medians(model, best.theta)
+    if np.array_equal(medians, best.theta) or model.noise_index is None or model.rule.through_time:
         return None
-    varies = np.log(mean_variance(model.at(best.theta).kernel, comparisons.items[:1000]))
-    # A threshold and an order effect stay where they are in deviations of utility and noise.
-    power = np.where(np.arange(len(medians)) < len(model.kernel.theta), 0, model.powers)
-    before = np.logaddexp(varies, 2.0 * best.theta[at] / power[at])
+    varies = _utility_variance(model, best.theta, comparisons)
     objective = Objective(model, comparisons)
     for ratio in _ELSEWHERE:
-        theta, by = medians.copy(), 0.5 * (varies + np.log1p(ratio) - before)
-        theta = np.where(model.linear, theta * np.exp(power * by), theta + power * by)
-        theta[at] = 0.5 * power[at] * (varies + np.log(ratio))
+        theta = _with_noise(model, best, varies, medians, varies, ratio)
         try:
             objective(np.clip(theta, bounds[:, 0], bounds[:, 1]), eval_gradient=False)
         except ValueError:  # the end of a search is no place to fail
@@ -616,6 +649,30 @@ def _elsewhere(model, comparisons, best, bounds):
         if objective.best.sure and objective.best.value < best.value - _GAINED:
             return objective.best.theta
     return None
+
+
+def _short_for_names(model, comparisons, best, bounds):
+    """Where short lengthscales say what names do, if these say anything."""
+    names = name_variances(model.kernel)
+    begin, lengths = _medians(model, best.theta)
+    if not names or not lengths.any() or model.noise_index is None or model.rule.through_time:
+        return None
+    before, low = _utility_variance(model, best.theta, comparisons), bounds[:, 0]
+    without = best.theta.copy()
+    without[names] = low[names]
+    begin[lengths] -= np.log(_SHORT)
+    parts = linear_parts(model.kernel)
+    for part in parts:
+        begin[part.smooth_variance] = np.logaddexp(
+            part.of_names(begin), begin[part.smooth_variance]
+        )
+    begin[names] = low[names]
+    varies = _utility_variance(model, begin, comparisons)
+    begin[names] = varies + np.log(_LEFT_TO_NAMES / len(names))
+    at = model.noise_index
+    ratio = np.exp(2.0 * best.theta[at] / model.powers[at] - before)
+    begin = _with_noise(model, best, before, begin, varies, ratio)
+    return _if_they_say(model, comparisons, best, without, np.clip(begin, *bounds.T))
 
 
 def _smooth_for_names(model, comparisons, best, bounds):
@@ -661,6 +718,9 @@ def _if_they_say(model, comparisons, best, without, begin):
     except ValueError:  # the end of a search is no place to fail
         return None
     return begin if objective.best.value - best.value > _SAYS else None
+
+
+_LOOKS = (_elsewhere, _short_for_names, _smooth_for_names, _smooth_for_linear, _linear_for_smooth)
 
 
 def _minimised(model, objective, search, begin, bounds):

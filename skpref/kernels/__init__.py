@@ -28,6 +28,7 @@ from skpref.kernels._hyperparameters import (
     linear_parts,
     measures,
     median_lengthscales,
+    name_variances,
     seen_columns,
     shortest_lengths,
     surely_covariance,

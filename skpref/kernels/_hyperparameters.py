@@ -204,7 +204,7 @@ class _PartsWithVariance(View[_Parts]):
     def leaf(self, kernel: Kernel, *rows: Array) -> _Parts:
         if isinstance(kernel, ConstantKernel):
             return _Parts(kernel.n_dims, [], kernel.n_dims == 1)
-        if isinstance(kernel, Identity):
+        if isinstance(kernel, Identity | ItemEffect):
             return _Parts(0, [_Part("names", None, np.zeros(0), [])])
         if type(kernel) not in (Linear, RBF):
             return _Parts(kernel.n_dims, [])
@@ -272,6 +272,20 @@ def linear_parts(kernel: Kernel) -> list[LinearPart]:
         for two, smooth_variance in terms["smooth"]
         if one.columns == two.columns
     ]
+
+
+def name_variances(kernel: Kernel) -> list[int]:
+    """Where the free variances of what names say are in ``kernel.theta``, of effects of items too.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+    >>> from skpref.kernels import Identity, OnColumns
+    >>> name_variances(RBF() + ConstantKernel() * OnColumns(Identity(), [1]))
+    [1]
+    """
+    parts = fold(kernel, _PARTS).parts
+    return [p.variance for p in parts if p.kind == "names" and p.variance is not None]
 
 
 class _Called(NamedTuple):
