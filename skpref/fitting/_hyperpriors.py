@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import check_lognormal, recorded
-from skpref.gp import TimeSpread, feature_spread
+from skpref.gp import TimeSpread, feature_spread, varying
 from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
 from skpref.likelihoods import Likelihood
 
@@ -181,8 +181,9 @@ def lengthscale_priors(
     Parameters
     ----------
     prior : "lognormal", None or (median, deviation)
-        "lognormal": `SharedLevel` around √d standard deviations of each feature of the rows. A
-        pair: independent log-normals, the median in the units of the rows that the kernel sees.
+        "lognormal": `SharedLevel` around √d standard deviations of each of the d features of the
+        rows that vary; constant ones have none. A pair: independent log-normals, the median in the
+        units of the rows that the kernel sees.
     kernel : Kernel
     rows : ndarray of shape (n_items, n_features), optional
         Needed for "lognormal".
@@ -202,13 +203,17 @@ def lengthscale_priors(
         return (LogNormal(index, np.full(n, np.log(median)), np.full(n, deviation)),) if n else ()
     if prior != "lognormal" or rows is None:
         raise ValueError(f"lengthscale_prior must be {_ALLOWED}, got {prior!r}.")
+    varies = varying(rows)
+    found = [each for each in found if each[1] is None or varies[each[1]]]
     if not found:
         return ()
-    spread = np.log(feature_spread(rows)) + 0.5 * np.log(rows.shape[1])
-    centre = [spread.mean() if feature is None else spread[feature] for _, feature in found]
+    index = np.array([position for position, _ in found], dtype=np.intp)
+    spread = np.log(feature_spread(rows)) + 0.5 * np.log(np.sum(varies))
+    common = spread[varies].mean()
+    centre = np.array([common if feature is None else spread[feature] for _, feature in found])
     if beside_ids:
-        return (SharedLevel(index, np.array(centre), _SHORTER_BESIDE_IDS, _LEVEL),)
-    return (SharedLevel(index, np.array(centre)),)
+        return (SharedLevel(index, centre, _SHORTER_BESIDE_IDS, _LEVEL),)
+    return (SharedLevel(index, centre),)
 
 
 def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, ...]:

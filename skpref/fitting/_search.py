@@ -36,7 +36,7 @@ class Ratios:
     Attributes
     ----------
     noise : int or None
-        Where log σ^q is in θ. None: θ are the coordinates.
+        Where log σ^q is in θ. None: θ in some units are the coordinates.
     noise_power : int
         q.
     powers : ndarray of shape (n_theta,)
@@ -45,6 +45,8 @@ class Ratios:
         Which are no logarithms.
     limits : ndarray of shape (n_theta, 2)
         Bounds of θ.
+    unit : ndarray of shape (n_theta,) or float
+        Of coordinates that are no ratios.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Ratios:
     powers: Array
     linear: NDArray[np.bool_]
     limits: Array
+    unit: Array | float = 1.0
 
     @classmethod
     def at(
@@ -93,24 +96,26 @@ class Ratios:
         return cls(noise, int(powers[noise]), ratio, linear, limits)
 
     @classmethod
-    def none(cls, limits: Array) -> Self:
-        """Hyperparameters as their own coordinates."""
+    def none(cls, limits: Array, unit: Array | float = 1.0) -> Self:
+        """Hyperparameters as their own coordinates, in units that are given."""
         n = len(limits)
-        return cls(None, 1, np.zeros(n), np.zeros(n, dtype=bool), limits)
+        return cls(None, 1, np.zeros(n), np.zeros(n, dtype=bool), limits, unit)
 
     @property
     def bounds(self) -> Array:
         """Bounds of the coordinates; a ratio has none, as `back` keeps θ within its own."""
-        bounds = np.array(self.limits)
+        bounds = (self.limits.T / self.unit).T
         bounds[self.powers != 0.0] = -np.inf, np.inf
         return bounds
 
     def _log_deviation(self, at):
         """log σ."""
-        return 0.0 if self.noise is None else at[self.noise] / self.noise_power
+        return at[self.noise] / self.noise_power
 
     def forward(self, theta: Array) -> Array:
         """The coordinates of hyperparameters."""
+        if self.noise is None:
+            return theta / self.unit
         log_deviation = self._log_deviation(theta)
         ratios = np.where(self.linear, theta * np.exp(-log_deviation), theta)
         ratios = np.where(self.linear, ratios, theta - self.powers * log_deviation)
@@ -123,12 +128,13 @@ class Ratios:
 
     def back(self, at: Array) -> Array:
         """The hyperparameters of coordinates, kept within their bounds."""
-        return np.clip(self._unlimited(at), self.limits[:, 0], self.limits[:, 1])
+        found = at * self.unit if self.noise is None else self._unlimited(at)
+        return np.clip(found, self.limits[:, 0], self.limits[:, 1])
 
     def pull_back(self, at: Array, gradient: Array) -> Array:
         """The gradient in the coordinates, of the gradient in the hyperparameters there."""
         if self.noise is None:
-            return gradient
+            return gradient * self.unit
         theta = self._unlimited(at)
         moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
         found = np.where(moves | (self.powers == 0.0), gradient, 0.0)
@@ -257,8 +263,10 @@ _ELSEWHERE = (0.1, 1.0)
 # What names say may be what short lengthscales say. Where they say anything another search begins
 # with medians over the first number, and the second number of the utility's variance left to names.
 # Either some evaluations bring it to within so many nats of the end of the search before, or it
-# goes back there.
+# goes back there. Where the noise has as much variance as the utility, another search begins with a
+# tenth of that, and with medians over what has the largest evidence.
 _SHORT, _LEFT_TO_NAMES, _SOON, _BEHIND = 2.0, 0.01, 4, 6.0
+_SHORTER = (2.0, 4.0, 8.0)
 # So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
 # smaller by more than the first number without one of them, another search begins where the other
 # says what that says: lengthscales of the smooth part so many times those of the linear one, or
@@ -494,33 +502,31 @@ def learn(
     monitors = [monitor if here else None] + [None] * search.n_restarts
     # A pair, as joblib's dask backend gives large arrays to one worker, with which they are lost.
     results = Parallel(n_jobs=search.n_jobs)(
-        delayed(_search)(model, comparisons, search, (begin, bounds), start, told)
+        delayed(_search if begin is starts[0] else _tried)(
+            model, comparisons, search, (begin, bounds), start, told
+        )
         for begin, told in zip(starts, monitors, strict=True)
     )
-    best = min(results, key=_value)
-    if search.second is not None and _value(best) >= search.second[1]:
+    best = _best(*results)
+    if search.second is not None and best.best.value >= search.second[1]:
         begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
-        other = _search(model, comparisons, search, (begin, bounds), start, None)
-        best = min(best, other, key=_value)
+        best = _best(best, _tried(model, comparisons, search, (begin, bounds), start, None))
     if search.looks and not (callable(search.optimizer) or best.stopped):
         for look in _LOOKS:
             begin = look(model, comparisons, best.best, bounds)
             if begin is None:
                 continue
             hope = _Hope(best.best.value)
-            if look is _short_for_names:
+            if look in (_short_for_names, _short_for_noise):
                 priors = [model.log_prior(theta)[0] for theta in (best.best.theta, begin)]
                 hope = _Hope(best.best.value, _BEHIND + max(priors[0] - priors[1], 0.0))
             # Parts that take each other's place leave utilities nearly as they are.
-            state = None if look in (_elsewhere, _short_for_names) else best.best.state
-            try:
-                other = _search(model, comparisons, search, (begin, bounds), state, hope)
-            except ValueError:  # the end of a search is no place to fail
-                continue
-            if other.best.value < best.best.value - _GAINED and look is _smooth_for_linear:
-                best = other
+            near = look not in (_elsewhere, _short_for_names, _short_for_noise)
+            state = best.best.state if near else None
+            before = best.best.value
+            best = _best(best, _tried(model, comparisons, search, (begin, bounds), state, hope))
+            if best.best.value < before - _GAINED and look is _smooth_for_linear:
                 break  # back would be to where it came from
-            best = min(best, other, key=_value)
     if search.warn_not_converged:
         if best.warning:
             warn(best.warning, ConvergenceWarning)
@@ -565,9 +571,18 @@ class _Found(NamedTuple):
     stopped: bool = False  # by its monitor
 
 
-def _value(found):
-    """How small the objective became in a search."""
-    return found.best.value
+def _best(*found):
+    """The search that ended best, those whose engine went astray last; some may have failed."""
+    ended = [each for each in found if each is not None]
+    return min(ended, key=lambda each: (not each.best.sure, each.best.value))
+
+
+def _tried(*given):
+    """A further search; None if the model cannot be evaluated where it begins."""
+    try:
+        return _search(*given)
+    except ValueError:
+        return None
 
 
 def _search(model, comparisons, search, within, start, monitor):
@@ -675,6 +690,28 @@ def _short_for_names(model, comparisons, best, bounds):
     return _if_they_say(model, comparisons, best, without, np.clip(begin, *bounds.T))
 
 
+def _short_for_noise(model, comparisons, best, bounds):
+    """Where short lengthscales say what noise does, if that is as large as the utility."""
+    medians, lengths = _medians(model, best.theta)
+    at = model.noise_index
+    if not lengths.any() or at is None or model.rule.through_time:
+        return None
+    before = _utility_variance(model, best.theta, comparisons)
+    if 2.0 * best.theta[at] / model.powers[at] < before:
+        return None
+    objective, found = Objective(model, comparisons), None
+    for times in _SHORTER:
+        theta = np.where(lengths, medians - np.log(times), medians)
+        varies = _utility_variance(model, theta, comparisons)
+        theta = _with_noise(model, best, before, theta, varies, _ELSEWHERE[0])
+        try:
+            objective(np.clip(theta, bounds[:, 0], bounds[:, 1]), eval_gradient=False)
+        except ValueError:  # the end of a search is no place to fail
+            continue
+        found = objective.best.theta
+    return found
+
+
 def _smooth_for_names(model, comparisons, best, bounds):
     """Where smooth parts of a kernel say half of what names do, if they say next to nothing."""
     theta, without, low = best.theta, best.theta.copy(), bounds[:, 0]
@@ -720,7 +757,14 @@ def _if_they_say(model, comparisons, best, without, begin):
     return begin if objective.best.value - best.value > _SAYS else None
 
 
-_LOOKS = (_elsewhere, _short_for_names, _smooth_for_names, _smooth_for_linear, _linear_for_smooth)
+_LOOKS = (
+    _elsewhere,
+    _short_for_noise,
+    _short_for_names,
+    _smooth_for_names,
+    _smooth_for_linear,
+    _linear_for_smooth,
+)
 
 
 def _minimised(model, objective, search, begin, bounds):
@@ -741,13 +785,14 @@ def _minimised(model, objective, search, begin, bounds):
     slopes = np.zeros(0)
     reach = _REACH if model.rule.through_time else np.inf
     if not objective.many:
-        n_iter = _descend(objective, Ratios.none(bounds), theta, search, 0)
+        coordinates = _themselves(model, theta, bounds)
+        n_iter = _descend(objective, coordinates, theta, search, 0)
         if objective.strayed and n_iter < search.max_iter:
             theta = objective.best.theta
-            n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
+            n_iter += _descend(objective, coordinates, theta, search, n_iter)
         if n_iter < search.max_iter and _leaps(model, objective, bounds):
             theta = objective.best.theta
-            n_iter += _descend(objective, Ratios.none(bounds), theta, search, n_iter)
+            n_iter += _descend(objective, coordinates, theta, search, n_iter)
     for _ in range(_DESCENTS if objective.many else 0):
         sure = n_iter > 0 and objective.best.sure
         coordinates, again = _ratios(model, theta, bounds), objective.narrow and n_iter > 0
@@ -791,6 +836,15 @@ def _minimised(model, objective, search, begin, bounds):
 def _ratios(model, theta, bounds):
     """Coordinates of a descent from θ."""
     return Ratios.at(theta, model.powers, model.linear, bounds, model.noise_index)
+
+
+def _themselves(model, theta, bounds):
+    """Hyperparameters as coordinates, those that are no logarithms in units of the noise at θ."""
+    at, unit = model.noise_index, np.ones(len(theta))
+    if at is not None:
+        powers = np.where(model.linear, model.powers, 0)
+        unit = np.exp(powers * theta[at] / model.powers[at])
+    return Ratios.none(bounds, unit)
 
 
 def _newton(objective, ratios):

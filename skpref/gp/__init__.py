@@ -7,7 +7,7 @@ draws functions, and says which of several items is chosen.
 
 from skpref.gp._chain import ChainRule, IndependentItems
 from skpref.gp._choice import choice_proba
-from skpref.gp._default_kernel import default_kernel, feature_spread
+from skpref.gp._default_kernel import default_kernel, feature_spread, varying
 from skpref.gp._dense import DenseItems, DenseMargins
 from skpref.gp._drift import (
     DRIFTS,
@@ -100,5 +100,6 @@ __all__ = [
     "stacked",
     "unexplained",
     "unexplained_share",
+    "varying",
     "whitening",
 ]

@@ -12,7 +12,7 @@ from skpref.likelihoods import INEQUALITY
 _RANGE = 1e3
 # Variance of the item effects, the part of a utility that no feature explains, and its bounds.
 _OWN = 0.1
-_OWN_BOUNDS = (1e-4, 10.0)
+_OWN_BOUNDS = (1e-6, 10.0)
 # Variances of the linear and of the smooth part of features beside ids, in units of the item
 # effects: where their search starts, and their bounds.
 _PART = 0.1
@@ -23,11 +23,22 @@ _SAME = 1e-4
 
 def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
     """Standard deviation of every feature, 1 where it is constant; safe at any scale."""
+    spread, constant = _spread(items)
+    return np.where(constant, 1.0, spread)
+
+
+def varying(items: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which features are not constant; all where all are."""
+    found = ~_spread(items)[1]
+    return found if found.any() else ~found
+
+
+def _spread(items):
+    """Standard deviation of every feature, and whether it is constant."""
     size = np.max(np.abs(items), axis=0, initial=0.0)
     size = np.where(size > 0.0, size, 1.0)
     spread = np.std(items / size, axis=0) * size
-    # A spread at the level of rounding is a constant feature.
-    return np.where(spread > 1e-13 * size, spread, 1.0)
+    return spread, spread <= 1e-13 * size  # a spread at the level of rounding is none
 
 
 def default_kernel(
@@ -39,8 +50,9 @@ def default_kernel(
     """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread.
 
     Lengthscales start at √d standard deviations, which keeps the correlation of two random items
-    the same whatever their number of features. Where hyperparameters are ``learned`` and items meet
-    more than one opponent, each item also has an effect that its features do not explain.
+    the same whatever their number of features; constant ones do not count. Where hyperparameters
+    are ``learned`` and items meet more than one opponent, each item also has an effect that its
+    features do not explain.
 
     With an ``id_column`` that effect belongs to the id, and the RBF sees the other columns. Where
     hyperparameters are learned, it is the unit beside which the other columns have a linear part
@@ -68,7 +80,7 @@ def _with_ids(items, id_column, learned):
     smooth = OnColumns(smooth, others)
     if not learned:
         return smooth + ConstantKernel(_OWN, _OWN_BOUNDS) * own
-    linear = Linear(np.sqrt(len(others)) * spread, centre=features.mean(axis=0))
+    linear = Linear(np.sqrt(np.sum(varying(features))) * spread, centre=features.mean(axis=0))
     return (
         ConstantKernel(1.0, _PART_BOUNDS) * own
         + ConstantKernel(_PART, _PART_BOUNDS) * OnColumns(linear, others)
@@ -79,7 +91,7 @@ def _with_ids(items, id_column, learned):
 def _of_features(items):
     """RBF over all features, and their spread."""
     spread = feature_spread(items)
-    centre = np.sqrt(items.shape[1]) * spread
+    centre = np.sqrt(np.sum(varying(items))) * spread
     with np.errstate(over="ignore"):
         bounds = np.stack([centre / _RANGE, centre * _RANGE], axis=1)
     if not np.all(np.isfinite(bounds)):

@@ -575,6 +575,137 @@ def test_names_give_way_to_a_smooth_part(seed):
     assert max(ends) - min(ends) < 0.1
 
 
+def wavy_duels(seed, n_items, n_features, waves, n, beside_ids=False):
+    """Duels of items whose utility waves along the first feature, and how to fit them."""
+    rng = np.random.default_rng(seed)
+    items = rng.normal(size=(n_items, n_features))
+    pairs = np.array([rng.choice(n_items, 2, replace=False) for _ in range(n)])
+    margin = np.sin(waves * items[pairs, 0]) @ [1.0, -1.0] + 0.5 * rng.normal(size=n)
+    fresh = rng.normal(size=(500, 2, n_features))
+    wins = np.sin(waves * fresh[:, :, 0]) @ [1.0, -1.0] > 0.0
+    X, options = items[pairs], {}
+    if beside_ids:
+        X, options = np.concatenate([pairs[:, :, None], X], axis=2), {"id_column": 0}
+        names = 1000.0 + np.arange(1000.0).reshape(500, 2, 1)
+        fresh = np.concatenate([names, fresh], axis=2)
+    return X, margin > 0.0, options, fresh, wins
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_features", "waves", "beside_ids"),
+    thinned(
+        [(80, 2, 5.0, False), (80, 2, 5.0, True), (800, 1, 8.0, False), (80, 4, 4.0, False)], 2
+    ),
+)
+def test_a_wavy_utility_is_found(n_items, n_features, waves, beside_ids):
+    """Item effects or, where items meet once, the noise said all, 35 to 120 nats below.
+
+    Duels between new items were then called right by chance alone.
+    """
+    problem = wavy_duels(4, n_items, n_features, waves, 400, beside_ids)
+    X, y, options, fresh, wins = problem
+    model = PairwisePreferenceRegressor(**options).fit(X, y)
+    lengths = [k for k, name in enumerate(model._model.names) if "length_scale" in name]
+    assert np.exp(model._model.theta[lengths[0]]) < 4.0 / waves
+    assert model.score(fresh, wins) > 0.8
+
+    def value(theta):
+        at = model._model.at(theta)
+        return log_evidence(at, model.comparisons_) + at.log_prior(theta)[0]
+
+    best = value(model._model.theta)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        begin = model._model.theta + rng.uniform(-1.0, 1.0, len(model._model.theta))
+        begin = np.clip(begin, *model._model.bounds.T)
+        again, _ = learn(model._model.at(begin), model.comparisons_, Search(looks=False))
+        assert value(again.theta) < best + 0.1
+
+
+@pytest.mark.parametrize("beside_ids", [False, True])
+def test_constant_features_change_nothing(beside_ids):
+    """Twenty of them made the lengthscales that a search begins with three times as long."""
+    X, y, options, fresh, _ = wavy_duels(3, 60, 2, 2.5, 400, beside_ids)
+
+    def probabilities(n):
+        wide = [
+            np.concatenate([each, np.full((*each.shape[:2], n), 7.0)], 2) for each in (X, fresh)
+        ]
+        return PairwisePreferenceRegressor(**options).fit(wide[0], y).predict_proba(wide[1])[:, 1]
+
+    assert_allclose(probabilities(20), probabilities(0), atol=0.01)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_unit_of_utilities_changes_nothing_where_answers_are_few(ties):
+    """An order effect in units a thousand times as small ended 1 to 4 nats below."""
+    rng, n = np.random.default_rng(5), 200
+    items = rng.normal(size=(30, 2))
+    pairs = np.array([rng.choice(30, 2, replace=False) for _ in range(n)])
+    utility = items[:, 0] + np.sin(2.0 * items[:, 1])
+    margin = utility[pairs] @ [1.0, -1.0] + 0.3 + 0.5 * rng.normal(size=n)
+    y = np.where(np.abs(margin) < 0.3, 0, np.sign(margin)).astype(int) if ties else margin > 0.0
+
+    def evidence(unit):
+        options = {
+            "kernel": ConstantKernel(unit**2, (1e-4 * unit**2, 1e4 * unit**2)) * RBF([1.0, 1.0]),
+            "noise_variance": 0.01 * unit**2,
+            "noise_variance_bounds": (1e-4 * unit**2, 10.0 * unit**2),
+            "order_effect_bounds": (-2.0 * unit, 2.0 * unit),
+        }
+        if ties:
+            bounds = (1e-4 * unit, 10.0 * unit)
+            options |= {"tie_threshold": 0.1 * unit, "tie_threshold_bounds": bounds}
+        model = PairwisePreferenceRegressor(**options).fit(items[pairs], y)
+        return model.log_marginal_likelihood_value_
+
+    assert_allclose([evidence(1e-3), evidence(30.0)], evidence(1.0), atol=1e-3)
+
+
+class Fussy(RBF):
+    """A kernel that raises where its lengthscale is long."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        if self.length_scale > 50.0:
+            raise ValueError("too long")
+        return super().__call__(X, Y, eval_gradient)
+
+
+def test_a_restart_where_the_model_cannot_be_evaluated_is_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2, 1))
+    y = np.sin(X[:, :, 0]) @ [1.0, -1.0] > 0.0
+    kernel = Fussy(1.0, (1e-3, 1e3))
+    plain = PairwisePreferenceRegressor(kernel).fit(X, y)
+    again = PairwisePreferenceRegressor(kernel, n_restarts_optimizer=5, random_state=0).fit(X, y)
+    evidence = [each.log_marginal_likelihood_value_ for each in (plain, again)]
+    assert evidence[1] > evidence[0] - 0.1
+    with pytest.raises(ValueError, match="too long"):
+        PairwisePreferenceRegressor(Fussy(60.0, (1e-3, 1e3))).fit(X, y)
+
+
+def test_an_end_where_the_engine_went_astray_is_the_last_to_be_taken():
+    ends = [
+        _search._Found(_search.Best(value, np.zeros(1), None, None, sure))
+        for value, sure in ((-5.0, False), (2.0, True), (1.0, True))
+    ]
+    assert _search._best(None, *ends).best.value == 1.0
+    assert _search._best(ends[0]).best.value == -5.0
+
+
+def test_no_warning_is_of_a_bound_that_no_parameter_reaches():
+    """Of answers without noise the item effects of the default kernel stood at their bound."""
+    rng, n = np.random.default_rng(0), 600
+    items = rng.normal(size=(60, 2))
+    pairs = np.array([rng.choice(60, 2, replace=False) for _ in range(n)])
+    y = (items[:, 0] ** 2 + items[:, 1])[pairs] @ [1.0, -1.0] > 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PairwisePreferenceRegressor(noise_variance=1e-4, noise_variance_bounds="fixed").fit(
+            items[pairs], y
+        )
+
+
 def test_a_slight_slope_is_gone_down_to_its_end(monkeypatch):
     """Half a nat for a factor e of the unit, beside coordinates that bend so much that descents go
     nowhere: the bound of a variance is 10 000 times the noise, and says nothing at the end."""
