@@ -17,7 +17,6 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from tiers_support import thinned
 
 from skpref import PairwisePreferenceRegressor, PreferenceOptimizer
 from skpref.inference import (
@@ -141,7 +140,8 @@ def test_the_mode_of_a_smooth_utility_is_that_of_scipy(data):
     assert_allclose(fitted.predict(items), mode, atol=1e-5)
 
 
-@pytest.mark.parametrize("inference", thinned(["ep", "laplace", Variational()], 3), ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("inference", ["ep", "laplace", Variational()], ids=str)
 def test_hyperparameters_of_a_likelihood_are_learned(data, inference):
     X, y = data[0], np.where(np.arange(60) % 7, data[1], 1 - data[1])
     learning = model(inference=inference, likelihood=Logistic(2.0, (0.05, 10.0)))

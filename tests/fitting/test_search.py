@@ -532,7 +532,8 @@ def end_of_tastes(items, X, y, users, start):
     return max(values)
 
 
-@pytest.mark.parametrize("seed", thinned([9, 3, 4], 3))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [9, 3, 4])
 def test_linear_and_smooth_parts_take_each_others_place(seed):
     """A category coded as a number, whose values have effects of their own, beside a plain slope.
 
@@ -594,7 +595,7 @@ def wavy_duels(seed, n_items, n_features, waves, n, beside_ids=False):
 @pytest.mark.parametrize(
     ("n_items", "n_features", "waves", "beside_ids"),
     thinned(
-        [(80, 2, 5.0, False), (80, 2, 5.0, True), (800, 1, 8.0, False), (80, 4, 4.0, False)], 2
+        [(80, 2, 5.0, False), (80, 2, 5.0, True), (800, 1, 8.0, False), (80, 4, 4.0, False)], 4
     ),
 )
 def test_a_wavy_utility_is_found(n_items, n_features, waves, beside_ids):

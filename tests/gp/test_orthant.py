@@ -8,6 +8,7 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import norm
 from scipy_support import NORMAL_CDF_IS_EXACT, normal_cdf
+from tiers_support import thinned
 
 from skpref.gp import _orthants as _orthant
 from skpref.gp._orthants import (
@@ -152,7 +153,7 @@ def test_orthants_at_the_origin():
 
 
 @pytest.mark.parametrize("low, high", [(-1.0, -0.2), (-6.0, -2.7), (-30.0, -14.7), (-4.0, 4.2)])
-@pytest.mark.parametrize("rho", [-0.99, 0.0, 0.3, 0.9999])
+@pytest.mark.parametrize("rho", thinned([-0.99, 0.0, 0.3, 0.9999]))
 def test_bivariate_tails_agree_with_conditioning(low, high, rho):
     """The logarithm against ∫ φ(x) Φ((k − ρx)/√(1 − ρ²)) dx around its peak."""
     found = log_bivariate(np.array([low]), np.array([high]), np.arccos(np.array([rho])))[0]

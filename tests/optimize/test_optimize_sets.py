@@ -47,7 +47,7 @@ def test_a_set_says_more_than_a_duel():
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
-@pytest.mark.parametrize("name", thinned(STRATEGIES))
+@pytest.mark.parametrize("name", thinned(STRATEGIES, 4))
 def test_every_strategy_shows_sets(name):
     fields = STRATEGIES[name]._asdict()
     if fields["inference"] == "laplace":

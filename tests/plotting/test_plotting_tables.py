@@ -114,7 +114,7 @@ def texts(figure):
         yield [each for each in [*ticks, *entries, *labels, *ax.texts] if each.get_text()]
 
 
-@pytest.mark.parametrize("name", thinned(ALL))
+@pytest.mark.parametrize("name", thinned(ALL, 4))
 @pytest.mark.parametrize("layout", ["constrained", None])
 def test_letters_have_room_in_a_column_of_a_paper(models, name, layout):
     """88 mm wide, letters of 7 points: no text leaves the figure or covers another."""

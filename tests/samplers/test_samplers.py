@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from tiers_support import thinned
 
 from skpref.samplers import _hmc, _walls, effective_draws, gibbs, hmc, liness, minimax_draws
 
@@ -75,7 +76,7 @@ def test_quadrature_itself():
     assert moments_by_quadrature(covariance)[0][0] == pytest.approx(radial(1) / radial(0), rel=1e-8)
 
 
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("name", thinned(MATRICES))
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_agreement_with_quadrature(sampler, name):
     covariance = MATRICES[name]
