@@ -241,7 +241,7 @@ def average(
     weighed = replace(model, priors=(*model.priors, prior))
     with blas_threads(model.evidence_engine.matrix_size(comparisons)):
         begin = weighed.at(_inside(prior, model.theta, model.bounds))
-        search = Search(warn_not_converged=False, gtol=1e-2)
+        search = Search(warn_not_converged=False, gtol=1e-2, looks=False)
         weighed, state = learn(begin, comparisons, search)
         mode, engine = weighed.theta, weighed.evidence_engine.relaxed()
         warm = WarmStart(engine, state)

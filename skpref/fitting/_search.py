@@ -512,8 +512,10 @@ def learn(
         begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
         best = _best(best, _tried(model, comparisons, search, (begin, bounds), start, None))
     if search.looks and not (callable(search.optimizer) or best.stopped):
+        turned = False
         for look in _LOOKS:
-            begin = look(model, comparisons, best.best, bounds)
+            back = turned and look is _linear_for_smooth  # to where it came from
+            begin = None if back else look(model, comparisons, best.best, bounds)
             if begin is None:
                 continue
             hope = _Hope(best.best.value)
@@ -525,8 +527,7 @@ def learn(
             state = best.best.state if near else None
             before = best.best.value
             best = _best(best, _tried(model, comparisons, search, (begin, bounds), state, hope))
-            if best.best.value < before - _GAINED and look is _smooth_for_linear:
-                break  # back would be to where it came from
+            turned |= look is _smooth_for_linear and best.best.value < before - _GAINED
     if search.warn_not_converged:
         if best.warning:
             warn(best.warning, ConvergenceWarning)
@@ -759,11 +760,11 @@ def _if_they_say(model, comparisons, best, without, begin):
 
 _LOOKS = (
     _elsewhere,
-    _short_for_noise,
-    _short_for_names,
     _smooth_for_names,
     _smooth_for_linear,
     _linear_for_smooth,
+    _short_for_noise,
+    _short_for_names,
 )
 
 
