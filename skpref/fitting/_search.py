@@ -1,7 +1,7 @@
 """The search for hyperparameters: evidence times priors, maximised."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple, Self
@@ -263,9 +263,10 @@ _ELSEWHERE = (0.1, 1.0)
 # What names say may be what short lengthscales say. Where they say anything another search begins
 # with medians over the first number, and the second number of the utility's variance left to names.
 # Either some evaluations bring it to within so many nats of the end of the search before, or it
-# goes back there. Where the noise has as much variance as the utility, another search begins with a
-# tenth of that, and with medians over what has the largest evidence.
-_SHORT, _LEFT_TO_NAMES, _SOON, _BEHIND = 2.0, 0.01, 4, 6.0
+# goes back there; so it does where the variances of names come near what they were. Where the noise
+# has as much variance as the utility, another search begins with a tenth of that, and with medians
+# over what has the largest evidence.
+_SHORT, _LEFT_TO_NAMES, _SOON, _BEHIND, _AGAIN = 2.0, 0.01, 4, 6.0, 0.7
 _SHORTER = (2.0, 4.0, 8.0)
 # So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
 # smaller by more than the first number without one of them, another search begins where the other
@@ -521,7 +522,8 @@ def learn(
             hope = _Hope(best.best.value)
             if look in (_short_for_names, _short_for_noise):
                 priors = [model.log_prior(theta)[0] for theta in (best.best.theta, begin)]
-                hope = _Hope(best.best.value, _BEHIND + max(priors[0] - priors[1], 0.0))
+                behind = _BEHIND + max(priors[0] - priors[1], 0.0)
+                hope = _Hope(best.best.value, behind, name_variances(model.kernel), best.best.theta)
             # Parts that take each other's place leave utilities nearly as they are.
             near = look not in (_elsewhere, _short_for_names, _short_for_noise)
             state = best.best.state if near else None
@@ -599,11 +601,20 @@ def _search(model, comparisons, search, within, start, monitor):
 class _Hope:
     """A monitor that ends a further search where there is no hope that it ends at less.
 
-    That is where it would take many times what the last evaluations gained to come there.
+    That is where it would take many times what the last evaluations gained to come there, where it
+    is too far behind after a few of them, or where names say again what they said before.
     """
 
-    def __init__(self, value: float, behind: float = np.inf):
+    def __init__(
+        self,
+        value: float,
+        behind: float = np.inf,
+        names: Sequence[int] = (),
+        theta: NDArray[np.float64] | None = None,
+    ):
         self._least, self._behind = value, behind
+        self._names = list(names)
+        self._said = np.zeros(0) if theta is None else theta[self._names]
         self._values: list[float] = []
 
     def __call__(self, step: Step) -> None:
@@ -611,6 +622,9 @@ class _Hope:
         values = self._values
         values.append(min([-step.log_posterior, *values[-1:]]))
         if len(values) == _SOON and values[-1] - self._least > self._behind:
+            raise StopSearch
+        moved = np.abs(step.theta[self._names] - self._said)
+        if self._names and values[-1] > self._least and np.all(moved < _AGAIN):
             raise StopSearch
         if len(values) > 2 * _LOOK_BACK:
             gained = values[-1 - _LOOK_BACK] - values[-1]
