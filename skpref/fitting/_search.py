@@ -513,28 +513,34 @@ def learn(
         begin = np.clip(search.second[0], bounds[:, 0], bounds[:, 1])
         best = _best(best, _tried(model, comparisons, search, (begin, bounds), start, None))
     if search.looks and not (callable(search.optimizer) or best.stopped):
-        turned = False
-        for look in _LOOKS:
-            back = turned and look is _linear_for_smooth  # to where it came from
-            begin = None if back else look(model, comparisons, best.best, bounds)
-            if begin is None:
-                continue
-            hope = _Hope(best.best.value)
-            if look in (_short_for_names, _short_for_noise):
-                priors = [model.log_prior(theta)[0] for theta in (best.best.theta, begin)]
-                behind = _BEHIND + max(priors[0] - priors[1], 0.0)
-                hope = _Hope(best.best.value, behind, name_variances(model.kernel), best.best.theta)
-            # Parts that take each other's place leave utilities nearly as they are.
-            near = look not in (_elsewhere, _short_for_names, _short_for_noise)
-            state = best.best.state if near else None
-            before = best.best.value
-            best = _best(best, _tried(model, comparisons, search, (begin, bounds), state, hope))
-            turned |= look is _smooth_for_linear and best.best.value < before - _GAINED
+        best = _looked(model, comparisons, search, best, bounds)
     if search.warn_not_converged:
         if best.warning:
             warn(best.warning, ConvergenceWarning)
         _warn_bounds(model, comparisons, best.best)
     return Learned(model.at(best.best.theta), best.best.state)
+
+
+def _looked(model, comparisons, search, best, bounds):
+    """The best end of a search and of those that begin where looks at other tops tell them to."""
+    turned = False
+    for look in _LOOKS:
+        back = turned and look is _linear_for_smooth  # to where it came from
+        begin = None if back else look(model, comparisons, best.best, bounds)
+        if begin is None:
+            continue
+        before, far = best.best, look in (_short_for_names, _short_for_noise)
+        hope = _Hope(before.value)
+        if far:
+            priors = [model.log_prior(theta)[0] for theta in (before.theta, begin)]
+            names = name_variances(model.kernel) if look is _short_for_names else ()
+            behind = _BEHIND + max(priors[0] - priors[1], 0.0)
+            hope = _Hope(before.value, behind, names, before.theta)
+        # Parts that take each other's place leave utilities nearly as they are.
+        state = None if far or look is _elsewhere else before.state
+        best = _best(best, _tried(model, comparisons, search, (begin, bounds), state, hope))
+        turned |= look is _smooth_for_linear and best.best.value < before.value - _GAINED
+    return best
 
 
 def _warn_bounds(model, comparisons, best):
