@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tiers_support import thinned
 
 import skpref
 from skpref import (
@@ -91,7 +92,7 @@ def test_every_engine_with_every_kind_of_answer(engine):
             assert_array_equal(said, truth)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thinned(MODELS))
 def test_posteriors_go_alone(models, name):
     posterior = models[name].posterior_
     kind = skpref.collaborative.CollaborativePosterior if is_many(name) else Posterior
@@ -303,7 +304,7 @@ def test_skops_reads_pipelines():
     )
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thinned(MODELS))
 def test_skops_reads_what_is_trusted(models, name):
     io = pytest.importorskip("skops.io")
     model = models[name]

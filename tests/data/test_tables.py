@@ -13,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from tiers_support import thinned
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import DuelFrame, from_columns, from_pairs, from_rankings, from_ratings
@@ -216,7 +217,7 @@ def test_duel_frames_split_search_and_pickle_as_arrays_do():
 # -- who beside what -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["ep", "laplace"])
+@pytest.mark.parametrize("engine", thinned(["ep", "laplace"]))
 def test_a_raw_frame_with_ids_categories_and_gaps_becomes_a_tuned_model(engine):
     X, y = from_columns(contests(200), *SIDES, ids=("home", "away"))
     columns = ColumnTransformer(

@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tiers_support import thinned
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.inference import HMC, SVI, Laplace
@@ -165,7 +166,7 @@ def test_a_bad_judge_does_no_harm(reliability):
 
 @pytest.mark.parametrize(
     "engine",
-    [Laplace(), SVI(N_ITEMS, evidence="bound"), HMC(draws=40, chains=5)],
+    thinned([Laplace(), SVI(N_ITEMS, evidence="bound"), HMC(draws=40, chains=5)], 3),
     ids=["laplace", "svi", "hmc"],
 )
 def test_other_engines_find_the_same(engine, fitted, court):

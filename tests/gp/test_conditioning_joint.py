@@ -8,6 +8,7 @@ from core_support import SPACES, TIGHT_EP, only, random_duels, won
 from oracles import incidence
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF, Matern
+from tiers_support import thinned
 
 from skpref.duels import Comparisons
 from skpref.fitting._model import Model
@@ -154,7 +155,7 @@ def test_strong_sites_of_joint_answers_keep_the_gain_semidefinite(number, kernel
     assert np.linalg.eigvalsh(gram).min() > -1e-12 * np.abs(gram).max()
 
 
-@pytest.mark.parametrize("order", [False, True])
+@pytest.mark.parametrize("order", thinned([False, True]))
 @pytest.mark.parametrize(
     ("kernel", "way"), [(RBF([0.7, 1.1]), ByRoot), (Matern([0.7, 1.1], nu=1.5), ByPrecision)]
 )

@@ -182,6 +182,7 @@ def test_covariates_that_say_something_are_learned():
     assert abs(other - zero) < 0.3
 
 
+@pytest.mark.slow
 def test_the_unit_of_a_covariate_changes_nothing_beside_ids():
     _, X, y = _contests(1.0, n=60)
     units = np.array([1.0, 1e6, 1e-3])

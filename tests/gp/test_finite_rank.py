@@ -9,6 +9,7 @@ from core_support import only
 from finite_support import LIKELIHOODS, random_answers, random_items, random_kernel
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+from tiers_support import thinned
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
@@ -49,7 +50,7 @@ def close(found, truth, least=1.0):
     )
 
 
-@pytest.mark.parametrize("kind", LIKELIHOODS)
+@pytest.mark.parametrize("kind", thinned(LIKELIHOODS))
 @pytest.mark.parametrize("name", ENGINES)
 def test_evidence_gradient_and_posterior_are_those_of_all_items(name, kind, kept):
     if (name, kind) == ("laplace", "choices"):

@@ -250,7 +250,7 @@ def test_exchanging_winners_and_losers_turns_the_utility_over(some):
 
 
 @pytest.mark.parametrize("noise_variance", [1e-6, 1e-2, 1.0])
-@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("name", thinned(HARD))
 def test_hard_data_converge_in_both_spaces(name, noise_variance):
     hard = HARD[name]()
     for space in ("margins", "items"):

@@ -20,6 +20,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, Matern
+from tiers_support import thinned
 
 from skpref.inference import Laplace
 
@@ -170,7 +171,7 @@ def test_the_mode_does_not_depend_on_the_start(start):
 
 
 @pytest.mark.parametrize("noise_variance", [1e-6, 1e-2, 1.0])
-@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("name", thinned(HARD))
 def test_hard_data_converge_in_both_spaces(name, noise_variance):
     hard = HARD[name]()
     for space in ("margins", "items"):

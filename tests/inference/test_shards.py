@@ -10,6 +10,7 @@ from joblib import Parallel, delayed, parallel_config
 from likelihoods_support import Logistic
 from numpy.testing import assert_allclose
 from shards_support import TIES, Deadly, answers, duels, model_of, regressor
+from tiers_support import thinned
 
 from skpref import PairwisePreferenceRegressor
 from skpref.data._comparisons import gathered_rows
@@ -50,7 +51,7 @@ def some_weights(m, seed=0):
 
 @pytest.mark.parametrize("before", [None, some_weights(9, 1)], ids=["first", "later"])
 @pytest.mark.parametrize("n_items", [20, 400], ids=["many duels an item", "few"])
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", thinned(LIKELIHOODS))
 def test_sums_are_those_of_all_answers(name, n_items, before):
     seen = answers(330, n_items, LIKELIHOODS[name])
     if name == "judges":
