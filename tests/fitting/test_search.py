@@ -581,6 +581,8 @@ def wavy_duels(seed, n_items, n_features, waves, n, beside_ids=False):
     rng = np.random.default_rng(seed)
     items = rng.normal(size=(n_items, n_features))
     pairs = np.array([rng.choice(n_items, 2, replace=False) for _ in range(n)])
+    if n_items == 2 * n:
+        pairs = rng.permutation(n_items).reshape(n, 2)  # nobody meets again
     margin = np.sin(waves * items[pairs, 0]) @ [1.0, -1.0] + 0.5 * rng.normal(size=n)
     fresh = rng.normal(size=(500, 2, n_features))
     wins = np.sin(waves * fresh[:, :, 0]) @ [1.0, -1.0] > 0.0
