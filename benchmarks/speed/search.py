@@ -4,16 +4,16 @@
 
 Every kind of answer in every context is simulated with noise far from where a search starts. Each
 start has other noise, threshold, order effect and lengthscales; the kernel is the default one with
-its priors, moved. The log posterior (log evidence
-plus log prior) of where each of them ends is taken by one and the same objective; "behind" is by
-how many nats an end is below the best of all ends, the slow search's among them. That one is
-L-BFGS-B on the hyperparameters as they are, in small steps, from the best end and from the first
-start. "warned" says of how many ends a warning told. "log-loss" is of 2 000 answers held out, at
-the worst and at the best end. The objective is that of the default start: with its inducing points,
-where there are some, with its part of the answers, where a part teaches, and of a stream with its
-sample after the last piece. With judges, who learn by turns with the hyperparameters, the evidence
-where each search ends is compared. Seconds are of processor time, of one default search. The table
-has the rows of several runs; "slow search" says which had one (without: ``--no-slow``).
+its priors, moved. The log posterior (log evidence plus log prior) of where each of them ends is
+taken by one and the same objective; "behind" is by how many nats an end is below the best of all
+ends, the slow search's among them. That one is L-BFGS-B on the hyperparameters as they are, in
+small steps, from the best end and from the first start. "warned" says of how many ends a warning
+told. "log-loss" is of 2 000 answers held out, at the worst and at the best end. The objective is
+that of the default start: with its inducing points, where there are some, with its part of the
+answers, where a part teaches, and of a stream with its sample after the last piece. With judges,
+who learn by turns with the hyperparameters, the evidence where each search ends is compared.
+Seconds are of processor time, of one default search. The table has the rows of several runs; "slow
+search" says which had one (without: ``--no-slow``).
 """
 
 import argparse

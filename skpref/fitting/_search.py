@@ -693,16 +693,12 @@ def _short_for_names(model, comparisons, best, bounds):
     begin, lengths = _medians(model, best.theta)
     if not names or not lengths.any() or model.noise_index is None or model.rule.through_time:
         return None
-    before, low = _utility_variance(model, best.theta, comparisons), bounds[:, 0]
-    without = best.theta.copy()
-    without[names] = low[names]
+    before, without = _utility_variance(model, best.theta, comparisons), best.theta.copy()
     begin[lengths] -= np.log(_SHORT)
-    parts = linear_parts(model.kernel)
-    for part in parts:
-        begin[part.smooth_variance] = np.logaddexp(
-            part.of_names(begin), begin[part.smooth_variance]
-        )
-    begin[names] = low[names]
+    for part in linear_parts(model.kernel):
+        smooth = part.smooth_variance
+        begin[smooth] = np.logaddexp(part.of_names(begin), begin[smooth])
+    begin[names] = without[names] = bounds[names, 0]
     varies = _utility_variance(model, begin, comparisons)
     begin[names] = varies + np.log(_LEFT_TO_NAMES / len(names))
     at = model.noise_index

@@ -356,3 +356,14 @@ def test_a_kernel_that_measures_ids_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PairwisePreferenceRegressor(naming, optimizer=None).fit(duels, y)
+
+
+def test_names_in_the_place_of_features_are_sent_to_ids():
+    frame = pd.DataFrame({"one": ["x", "y"], "other": ["y", "x"], "won": [1, 0]})
+    model = PairwisePreferenceRegressor(optimizer=None)
+    with pytest.raises(
+        ValueError, match=r"\['one'\] hold other.* name them in ids= of from_columns"
+    ):
+        model.fit(*from_columns(frame, "one", "other", "won"))
+    X, y = from_columns(frame, [], [], "won", ids=("one", "other"))
+    assert model.fit(X, y).predict_proba(X)[0, 1] > 0.5

@@ -605,8 +605,7 @@ def test_a_wavy_utility_is_found(n_items, n_features, waves, beside_ids):
 
     Duels between new items were then called right by chance alone.
     """
-    problem = wavy_duels(4, n_items, n_features, waves, 400, beside_ids)
-    X, y, options, fresh, wins = problem
+    X, y, options, fresh, wins = wavy_duels(4, n_items, n_features, waves, 400, beside_ids)
     model = PairwisePreferenceRegressor(**options).fit(X, y)
     lengths = [k for k, name in enumerate(model._model.names) if "length_scale" in name]
     assert np.exp(model._model.theta[lengths[0]]) < 4.0 / waves
