@@ -260,14 +260,14 @@ _NEAR, _LEAPS, _RISING, _LINEAR = 1.0, (1.0, 0.1), 1e-6, 0.5
 # their medians and so much noise for the mean variance of the utility: where it is larger there
 # than at the end another search begins.
 _ELSEWHERE = (0.1, 1.0)
-# What names say may be what short lengthscales say. Where they say anything another search begins
-# with medians over the first number, and the second number of the utility's variance left to names.
-# Either some evaluations bring it to within so many nats of the end of the search before, or it
-# goes back there; so it does where the variances of names come near what they were. Where the noise
-# has as much variance as the utility, another search begins with a tenth of that, and with medians
-# over what has the largest evidence.
-_SHORT, _LEFT_TO_NAMES, _SOON, _BEHIND, _AGAIN = 2.0, 0.01, 4, 6.0, 0.7
-_SHORTER = (2.0, 4.0, 8.0)
+# What names say may be what short lengthscales say. Where they say anything other searches begin
+# with medians over each of the first numbers, and the second number of the utility's variance left
+# to names. Either some evaluations bring one to within so many nats of the end of the search
+# before, or it goes back there; so it does where the variances of names come near what they were.
+# Where the noise has as much variance as the utility, another search begins with a tenth of that,
+# and with medians over what has the largest evidence.
+_SHORT, _LEFT_TO_NAMES, _SOON, _BEHIND, _AGAIN = (2.0, 4.0), 0.01, 4, 6.0, 0.7
+_SHORT_FOR_NOISE = (2.0, 4.0, 8.0)
 # So it has where a kernel has a linear and a smooth part of the same columns. Where the evidence is
 # smaller by more than the first number without one of them, another search begins where the other
 # says what that says: lengthscales of the smooth part so many times those of the linear one, or
@@ -529,11 +529,12 @@ def _looked(model, comparisons, search, best, bounds):
         begin = None if back else look(model, comparisons, best.best, bounds)
         if begin is None:
             continue
-        before, far = best.best, look in (_short_for_names, _short_for_noise)
+        before, for_names = best.best, look in (_short_for_names, _shorter_for_names)
+        far = for_names or look is _short_for_noise
         hope = _Hope(before.value)
         if far:
             priors = [model.log_prior(theta)[0] for theta in (before.theta, begin)]
-            names = name_variances(model.kernel) if look is _short_for_names else ()
+            names = name_variances(model.kernel) if for_names else ()
             behind = _BEHIND + max(priors[0] - priors[1], 0.0)
             hope = _Hope(before.value, behind, names, before.theta)
         # Parts that take each other's place leave utilities nearly as they are.
@@ -687,14 +688,14 @@ def _elsewhere(model, comparisons, best, bounds):
     return None
 
 
-def _short_for_names(model, comparisons, best, bounds):
+def _short_for_names(model, comparisons, best, bounds, times=_SHORT[0]):
     """Where short lengthscales say what names do, if these say anything."""
     names = name_variances(model.kernel)
     begin, lengths = _medians(model, best.theta)
     if not names or not lengths.any() or model.noise_index is None or model.rule.through_time:
         return None
     before, without = _utility_variance(model, best.theta, comparisons), best.theta.copy()
-    begin[lengths] -= np.log(_SHORT)
+    begin[lengths] -= np.log(times)
     for part in linear_parts(model.kernel):
         smooth = part.smooth_variance
         begin[smooth] = np.logaddexp(part.of_names(begin), begin[smooth])
@@ -707,6 +708,11 @@ def _short_for_names(model, comparisons, best, bounds):
     return _if_they_say(model, comparisons, best, without, np.clip(begin, *bounds.T))
 
 
+def _shorter_for_names(model, comparisons, best, bounds):
+    """The same, with shorter ones."""
+    return _short_for_names(model, comparisons, best, bounds, _SHORT[1])
+
+
 def _short_for_noise(model, comparisons, best, bounds):
     """Where short lengthscales say what noise does, if that is as large as the utility."""
     medians, lengths = _medians(model, best.theta)
@@ -717,7 +723,7 @@ def _short_for_noise(model, comparisons, best, bounds):
     if 2.0 * best.theta[at] / model.powers[at] < before:
         return None
     objective, found = Objective(model, comparisons), None
-    for times in _SHORTER:
+    for times in _SHORT_FOR_NOISE:
         theta = np.where(lengths, medians - np.log(times), medians)
         varies = _utility_variance(model, theta, comparisons)
         theta = _with_noise(model, best, before, theta, varies, _ELSEWHERE[0])
@@ -781,6 +787,7 @@ _LOOKS = (
     _linear_for_smooth,
     _short_for_noise,
     _short_for_names,
+    _shorter_for_names,
 )
 
 

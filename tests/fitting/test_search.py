@@ -597,7 +597,14 @@ def wavy_duels(seed, n_items, n_features, waves, n, beside_ids=False):
 @pytest.mark.parametrize(
     ("n_items", "n_features", "waves", "beside_ids"),
     thinned(
-        [(80, 2, 5.0, False), (80, 2, 5.0, True), (800, 1, 8.0, False), (80, 4, 4.0, False)], 4
+        [
+            (80, 2, 5.0, False),
+            (80, 2, 5.0, True),
+            (800, 1, 8.0, False),
+            (80, 4, 4.0, False),
+            (80, 2, 11.0, False),
+        ],
+        4,
     ),
 )
 def test_a_wavy_utility_is_found(n_items, n_features, waves, beside_ids):
