@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ import optuna
 import optuna_dashboard
 from optuna.artifacts import FileSystemArtifactStore, upload_artifact
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState
 from optuna_dashboard.preferential import create_study
 from tune_image_filter import SPACE, develop, disturbed, draw, error_of, picture, show_best
@@ -86,13 +88,13 @@ def drop_unfinished(folder):
 
 
 def draw_next(study, store, noisy):
-    """One more trial with its picture."""
+    """One more trial with its picture, unless the page turns it down before it is drawn."""
     trial = study.ask({name: distribution(values) for name, values in SPACE.items()})
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, suppress(UpdateFinishedTrialError):
         path = Path(folder) / f"{trial.number}.png"
         path.write_bytes(png(develop(noisy, trial.params)))
         made = upload_artifact(artifact_store=store, file_path=str(path), study_or_trial=trial)
-    trial.set_user_attr(PICTURE, made)
+        trial.set_user_attr(PICTURE, made)
 
 
 def judged(study, store, noisy):

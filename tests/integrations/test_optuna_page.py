@@ -111,6 +111,27 @@ def test_ctrl_c_says_what_is_best(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == f"The best so far is trial {best.number}: {best.params}\n"
 
 
+@pytest.mark.slow
+def test_a_picture_that_is_turned_down_while_it_is_drawn(tmp_path, monkeypatch):
+    """The next one is drawn; the program ended by an error of Optuna's."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    example = pytest.importorskip("judge_in_browser")
+    study, store = example.open_study(tmp_path, seed=0)
+    develop, n_drawn = example.develop, []
+
+    def turned_down(noisy, params):
+        if not n_drawn:
+            study._study.tell(0, state=example.TrialState.FAIL)  # as "skip" on the page does
+        n_drawn.append(params)
+        return develop(noisy, params)
+
+    monkeypatch.setattr(example, "develop", turned_down)
+    while study.should_generate():
+        example.draw_next(study, store, example.picture())
+    shown = [trial.number for trial in study.trials if example.PICTURE in trial.user_attrs]
+    assert sorted(shown) == [1, 2, 3]
+
+
 @pytest.mark.browser
 def test_thirty_answers_on_the_page(tmp_path, monkeypatch):
     port = free_port()
