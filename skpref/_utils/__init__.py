@@ -24,6 +24,7 @@ from skpref._utils._linalg import (
     solve_band,
     solve_lower,
     spanning_columns,
+    symmetric_root,
     unit_band,
 )
 from skpref._utils._metadata import passed, refuse_dropped, refuse_unheard, unasked
@@ -91,6 +92,7 @@ __all__ = [
     "solve_lower",
     "source_of",
     "spanning_columns",
+    "symmetric_root",
     "unasked",
     "unit_band",
     "warn",

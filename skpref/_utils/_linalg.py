@@ -131,6 +131,19 @@ def eigen_root(matrix: Array) -> Array:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
+def symmetric_root(matrix: Array) -> Array:
+    """The symmetric F with F F equal to a matrix whose negative eigenvalues are rounding.
+
+    It is the root for draws: of other roots, by eigenvectors or by pivots, rounding chooses among
+    many, and draws of one seed would hang on the processor.
+    """
+    if not matrix.size:
+        return np.zeros_like(matrix)
+    values, vectors = eigh(matrix)
+    found: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return found
+
+
 def spanning_columns(matrix: Array, least: float) -> tuple[NDArray[np.intp], Array, Array]:
     """Columns of a matrix that span all, by a factorisation of them.
 

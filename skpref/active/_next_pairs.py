@@ -9,7 +9,14 @@ from scipy.linalg.blas import dger
 from scipy.special import erfcx, ndtr
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, RandomLike, check_choice, check_number, eigen_root, generator_of
+from skpref._utils import (
+    Array,
+    RandomLike,
+    check_choice,
+    check_number,
+    generator_of,
+    symmetric_root,
+)
 from skpref.active._batch import effects
 from skpref.inspection import contenders
 from skpref.likelihoods import Likelihood
@@ -366,7 +373,7 @@ def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> A
 
 def _at_stake(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Array:
     """Probability that one of two items or both are among the first k, (n, n)."""
-    draws = mean[:, None] + eigen_root(cov) @ rng.standard_normal((len(mean), _DRAWS))
+    draws = mean[:, None] + symmetric_root(cov) @ rng.standard_normal((len(mean), _DRAWS))
     top = np.zeros(draws.shape)
     first = np.argpartition(-draws, k - 1, axis=0)[:k]
     np.put_along_axis(top, first, 1.0, axis=0)

@@ -13,10 +13,10 @@ from skpref._utils import (
     RandomLike,
     Recorded,
     Summarised,
-    eigen_root,
     floor_variance,
     generator_of,
     recorded,
+    symmetric_root,
 )
 from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
@@ -278,5 +278,5 @@ def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _draws(mean, cov, n, rng):
-    root = eigen_root(cov)
+    root = symmetric_root(cov)
     return mean[:, None] + root @ generator_of(rng).standard_normal((root.shape[1], n))

@@ -14,8 +14,8 @@ from skpref._utils import (
     RandomLike,
     blas_threads,
     check_choice,
-    eigen_root,
     generator_of,
+    symmetric_root,
 )
 from skpref.data import (
     Comparisons,
@@ -104,7 +104,7 @@ class UtilityMoments(NamedTuple):
         """Joint draws, (n_utilities, n)."""
         rng = generator_of(rng)
         means = self.means[:, rng.integers(self.means.shape[1], size=n)]
-        root = eigen_root(self.cov)
+        root = symmetric_root(self.cov)
         return means + root @ rng.standard_normal((root.shape[1], n))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 
-from skpref._utils import NEGLIGIBLE, Array, eigen_root, pivoted_cholesky, solve_lower
+from skpref._utils import NEGLIGIBLE, Array, pivoted_cholesky, solve_lower, symmetric_root
 from skpref.kernels import CrossKernel, Kernel, difference_steps, shortest_lengths, spectral_sample
 
 N_FREQUENCIES = 2000
@@ -32,7 +32,7 @@ def draw_weights(posterior: Any, weights: Array, rng: np.random.Generator) -> Ar
     """
     D = posterior.factor
     inner = np.eye(D.shape[1]) - D.T @ posterior.kernel(posterior.anchors) @ D
-    root = eigen_root(inner)
+    root = symmetric_root(inner)
     return weights - D @ (root @ rng.standard_normal((root.shape[1], weights.shape[1])))
 
 

@@ -17,10 +17,10 @@ from skpref._utils import (
     Summarised,
     bracketed_roots,
     check_number,
-    eigen_root,
     floor_variance,
     generator_of,
     recorded,
+    symmetric_root,
 )
 from skpref.data import Reader, Shown, consecutive, distinct_rows, first_wins
 from skpref.gp._choice import choice_proba
@@ -839,7 +839,7 @@ class Posterior(Components):
         check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), generator_of(rng)
         cross = self.cross(X)
-        root = eigen_root(self.shared_cov(X, cross))
+        root = symmetric_root(self.shared_cov(X, cross))
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
         return means + root @ rng.standard_normal((root.shape[1], n))
 

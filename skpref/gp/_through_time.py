@@ -11,10 +11,10 @@ from skpref._utils import (
     Array,
     RandomLike,
     check_number,
-    eigen_root,
     floor_variance,
     generator_of,
     recorded,
+    symmetric_root,
 )
 from skpref.data import Shown, distinct_rows
 from skpref.gp._known_chains import KnownChains, Latest, places
@@ -365,7 +365,7 @@ class ThroughTime(Posterior):
         """Joint draws of the utilities of the items, shape (n_items, n)."""
         check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), generator_of(rng)
-        root = eigen_root(self.component_cov(Shown("items", X)))
+        root = symmetric_root(self.component_cov(Shown("items", X)))
         return self._values(X)[0][:, None] + root @ rng.standard_normal((root.shape[1], n))
 
     def hallucinate(self, rng: RandomLike = None) -> Posterior:

@@ -13,6 +13,7 @@ from skpref._utils._linalg import (
     pivoted_cholesky,
     semidefinite_root,
     solve_lower,
+    symmetric_root,
 )
 
 
@@ -64,6 +65,19 @@ def test_root_of_a_covariance_with_rounding():
     covariance = B @ B.T
     F = eigen_root(covariance)
     np.testing.assert_allclose(F @ F.T, covariance, atol=1e-13)
+
+
+@pytest.mark.parametrize("rank", [0, 2, 7])
+def test_symmetric_root_hangs_on_no_rounding(rank):
+    """Roots by eigenvectors differ by 1 and more where eigenvalues are nearly equal."""
+    rng = np.random.default_rng(0)
+    covariance = np.zeros((7, 7))
+    covariance[:rank, :rank] = 0.5 * np.eye(rank) + 0.5
+    F = symmetric_root(covariance)
+    np.testing.assert_allclose(F @ F, covariance, atol=1e-13)
+    rounding = 1e-15 * rng.normal(size=(7, 7))
+    rounded = symmetric_root(covariance + rounding + rounding.T)
+    np.testing.assert_allclose(rounded, F, atol=1e-6)
 
 
 @pytest.mark.parametrize("rank", [0, 1, 4, 9])
