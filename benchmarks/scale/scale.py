@@ -14,7 +14,7 @@ seconds of processor time is ended, and says so.
 - ``svi``: ``PairwisePreferenceRegressor(kernel, inference=SVI(points))``. "true": the RBF and noise
   that made the answers, nothing learned. "median": a product of Matern-3/2 with
   `median_lengthscales`, nothing learned, the noise true. "learned": an RBF with a lengthscale a
-  feature, which start there, and the noise, by the bound.
+  feature, which start there, and the noise, by EP's evidence on a part of the answers.
 - ``ekf``, ``ekf scale``: the same with ``SVI(points, local="ekf")``, without and with a gamma prior
   (2, 2) on the inverse output scale.
 - ``ep``: expectation propagation, of all items.

@@ -22,7 +22,7 @@ from skpref.data import (
 from skpref.fitting._model import Model
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
-from skpref.kernels import Kernel, drifts_of, features_part, identity_columns, seen_columns
+from skpref.kernels import Kernel, drifts_of, features_part, identity_columns, linear_parts, seen_columns
 from skpref.likelihoods import Likelihood
 
 # Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
@@ -30,6 +30,8 @@ from skpref.likelihoods import Likelihood
 _SWEEP = 1.25
 _SWEEPS = 20
 _SEARCHED = 3.0
+# So many times as many with looks at other tops, where parts can take each other's place.
+_LOOKED = 2.8
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
@@ -71,7 +73,10 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
         Whether hyperparameters are searched for.
     """
     cost = _exact_cost(comparisons, model)
-    seconds = _learning(cost, model) if learned else _exact(cost) + _PASSED * cost.linear
+    seconds = _exact(cost) + _PASSED * cost.linear
+    if learned:
+        looked = _LOOKED if linear_parts(model.kernel) else 1.0
+        seconds = _learning(cost, model) * looked
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
@@ -252,9 +257,10 @@ def warn_cost(
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
     remedy = "fit fewer duels or items"
     if on_all and len(model.theta):
+        part_of = min(ENOUGH, len(comparisons.positions) // 2)
         remedy = (
             "learn the hyperparameters on a part of them by "
-            f"n_learning_answers={ENOUGH}; or {remedy}"
+            f"n_learning_answers={part_of}; or {remedy}"
         )
     if model.engine.capabilities.samples:
         remedy = (
