@@ -51,8 +51,8 @@ STARTS = (
     (1e-3, 2.0, 1.0, 5.0),
     (8.0, 0.02, -1.0, 1.0),
 )
-# Noise deviation, threshold and order effect of the judge who answers.
-SIGMA, DELTA, ORDER = 1.0, 0.7, 0.4
+# Noise deviation, thresholds of ties and of large wins, and order effect of the judge who answers.
+SIGMA, DELTA, LARGE, ORDER = 1.0, 0.7, 1.8, 0.4
 
 
 class Problem(NamedTuple):
@@ -106,6 +106,9 @@ def simulated(kind, context, n, seed=0):
         if tied:
             y = np.where(np.abs(margin) < DELTA, 0, np.sign(margin)).astype(int)
             options["tie_threshold"] = 0.1
+        if "grades" in kind:
+            y = y * (1 + (np.abs(margin) > LARGE))
+            options["grade_thresholds"] = [0.5]
     if ordered:
         options["order_effect_bounds"] = (-5.0, 5.0)
     fit, predict = {}, {}
@@ -189,6 +192,8 @@ def began(problem, model, start):
     options = {"noise_variance": noise}
     if "tie_threshold" in problem.options:
         options["tie_threshold"] = threshold
+    if "grade_thresholds" in problem.options:
+        options["grade_thresholds"] = [3.0 * threshold]
     if "order_effect_bounds" in problem.options:
         options["order_effect"] = order
     kernel = model.kernel_
@@ -281,6 +286,8 @@ CASES = (
         ("duels", "duels with order", "ties", "ties with order", "choices", "rankings"),
         ("names", "features"),
     ),
+    ("grades and ties with order", "names"),
+    ("grades and ties with order", "features"),
     ("duels", "distinct"),
     ("ties with order", "distinct"),
     ("choices", "distinct"),

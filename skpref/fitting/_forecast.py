@@ -22,7 +22,14 @@ from skpref.data import (
 from skpref.fitting._model import Model
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
-from skpref.kernels import Kernel, drifts_of, features_part, identity_columns, linear_parts, seen_columns
+from skpref.kernels import (
+    Kernel,
+    drifts_of,
+    features_part,
+    identity_columns,
+    linear_parts,
+    seen_columns,
+)
 from skpref.likelihoods import Likelihood
 
 # Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
