@@ -46,7 +46,8 @@ def progress(
                 "n_learning_answers=None learns on all, which takes longer; an integer says on how "
                 "many."
             )
-    what = f"{len(comparisons.positions)} duels of {_items(estimator, comparisons, timed)}"
+    answers = "choices and rankings" if comparisons.rows.joint else "duels"
+    what = f"{len(comparisons.positions)} {answers} of {_items(estimator, comparisons, timed)}"
     with reported(estimator, what, model.names if learned else [], some) as report:
         yield report
 

@@ -47,6 +47,12 @@ def test_verbose_says_what_is_learned_and_when_it_is_done(data, capsys):
     assert re.fullmatch(r"\[skpref\] 60 duels of 12 items fitted in [\d.e-]+ s", last)
 
 
+def test_verbose_calls_sets_by_their_name(capsys):
+    sets = np.random.default_rng(0).normal(size=(8, 3, 1))
+    model(verbose=1, optimizer=None).fit(sets, np.zeros(8, dtype=int))
+    assert capsys.readouterr().out.startswith("[skpref] 8 choices and rankings of 24 items fitted")
+
+
 def test_verbose_says_every_few_seconds_how_far_it_is(data, capsys, monkeypatch):
     now = iter(np.arange(0.0, 1e4, 0.9))
     monkeypatch.setattr(_progress, "perf_counter", lambda: next(now))
