@@ -157,7 +157,7 @@ or votes, default=None
        2  bob    -0.22  [  -1.38,    0.94]    1 to   3   10.1%
        3  cid    -1.09  [  -2.44,    0.26]    2 to   3    3.1%
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
-    ([1, 2, 2], [2, 3, 3])
+    ([1, 1, 2], [2, 3, 3])
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)
