@@ -28,7 +28,7 @@ from skpref.kernels import Drifts, Kernel, drifts_of
 from skpref.likelihoods import Likelihood
 
 # Messages are at rest once none moves by more than this share, in a search for hyperparameters the
-# second one, or after so many rounds.
+# second one. So they are after so many rounds, as rounding may move them by more than the first.
 _AT_REST, _ROUNDS = (1e-11, 1e-7), 200
 # Means are found once what is left would move them, summed over all nodes in posterior standard
 # deviations squared, by this much a margin; or once rounding is all that is left.
@@ -258,10 +258,11 @@ class IndependentItems(Prior):
         for _ in range(_ROUNDS):
             given = self._round(precision, messages)
             before, messages = messages, self._sent(precision, given.sides)
-            if self._rests(before, messages):
+            if self._rests(before, messages, self._at_rest):
                 break
         else:
-            raise ValueError(_NO_REST)
+            if not self._rests(before, messages, _AT_REST[1]):
+                raise ValueError(_NO_REST)
         self._last = messages
         self._comparisons.kept["messages", _ways(self.drifts)] = messages
         parts = zip(messages, given.sides, strict=True)
@@ -270,10 +271,10 @@ class IndependentItems(Prior):
         log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
         return given, log_det
 
-    def _rests(self, before: _Messages, after: _Messages) -> bool:
+    def _rests(self, before: _Messages, after: _Messages, share: float) -> bool:
         """Whether messages have come to rest."""
         pairs = zip(before, after, strict=True)
-        return all(np.all(np.abs(b - a) <= self._at_rest * np.abs(b)) for a, b in pairs)
+        return all(np.all(np.abs(b - a) <= share * np.abs(b)) for a, b in pairs)
 
     def _round(self, precision: Array, messages: _Messages) -> _Given:
         """What is known with some messages."""

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from oracles import slopes_along_signs
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern
 
+from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.gp import ChainRule, IndependentItems, PriorRule
 from skpref.inference import EP, Laplace, Problem
@@ -221,3 +222,28 @@ def test_utilities_far_above_the_noise_are_refused():
     n = prior.n_margins
     with pytest.raises(ValueError, match="far more than the noise"):
         prior.condition(np.full(n, 1e6), np.ones(n))
+
+
+@pytest.mark.parametrize("amplitude", [1e2, 1e3])
+def test_rounding_does_not_keep_messages_from_rest(amplitude):
+    """At 20 000 times the noise it moves them by 5e-10 of themselves: ten of twelve fits failed."""
+    rng = np.random.default_rng(1)
+    who = rng.integers(0, 4, (12, 2))
+    who[:, 1] = (who[:, 0] + rng.integers(1, 4, 12)) % 4
+    times = np.repeat(np.sort(rng.random(12)), 2).reshape(12, 2, 1)
+    X = np.concatenate([who[:, :, None], rng.normal(size=(12, 2, 1)), times], axis=2)
+    y = rng.integers(0, 2, 12)
+    names = OnColumns(Identity(), [0])
+    kernel = 0.03 * OnColumns(DotProduct(0.0, "fixed"), [1]) + amplitude * names
+    kernel += 1e-4 * names * OnColumns(Matern(0.2, nu=0.5), [2])
+
+    def probabilities(items, rows):
+        engine = EP(items=items)
+        model = PairwisePreferenceRegressor(
+            kernel, noise_variance=0.05, optimizer=None, inference=engine
+        )
+        return model.fit(X[rows], y[rows]).predict_proba(X)[:, 1]
+
+    found = probabilities("independent", np.arange(12))
+    assert_allclose(found, probabilities("independent", np.arange(12)[::-1]), atol=1e-6)
+    assert_allclose(found, probabilities("joint", np.arange(12)), atol=0.2)
