@@ -123,12 +123,18 @@ def semidefinite_root(matrix: Array) -> Array:
     return root
 
 
+def _spectrum(matrix: Array) -> tuple[Array, Array]:
+    """Roots of eigenvalues, of which negative ones are rounding, and eigenvectors."""
+    if not matrix.size:  # SciPy before 1.14 refuses it
+        return np.zeros(len(matrix)), np.zeros_like(matrix)
+    values, vectors = eigh(matrix)
+    return np.sqrt(np.maximum(values, 0.0)), vectors
+
+
 def eigen_root(matrix: Array) -> Array:
     """F with F Fᵀ equal to a symmetric matrix whose negative eigenvalues are rounding."""
-    if not matrix.size:  # SciPy before 1.14 refuses it
-        return np.zeros_like(matrix)
-    values, vectors = eigh(matrix)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    roots, vectors = _spectrum(matrix)
+    return vectors * roots
 
 
 def symmetric_root(matrix: Array) -> Array:
@@ -137,11 +143,8 @@ def symmetric_root(matrix: Array) -> Array:
     It is the root for draws: of other roots, by eigenvectors or by pivots, rounding chooses among
     many, and draws of one seed would hang on the processor.
     """
-    if not matrix.size:
-        return np.zeros_like(matrix)
-    values, vectors = eigh(matrix)
-    found: Array = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    return found
+    roots, vectors = _spectrum(matrix)
+    return np.asarray((vectors * roots) @ vectors.T)
 
 
 def spanning_columns(matrix: Array, least: float) -> tuple[NDArray[np.intp], Array, Array]:

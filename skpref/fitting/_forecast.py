@@ -80,10 +80,10 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
         Whether hyperparameters are searched for.
     """
     cost = _exact_cost(comparisons, model)
-    seconds = _exact(cost) + _PASSED * cost.linear
     if learned:
-        looked = _LOOKED if linear_parts(model.kernel) else 1.0
-        seconds = _learning(cost, model) * looked
+        seconds = _learning(cost, model) * (_LOOKED if linear_parts(model.kernel) else 1.0)
+    else:
+        seconds = _exact(cost) + _PASSED * cost.linear
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0

@@ -709,7 +709,7 @@ def _short_for_names(model, comparisons, best, bounds, times=_SHORT[0]):
 
 
 def _shorter_for_names(model, comparisons, best, bounds):
-    """The same, with shorter ones."""
+    """As `_short_for_names`, with shorter ones."""
     return _short_for_names(model, comparisons, best, bounds, _SHORT[1])
 
 
