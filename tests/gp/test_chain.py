@@ -246,4 +246,4 @@ def test_rounding_does_not_keep_messages_from_rest(amplitude):
 
     found = probabilities("independent", np.arange(12))
     assert_allclose(found, probabilities("independent", np.arange(12)[::-1]), atol=1e-6)
-    assert_allclose(found, probabilities("joint", np.arange(12)), atol=0.2)
+    assert_allclose(found, probabilities("joint", np.arange(12)), atol=0.05)
