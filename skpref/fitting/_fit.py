@@ -16,7 +16,7 @@ from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
 from skpref.gp import Posterior, mean_variance
-from skpref.inference import Approximation, Engine, Pass, State, check_answers
+from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_memory
 
 # A variance that a first part of the answers takes below this share of where it began is of no use
 # to that part; all of them may tell of it, and find it more easily from where it began.
@@ -234,7 +234,14 @@ def learned(
             model, sites = _begun_anew(near.model, model), None
     if part is comparisons and model.learner is model:
         return learn(model, comparisons, search, sites, rng, monitor)
-    found = learn(model.learner, part, search, None, rng, monitor)
+    learner = model.learner
+    if learner.rule.exact:
+        check_memory(
+            learner.rule.cost(learner.kernel, part, learner.likelihood).n_bytes,
+            f"Learning hyperparameters from {len(part.rows)} of the answers",
+            "Use a smaller n_learning_answers, or optimizer=None.",
+        )
+    found = learn(learner, part, search, None, rng, monitor)
     return Learned(replace(found.model, engine=model.engine, prepared=model.prepared), sites)
 
 

@@ -10,8 +10,8 @@ except ImportError:  # pragma: no cover - not on Windows
     resource = None  # type: ignore[assignment] # a module by its type, None where there is none
 
 
-# Less than this is had everywhere: nobody is asked.
-_SMALL = 2.0**27
+# Less than this is had everywhere, and asking takes a third of a millisecond.
+_SMALL = 2.0**23
 
 
 def available() -> float:

@@ -37,6 +37,7 @@ from skpref.inference._natural import (
     updated,
     with_scale,
 )
+from skpref.inference._memory import check_memory
 from skpref.inference._workers import all_answers
 from skpref.likelihoods import Likelihood
 
@@ -310,6 +311,8 @@ def bound_at(
     return end.bound, batch.pull_at(end.at), end.look.sites
 
 
+# Doubles held at most, beside two a row and point: a row, and a pair of points; as measured.
+_A_ROW, _A_SQUARE = 200.0, 60.0
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
 # Passes at the least that see all answers, after those in batches.
@@ -448,7 +451,8 @@ class SVI(Engine):
     def check(
         self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
     ) -> None:
-        """Raise unless the options are sound and the way of ``local`` takes the answers."""
+        """Raise unless the options are sound, the way of ``local`` takes the answers, and what is
+        held of them fits into memory."""
         check_number("n_inducing", self.n_inducing, low=1, integer=True)
         if self.batch_size is not None:
             check_number("batch_size", self.batch_size, low=1, integer=True)
@@ -471,6 +475,19 @@ class SVI(Engine):
             _check_points(self.inducing_points)
         if self.local == "ekf" and comparisons is not None and likelihood is not None:
             check_linear(comparisons, likelihood)
+        if comparisons is not None and self.n_jobs is None:  # workers may have memory of their own
+            self._check_memory(comparisons)
+
+    def _check_memory(self, comparisons):
+        m, n = self.matrix_size(comparisons), len(comparisons.rows)
+        at_once = min(n, len(comparisons.items))
+        if self.batch_size is not None:
+            at_once = min(at_once, max(self.batch_size, min(-(-n // 4), _BEGIN)))
+        check_memory(
+            8.0 * (2.0 * at_once * m + _A_ROW * n + _A_SQUARE * m**2),
+            f"Inference by {m} inducing points for {n} distinct comparisons",
+            "Use fewer of them (n_inducing), answers in batches (batch_size), or fewer answers.",
+        )
 
     @property
     def prior_rule(self) -> InducingPoints:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -184,7 +185,7 @@ def test_the_estimate_of_an_exact_fit_bounds_what_it_takes(inference, n_items, n
 def test_where_exact_inference_does_not_fit_auto_takes_points(monkeypatch):
     monkeypatch.setattr(_forecast, "_POINTS", 5)
     monkeypatch.setattr(_memory, "_SMALL", 0.0)
-    monkeypatch.setattr(_memory, "available", lambda: 1e4)
+    monkeypatch.setattr(_memory, "available", lambda: 1.2e5)
     X = smooth_duels(60)
     model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None, random_state=0)
     with pytest.warns(UserWarning, match=r"GB of memory, which are not available, for 60 distinct"):
@@ -240,3 +241,39 @@ def test_a_question_under_a_limit_leaves_the_run_as_it_was(tmp_path):
     lines = found.stdout.splitlines()
     assert lines[:1] in (["MemoryError"], ["ValueError"]), found.stderr
     assert lines[1:] == ["1200 0", "1200 0"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "said"),
+    [
+        (SVI(50), {"optimizer": None}, "50 inducing points for 100 distinct .* takes about .*n_inducing"),
+        (SVI(2), {}, "Learning hyperparameters from 100 .* takes about .* n_learning_answers"),
+    ],
+    ids=["points", "learning"],
+)
+def test_points_and_what_is_learned_on_are_asked_for(engine, options, said, monkeypatch):
+    monkeypatch.setattr(_memory, "_SMALL", 0.0)
+    monkeypatch.setattr(_memory, "available", lambda: 3e5)
+    model = PairwisePreferenceRegressor(inference=engine, random_state=0, **options)
+    with pytest.raises(MemoryError, match=said):
+        model.fit(smooth_duels(100), np.ones(100))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "m", "batch"), [(1000, 100, None), (5000, 300, None), (5000, 300, 500)]
+)
+def test_points_hold_about_what_they_ask_for(n, m, batch, monkeypatch):
+    asked = []
+    monkeypatch.setattr("skpref.inference._svi.check_memory", lambda n, *_: asked.append(n))
+    X = np.random.default_rng(0).random((n, 2, 3))
+    model = PairwisePreferenceRegressor(
+        inference=SVI(m, batch_size=batch, max_iter=2), optimizer=None, random_state=0
+    )
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two passes are few
+        model.fit(X, X[:, 0, 0] > X[:, 1, 0])
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.6 * max(asked) < held < 1.3 * max(asked)
