@@ -54,6 +54,8 @@ def write(report: Report, folder: Path) -> list[str]:
         "board.json": as_json(report),
         "undecided.csv": _csv(report.undecided),
     }
+    if picture is not None:
+        files["board.svg"] = picture
     if report.controls is not None:
         files["controls.csv"] = _csv(report.controls)
     if report.judges is not None:

@@ -750,10 +750,16 @@ def _by_number(
     )
 
 
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+
+
 def _check_numbers(name: Any, numbers: Numbers) -> None:
     if len(numbers.values) and np.isnan(numbers.values).all():
         some = f"it holds such as {numbers.odd}" if numbers.odd else "all its cells are empty"
-        raise ValueError(f"The control column {name!r} has no number: {some}.")
+        remedy = ""
+        if any(_DECIMAL_COMMA.fullmatch(str(each)) for each in numbers.odd):
+            remedy = " Write 1.5 for 1,5; pandas reads such a file by read_csv(..., decimal=',')."
+        raise ValueError(f"The control column {name!r} has no number: {some}.{remedy}")
 
 
 def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:

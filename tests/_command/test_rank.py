@@ -14,6 +14,7 @@ import unicodedata
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -332,6 +333,10 @@ def test_optional_packages_are_optional(votes_csv, tmp_path, monkeypatch, capsys
     without = "without a picture: matplotlib is not installed"
     assert (without in said) == (missing == "matplotlib")
     assert ("<svg" in (tmp_path / "board.html").read_text("utf-8")) == (missing == "pandas")
+    picture = tmp_path / "board.svg"
+    assert picture.exists() == (missing == "pandas")
+    if picture.exists():
+        assert ElementTree.fromstring(picture.read_text("utf-8")).tag.endswith("}svg")
     assert len(rows_of(tmp_path / "board.csv")) == 4
 
 

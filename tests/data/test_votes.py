@@ -318,7 +318,8 @@ def test_other_sources_are_refused(tmp_path):
         ({"controls": [("length_a", "length_b", "x")]}, "has 3 columns"),
         ({"controls": [3]}, "3 came"),
         ({"controls": "winner"}, "that of winner= already"),
-        ({"controls": "language"}, "has no number"),
+        ({"controls": "language"}, r"has no number: it holds such as \[.*\]\.$"),
+        ({"controls": "comma"}, r"has no number.* 1\.5 for 1,5; .*decimal=','"),
         ({"controls": "length_a-length_a"}, "same on both sides"),
     ],
 )
@@ -332,6 +333,7 @@ MORE = {
     "tstamp": [1.6e9, 1.7e9, 1.65e9, 1.6e9, 1.7e9],
     "lap": [1.0, -2.0, 0.5, 3.0, -1.0],
     "language": ["en", "de", "fr", "en", "de"],
+    "comma": ["1,5", "-0,25", "3,0", "0,1", "-2,5"],
     "p": [1, 0, 0, 0, 1],
 }
 
