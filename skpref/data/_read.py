@@ -836,12 +836,15 @@ def check_like(
             "frame."
         )
     if n_features != reader.n_features:
-        raise ValueError(
+        said = (
             f"The posterior is of items with n_features = {reader.n_features}, got {n_features}."
             if estimator is None
             else f"X has {n_features} features, but {type(estimator).__name__} is expecting "
             f"{reader.n_features} features as input."
         )
+        if reader.n_features == 1:
+            said += " If these are sets of items, each of one column, give X[:, :, None]."
+        raise ValueError(said)
 
 
 def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
