@@ -53,6 +53,14 @@ def test_predict_with_a_table(bad, match):
         fitted.predict(bad)
 
 
+def test_pairs_of_names_without_their_last_axis():
+    pairs = np.array([["a", "b"], ["b", "c"], ["c", "a"]])
+    fitted = model(id_column=0).fit(pairs[:, :, None], [1, 1, 0])
+    with pytest.raises(ValueError, match=r"expecting 1 features.*sets of items.*X\[:, :, None\]"):
+        fitted.predict_proba(pairs)
+    assert fitted.predict_proba(pairs[:, :, None]).shape == (3, 2)
+
+
 def test_probabilities_need_duels():
     needs = r"Duels or sets are needed here, 8 items came.*\(n_duels, 2, n_features\).*call predict"
     fitted = model().fit(X, Y)
