@@ -341,7 +341,8 @@ def from_pairs(
     outcomes : array-like of shape (n_pairs,), default=None
         ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won. With ties -1, 0
         and 1 (see ``ties``), or 0, 0.5 and 1. Or names of winners and other words, as in
-        `from_columns`. None: the first of each pair won.
+        `from_columns`. None: the first of each pair won. False: there is no outcome yet, as of
+        pairs to predict; they stay as they are.
     counts : array-like of int of shape (n_pairs,), default=None
         How often each pair met with that outcome. It gives so many rows. None: once each.
     ties : bool, default=None
@@ -356,7 +357,7 @@ def from_pairs(
         items give pairs of names, which an estimator takes as they are.
     y : ndarray of int64 of shape (n_duels,)
         ``outcomes``, if both sides won somewhere. Otherwise every second duel that has a winner is
-        turned round. The labels are then 0 and 1, with ties -1, 0 and 1. An ``order=`` for `fit`
+        turned round. Of pairs to predict empty. The labels are then 0 and 1, with ties -1, 0 and 1. An ``order=`` for `fit`
         has the other sign in the duels that were turned.
 
     Raises
@@ -388,8 +389,9 @@ def from_pairs(
             f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
         )
     named = all_strings(pairs) or (table is not None and table.names is not None)
+    to_predict = isinstance(outcomes, bool | np.bool_) and not outcomes
     said = None
-    if outcomes is not None:
+    if outcomes is not None and not to_predict:
         who = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
         said = read_winners(outcomes, len(pairs), who, ties=ties)
     if counts is not None:
@@ -399,12 +401,15 @@ def from_pairs(
         counts = None if counts is None else counts[said.kept]
         outcomes, ties = said.said(ties)
     if counts is not None:
-        if outcomes is not None:
+        if outcomes is not None and not to_predict:
             outcomes = column_or_1d(unmasked(outcomes))
             check_consistent_length(positions, outcomes)
             outcomes = np.repeat(outcomes, counts)
         positions = np.repeat(positions, counts, axis=0)
-    return finish(gather(table, positions, by_name), outcomes, ties)[:2]
+    X = gather(table, positions, by_name)
+    if to_predict:
+        return X, np.empty(0, dtype=np.int64)
+    return finish(X, outcomes, ties)[:2]
 
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:

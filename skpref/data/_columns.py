@@ -576,7 +576,8 @@ def from_columns(
         "same" or "no difference" and what begins so; or, where there are no others, "H", "D" and
         "A", the first being at home. Duels without an outcome, or with one that
         says nothing of these, are left out, and a warning counts them; it is an error if only wins
-        of one side can be read. None: the first always won.
+        of one side can be read. True: the first always won. None: the same, and a warning says so.
+        False: there is no outcome yet, as of pairs to predict; rows stay as they are.
     ids : pair of column names, default=None
         Who the first and the second item are, texts or numbers, beside features that may change
         from duel to duel. They become the first column, "id".
@@ -606,7 +607,7 @@ def from_columns(
         given.
     y : ndarray of int64 of shape (n_duels,)
         As in `from_pairs`: where one side won all, every second duel is turned round. Where
-        ``outcome`` was given, a warning says so, unless ``order`` came.
+        outcomes were given, a warning says so, unless ``order`` came. Of pairs to predict empty.
     order : ndarray of int8 of shape (n_duels,)
         Where ``order`` came: of the duels that are left, with the other sign where one was turned.
     time : ndarray of shape (n_duels,)
@@ -640,16 +641,22 @@ def from_columns(
     Winners and losers, and which of them was at home:
 
     >>> games = pd.DataFrame({"won": ["ann", "cid"], "lost": ["bob", "bob"], "home": [1, -1]})
-    >>> X, y, order = from_columns(games, [], [], ids=("won", "lost"), order="home")
+    >>> X, y, order = from_columns(games, [], [], True, ids=("won", "lost"), order="home")
     >>> X.second["id"].tolist(), y.tolist(), order.tolist()
     (['bob', 'cid'], [1, 0], [1, 1])
 
     And when:
 
     >>> games["date"] = pd.to_datetime(["2024-05-01", "2025-05-01"])
-    >>> X, y, time = from_columns(games, [], [], ids=("won", "lost"), time="date")
+    >>> X, y, time = from_columns(games, [], [], True, ids=("won", "lost"), time="date")
     >>> time.astype("datetime64[D]").tolist()[0].isoformat()
     '2024-05-01'
+
+    Pairs to predict have no outcome:
+
+    >>> X, _ = from_columns(games, [], [], False, ids=("lost", "won"))
+    >>> X.first["id"].tolist(), X.second["id"].tolist()
+    (['bob', 'bob'], ['ann', 'cid'])
 
     How much better, in words:
 
@@ -667,6 +674,14 @@ def from_columns(
             f"{len(first)} columns came for the first item and {len(second)} for the second; "
             "give the same features of both."
         )
+    to_predict, silent = _is(outcome, False), outcome is not None
+    if _is(outcome, True) or to_predict:
+        if grades is not None or ties is not None:
+            raise ValueError(
+                f"ties= and grades= say how outcomes are read, and outcome={bool(outcome)!r} came. "
+                "Name the column that has them, or leave both out."
+            )
+        outcome = None
     labelled = outcome is not None and np.ndim(outcome) == 0
     wanted = first + second + list(ids or ()) + ([outcome] if labelled else [])
     wanted += [column for column in (order, time) if isinstance(column, str)]
@@ -675,6 +690,12 @@ def from_columns(
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
+    if not silent:
+        warn(
+            "No outcome came, so that the first of each row counts as the winner, and every second "
+            "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
+            "to be predicted as they are."
+        )
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     when = None if time is None else _times(frame[time] if isinstance(time, str) else time, frame)
     outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
@@ -692,7 +713,7 @@ def from_columns(
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
         if array is not None:
-            return _finished(array, outcomes, ties, grades, shown, when, rows)
+            return _finished(array, outcomes, ties, grades, shown, when, rows, to_predict)
     if ids is not None:
         if _ID in labels:
             raise ValueError(
@@ -703,7 +724,12 @@ def from_columns(
     items = _stack(frame, first, second, labels)
     pairs = np.arange(len(items)).reshape(2, -1).T
     duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
-    return _finished(duels, outcomes, ties, grades, shown, when, rows)
+    return _finished(duels, outcomes, ties, grades, shown, when, rows, to_predict)
+
+
+def _is(value, wanted):
+    """Whether it is this boolean, and no array."""
+    return isinstance(value, bool | np.bool_) and bool(value) is wanted
 
 
 def _as_frame(table):
@@ -749,8 +775,11 @@ def _times(time, frame):
     return values
 
 
-def _finished(X, outcomes, ties, grades, order, time, rows):
+def _finished(X, outcomes, ties, grades, order, time, rows, to_predict):
     """Duels with their labels and, where they came, who was shown first and when."""
+    if to_predict:
+        also = tuple(each for each in (order, time) if each is not None)
+        return X, np.empty(0, dtype=np.int64), *also
     done = finish(X, outcomes, ties) if grades is None else finish_signed(X, outcomes)
     when = () if time is None else (time[rows],)
     if order is not None:

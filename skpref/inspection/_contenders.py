@@ -1,14 +1,14 @@
 """Who is ranked: one row an id, with the columns that change from answer to answer held."""
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, RandomLike
+from skpref._utils import Array, RandomLike, warn
 from skpref.data import ItemTable, group_rows, is_frame
 from skpref.fitting import Averaged, Inspected
 
@@ -31,15 +31,22 @@ class Columns:
     categories, measured : set of int
         Columns of which the kernel sees the names, and those whose values it measures.
     varying : set of int
-        Columns that differ between rows of one id.
+        Columns that differ between rows of one id, of at least half of the ids that were shown
+        more than once: those of answers, not of ids.
+    mixed : dict of int to ndarray
+        Columns that differ between rows of fewer ids, and of which.
     """
 
     def __init__(self, subject: Inspected, rows: Array | None = None):
         self._subject = subject
         self.categories, self.measured = subject.seen_columns()
-        self.varying = _varying(subject.training, subject.id_place)
+        self.varying, self.mixed = _varying(subject.training, subject.id_place, self.weight)
         if rows is not None and rows is not subject.training:
-            self.varying |= _varying(rows, subject.id_place)
+            more, mixed = _varying(rows, subject.id_place, np.ones(len(rows)))
+            self.varying |= more
+            self.mixed = {
+                j: ids for j, ids in (self.mixed | mixed).items() if j not in self.varying
+            }
 
     def users(self, place: int, value: float) -> Any:
         """A value of a column as the user has it."""
@@ -141,6 +148,34 @@ class Columns:
         at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
         return np.where(known[at] == ids, total[at], self.mean(place))
 
+    def usual(self, place: int, ids: Array) -> Array:
+        """The value of a column that each id was shown with most often."""
+        training = self._subject.training
+        found = np.full(len(ids), np.nan)
+        for k, each in enumerate(ids):
+            rows = training[:, self._subject.id_place] == each
+            values, code = np.unique(training[rows, place], return_inverse=True)
+            found[k] = values[np.argmax(np.bincount(code.reshape(-1), self.weight[rows]))]
+        return found
+
+    def take_own(self, base: Array, places: Set[int]) -> None:
+        """Of rows, one an id, some `mixed` columns become each id's mean, or usual category."""
+        if not places:
+            return
+        ids = base[:, self._subject.id_place]
+        named = dict(zip(ids.tolist(), self._subject.ids(base).tolist(), strict=True))
+        for j in places:
+            base[:, j] = (self.usual if j in self.categories else self.by_id)(j, ids)
+        whose = np.unique(np.concatenate([self.mixed[j] for j in places]))
+        some = [named[each] for each in whose[:3].tolist() if each in named]
+        warn(
+            f"Columns {[self.label(j) for j in sorted(places)]} differ between the answers of "
+            f"{len(whose)} of {len(ids)} ids, such as {some}, and are the same in all answers of "
+            "the others. So each id is shown at its own mean. If these differences are errors, "
+            "correct them; if the columns say something of the answers, hold them by "
+            "at={column: value}."
+        )
+
     def combinations(self, places: list[int]) -> tuple[Array, Array]:
         """Values of some columns that came together, and their shares of what was shown."""
         values = np.ascontiguousarray(self._subject.training[:, places])
@@ -159,11 +194,19 @@ def _number(column, value):
     return number
 
 
-def _varying(rows, place):
-    """Columns that differ between rows of one value in column ``place``."""
-    _, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
-    same = first[code.reshape(-1)]
-    return {j for j in range(rows.shape[1]) if np.any(rows[:, j] != rows[same, j])}
+def _varying(rows, place, weight):
+    """Columns that differ within most ids, and within fewer: `Columns.varying` and `mixed`."""
+    ids, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
+    code = code.reshape(-1)
+    n_again = np.count_nonzero(np.bincount(code, weight) > 1.0)
+    varying, mixed = set(), {}
+    for j in range(rows.shape[1]):
+        within = ids[np.unique(code[rows[:, j] != rows[first[code], j]])]
+        if len(within) and 2 * len(within) >= n_again:
+            varying.add(j)
+        elif len(within):
+            mixed[j] = within
+    return varying, mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +321,7 @@ def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
     first.sort()
     columns = Columns(subject, rows)
     held, base = columns.told(at), rows[first]
+    columns.take_own(base, columns.mixed.keys() - held.keys())
     free = columns.varying - held.keys()
     held |= {j: columns.mean(j) for j in free - columns.categories}
     base[:, list(held)] = list(held.values())

@@ -55,12 +55,13 @@ or votes, default=None
         that it does not know stands for somebody of the population.
     at : dict or array-like of shape (n_features - 1,), default=None
         Where the columns beside the ids are held while ids are compared: a value a column, by its
-        name or position, or values of all of them. Columns that are not said, of which some id was
-        shown with several values, are held at their mean over all that was shown; over the
+        name or position, or values of all of them. Columns that are not said, of which most ids
+        were shown with several values, are held at their mean over all that was shown; over the
         categories of a column that the kernel sees by `skpref.kernels.Identity` the utility is
         averaged, by how often each was shown. A column of which every id has one value is the
-        id's own. With ``items`` None holds nothing. Behind a pipeline the columns are those that
-        the model at its end sees.
+        id's own; where a few ids have several, a warning says so, and each has its mean. With
+        ``items`` None holds nothing. Behind a pipeline the columns are those that the model at its
+        end sees.
     time : number or date, default=None
         When, of a model that was fitted with ``time``. None: at the last time of training.
     unit : {"noise", "elo", "logit"}, default="noise"

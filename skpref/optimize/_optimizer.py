@@ -500,6 +500,12 @@ class PreferenceOptimizer(Asking):
 
     def _form_asked(self, size, kind):
         layouts_of(kind, size, self._space)
+        if kind == "set" and isinstance(size, int | np.integer) and size == 2:
+            raise ValueError(
+                "size=2 asks duels, of which compare returns the outcome (1 where the first is "
+                "better, 0 where the second is) and not the position of the best, as of larger "
+                "sets. Leave size out, or say kind='duel', if it does."
+            )
         return {"size": size, "kind": kind}
 
     def _as_told(self, items, outcome, kind):

@@ -301,8 +301,9 @@ class Questions:
         )
 
     def _or_any(self, found, state, size, rng, given=None):
-        """Where every question was skipped before, all but the last skipped are free again."""
-        if found is None and state.skipped:
+        """Where every question was skipped before, or just a tie, all but the last skipped are free
+        again."""
+        if found is None:
             allowed = exclusion(replace(state, skipped=state.skipped[-1:]), 0.0, size)
             found = random_question(self._space, allowed, rng, size, given)
         if found is None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref.optimize._answers import leader
+from skpref.optimize._answers import TIE, leader
 from skpref.optimize._model import Memory
 
 # Told items this close to a known one (unit cube, largest coordinate) are that one.
@@ -365,13 +366,17 @@ def without(
 
 
 def exclusion(state: State, near: float, size: int = 2) -> Callable:
-    """Which rows may join others in a question, in view of those pending and skipped.
+    """Which rows may join others in a question, in view of those pending, skipped and just tied.
+
+    A duel that ended in a tie, once more, says next to nothing; but where one posterior thinks best
+    of two items, it may think so after any number of ties.
 
     Parameters
     ----------
     state : State
     near : float
-        As far from a question that was just skipped must the next one be.
+        As far from a question that was just skipped, or from the ties since the last answer that
+        was none, must the next one be.
     size : int
         Number of items of the question.
 
@@ -384,6 +389,9 @@ def exclusion(state: State, near: float, size: int = 2) -> Callable:
     questions = [(each.items, 0.0) for each in state.pending]
     for items, n_told, _ in state.skipped:
         questions.append((items, near if n_told == len(state.told) else 0.0))
+    if near > 0.0:
+        tied = takewhile(lambda each: each.outcome == TIE, reversed(state.told))
+        questions += [(each.items, near) for each in tied if each.user is None]
     # All but one of a question, that one, and how far from it the last item must be.
     left_out = []
     for items, radius in questions:

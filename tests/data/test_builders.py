@@ -3,6 +3,8 @@
 from collections import Counter
 from itertools import combinations
 
+import warnings
+
 import numpy as np
 import pytest
 from duels_support import FRAME, won_pairs
@@ -228,6 +230,35 @@ def test_from_columns_stacks_both_sides():
     again = from_columns(MATCHES, ["lx", "ly"], ["rx", "ry"], MATCHES["won"].to_numpy())
     assert np.array_equal(X, again[0])
     assert np.array_equal(y, again[1])
+
+
+def test_pairs_to_predict_stay_as_they_are():
+    frame = pd.DataFrame({"a": ["u", "v", "w"], "b": ["v", "w", "u"], "day": [3, 1, 2]})
+    X, y, order, day = from_columns(
+        frame, [], [], False, ids=("a", "b"), order=[1, -1, 0], time="day"
+    )
+    assert X.first["id"].tolist() == ["u", "v", "w"] and y.shape == (0,)
+    assert order.tolist() == [1, -1, 0] and day.tolist() == [3, 1, 2]
+    floats = pd.DataFrame({0: [1.0, 2.0, 3.0], 1: [4.0, 5.0, 6.0]})
+    X, y = from_columns(floats, [0], [1], False)
+    assert X[:, 0, 0].tolist() == [1.0, 2.0, 3.0] and y.shape == (0,)
+    pairs = [["u", "v"], ["v", "w"], ["w", "u"]]
+    table = ItemTable([[0.0], [1.0], [2.0]], names=["u", "v", "w"])
+    X, y = from_pairs(table, pairs, False, counts=[1, 2, 1])
+    assert X[:, 0, 0].tolist() == [0.0, 1.0, 1.0, 2.0] and y.shape == (0,)
+    for options in ({"ties": True}, {"grades": 2}):
+        with pytest.raises(ValueError, match=r"outcome=False came.*leave both out"):
+            from_columns(frame, [], [], False, ids=("a", "b"), **options)
+
+
+def test_who_won_is_said_or_a_warning_says_how_it_is_read():
+    frame = pd.DataFrame({"a": ["u", "v", "w"], "b": ["v", "w", "u"]})
+    with pytest.warns(UserWarning, match="outcome=True if it is; outcome=False leaves pairs"):
+        X, y = from_columns(frame, [], [], ids=("a", "b"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same, labels = from_columns(frame, [], [], True, ids=("a", "b"))
+    assert same.first.equals(X.first) and labels.tolist() == y.tolist() == [1, 0, 1]
 
 
 def test_from_columns_alternates_without_outcomes():

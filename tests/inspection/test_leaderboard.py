@@ -227,9 +227,46 @@ def test_ids_name_items():
     contests = pd.DataFrame(
         {"w": ["ann", "bob", "ann"], "l": ["bob", "cid", "cid"], "x": [1.0, 0.5, 1.0], "z": 0.0}
     )
-    X, y = from_columns(contests, ["x"], ["z"], ids=("w", "l"))
+    X, y = from_columns(contests, ["x"], ["z"], True, ids=("w", "l"))
     model = PairwisePreferenceRegressor(optimizer=None).fit(X, y)
-    assert set(leaderboard(model).names) == {"ann", "bob", "cid"}
+    with pytest.warns(UserWarning, match="1 of 3 ids"):
+        board = leaderboard(model)
+    assert set(board.names) == {"ann", "bob", "cid"}
+
+
+def contests_of(rng, n=40):
+    """Contests of items whose features explain all, as a frame, and the items' utilities."""
+    pd = pytest.importorskip("pandas")
+    features = rng.uniform(0.0, 10.0, (n, 2))
+    utility = 0.4 * features[:, 0] - 0.3 * features[:, 1]
+    pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(10 * n)])
+    frame = pd.DataFrame({"a": pairs[:, 0], "b": pairs[:, 1]}).map("item {:02d}".format)
+    for k, name in enumerate(("sweet", "hard")):
+        frame[[f"{name}_a", f"{name}_b"]] = features[pairs, k]
+    lead = utility[pairs[:, 0]] - utility[pairs[:, 1]] + rng.normal(size=len(pairs))
+    frame["won"] = (lead > 0.0).astype(int)
+    return frame, {f"item {k:02d}": value for k, value in enumerate(utility)}
+
+
+@pytest.mark.parametrize("column", ["sweet_a", "hard_b"])
+def test_one_cell_that_differs_moves_no_other_item(column):
+    from skpref.duels import from_columns
+
+    frame, utility = contests_of(np.random.default_rng(0))
+    frame.loc[7, column] += 0.1
+    sides = [[f"{name}_{side}" for name in ("sweet", "hard")] for side in "ab"]
+    X, y = from_columns(frame, *sides, "won", ids=("a", "b"))
+    model = PairwisePreferenceRegressor().fit(X, y)
+    whose = frame.loc[7, column[-1]]
+    with pytest.warns(UserWarning, match=rf"'{column[:-2]}'.* 1 of 40 ids, such as \['{whose}'"):
+        board = leaderboard(model)
+    truth = [utility[name] for name in board.names]
+    assert not board.held and np.corrcoef(board.utility, truth)[0, 1] > 0.95
+    # A column of the answers, which differs within most items, is held.
+    frame["sweet_a"] += np.random.default_rng(1).normal(size=len(frame))
+    X, y = from_columns(frame, *sides, "won", ids=("a", "b"))
+    board = leaderboard(PairwisePreferenceRegressor(optimizer=None).fit(X, y), average=False)
+    assert "sweet" in board.held
 
 
 # -- refusals ---------------------------------------------------------------------------------

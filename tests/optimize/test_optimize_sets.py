@@ -340,6 +340,15 @@ def test_a_judge_of_duels_may_answer_in_any_way():
     assert outcomes == [1, 1, "tie", "tie", 0, 0, 0]
 
 
+def test_a_judge_of_two_says_no_position():
+    made = optimizer()
+    with pytest.raises(ValueError, match=r"returns the outcome \(1 where the first.*kind='duel'"):
+        made.run(lambda first, second: 0, 3, size=2)
+    assert made.n_told_ == 0
+    made.run(lambda first, second: 0, 3, size=2, kind="duel")
+    assert [entry.outcome for entry in made.history_] == [0, 0, 0]
+
+
 def test_items_of_a_set_differ():
     made = told(3)
     shown = made.ask(size=3)

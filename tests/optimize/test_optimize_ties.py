@@ -31,6 +31,35 @@ def three(first, second, threshold=0.15):
 # --- ties -----------------------------------------------------------------------------------
 
 
+def test_a_duel_that_ended_in_a_tie_is_not_asked_again_next():
+    made = PreferenceOptimizer(SQUARE, inference="ep", tie_threshold=0.1, random_state=0)
+    near, asked, most = 0.02 * np.sqrt(2.0), [], 0
+
+    def bumpy(item):
+        return np.sin(9.0 * item[0]) + np.cos(11.0 * item[1])
+
+    for _ in range(16):
+        first, second = made.ask()
+        margin = bumpy(first) - bumpy(second)
+        outcome = "tie" if abs(margin) < 0.1 else int(margin > 0.0)
+        made.tell((first, second), outcome)
+        for other in asked:  # those that were ties since the last answer that was none
+            apart = np.linalg.norm([first, second] - other, axis=1).max()
+            turned = np.linalg.norm([second, first] - other, axis=1).max()
+            assert min(apart, turned) > near
+        asked = [*asked, np.array([first, second])] if outcome == "tie" else []
+        most = max(most, len(asked))
+    assert most > 2
+
+
+def test_of_a_small_pool_ties_are_asked_again():
+    pool = [[0.0], [0.5], [1.0]]
+    made = PreferenceOptimizer(candidates=pool, inference="ep", tie_threshold=0.1, random_state=0)
+    for _ in range(8):
+        made.tell(made.ask(), "tie")
+    assert made.n_told_ == 8
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")
 @pytest.mark.parametrize("name", ["HB-EI", "LA-EI", "EP-EI", "EIIG", "EUBO"])
