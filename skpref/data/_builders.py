@@ -357,8 +357,8 @@ def from_pairs(
         items give pairs of names, which an estimator takes as they are.
     y : ndarray of int64 of shape (n_duels,)
         ``outcomes``, if both sides won somewhere. Otherwise every second duel that has a winner is
-        turned round. Of pairs to predict empty. The labels are then 0 and 1, with ties -1, 0 and 1. An ``order=`` for `fit`
-        has the other sign in the duels that were turned.
+        turned round. The labels are then 0 and 1, with ties -1, 0 and 1. An ``order=`` for `fit`
+        has the other sign in the duels that were turned. Of pairs to predict empty.
 
     Raises
     ------

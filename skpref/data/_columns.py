@@ -720,11 +720,34 @@ def from_columns(
                 f"A feature is named {_ID!r} as the column of ids will be; give names= others."
             )
         _check_opponents(frame, ids, rows)
+        named = dict.fromkeys(frame[ids[0]].tolist() + frame[ids[1]].tolist())
+        warn_alike(named, "write them alike, such as by frame[column].str.strip().str.title()")
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
     items = _stack(frame, first, second, labels)
     pairs = np.arange(len(items)).reshape(2, -1).T
     duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
     return _finished(duels, outcomes, ties, grades, shown, when, rows, to_predict)
+
+
+def plain_name(name: Any) -> Any:
+    """A name in one case, without spaces, dashes, dots and underscores."""
+    if not isinstance(name, str):
+        return name
+    return " ".join(re.split(r"[\s_.-]+", name.strip())).casefold()
+
+
+def warn_alike(names: Iterable, remedy: str) -> None:
+    """Warn of different names that differ in case, spaces or dashes alone."""
+    plain: dict = {}
+    for name in names:
+        plain.setdefault(plain_name(name), []).append(name)
+    alike = [each for each in plain.values() if len(each) > 1]
+    if alike:
+        shown = "; ".join(", ".join(map(repr, each)) for each in alike[:3])
+        warn(
+            "Names that differ in case, spaces or dashes alone are taken for different ones: "
+            f"{shown}. If they are one, {remedy}."
+        )
 
 
 def _is(value, wanted):

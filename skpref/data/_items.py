@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from skpref._utils import recorded, row_blocks
+from skpref._utils import recorded, row_blocks, warn
 from skpref.data._containers import (
     all_strings,
     column_at,
@@ -484,11 +484,36 @@ class IdEncoder:
             known[name] if name in known else new.setdefault(name, len(known) + len(new))
             for name in _checked(ids)
         ]
+        if known and new:
+            self._warn_near(new)
         return np.array(found, dtype=np.float64)
+
+    def _warn_near(self, new):
+        """Warn of new names that differ from a known one in case or spaces alone."""
+        near = {
+            name: other
+            for name in new
+            if isinstance(name, str)
+            for other in _other_ways(name)
+            if other in self._code
+        }
+        if near:
+            shown = ", ".join(f"{name!r} ({other!r})" for name, other in list(near.items())[:3])
+            warn(
+                f"{len(near)} new names differ from known ones in case or spaces alone: {shown}. "
+                "They are taken for newcomers, of whom nothing is known. If they are not, write "
+                "them as before."
+            )
 
     def wider(self, ids: Iterable) -> Self:
         """One that knows these ids too, by the codes that `codes` gives them."""
         return type(self)([*self._code, *_listed(ids)])
+
+
+def _other_ways(name: str) -> set[str]:
+    """Some other ways to write a name."""
+    one = " ".join(name.split())
+    return {one, one.lower(), one.upper(), one.title(), one.capitalize()} - {name}
 
 
 def _checked(ids: Iterable) -> list:

@@ -18,7 +18,9 @@ from skpref.data._columns import (
     codes_by_word,
     common_part,
     one_sided,
+    plain_name,
     side_words,
+    warn_alike,
 )
 from skpref.data._items import ItemTable
 from skpref.data._labels import Finished, finish
@@ -78,11 +80,11 @@ class _Names:
 
     def __init__(self, names: list) -> None:
         self._names = names
-        self._plain = [_plain(name) for name in names]
+        self._plain = [plain_name(name) for name in names]
 
     def find(self, name: Any) -> int | None:
         """Position of a column, None if there is none."""
-        for names, wanted in ((self._names, name), (self._plain, _plain(name))):
+        for names, wanted in ((self._names, name), (self._plain, plain_name(name))):
             found = [
                 i for i, one in enumerate(names) if type(one) is type(wanted) and one == wanted
             ]
@@ -119,12 +121,6 @@ class _Names:
 
     def __str__(self) -> str:
         return str(self._names)
-
-
-def _plain(name: Any) -> Any:
-    return (
-        " ".join(re.split(r"[\s_.-]+", name.strip())).casefold() if isinstance(name, str) else name
-    )
 
 
 class _Chosen(NamedTuple):
@@ -164,7 +160,7 @@ def _choose(names: _Names, a: Any, b: Any, winner: Any, others: Sequence[Any]) -
         sides = guessed
     if sides[0] == sides[1]:
         raise ValueError(f"a= and b= are one column, {names[sides[0]]!r}; give two.")
-    plain = [_plain(names[i]) for i in sides]
+    plain = [plain_name(names[i]) for i in sides]
     won = _choose_winner(names, winner, decided=winner is None and plain == ["winner", "loser"])
     found = [
         names.guess(candidates) if name is None else names.need(name, f"{what}=")
@@ -300,9 +296,9 @@ def _find_control(names: _Names, control: Any, pairs: list) -> Control:
 
 def _check_both_sides(names: _Names, position: int, pairs: list) -> None:
     """Refuse the column of one side, which would be taken for a difference."""
-    plain = _plain(names[position])
+    plain = plain_name(names[position])
     for side, opposite in [each for one, other in pairs for each in ((one, other), (other, one))]:
-        for head, tail in ((f"{_plain(side)} ", ""), ("", f" {_plain(side)}")):
+        for head, tail in ((f"{plain_name(side)} ", ""), ("", f" {plain_name(side)}")):
             if not (plain.startswith(head) and plain.endswith(tail)):
                 continue
             common = plain[len(head) : len(plain) - len(tail)]
@@ -467,7 +463,10 @@ def read_votes(
         tied = bool((signs == 0).any()) or (like is not None and "tie_threshold" in like.params)
         done = finish(X, signs if tied else (signs == 1).astype(np.int64), tied)
     order = np.where(done.turned, -1, 1) if chosen.won else np.zeros(len(rows))
-    _warn_alike(items.names)
+    warn_alike(
+        items.names.tolist(),
+        'say alike="merge", which takes the spelling of most votes',
+    )
     if like is None and len(present) > len(np.unique(rows)) + 1:
         warn(
             f"{len(present)} competitors in {len(np.unique(rows))} votes: most have met no other "
@@ -562,7 +561,7 @@ def _warn_strangers(names: _Names, chosen: _Chosen, met: np.ndarray, known: list
     sides = names[chosen.a], names[chosen.b]
     usual = names.pair(_PAIRS)
     other = usual is not None and not {chosen.a, chosen.b} & set(usual)
-    odd = [each for each in sides if _plain(each) in (*_JUDGE, *_PROMPT, *_TIME)]
+    odd = [each for each in sides if plain_name(each) in (*_JUDGE, *_PROMPT, *_TIME)]
     if not (other or odd):
         return
     advice = "If these are no competitors, name others by a= and b=."
@@ -600,15 +599,15 @@ def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
     total: Counter = Counter()
     for value, count in zip(values, counts.tolist(), strict=True):
         total[value] += count
-    spelling = {_plain(name): name for name, _ in total.most_common()[::-1]}
-    spelling |= {_plain(name): name for name in before}
-    return [spelling[_plain(value)] for value in values]
+    spelling = {plain_name(name): name for name, _ in total.most_common()[::-1]}
+    spelling |= {plain_name(name): name for name in before}
+    return [spelling[plain_name(value)] for value in values]
 
 
 def _spelled(values: list, known: list) -> list:
     """Names in the spelling of those that are known, other values as they are."""
-    spelling = {_plain(name): name for name in known}
-    return [spelling.get(_plain(v), v) if isinstance(v, str) else v for v in values]
+    spelling = {plain_name(name): name for name in known}
+    return [spelling.get(plain_name(v), v) if isinstance(v, str) else v for v in values]
 
 
 def _tidy(name: Any) -> Any:
@@ -700,7 +699,7 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
 
 
 def _is_both_bad(value: Any) -> bool:
-    return isinstance(value, str) and _BOTH_BAD.match(_plain(value)) is not None
+    return isinstance(value, str) and _BOTH_BAD.match(plain_name(value)) is not None
 
 
 def _as_floats(values: list) -> list:
@@ -810,20 +809,6 @@ def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
             "cannot be told; leave it out."
         )
     return float(sides.mean()), scale
-
-
-def _warn_alike(names: np.ndarray) -> None:
-    plain: dict = {}
-    for name in names.tolist():
-        plain.setdefault(_plain(name), []).append(name)
-    alike = [each for each in plain.values() if len(each) > 1]
-    if alike:
-        shown = "; ".join(", ".join(map(repr, each)) for each in alike[:3])
-        warn(
-            f"Names that differ in case, spaces or dashes alone are taken for different "
-            f'competitors: {shown}. If they are one, say alike="merge", which takes the '
-            "spelling of most votes."
-        )
 
 
 def _listed(column: dict, position: int | None, rows: np.ndarray) -> np.ndarray | None:

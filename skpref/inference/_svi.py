@@ -21,6 +21,7 @@ from skpref.inference._base import (
     State,
 )
 from skpref.inference._ep import EP
+from skpref.inference._memory import check_memory
 from skpref.inference._natural import (
     Ascent,
     Batch,
@@ -37,7 +38,6 @@ from skpref.inference._natural import (
     updated,
     with_scale,
 )
-from skpref.inference._memory import check_memory
 from skpref.inference._workers import all_answers
 from skpref.likelihoods import Likelihood
 

@@ -1,9 +1,8 @@
 """Builders of duel arrays: orientation, outcomes, from pairs, columns and ranked lists."""
 
+import warnings
 from collections import Counter
 from itertools import combinations
-
-import warnings
 
 import numpy as np
 import pytest

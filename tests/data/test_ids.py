@@ -1,8 +1,11 @@
 """Ids of items as numbers."""
 
+import warnings
+
 import numpy as np
 import pytest
 
+from skpref import PairwisePreferenceRegressor
 from skpref.data._items import IdEncoder, id_numbers
 
 pd = pytest.importorskip("pandas")
@@ -41,3 +44,35 @@ def test_numbers_stay_where_floats_tell_them_apart():
     assert numbers.tolist() == [5.0, 3.0] and encoder is None
     numbers, encoder = id_numbers(np.array([2**60, 2**60 + 1]), None, True)
     assert numbers.tolist() == [0.0, 1.0] and len(encoder) == 2
+
+
+# -- other ways to write a name ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["Bob", " bob", "BOB ", "b  ob"])
+def test_a_name_written_otherwise_is_told(name):
+    model = PairwisePreferenceRegressor(optimizer=None)
+    model.fit([["ann", "bob"], ["bob", "b ob"], ["b ob", "ann"]], [1, 0, 1])
+    known = "b ob" if "  " in name else "bob"
+    with pytest.warns(UserWarning, match=rf"'{name}' \('{known}'\).*taken for newcomers"):
+        told = model.predict_proba([["ann", name]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        newcomer = model.predict_proba([["ann", "zoe"]])
+    np.testing.assert_array_equal(told, newcomer)
+
+
+def test_ids_beside_features_written_otherwise_are_told():
+    pairs = np.array([["ann", "bob"], ["bob", "cid"], ["cid", "ann"]])[:, :, None]
+    model = PairwisePreferenceRegressor(id_column=0, optimizer=None).fit(pairs, [1, 0, 1])
+    with pytest.warns(UserWarning, match=r"2 new names .*'Ann' \('ann'\), 'CID' \('cid'\)"):
+        model.predict_proba(np.array([["Ann", "CID"]])[:, :, None])
+
+
+def test_ids_of_a_table_written_in_two_ways_are_told():
+    pd = pytest.importorskip("pandas")
+    from skpref.duels import from_columns
+
+    frame = pd.DataFrame({"a": ["ann", "bob", "Ann"], "b": ["bob", "cid", "cid"], "won": [1, 0, 1]})
+    with pytest.warns(UserWarning, match="'ann', 'Ann'. If they are one, write them alike"):
+        from_columns(frame, [], [], "won", ids=("a", "b"))

@@ -246,7 +246,7 @@ def test_a_question_under_a_limit_leaves_the_run_as_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("engine", "options", "said"),
     [
-        (SVI(50), {"optimizer": None}, "50 inducing points for 100 distinct .* takes about .*n_inducing"),
+        (SVI(50), {"optimizer": None}, "50 inducing points for 100 distinct .* about .*n_inducing"),
         (SVI(2), {}, "Learning hyperparameters from 100 .* takes about .* n_learning_answers"),
     ],
     ids=["points", "learning"],
