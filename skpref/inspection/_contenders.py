@@ -201,7 +201,8 @@ def _varying(rows, place, weight):
     n_again = np.count_nonzero(np.bincount(code, weight) > 1.0)
     varying, mixed = set(), {}
     for j in range(rows.shape[1]):
-        within = ids[np.unique(code[rows[:, j] != rows[first[code], j]])]
+        differs = code[rows[:, j] != rows[first[code], j]]
+        within = ids[np.bincount(differs, minlength=len(ids)) > 0]
         if len(within) and 2 * len(within) >= n_again:
             varying.add(j)
         elif len(within):
