@@ -430,9 +430,9 @@ def test_columns_of_a_frame():
     found = model.predict(pd.DataFrame({"id": NAMES}), time=days[0])
     assert_allclose(found, plain.predict(NAMES, time=TIME[0]), atol=1e-8)
     with pytest.raises(ValueError, match="no column"):
-        from_columns(frame, [], [], ids=("home", "away"), time="when")
+        from_columns(frame, [], [], True, ids=("home", "away"), time="when")
     with pytest.raises(ValueError, match=r"time has shape \(2,\)"):
-        from_columns(frame, [], [], ids=("home", "away"), time=[1.0, 2.0])
+        from_columns(frame, [], [], True, ids=("home", "away"), time=[1.0, 2.0])
 
 
 def test_votes_bring_their_times():

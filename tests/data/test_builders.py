@@ -261,7 +261,7 @@ def test_who_won_is_said_or_a_warning_says_how_it_is_read():
 
 
 def test_from_columns_alternates_without_outcomes():
-    X, y = from_columns(MATCHES, "lx", "rx")
+    X, y = from_columns(MATCHES, "lx", "rx", True)
     assert won_pairs(X, y) == won_pairs(MATCHES[["lx", "rx"]].to_numpy(float)[..., None], [1] * 3)
     assert y.tolist() == [1, 0, 1]
 
@@ -299,10 +299,10 @@ def test_from_columns_refuses(frame, first, second, outcome, match):
 )
 def test_features_of_a_side_are_named_by_what_both_have_in_common(first, second, names):
     columns = {key: [1.0, 2.0] for key in first + second}
-    X, _ = from_columns(pd.DataFrame(columns), first, second)
+    X, _ = from_columns(pd.DataFrame(columns), first, second, True)
     assert X.feature_names.tolist() == names
     chosen = [f"n{i}" for i in range(len(first))]
-    assert from_columns(pd.DataFrame(columns), first, second, names=chosen)[0].columns.tolist() == (
+    assert from_columns(pd.DataFrame(columns), first, second, True, names=chosen)[0].columns.tolist() == (
         chosen
     )
 
@@ -344,7 +344,7 @@ def test_ids_come_first():
 )
 def test_from_columns_refuses_ids_and_names(frame, options, match):
     with pytest.raises(ValueError, match=match):
-        from_columns(frame, ["ly"], ["ry"], **options)
+        from_columns(frame, ["ly"], ["ry"], True, **options)
 
 
 # --- from_rankings

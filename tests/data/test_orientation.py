@@ -145,8 +145,8 @@ def test_duels_that_are_turned_unasked_warn():
     assert_array_equal(X, X_again)
     assert order.tolist() == [1, -1, 1, -1, 1]
     with pytest.raises(ValueError, match=r"no column \['zz'\]"):
-        from_columns(frame, ["a"], ["b"], order="zz")
+        from_columns(frame, ["a"], ["b"], True, order="zz")
     with pytest.raises(ValueError, match=r"order says who was shown first.*shape must be \(5,\)"):
-        from_columns(frame, ["a"], ["b"], order=[1, 1])
+        from_columns(frame, ["a"], ["b"], True, order=[1, 1])
     with pytest.raises(ValueError, match=r"order says who was shown first.*dtype object"):
-        from_columns(frame, ["a"], ["b"], order="home")
+        from_columns(frame, ["a"], ["b"], True, order="home")

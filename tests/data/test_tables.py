@@ -254,7 +254,7 @@ def test_ids_tell_items_apart_and_strangers_are_the_population():
     assert_allclose(mean[:3], 0.0)
     assert_allclose(cov[:3, :3], [[1, 0, 1], [0, 1, 0], [1, 0, 1]], atol=1e-12)
     assert mean[3] != 0.0
-    duels, _ = from_columns(pd.DataFrame({"a": ["zoe"], "b": ["yan"]}), [], [], ids=("a", "b"))
+    duels, _ = from_columns(pd.DataFrame({"a": ["zoe"], "b": ["yan"]}), [], [], False, ids=("a", "b"))
     assert_allclose(fitted.predict_proba(duels), 0.5)
 
 
@@ -348,7 +348,7 @@ def test_strangers_by_name_are_the_population_where_items_have_no_features():
 def test_a_kernel_that_measures_ids_is_told():
     X = [[["a", 0.1], ["b", 0.3]], [["b", 0.2], ["c", 0.9]], [["c", 0.4], ["a", 0.5]]]
     frame = pd.DataFrame([[*one, *two] for one, two in X], columns=["p", "u", "q", "v"])
-    duels, y = from_columns(frame, ["u"], ["v"], ids=("p", "q"))
+    duels, y = from_columns(frame, ["u"], ["v"], True, ids=("p", "q"))
     measuring = PairwisePreferenceRegressor(RBF([1.0, 1.0]), optimizer=None)
     with pytest.warns(UserWarning, match=r"sees the ids of items, in column 0.*OnColumns"):
         measuring.fit(duels, y)

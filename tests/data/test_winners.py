@@ -124,7 +124,7 @@ def test_rows_are_named_as_they_came():
             r"'other' \(2\), .* wins of the first",
         ),
         (["won", "lost", "tie", "won", "lost"], {"ties": True}, r"'won' \(2\).*hold no winner"),
-        (["tie"] * 5, {"ids": IDS, "ties": False}, r"\['tie'\], none of which is one of these"),
+        (["tie"] * 5, {"ids": IDS, "ties": False}, r"\['tie'\], and none says who won"),
         (["ann", "cid"], {"ids": IDS}, "2 outcomes came for 5 duels"),
         (["first", "second"], {}, "2 outcomes came for 5 duels"),
         ([1.0, 0.5, np.nan, 0.0, 1.0], {"ids": IDS}, "NaN, None or infinity in 1 of 5"),
@@ -158,7 +158,7 @@ def test_names_come_before_words_that_no_column_has():
 def test_names_that_differ_in_case_alone_are_told_apart():
     frame = pd.DataFrame({"one": ["GPT", "GPT"], "two": ["gpt", "gpt"], "winner": ["gpt", "GPT"]})
     assert from_columns(frame, [], [], "winner", ids=("one", "two"))[1].tolist() == [0, 1]
-    with pytest.raises(ValueError, match="none of which"):
+    with pytest.raises(ValueError, match="none says who won"):
         from_columns(frame[:1].assign(winner="Gpt"), [], [], "winner", ids=("one", "two"))
 
 
