@@ -367,7 +367,7 @@ def _none_read(values, names, sides):
         "Outcomes of duels must be in {0, 1}, {-1, 1} or booleans (1: the first won), -1, 0 and 1 "
         f"or 0, 0.5 and 1 with ties, or words: {of_names}{called}, 'left' or 'right', 'tie'. Got "
         f"values such as [{some}], and none says who won.{remedy} Translate other words, as by "
-        f"column.map({{{list(dict.fromkeys(values))[0]!r}: 1, ...}}).{_of_scores(values)}"
+        f"column.map({{{next(iter(dict.fromkeys(values)))!r}: 1, ...}}).{_of_scores(values)}"
     )
 
 

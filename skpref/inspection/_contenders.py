@@ -163,7 +163,8 @@ class Columns:
         if not places:
             return
         ids = base[:, self._subject.id_place]
-        named = dict(zip(ids.tolist(), self._subject.ids(base).tolist(), strict=True))
+        names = _named(self._subject.ids(base), len(base))
+        named = dict(zip(ids.tolist(), names.tolist(), strict=True))
         for j in places:
             base[:, j] = (self.usual if j in self.categories else self.by_id)(j, ids)
         whose = np.unique(np.concatenate([self.mixed[j] for j in places]))

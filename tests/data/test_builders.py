@@ -302,9 +302,8 @@ def test_features_of_a_side_are_named_by_what_both_have_in_common(first, second,
     X, _ = from_columns(pd.DataFrame(columns), first, second, True)
     assert X.feature_names.tolist() == names
     chosen = [f"n{i}" for i in range(len(first))]
-    assert from_columns(pd.DataFrame(columns), first, second, True, names=chosen)[0].columns.tolist() == (
-        chosen
-    )
+    X, _ = from_columns(pd.DataFrame(columns), first, second, True, names=chosen)
+    assert X.columns.tolist() == chosen
 
 
 def test_columns_keep_texts_categories_and_gaps():

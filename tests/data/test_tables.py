@@ -254,7 +254,8 @@ def test_ids_tell_items_apart_and_strangers_are_the_population():
     assert_allclose(mean[:3], 0.0)
     assert_allclose(cov[:3, :3], [[1, 0, 1], [0, 1, 0], [1, 0, 1]], atol=1e-12)
     assert mean[3] != 0.0
-    duels, _ = from_columns(pd.DataFrame({"a": ["zoe"], "b": ["yan"]}), [], [], False, ids=("a", "b"))
+    coming = pd.DataFrame({"a": ["zoe"], "b": ["yan"]})
+    duels, _ = from_columns(coming, [], [], False, ids=("a", "b"))
     assert_allclose(fitted.predict_proba(duels), 0.5)
 
 
