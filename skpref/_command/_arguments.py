@@ -136,11 +136,11 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--time",
         metavar="COLUMN",
-        help="when each vote was given, a number or a date: competitors change with time, and the "
-        "board is of the last vote",
+        help="when each vote was given, a number or a date such as 2024-05-17: competitors change "
+        "with time; the board is of the last vote, and says when the last of each competitor was",
     )
     rank.add_argument(
-        "--at", metavar="DATE", help="with --time: the board of another time than the last"
+        "--at", metavar="TIME", help="with --time: the board of another time than the last"
     )
     rank.add_argument(
         "--by", metavar="COLUMN", help="also a board for each value of a column, such as a language"

@@ -2,6 +2,8 @@
 
 import contextlib
 import gzip
+import math
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -10,10 +12,12 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skpref import PairwisePreferenceRegressor
 from skpref._command._report import Learned, Report, Table, as_options
+from skpref._command._times import Drift, Times
 from skpref._utils import check_number
 from skpref.data import moment
 from skpref.duels import from_votes
@@ -25,12 +29,16 @@ from skpref.inspection import (
     leaderboards,
     undecided_pairs,
 )
+from skpref.kernels import drifts_of
 
 # Where the search for the order effect may go, in deviations of the competitors.
 _ORDER_BOUNDS = (-30.0, 30.0)
 
 # How competitors drift where times are told.
 _DRIFT = "matern12"
+
+# A date whose day and month nobody tells apart.
+_AMBIGUOUS = re.compile(r"'(\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})\b)")
 
 # More groups than this need as many votes each.
 _MANY_GROUPS, _FEW_VOTES = 20, 5
@@ -51,24 +59,11 @@ def rank_votes(told: Any) -> Report:
     """
     _check(told)
     steps = _Steps(told.progress)
-    with _readable(told.votes) as source:
-        votes = from_votes(
-            source,
-            told.a,
-            told.b,
-            _winner(told.winner),
-            told.judge,
-            told.controls or None,
-            time=told.time,
-            both_bad=told.both_bad,
-            ties=told.ties == "model",
-            missing=told.missing,
-            alike=told.alike,
-            encoding=told.encoding,
-            by=told.by,
-            soft=told.soft,
-        )
+    votes = _read(told)
     _check_votes(told, votes)
+    times = None
+    if told.time is not None:
+        times = Times.of(told.time, votes.times, votes.prompts.tolist(), told.at)
     if told.out is not None:  # what cannot be written is better known before the fit
         told.out.mkdir(parents=True, exist_ok=True)
     steps.done("read")
@@ -77,7 +72,7 @@ def rank_votes(told: Any) -> Report:
         more["judges"] = votes.judges
     if votes.sample_weight is not None:
         more["sample_weight"] = votes.sample_weight
-    if told.time is not None:
+    if times is not None:
         more["time"] = votes.times
         votes.params["drift"] = _DRIFT
     if told.order:
@@ -88,9 +83,50 @@ def rank_votes(told: Any) -> Report:
     with contextlib.redirect_stdout(sys.stderr):  # the board alone goes to standard output
         model.fit(votes.X, votes.y, **more)
     steps.done("fitted")
-    report = _report(told, votes, model)
+    report = _report(told, votes, model, times)
     steps.done("ranked")
     return report
+
+
+def _read(told: Any) -> Bunch:
+    """The votes; with ``--time`` their prompts are the times as they stand in the table."""
+    try:
+        with _readable(told.votes) as source:
+            return from_votes(
+                source,
+                told.a,
+                told.b,
+                _winner(told.winner),
+                told.judge,
+                told.controls or None,
+                told.time,
+                told.time,
+                both_bad=told.both_bad,
+                ties=told.ties == "model",
+                missing=told.missing,
+                alike=told.alike,
+                encoding=told.encoding,
+                by=told.by,
+                soft=told.soft,
+            )
+    except ValueError as error:
+        if told.time is None:
+            raise
+        raise ValueError(_of_times(told.time, str(error))) from None
+
+
+def _of_times(column: str, error: str) -> str:
+    """An error of reading with what to do about times in it."""
+    error = error.replace("prompt=", "time=")
+    odd = _AMBIGUOUS.search(error)
+    if odd is None or not error.startswith("The times in column"):
+        return error
+    return (
+        f"{error} Which number of {odd[1]} is the day and which the month is not guessed. Where "
+        "the day comes first, pandas makes dates of a table that it read: "
+        f"votes[{column!r}] = pandas.to_datetime(votes[{column!r}], dayfirst=True), and "
+        'votes.to_csv("dated.csv", index=False) saves it; dayfirst=False where the month does.'
+    )
 
 
 class _Steps:
@@ -125,13 +161,13 @@ def _when(text: str | None) -> float | None:
     """The time of the board as times of votes are."""
     if text is None:
         return None
-    try:
-        return moment(text)
-    except ValueError:
-        raise ValueError(
-            f"--at must be a number or a date such as 2024-05-17, as in the column of --time; "
-            f"{text!r} came."
-        ) from None
+    with contextlib.suppress(ValueError):
+        if math.isfinite(found := moment(text)):
+            return found
+    raise ValueError(
+        f"--at must be a number or a date such as 2024-05-17, as in the column of --time; "
+        f"{text!r} came."
+    )
 
 
 @contextlib.contextmanager
@@ -187,7 +223,7 @@ def _winner(columns: list[str] | None) -> Any:
     return tuple(columns)
 
 
-def _report(told: Any, votes: Bunch, model: Any) -> Report:
+def _report(told: Any, votes: Bunch, model: Any, times: Times | None) -> Report:
     asked = {"unit": told.unit, "level": told.level}
     # Who is better may be another at another time; what votes are like stays.
     asked_then = {**asked, "time": _when(told.at)}
@@ -208,14 +244,15 @@ def _report(told: Any, votes: Bunch, model: Any) -> Report:
         unit_in_words=UNITS[told.unit],
         level=told.level,
         board=board,
-        table=_board_table(board, counts, told.level),
+        table=_board_table(board, counts, None if times is None else _last_of(votes, times)),
         undecided=_pairs_table(pairs),
         n_pairs=len(pairs.first) + pairs.n_decided,
         effects=effects,
         controls=None if effects is None else _controls_table(effects),
-        time=None if told.time is None else told.at or "the last vote",
+        times=times,
+        drift=None if times is None else _drift(model, board.unit_length, times.unit),
         by=votes.by,
-        groups={name: _board_table(found, None, told.level) for name, found in boards.items()},
+        groups={name: _board_table(found) for name, found in boards.items()},
         judges=_judges_table(model, told.level) if told.judge is not None else None,
         learned=_learned(model, asked),
     )
@@ -225,20 +262,45 @@ def _name(votes: Path) -> str:
     return "standard input" if str(votes) == "-" else votes.name
 
 
+def _ids(votes: Bunch) -> NDArray[np.intp]:
+    """Positions of the two competitors of each vote, (n, 2)."""
+    ids = votes.X if votes.X.ndim == 2 else votes.X[:, :, 0]
+    found: NDArray[np.intp] = ids.astype(np.intp)
+    return found
+
+
 def _votes_of(votes: Bunch) -> dict[Any, int]:
     """Number of votes about each competitor, by its name."""
-    ids = votes.X if votes.X.ndim == 2 else votes.X[:, :, 0]
-    ids, names = ids.astype(np.intp), votes.item_table.names
+    ids, names = _ids(votes), votes.item_table.names
     # Of a soft vote there is a row for each outcome.
     once = np.unique(votes.rows, return_index=True)[1]
     count = np.bincount(ids[once].ravel(), minlength=len(names))
     return dict(zip(names.tolist(), count.tolist(), strict=True))
 
 
-def _board_table(board: Bunch, counts: dict | None, level: float) -> Table:
+def _last_of(votes: Bunch, times: Times) -> dict[Any, int | float | str]:
+    """When the last vote about each competitor was, by its name."""
+    names = votes.item_table.names.tolist()
+    last = np.full(len(names), -np.inf)
+    np.maximum.at(last, _ids(votes), votes.times[:, None])
+    return dict(zip(names, map(times.written, last.tolist()), strict=True))
+
+
+def _drift(model: Any, unit_length: float, unit_of_time: str) -> Drift | None:
+    """How strengths move as the fit has it; None where its kernel does not tell."""
+    found = drifts_of(model.posterior_.kernel, model.posterior_.reader.n_features + 1)
+    moving = [] if found is None else [each for each in found.drift.processes if each.order >= 0]
+    if len(moving) != 1:
+        return None
+    (process,) = moving
+    return Drift(math.sqrt(process.variance) / unit_length, process.length, unit_of_time)
+
+
+def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> Table:
     columns: dict[str, Any] = {"rank": np.arange(1, len(board.names) + 1), "name": board.names}
-    if counts is not None:
-        columns["votes"] = np.array([counts[name] for name in board.names])
+    for name, found in (("votes", counts), ("last", last)):
+        if found is not None:
+            columns[name] = [found[each] for each in board.names]
     for name in ("utility", "lower", "upper", "rank_lower", "rank_upper", "probability_best"):
         columns[name] = board[name]
     return Table(columns)

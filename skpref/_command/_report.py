@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from sklearn.utils import Bunch
 
+from skpref._command._times import Drift, Times
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -50,8 +52,10 @@ class Report:
     effects : Bunch or None
         Of `skpref.inspection.control_effects`.
     controls, judges : Table or None
-    time : str or None
-        When the board is of; None where competitors do not drift.
+    times : Times or None
+        None where competitors do not drift.
+    drift : Drift or None
+        None where that is not known, too.
     by : str or None
     groups : dict
         A table for each group.
@@ -73,7 +77,8 @@ class Report:
     n_pairs: int
     effects: Bunch | None
     controls: Table | None
-    time: str | None
+    times: Times | None
+    drift: Drift | None
     by: str | None
     groups: dict[Any, Table]
     judges: Table | None
@@ -122,10 +127,14 @@ class Report:
                 f"{name} {effects.held[name]:.4g}" for name in effects.names if name in effects.held
             )
             lines.append(f"Competitors are compared with the controls held equal ({held}).")
-        if self.time is not None:
+        if self.times is not None:
+            lines.append("Competitors change with time, how fast is learned from the votes.")
+            lines += map(in_one_line, self.times.about())
+        if self.drift is not None:
             lines.append(
-                "Competitors change with time, how fast is learned from the votes; the board is of "
-                f"{in_one_line(self.time)}."
+                f"Strengths move by about {self.number(self.drift.deviation)} (standard deviation "
+                f"of the part that changes) on a scale of {_length(self.drift.lengthscale)} "
+                f"{in_one_line(self.drift.unit_of_time)}."
             )
         if self.by is not None:
             lines.append(
@@ -179,6 +188,10 @@ class Report:
                 f"{effects.moved_together}."
             )
         return lines
+
+
+def _length(value: float) -> str:
+    return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
 def _chance(probability: float) -> str:

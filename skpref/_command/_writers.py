@@ -19,6 +19,7 @@ from skpref._command._report import Report, Table, in_one_line
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
+    "last": "last vote",
     "rank_interval": "rank interval",
     "probability_best": "P(best)",
     "probability_positive": "P(> 0)",
@@ -100,6 +101,8 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
         **dict.fromkeys(("tau", "reliability"), lambda value: f"{value:.2f}"),
         **dict.fromkeys(("slope", "spread", "effect_of_spread"), lambda value: f"{value:.3g}"),
     }
+    if report.times is not None:
+        formats["last"] = report.times.in_table
     if "slope" in table.columns:
         formats |= dict.fromkeys(("lower", "upper"), formats["slope"])
     rows = table.rows(top)
@@ -294,7 +297,7 @@ def _picture(report: Report) -> str | None:
 
 def as_json(report: Report) -> str:
     """All numbers of the report, to be drawn by others."""
-    effects, lead = report.effects, report.board.lead
+    effects, lead, times = report.effects, report.board.lead, report.times
     found = {
         "title": report.title,
         "source": report.source,
@@ -313,7 +316,10 @@ def as_json(report: Report) -> str:
         "controls_together": None
         if effects is None
         else {"tau": effects.tau_together, "moved": effects.moved_together},
-        "time": report.time,
+        "time": None if times is None else times.written(times.board),
+        "first_vote": None if times is None else times.written(times.first),
+        "last_vote": None if times is None else times.written(times.last),
+        "drift": None if report.drift is None else report.drift._asdict(),
         "by": report.by,
         "groups": {str(name): _records(table) for name, table in report.groups.items()},
         "judges": None if report.judges is None else _records(report.judges),

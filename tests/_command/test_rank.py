@@ -479,8 +479,9 @@ def test_boards_of_a_time(tmp_path, capsys):
         found[name] = [row["name"] for row in rows_of(tmp_path / name / "board.csv")]
     assert found["then"] == NAMES and found["now"] == NAMES[::-1]
     said = " ".join(capsys.readouterr().out.split())
-    assert "the board is of the last vote." in said and "the board is of 2023-02-01." in said
     votes = from_votes(path, time="when")
+    last = str(np.datetime64(int(votes.times.max()), "D"))
+    assert f"of {last}, the day of the last vote." in said and "of 2023-02-01; " in said
     model = PairwisePreferenceRegressor(**votes.params, drift="matern12", random_state=0)
     model.fit(votes.X, votes.y, time=votes.times)
     days = float((np.datetime64("2023-02-01") - np.datetime64("1970-01-01")).astype(int))
@@ -488,6 +489,176 @@ def test_boards_of_a_time(tmp_path, capsys):
     rows = rows_of(tmp_path / "then" / "board.csv")
     np.testing.assert_allclose(column(rows, "lower"), board.lower, rtol=1e-9)
     assert json.loads((tmp_path / "then" / "board.json").read_text("utf-8"))["time"] == "2023-02-01"
+
+
+def pages(folder):
+    """What each page says, in one line each."""
+    return [" ".join((folder / f"board.{kind}").read_text("utf-8").split()) for kind in PAGES]
+
+
+PAGES = ("md", "html")
+
+
+def of_each(rows):
+    """The last day of each competitor in some votes, as it stands there."""
+    found = {}
+    for row in rows:
+        for side in ("Model_A", "Model_B"):
+            found[row[side]] = max(found.get(row[side], ""), row["when"])
+    return found
+
+
+def test_who_voted_last_and_when(tmp_path, capsys, held):
+    path = drifting(tmp_path)
+    assert run("rank", path, "--time", "when", "--by", "language", "--out", tmp_path) == 0
+    taken, out = [row for row in rows_of(path) if row["language"]], capsys.readouterr().out
+    expected = of_each(taken)
+    rows = rows_of(tmp_path / "board.csv")
+    assert {row["name"]: row["last"] for row in rows} == expected
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    assert {row["name"]: row["last"] for row in found["board"]} == expected
+    every = [row["when"] for row in taken]
+    assert (found["first_vote"], found["last_vote"]) == (min(every), max(every))
+    assert found["time"] == max(every)
+    for said in (out, *pages(tmp_path)):
+        assert "last vote" in said and max(every) in said
+        assert all(day in said for day in expected.values())
+    assert "last" not in rows_of(tmp_path / "groups.csv")[0]
+    assert run("rank", path, "--out", tmp_path) == 0
+    assert "last vote" not in capsys.readouterr().out
+    assert "last" not in rows_of(tmp_path / "board.csv")[0]
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    assert "last" not in found["board"][0]
+    assert found["time"] is found["first_vote"] is found["last_vote"] is found["drift"] is None
+
+
+@pytest.mark.parametrize("shift", [0, 1_700_000_000.25])
+def test_times_that_are_numbers_stay_numbers(tmp_path, capsys, held, shift):
+    rows = table()
+    rows["round"] = [shift + k // 8 for k in range(80)]
+    path = write(tmp_path / "votes.csv", rows)
+    assert run("rank", path, "--time", "round", "--at", shift + 4, "--out", tmp_path) == 0
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    assert (found["time"], found["last_vote"]) == (shift + 4, shift + 9)
+    assert {row["last"] for row in found["board"]} <= set(rows["round"])
+    said = capsys.readouterr().out
+    assert f"round {shift + 4:.10g}" in said and "1970-" not in said
+
+
+@pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
+def test_times_of_day(tmp_path, capsys, held, zone):
+    rows = table()
+    rows["when"] = [f"2024-05-{1 + k // 8:02d}T09:30:00{zone}" for k in range(80)]
+    path = write(tmp_path / "votes.csv", rows)
+    assert run("rank", path, "--time", "when", "--out", tmp_path) == 0
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    hour, mark = ("07" if "+" in zone else "09"), ("Z" if zone else "")
+    assert found["time"] == f"2024-05-10T{hour}:30:00{mark}"
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"2024-05-10 {hour}:30:00{' UTC' if zone else ''}, the time of the last vote" in said
+
+
+@pytest.mark.parametrize(
+    "at, words, others",
+    [
+        ("2020-01-01", "before the first vote", "later"),
+        ("2031-01-01", "after the last vote", "earlier"),
+    ],
+)
+def test_boards_of_a_time_without_votes_say_so(tmp_path, capsys, held, at, words, others):
+    path = drifting(tmp_path)
+    days = [row["when"] for row in rows_of(path)]
+    end = min(days) if others == "later" else max(days)
+    assert run("rank", path, "--time", "when", "--at", at, "--out", tmp_path) == 0
+    for said in (" ".join(capsys.readouterr().out.split()), *pages(tmp_path)):
+        assert f"{words} ({end})" in said and f"{others} votes alone" in said
+    assert json.loads((tmp_path / "board.json").read_text("utf-8"))["time"] == at
+    for inside in (min(days), max(days), "2023-06-01"):
+        assert run("rank", path, "--time", "when", "--at", inside) == 0
+        said = capsys.readouterr().out
+        assert words not in said and "votes alone" not in said
+
+
+@pytest.mark.parametrize("unit", ["noise", "elo"])
+def test_how_fast_strengths_move_is_that_of_the_kernel(tmp_path, capsys, held, unit):
+    path = drifting(tmp_path)
+    told = ["--time", "when", "--controls", "length", "--by", "language", "--unit", unit]
+    assert run("rank", path, *told, "--out", tmp_path) == 0
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"]
+    votes = from_votes(path, time="when", controls="length", by="language")
+    model = PairwisePreferenceRegressor(**votes.params, drift="matern12", optimizer=None)
+    model.fit(votes.X, votes.y, time=votes.times)
+    # One competitor at a later time: what has moved, by the kernel's own values.
+    row = model.posterior_.anchors[:1]
+    later = row + np.eye(row.shape[1])[-1:] * [[found["lengthscale"]], [1e9]]
+    kernel, length = model.posterior_.kernel, leaderboard(model, votes, unit=unit).unit_length
+    at_all, far = kernel(row, row)[0, 0], kernel(row, later)[0]
+    assert found["deviation"] * length == pytest.approx(np.sqrt(at_all - far[1]))
+    assert (far[0] - far[1]) / (at_all - far[1]) == pytest.approx(np.exp(-1.0))
+    assert found["unit_of_time"] == "days"
+    number = f"{found['deviation']:.0f}" if unit == "elo" else f"{found['deviation']:.2f}"
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"move by about {number} " in said
+    assert f"on a scale of {found['lengthscale']:.0f} days" in said
+
+
+def test_a_drift_of_another_form_is_not_spoken_of(tmp_path, capsys, held, monkeypatch):
+    monkeypatch.setattr(_rank, "_DRIFT", "wiener")
+    assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
+    assert json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"] is None
+    said = capsys.readouterr().out
+    assert "last vote" in said and "on a scale of" not in said
+
+
+@pytest.mark.parametrize(
+    "column, at, why",
+    [
+        ("when", "2024", "--at is 2024, a number, but 'when' holds dates"),
+        ("length_a", "2024-01-01", "--at is 2024-01-01, a date, but 'length_a' holds numbers"),
+        ("when", "nan", "--at must be a number or a date"),
+    ],
+)
+def test_a_board_is_of_a_time_of_the_same_kind(tmp_path, capsys, monkeypatch, column, at, why):
+    def fit(*_, **__):
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr(PairwisePreferenceRegressor, "fit", fit)
+    assert run("rank", drifting(tmp_path), "--time", column, "--at", at) == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mark", [".", "/", "-"])
+def test_dates_of_which_day_and_month_are_not_known(tmp_path, capsys, held, mark):
+    pd = pytest.importorskip("pandas")
+    path = drifting(tmp_path)
+    rows = {name: [row[name] for row in rows_of(path)] for name in rows_of(path)[0]}
+    right = rows["when"]
+    rows["when"] = [mark.join(reversed(day.split("-"))) for day in right]
+    assert run("rank", write(tmp_path / "odd.csv", rows), "--time", "when") == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said and rows["when"][0] in said and said.count("\n") == 1
+    advice = said[said.index("votes['when'] = ") :].split(", and ")[0]
+    votes = pd.read_csv(tmp_path / "odd.csv")
+    exec(advice, {"votes": votes, "pandas": pd})
+    assert votes["when"].dt.strftime("%Y-%m-%d").tolist() == right
+    votes.to_csv(tmp_path / "dated.csv", index=False)
+    assert run("rank", tmp_path / "dated.csv", "--time", "when", "--out", tmp_path) == 0
+    assert json.loads((tmp_path / "board.json").read_text("utf-8"))["last_vote"] == max(right)
+
+
+def test_the_time_of_votes_is_no_control(tmp_path, capsys):
+    assert run("rank", drifting(tmp_path), "--time", "when", "--controls", "when") == 2
+    assert "is that of --time already" in " ".join(capsys.readouterr().err.split())
+
+
+def test_dates_of_a_parquet_file(tmp_path, held):
+    pl = pytest.importorskip("polars")
+    path = drifting(tmp_path)
+    frame = pl.read_csv(path).with_columns(pl.col("when").str.to_date())
+    frame.write_parquet(tmp_path / "dated.parquet")
+    assert run("rank", tmp_path / "dated.parquet", "--time", "when", "--out", tmp_path) == 0
+    rows = rows_of(tmp_path / "board.csv")
+    assert {row["name"]: row["last"] for row in rows} == of_each(rows_of(path))
 
 
 def test_votes_without_a_time(tmp_path, capsys, held):

@@ -1,0 +1,154 @@
+"""When votes were given, and when a board is of, as the command writes it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from skpref._utils import Array
+from skpref.data import moment
+
+_DAY = 86_400  # seconds
+
+
+def is_date(value: Any) -> bool:
+    """Whether a time that `moment` reads is a date, not a number."""
+    if not isinstance(value, str):
+        return not isinstance(value, Real)
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def _has_zone(value: Any) -> bool:
+    value = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    return getattr(value, "tzinfo", None) is not None
+
+
+class Drift(NamedTuple):
+    """How strengths move.
+
+    Attributes
+    ----------
+    deviation : float
+        Standard deviation of the part that changes, in the unit of the board.
+    lengthscale : float
+        In days, or units of the times.
+    unit_of_time : str
+    """
+
+    deviation: float
+    lengthscale: float
+    unit_of_time: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Times of votes and of a board: numbers, or days since 1970-01-01 where they are dates.
+
+    Attributes
+    ----------
+    column : str
+        Of the times.
+    first, last : float
+        Of the votes.
+    board : float
+        That of the board.
+    dated : bool
+        Whether they are dates.
+    by_day : bool
+        Whether all votes have dates without a time of day.
+    zone : bool
+        Whether some had a time zone; all are in UTC then.
+    """
+
+    column: str
+    first: float
+    last: float
+    board: float
+    dated: bool
+    by_day: bool
+    zone: bool
+
+    @classmethod
+    def of(cls, column: str, times: Array, values: Iterable, at: str | None) -> Self:
+        """From the times of votes, the same as they stand in the table, and ``--at``.
+
+        Raises
+        ------
+        ValueError
+            If ``at`` is a date and the times are numbers, or the other way round.
+        """
+        distinct = set(values)
+        dates = [value for value in distinct if is_date(value)]
+        found = cls(
+            column=column,
+            first=float(times.min()),
+            last=float(times.max()),
+            board=float(times.max()) if at is None else moment(at),
+            dated=bool(dates),
+            by_day=bool(np.all(times == np.floor(times))),
+            zone=any(map(_has_zone, dates)),
+        )
+        if at is not None and is_date(at) != found.dated:
+            kinds = ("a date", "numbers") if is_date(at) else ("a number", "dates")
+            ends = f"{found.in_words(found.first)} to {found.in_words(found.last)}"
+            raise ValueError(
+                f"--at is {at}, {kinds[0]}, but {column!r} holds {kinds[1]}, from {ends}; give one "
+                "of the same kind."
+            )
+        return found
+
+    @property
+    def unit(self) -> str:
+        """One more of the times."""
+        return "days" if self.dated else f"units of {self.column}"
+
+    def written(self, time: float) -> int | float | str:
+        """A time as programs read it: a number, or a date by ISO 8601."""
+        if not self.dated:
+            return int(time) if time.is_integer() else time
+        if self.by_day and time.is_integer():
+            return str(np.datetime64(int(time), "D"))
+        return f"{_to_the_second(time)}{'Z' if self.zone else ''}"
+
+    def in_words(self, time: float) -> str:
+        """A time as people read it."""
+        if not self.dated:
+            return f"{time:.10g}"
+        if time.is_integer():
+            return str(np.datetime64(int(time), "D"))
+        return str(_to_the_second(time)).replace("T", " ") + (" UTC" if self.zone else "")
+
+    def in_table(self, written: int | float | str) -> str:
+        """A time that `written` gave, as short as a column needs it."""
+        if isinstance(written, str):
+            return written[:10] if self.last - self.first > 1.0 else written
+        return f"{written:.10g}"
+
+    def about(self) -> list[str]:
+        """When the board is of, and what that means."""
+        first, last, board = map(self.in_words, (self.first, self.last, self.board))
+        of = board if self.dated else f"{self.column} {board}"
+        if self.board == self.last:
+            what = "day" if self.dated and self.last.is_integer() else "time"
+            return [f"Strengths are those of {of}, the {what} of the last vote."]
+        if self.first <= self.board <= self.last:
+            return [f"Strengths are those of {of}; the votes are of {first} to {last}."]
+        side, end, others = ("after", f"last vote ({last})", "earlier")
+        if self.board < self.first:
+            side, end, others = ("before", f"first vote ({first})", "later")
+        return [
+            f"Strengths are those of {of}, {side} the {end}. They are known from {others} votes "
+            f"alone: the farther {side} these, the closer each strength is to its average through "
+            "time, and the wider its interval."
+        ]
+
+
+def _to_the_second(days: float) -> np.datetime64:
+    return np.datetime64(round(days * _DAY), "s")
