@@ -249,6 +249,7 @@ def _report(told: Any, votes: Bunch, model: Any, times: Times | None) -> Report:
         n_pairs=len(pairs.first) + pairs.n_decided,
         effects=effects,
         controls=None if effects is None else _controls_table(effects),
+        same=_same(votes),
         times=times,
         drift=None if times is None else _drift(model, board.unit_length, times.unit),
         by=votes.by,
@@ -321,10 +322,24 @@ def _controls_table(effects: Bunch) -> Table:
             "probability_positive": effects.probability_positive,
             "spread": effects.spread,
             "effect_of_spread": effects.slope * effects.spread,
-            "tau": effects.tau,
-            "moved": effects.moved,
+            # Of a control that is not held there are none.
+            "tau": [None if math.isnan(tau) else tau for tau in effects.tau.tolist()],
+            "moved": [None if math.isnan(n) else int(n) for n in effects.moved.tolist()],
         }
     )
+
+
+def _same(votes: Bunch) -> list[str]:
+    """Controls that are the same in all votes of each competitor."""
+    ids = _ids(votes).ravel()
+    _, first, code = np.unique(ids, return_index=True, return_inverse=True)
+    same = first[code.reshape(-1)]
+    found = []
+    for k, name in enumerate(votes.controls, start=1):
+        column = votes.X[:, :, k].ravel()
+        if np.array_equal(column, column[same]):
+            found.append(name)
+    return found
 
 
 def _judges_table(model: Any, level: float) -> Table | None:

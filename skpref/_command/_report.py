@@ -52,6 +52,8 @@ class Report:
     effects : Bunch or None
         Of `skpref.inspection.control_effects`.
     controls, judges : Table or None
+    same : list of str
+        Controls that are the same in all votes of each competitor.
     times : Times or None
         None where competitors do not drift.
     drift : Drift or None
@@ -77,6 +79,7 @@ class Report:
     n_pairs: int
     effects: Bunch | None
     controls: Table | None
+    same: list[str]
     times: Times | None
     drift: Drift | None
     by: str | None
@@ -121,12 +124,7 @@ class Report:
             f"Utilities are above their mean over all competitors, in {self.unit_in_words}; "
             f"intervals hold with probability {self.percent}."
         ]
-        effects = self.effects
-        if effects is not None:
-            held = ", ".join(
-                f"{name} {effects.held[name]:.4g}" for name in effects.names if name in effects.held
-            )
-            lines.append(f"Competitors are compared with the controls held equal ({held}).")
+        lines += self._about_held()
         if self.times is not None:
             lines.append("Competitors change with time, how fast is learned from the votes.")
             lines += map(in_one_line, self.times.about())
@@ -147,6 +145,25 @@ class Report:
         if "order_effect" in self.learned:
             value = self._with_interval(self.learned["order_effect"])
             lines.append(f"The first side has an advantage of {value}.")
+        return lines
+
+    def _about_held(self) -> list[str]:
+        """Which controls are held, and which are features of the competitors."""
+        if self.effects is None:
+            return []
+        held, lines = self.board.held, []
+        values = [f"{name} {held[name]:.4g}" for name in self.effects.names if name in held]
+        if values:
+            lines.append(
+                f"Competitors are compared with the controls held equal ({', '.join(values)})."
+            )
+        for name in self.effects.names:
+            if name not in held:
+                whose = "each competitor" if name in self.same else "most competitors"
+                lines.append(
+                    f"{in_one_line(name)} is the same in all votes of {whose}: it is a feature of "
+                    "the competitors, not of the votes, and is not held."
+                )
         return lines
 
     def _with_interval(self, learned: Learned) -> str:
@@ -177,15 +194,22 @@ class Report:
         effects = self.effects
         if effects is None:
             return []
-        lines = [
+        what = (
             "slope: what one more of the control adds to the utility; effect: what one standard "
-            "deviation adds; tau and moved: rank correlation of the boards with the control held "
-            "and with each competitor at its own mean, and the most places that one moves."
+            "deviation adds"
+        )
+        n_held = sum(name in effects.held for name in effects.names)
+        if not n_held:
+            return [f"{what}."]
+        some = "" if n_held == len(effects.names) else ", where it is held"
+        lines = [
+            f"{what}; tau and moved: rank correlation of the boards with the control held and with "
+            f"each competitor at its own mean, and the most places that one moves{some}."
         ]
-        if len(effects.names) > 1:
+        if n_held > 1:
+            every = "All of them" if n_held == len(effects.names) else "All that are held"
             lines.append(
-                f"All of them together: tau {effects.tau_together:.2f}, moved "
-                f"{effects.moved_together}."
+                f"{every} together: tau {effects.tau_together:.2f}, moved {effects.moved_together}."
             )
         return lines
 

@@ -26,6 +26,8 @@ _HEADS = {
     "effect_of_spread": "effect",
     "spread": "std. dev.",
 }
+# A cell without a number.
+_NONE = "–"
 # Rows of a page and of its picture.
 _MOST_PAIRS, _MOST_DRAWN = 100, 60
 _STYLE = """
@@ -98,7 +100,9 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
         **dict.fromkeys(("utility", "lower", "upper", "margin"), report.number),
         **dict.fromkeys(("probability", "probability_best", "probability_positive"), _share),
         **dict.fromkeys(("probability_random", "probability_adversarial"), _share),
-        **dict.fromkeys(("tau", "reliability"), lambda value: f"{value:.2f}"),
+        "tau": lambda value: _NONE if value is None else f"{value:.2f}",
+        "moved": lambda value: _NONE if value is None else str(value),
+        "reliability": lambda value: f"{value:.2f}",
         **dict.fromkeys(("slope", "spread", "effect_of_spread"), lambda value: f"{value:.3g}"),
     }
     if report.times is not None:
@@ -126,7 +130,7 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
 
 def _share(value: float) -> str:
     if value < 0.0005:
-        return "–"
+        return _NONE
     return f"{value:.3f}"
 
 

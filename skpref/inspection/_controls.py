@@ -63,12 +63,14 @@ def control_effects(
             the effect of a typical difference
         linear : whether the utility is linear in the column, with one slope for all ids. Elsewhere
             ``slope`` is the mean over the ids of the change of the utility over one standard
-            deviation, half of it below and half above where the column is held
-        tau : Kendall's rank correlation of the order of ids with the column held and with it let go
-        moved : most places by which an id moves
+            deviation, half of it below and half above where the column is held, or what it is
+        tau : Kendall's rank correlation of the order of ids with the column held and with it let
+            go; NaN of a column that is not held
+        moved : most places by which an id moves; NaN of a column that is not held
         frame : DataFrame of these, where pandas is installed, else None
-        tau_together, moved_together : the same with all columns let go at once
-        level, unit, held
+        tau_together, moved_together : the same with all columns that are held let go at once
+        level, unit
+        held : as in `leaderboard`; a column that is an id's own is not held, unless ``at`` names it
 
     Raises
     ------
@@ -79,9 +81,10 @@ def control_effects(
 
     Notes
     -----
-    With a column held, all ids have one value of it (``at``); let go, each has its own mean over
-    what was shown of it. So ``tau`` and ``moved`` tell how much of the order comes from the
-    column: of the length of answers, say, that some models give. No model is fitted anew.
+    The board with columns held is that of `leaderboard`. With a column held, all ids have one value
+    of it (``at``); let go, each has its own mean over what was shown of it. So ``tau`` and
+    ``moved`` tell how much of the order comes from the column: of the length of answers, say, that
+    some models give. No model is fitted anew.
 
     Means and intervals are exact for the posterior. A kernel in which the column stands linearly is
     a `DotProduct` on it, as in `skpref.kernels.leaderboard_kernel`.
@@ -118,19 +121,18 @@ def control_effects(
             "the ids that differs between what was shown. Give it a linear term, as "
             "skpref.kernels.leaderboard_kernel does."
         )
-    # A column that is an id's own is held like the others, so that it can be let go.
-    held = ranked.rows.copy()
-    for place in set(places) - columns.varying - columns.told(at).keys():
-        held[:, :, place] = columns.mean(place)
-    ranked = replace(ranked, rows=held)
     over = subject.over_hyperparameters(average)
     slopes = [
         _slope(ranked, over, unit, place, columns.spread(place), level).per(columns.unit(place))
         for place in places
     ]
-    own = {place: columns.by_id(place, held[:, 0, subject.id_place]) for place in places}
-    moves = [_moves(ranked, {place: own[place]}) for place in places]
-    together = _moves(ranked, own)
+    # A column that is an id's own is not held in the board, and cannot be let go.
+    ids = ranked.rows[:, 0, subject.id_place]
+    own = {
+        place: columns.by_id(place, ids) for place in places if columns.label(place) in ranked.held
+    }
+    moves = [_moves(ranked, {place: own[place]}) if place in own else _UNMOVED for place in places]
+    together = _moves(ranked, own) if own else _UNMOVED
     values = {
         "names": _labels([columns.label(place) for place in places]),
         **{name: np.array([getattr(each, name) for each in slopes]) for name in _Slope._fields},
@@ -144,10 +146,7 @@ def control_effects(
         moved_together=together.moved,
         level=level,
         unit=unit,
-        held={
-            **ranked.held,
-            **{columns.label(j): columns.users(j, held[0, 0, j]) for j in places},
-        },
+        held=ranked.held,
     )
 
 
@@ -217,7 +216,11 @@ def _one_slope(ranked: Contenders, up: Array, down: Array, place: int, spread: f
 
 class _Moves(NamedTuple):
     tau: float
-    moved: int
+    moved: float
+
+
+# Of columns that are not held.
+_UNMOVED = _Moves(np.nan, np.nan)
 
 
 def _moves(ranked: Contenders, own: dict[int, Array]) -> _Moves:

@@ -454,6 +454,43 @@ def test_the_module_and_the_script_are_the_command(monkeypatch, capsys):
     assert left.value.code == 2 and "There is no file" in capsys.readouterr().err
 
 
+def priced():
+    """Votes with a price of each competitor."""
+    rows = table()
+    for side in "ab":
+        rows[f"price_{side}"] = [
+            3.0 + 5 * NAMES.index(name) ** 2 for name in rows[f"Model_{side.upper()}"]
+        ]
+    return rows
+
+
+@pytest.mark.parametrize("controls", [["price"], ["price", "length"], ["length"]])
+def test_controls_are_held_or_features_of_competitors(tmp_path, capsys, held, controls):
+    path = write(tmp_path / "votes.csv", priced())
+    assert run("rank", path, "--controls", *controls, "--out", tmp_path) == 0
+    votes = from_votes(path, controls=controls)
+    model = PairwisePreferenceRegressor(**votes.params, optimizer=None, random_state=0)
+    board = leaderboard(model.fit(votes.X, votes.y), votes)
+    effects = control_effects(model, votes)
+    assert effects.held == board.held and set(board.held) == set(controls) - {"price"}
+    for said in (" ".join(capsys.readouterr().out.split()), *pages(tmp_path)):
+        equal = f"held equal (length {board.held.get('length', 0.0):.4g})"
+        assert (equal in said) == ("length" in controls) == ("held equal" in said)
+        assert ("price is the same in all votes of each competitor" in said) == (
+            "price" in controls
+        )
+        assert "nan" not in said and "All of them together" not in said
+    rows = {row["control"]: row for row in rows_of(tmp_path / "controls.csv")}
+    np.testing.assert_allclose([float(rows[name]["slope"]) for name in controls], effects.slope)
+    assert {name: bool(row["tau"] and row["moved"]) for name, row in rows.items()} == {
+        name: name in board.held for name in controls
+    }
+    found = json.loads((tmp_path / "board.json").read_text("utf-8"))
+    assert [row["moved"] is None for row in found["controls"]] == [
+        name not in board.held for name in controls
+    ]
+
+
 def drifting(tmp_path, gaps=0):
     """Votes of two years in which who is best early is worst late."""
     rng = np.random.default_rng(1)

@@ -311,6 +311,44 @@ def test_order_with_controls_held_and_let_go(additive):
     assert effects.tau_together == pytest.approx(kendalltau(held, held + own @ slope).statistic)
 
 
+def test_a_column_of_the_ids_own_is_not_let_go():
+    """The figures are those of the board that `leaderboard` gives."""
+    own = X.copy()
+    own[..., 1] = 10.0 - own[..., 0] ** 2
+    model = liar(ADDITIVE, own, id_column=0)
+    board, effects = leaderboard(model), control_effects(model)
+    assert effects.names.tolist() == [1, 2] and effects.held == board.held
+    assert 1 not in effects.held and np.isnan([effects.tau[0], effects.moved[0]]).all()
+    rows = held_rows(0.0, 0.0)
+    rows[:, 1] = 10.0 - rows[:, 0] ** 2
+    mean = model.predict(rows)
+    assert board.names.tolist() == np.argsort(-mean).tolist()
+    use = np.array([own[own[..., 0] == i][:, 2].mean() for i in range(4)])
+    free = mean + effects.slope[1] * np.sqrt(NOISE) * use
+    assert effects.tau[1] == effects.tau_together == pytest.approx(kendalltau(mean, free).statistic)
+    assert effects.moved[1] == effects.moved_together
+    far, near = (
+        model.posterior_.margin([[0.0, at, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]])[0][0]
+        for at in (1.0, 0.0)
+    )
+    assert effects.slope[0] == pytest.approx((far - near) / np.sqrt(NOISE))
+    # Held by at=, it can be let go.
+    held = control_effects(model, at={1: 3.0})
+    assert held.held == leaderboard(model, at={1: 3.0}).held and held.held[1] == 3.0
+    rows[:, 1] = 3.0
+    equal = model.predict(rows)
+    assert held.tau[0] == pytest.approx(kendalltau(equal, mean).statistic)
+    np.testing.assert_allclose(held.slope, effects.slope)
+
+
+def test_columns_of_the_ids_own_alone():
+    own = X.copy()
+    own[..., 1], own[..., 2] = own[..., 0], own[..., 0] ** 2
+    effects = control_effects(liar(ADDITIVE, own, id_column=0))
+    assert not effects.held.keys() & {1, 2} and np.isfinite(effects.slope).all()
+    assert np.isnan([effects.tau_together, effects.moved_together, *effects.tau]).all()
+
+
 def test_a_control_that_makes_the_order():
     """All ids are equal but for the lengths of their answers."""
     rng = np.random.default_rng(5)
