@@ -122,10 +122,10 @@ def _of_times(column: str, error: str) -> str:
     if odd is None or not error.startswith("The times in column"):
         return error
     return (
-        f"{error} Which number of {odd[1]} is the day and which the month is not guessed. Where "
-        "the day comes first, pandas makes dates of a table that it read: "
-        f"votes[{column!r}] = pandas.to_datetime(votes[{column!r}], dayfirst=True), and "
-        'votes.to_csv("dated.csv", index=False) saves it; dayfirst=False where the month does.'
+        f"{error} Which part of {odd[1]} is the day and which the month is not guessed. Convert "
+        "the table by pandas, where the day comes first by "
+        f"votes[{column!r}] = pandas.to_datetime(votes[{column!r}], dayfirst=True), where the "
+        'month does with dayfirst=False; then votes.to_csv("dated.csv", index=False).'
     )
 
 

@@ -128,12 +128,7 @@ class Report:
         if self.times is not None:
             lines.append("Competitors change with time, how fast is learned from the votes.")
             lines += map(in_one_line, self.times.about())
-        if self.drift is not None:
-            lines.append(
-                f"Strengths move by about {self.number(self.drift.deviation)} (standard deviation "
-                f"of the part that changes) on a scale of {_length(self.drift.lengthscale)} "
-                f"{in_one_line(self.drift.unit_of_time)}."
-            )
+        lines += self._about_drift()
         if self.by is not None:
             lines.append(
                 f"The board averages over {self.by}, each value by its votes; the boards below "
@@ -165,6 +160,18 @@ class Report:
                     "the competitors, not of the votes, and is not held."
                 )
         return lines
+
+    def _about_drift(self) -> list[str]:
+        """How fast strengths move, if that is known."""
+        if self.drift is None:
+            return []
+        deviation, length, unit = self.drift
+        if self.number(deviation) == self.number(0.0):
+            return ["The votes show no change of strengths with time."]
+        return [
+            f"Strengths move by about {self.number(deviation)} (standard deviation of the part "
+            f"that changes) on a scale of {_length(length)} {in_one_line(unit)}."
+        ]
 
     def _with_interval(self, learned: Learned) -> str:
         if math.isnan(learned.lower):

@@ -128,7 +128,7 @@ class Times:
     def in_table(self, written: int | float | str) -> str:
         """A time that `written` gave, as short as a column needs it."""
         if isinstance(written, str):
-            return written[:10] if self.last - self.first > 1.0 else written
+            return written[:10] if self.last - self.first > 1.0 else written.replace("T", " ")
         return f"{written:.10g}"
 
     def about(self) -> list[str]:

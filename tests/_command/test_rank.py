@@ -22,6 +22,7 @@ import pytest
 from skpref import PairwisePreferenceRegressor
 from skpref._command import _rank, main
 from skpref._command._report import as_options
+from skpref._command._times import Drift
 from skpref.duels import from_votes
 from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
 
@@ -639,6 +640,14 @@ def test_how_fast_strengths_move_is_that_of_the_kernel(tmp_path, capsys, held, u
     assert f"on a scale of {found['lengthscale']:.0f} days" in said
 
 
+def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkeypatch):
+    monkeypatch.setattr(_rank, "_drift", lambda *_: Drift(1e-3, 7.0, "days"))
+    assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
+    assert json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"]["deviation"] == 1e-3
+    said = capsys.readouterr().out
+    assert "no change of strengths" in said and "move by" not in said
+
+
 def test_a_drift_of_another_form_is_not_spoken_of(tmp_path, capsys, held, monkeypatch):
     monkeypatch.setattr(_rank, "_DRIFT", "wiener")
     assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
@@ -674,7 +683,7 @@ def test_dates_of_which_day_and_month_are_not_known(tmp_path, capsys, held, mark
     assert run("rank", write(tmp_path / "odd.csv", rows), "--time", "when") == 2
     said = capsys.readouterr().err
     assert "Traceback" not in said and rows["when"][0] in said and said.count("\n") == 1
-    advice = said[said.index("votes['when'] = ") :].split(", and ")[0]
+    advice = said[said.index("votes['when'] = ") :].split("True)")[0] + "True)"
     votes = pd.read_csv(tmp_path / "odd.csv")
     exec(advice, {"votes": votes, "pandas": pd})
     assert votes["when"].dt.strftime("%Y-%m-%d").tolist() == right
