@@ -492,6 +492,17 @@ def test_controls_are_held_or_features_of_competitors(tmp_path, capsys, held, co
     ]
 
 
+@pytest.mark.filterwarnings("ignore:Columns")
+def test_a_feature_with_a_slip_in_one_vote_is_the_same_for_most(tmp_path, capsys, held):
+    rows = priced()
+    rows["price_a"][7] += 0.1
+    path = write(tmp_path / "votes.csv", rows)
+    assert run("rank", path, "--controls", "price", "length", "--out", tmp_path) == 0
+    for said in (" ".join(capsys.readouterr().out.split()), *pages(tmp_path)):
+        assert "price is the same in all votes of most competitors" in said
+        assert "held equal (length " in said
+
+
 def drifting(tmp_path, gaps=0):
     """Votes of two years in which who is best early is worst late."""
     rng = np.random.default_rng(1)
