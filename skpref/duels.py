@@ -160,6 +160,8 @@ def from_votes(
         judges, prompts, times : ndarray of shape (n_votes,) or None
             None in ``judges`` and ``prompts``, and NaN in ``times``, where a vote has none. Dates
             are days since 1970-01-01.
+        times_are : {"numbers", "dates", "dates in UTC"} or None
+            What the times were; dates with a time zone count as UTC.
         order : ndarray of int8 of shape (n_votes,)
             For ``fit(..., order=)``: 1 if the competitor in column ``a`` is the first of the row
             of X, -1 if the vote was turned round, 0 throughout where columns are of winners and

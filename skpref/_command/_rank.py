@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import math
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -37,9 +36,6 @@ _ORDER_BOUNDS = (-30.0, 30.0)
 # How competitors drift where times are told.
 _DRIFT = "matern12"
 
-# A date whose day and month nobody tells apart.
-_AMBIGUOUS = re.compile(r"'(\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})\b)")
-
 # More groups than this need as many votes each.
 _MANY_GROUPS, _FEW_VOTES = 20, 5
 
@@ -63,7 +59,7 @@ def rank_votes(told: Any) -> Report:
     _check_votes(told, votes)
     times = None
     if told.time is not None:
-        times = Times.of(told.time, votes.times, votes.prompts.tolist(), told.at)
+        times = Times.of(told.time, votes.times, votes.times_are, told.at)
     if told.out is not None:  # what cannot be written is better known before the fit
         told.out.mkdir(parents=True, exist_ok=True)
     steps.done("read")
@@ -89,44 +85,23 @@ def rank_votes(told: Any) -> Report:
 
 
 def _read(told: Any) -> Bunch:
-    """The votes; with ``--time`` their prompts are the times as they stand in the table."""
-    try:
-        with _readable(told.votes) as source:
-            return from_votes(
-                source,
-                told.a,
-                told.b,
-                _winner(told.winner),
-                told.judge,
-                told.controls or None,
-                told.time,
-                told.time,
-                both_bad=told.both_bad,
-                ties=told.ties == "model",
-                missing=told.missing,
-                alike=told.alike,
-                encoding=told.encoding,
-                by=told.by,
-                soft=told.soft,
-            )
-    except ValueError as error:
-        if told.time is None:
-            raise
-        raise ValueError(_of_times(told.time, str(error))) from None
-
-
-def _of_times(column: str, error: str) -> str:
-    """An error of reading with what to do about times in it."""
-    error = error.replace("prompt=", "time=")
-    odd = _AMBIGUOUS.search(error)
-    if odd is None or not error.startswith("The times in column"):
-        return error
-    return (
-        f"{error} Which part of {odd[1]} is the day and which the month is not guessed. Convert "
-        "the table by pandas, where the day comes first by "
-        f"votes[{column!r}] = pandas.to_datetime(votes[{column!r}], dayfirst=True), where the "
-        'month does with dayfirst=False; then votes.to_csv("dated.csv", index=False).'
-    )
+    with _readable(told.votes) as source:
+        return from_votes(
+            source,
+            told.a,
+            told.b,
+            _winner(told.winner),
+            told.judge,
+            told.controls or None,
+            time=told.time,
+            both_bad=told.both_bad,
+            ties=told.ties == "model",
+            missing=told.missing,
+            alike=told.alike,
+            encoding=told.encoding,
+            by=told.by,
+            soft=told.soft,
+        )
 
 
 class _Steps:

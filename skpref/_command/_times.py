@@ -1,33 +1,14 @@
 """When votes were given, and when a board is of, as the command writes it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from skpref._utils import Array
-from skpref.data import moment
+from skpref.data import is_date, moment
 
 _DAY = 86_400  # seconds
-
-
-def is_date(value: Any) -> bool:
-    """Whether a time that `moment` reads is a date, not a number."""
-    if not isinstance(value, str):
-        return not isinstance(value, Real)
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
-
-
-def _has_zone(value: Any) -> bool:
-    value = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
-    return getattr(value, "tzinfo", None) is not None
 
 
 class Drift(NamedTuple):
@@ -76,24 +57,22 @@ class Times:
     zone: bool
 
     @classmethod
-    def of(cls, column: str, times: Array, values: Iterable, at: str | None) -> Self:
-        """From the times of votes, the same as they stand in the table, and ``--at``.
+    def of(cls, column: str, times: Array, are: str, at: str | None) -> Self:
+        """From the times of votes, what they are (see `from_votes`), and ``--at``.
 
         Raises
         ------
         ValueError
             If ``at`` is a date and the times are numbers, or the other way round.
         """
-        distinct = set(values)
-        dates = [value for value in distinct if is_date(value)]
         found = cls(
             column=column,
             first=float(times.min()),
             last=float(times.max()),
             board=float(times.max()) if at is None else moment(at),
-            dated=bool(dates),
+            dated=are != "numbers",
             by_day=bool(np.all(times == np.floor(times))),
-            zone=any(map(_has_zone, dates)),
+            zone=are == "dates in UTC",
         )
         if at is not None and is_date(at) != found.dated:
             kinds = ("a date", "numbers") if is_date(at) else ("a number", "dates")

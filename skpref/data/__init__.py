@@ -87,7 +87,7 @@ from skpref.data._validation import (
     check_training,
     joint_groups,
 )
-from skpref.data._votes import moment, read_votes
+from skpref.data._votes import is_date, moment, read_votes
 
 __all__ = [
     "DUEL",

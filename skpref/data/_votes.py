@@ -474,6 +474,7 @@ def read_votes(
             f"{names[chosen.b]!r} the columns of the competitors?"
         )
     out.warn()
+    times = _times(column, chosen.time, rows, names, guessed=time is None)
     return Bunch(
         X=done.X,
         y=done.y,
@@ -481,7 +482,8 @@ def read_votes(
         item_table=items,
         judges=_listed(column, chosen.judge, rows),
         prompts=_listed(column, chosen.prompt, rows),
-        times=_times(column, chosen.time, rows, names, guessed=time is None),
+        times=times.values,
+        times_are=times.are,
         order=order.astype(np.int8),
         rows=rows,
         controls=[each.label for each in wanted],
@@ -825,23 +827,70 @@ def _listed(column: dict, position: int | None, rows: np.ndarray) -> np.ndarray 
     return array[codes[rows]]
 
 
+# A date of which nothing tells the day from the month.
+_AMBIGUOUS = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b")
+
+
+class _Times(NamedTuple):
+    """Times of votes as numbers, and what they are: see `from_votes`."""
+
+    values: np.ndarray | None = None
+    are: str | None = None
+
+
 def _times(
     column: dict, position: int | None, rows: np.ndarray, names: _Names, guessed: bool
-) -> np.ndarray | None:
+) -> _Times:
     """Numbers as they are, dates in days since 1970; NaN where there is none."""
     if position is None:
-        return None
+        return _Times()
     codes, values = column[position]
     try:
         times = np.array([*map(moment, values), np.nan])
     except (TypeError, ValueError):
         if guessed:
-            return None
+            return _Times()
+        odd = next((v for v in values if isinstance(v, str) and _AMBIGUOUS.match(v)), None)
+        remedy = ""
+        if odd is not None:
+            column_of = f"votes[{names[position]!r}]"
+            remedy = (
+                f" Which part of {odd} is the day is not guessed: convert by pandas, {column_of} = "
+                f"pandas.to_datetime({column_of}, dayfirst=True), or dayfirst=False where the "
+                "month comes first; votes.to_csv(path, index=False) writes a file of them."
+            )
         raise ValueError(
             f"The times in column {names[position]!r} must be numbers or dates such as "
-            f"2024-05-17 or 2024-05-17T12:30:00; values such as {values[:3]} came."
+            f"2024-05-17 or 2024-05-17T12:30:00; values such as {values[:3]} came.{remedy}"
         ) from None
-    return times[codes[rows]]
+    dates = [value for value in values if is_date(value)]
+    if dates and len(dates) < len(values):
+        if guessed:
+            return _Times()
+        number = next(value for value in values if not is_date(value))
+        raise ValueError(
+            f"The times in column {names[position]!r} are numbers, such as {number}, and dates, "
+            f"such as {dates[0]}; give one kind."
+        )
+    zoned = any(_has_zone(value) for value in dates)
+    are = "dates in UTC" if zoned else "dates" if dates else "numbers"
+    return _Times(times[codes[rows]], are)
+
+
+def is_date(value: Any) -> bool:
+    """Whether a time that `moment` reads is a date, not a number."""
+    if not isinstance(value, str):
+        return not isinstance(value, Real)
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def _has_zone(value: Any) -> bool:
+    read = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    return getattr(read, "tzinfo", None) is not None
 
 
 def moment(value: Any) -> float:

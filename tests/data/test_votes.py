@@ -748,3 +748,33 @@ def test_results_that_are_all_unread_are_not_taken_for_missing_ones():
     with pytest.raises(ValueError, match=r"'1-0' \(1\).*Encode them.*0\.5: a tie") as caught:
         from_votes(frame, a="white", b="black", winner="winner")
     assert "all others" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("times", "are"),
+    [
+        ([1, 2.5, 3], "numbers"),
+        (["2024-05-17", "2024-05-18T12:00", "2024-05-19"], "dates"),
+        (["2024-05-17T00:00+02:00", "2024-05-18T12:00Z", "2024-05-19"], "dates in UTC"),
+    ],
+)
+def test_what_times_are_is_told(times, are):
+    table = {"a": ["x", "y", "z"], "b": ["y", "z", "x"], "winner": ["a", "b", "a"]}
+    votes = from_votes({**table, "when": times}, time="when")
+    assert votes.times_are == are and votes.times.shape == (3,)
+    assert from_votes(table).times_are is None
+
+
+@pytest.mark.parametrize(
+    ("times", "match"),
+    [
+        ([1, "2024-05-17", 3], "are numbers, such as 1, and dates, such as 2024-05-17"),
+        (["17.05.2024"] * 3, "Which part of 17.05.2024 is the day is not guessed.*dayfirst=True"),
+        (["05/17/24", "5/1/24", "x"], "Which part of 05/17/24 is the day.*dayfirst=False"),
+        (["now", "then", "later"], r"'later'\] came\.$"),
+    ],
+)
+def test_times_that_cannot_be_read_are_refused(times, match):
+    table = {"a": ["x", "y", "z"], "b": ["y", "z", "x"], "winner": ["a", "b", "a"], "when": times}
+    with pytest.raises(ValueError, match=match):
+        from_votes(table, time="when")
