@@ -2,13 +2,14 @@
 
     python benchmarks/optimize/stopping.py --set held-out [--methods believer EUBO] [--groups draw]
         [--most-dimensions 4] [--seeds 0 1] [--answers 80] [--noise 0.05] [--jobs 2] [--table]
+        [--sure 0.8 --results stopping_80.csv]
 
 A unit of work is a (set, problem, method, noise, seed): one run of ``--answers`` duels at most,
 begun with the optimizer's own design. After each answer it is asked whether
-``run(until=0.95, within=...)`` would stop there, within 5, 2 and 1 % of the range, the larger one
-first: the smaller ones are only asked for once the larger one has stopped. Of each the answer at
-which the run stops is noted, and the true regret of what is recommended then, in shares of the
-range. A judge with noise compares utilities plus normal noise, whose deviation is that share of the
+``run(until=0.95, within=...)`` (``--sure``: another probability) would stop there, within 5, 2 and
+1 % of the range, the larger one first: the smaller ones are only asked for once the larger one has
+stopped. Of each the answer at which the run stops is noted, and the true regret of what is
+recommended then, in shares of the range. A judge with noise compares utilities plus normal noise, whose deviation is that share of the
 range.
 
 Beside the problems of ``_generated_problems.py`` there are two groups of small ones, of which many
@@ -43,7 +44,6 @@ from regret import append_row
 UNIT = ("set", "problem", "method", "noise", "seed")
 COLUMNS = (*UNIT, "group", "dimensions", "answers", "within", "stopped", "regret", "check_seconds")
 WITHIN = (0.05, 0.02, 0.01)
-SURE = 0.95
 GROUPS = ("draw", "function", "mixed", "pool", "line", "shortlist")
 
 
@@ -69,25 +69,27 @@ def small_problems(which, n=200):
         yield Problem(f"shortlist {k} {kinds[k % 4]}", "shortlist", 2, utility, pool=pool)
 
 
-def run(which, problem, method, noise, seed, n_answers):
+def run(which, problem, method, noise, seed, n_answers, sure):
     """One unit of work: a row for each share of the range."""
-    optimizer = METHODS[method].build(problem, seed)
+    made = METHODS[method]
+    optimizer = made.build(problem, seed)
     rng = np.random.default_rng([seed, 1])
     left, stops, seconds = list(WITHIN), {}, []
 
     def judge(*items):
         values = problem.values(items)
         values = values + noise * problem.range * rng.standard_normal(len(values))
-        return int(values[0] > values[1])
+        return int(values[0] > values[1]) if len(items) == 2 else int(np.argmax(values))
 
     def looked_at(optimizer):
         begin = time.process_time()
-        while left and optimizer._session.is_near(SURE, left[0]):
+        while left and optimizer._session.is_near(sure, left[0]):
             stops[left.pop(0)] = (optimizer.n_told_, problem.regret(optimizer.recommend()))
         seconds.append(time.process_time() - begin)
         return not left
 
-    optimizer.run(judge, n_answers, looked_at)
+    form = {"kind": "duel"} if made.size == 2 and made.kind is None else made.form
+    optimizer.run(judge, n_answers, looked_at, **form)
     end = problem.regret(optimizer.recommend())
     row = {"set": which, "problem": problem.name, "method": method, "noise": noise, "seed": seed}
     row |= {"group": problem.group, "dimensions": problem.n_dimensions, "answers": n_answers}
@@ -161,6 +163,7 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--answers", type=int, default=80)
     parser.add_argument("--noise", type=float, default=0.0, help="of a utility, share of its range")
+    parser.add_argument("--sure", type=float, default=0.95, help="the probability to stop at")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="print the file's figures only")
     parser.add_argument("--results", type=Path, default=RESULTS / "stopping.csv")
@@ -183,7 +186,7 @@ def main():
         ]
         print(f"{len(units)} units to run", flush=True)
         parallel = joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-        tasks = (joblib.delayed(run_named)(*unit, options.answers) for unit in units)
+        tasks = (joblib.delayed(run_named)(*unit, options.answers, options.sure) for unit in units)
         for found in parallel(tasks):
             for row in found:
                 append_row(options.results, row, COLUMNS)
