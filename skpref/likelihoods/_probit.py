@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtr
 
 from skpref._utils import Array, check_bounds, check_number, recorded
 from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
-from skpref.likelihoods import _quadrature
+from skpref.likelihoods import _powers
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
@@ -416,13 +416,11 @@ class Probit(ExpectedProbit):
             found = TiltedMoments(at.value, at.gradient / scale, at.curvature / total, shrink)
         if rows is not None:
             _settle_sure(found, mean + rows.ahead, total)
-        if power is None or not np.any(partial := _partial(power, variance, rows)):
-            return found
-        parts = mean[partial], variance[partial], answers.take(partial), power[partial]
-        smooth = variance[partial] <= _SMOOTH * np.broadcast_to(noise, partial.shape)[partial]
-        rest = _quadrature.moments(self.log_prob, *parts, smooth)
-        for whole, part in zip(found, rest, strict=True):
-            whole[partial] = part
+        for rest, seen in self._partial(mean, variance, power, rows):
+            part, noise = _powers.moments(*seen), self.margin_variance
+            found.log_normaliser[rest] = part.log_normaliser
+            found.gradient[rest] = part.gradient / np.sqrt(noise)
+            found.curvature[rest], found.shrink[rest] = part.curvature / noise, part.shrink
         return found
 
     def log_normaliser(
@@ -433,10 +431,10 @@ class Probit(ExpectedProbit):
         noise = self.margin_variance if rows is None else rows.noise
         if not np.all(noise):
             return super().log_normaliser(mean, variance, answers, power)
-        if power is not None and np.any(partial := _partial(power, variance, rows)):
+        if power is not None:
             value = self.log_normaliser(mean, variance, answers)
-            rest = mean[partial], variance[partial], answers.take(partial), power[partial]
-            value[partial] = _quadrature.log_normaliser(self.log_prob, *rest)
+            for rest, seen in self._partial(mean, variance, power, rows):
+                value[rest] = _powers.log_normaliser(*seen)
             return value
         scale = np.sqrt(variance + noise)
         if rows is None:
@@ -527,10 +525,54 @@ class Probit(ExpectedProbit):
         else:
             found = self._tilted_slopes(mean, variance, rows)
             slopes = np.stack([found[name] for name in self.free])
-        if power is not None and np.any(partial := _partial(power, variance, rows)):
-            rest = mean[partial], variance[partial], answers.take(partial), power[partial]
-            slopes[:, partial] = super().tilted_theta_gradient(*rest)
+        if power is not None:
+            self._set_power_slopes(slopes, mean, variance, power, rows)
         return slopes
+
+    def _set_power_slopes(self, slopes, mean, variance, power, rows):
+        """Set those of powers, which are derivatives in the margin, its variance and the widths.
+
+        A log normaliser diffuses in the variance, and is the same in any unit of the utility: with
+        β² − κ twice its derivative in the variance, that in log σ² is
+        −½ (m β + v (β² − κ) + Σ t d/dt).
+        """
+        for at, seen in self._partial(mean, variance, power, rows):
+            found, noise = _powers.moments(*seen), self.margin_variance
+            gradient = found.gradient / np.sqrt(noise)
+            diffused = variance[at] * (gradient**2 - found.curvature / noise)
+            margin, by_name, along = mean[at], {}, 0.0
+            if rows is not None:
+                margin = margin + rows.ahead[at]
+                kind, by_width = rows.kind[at], found.edge / np.sqrt(noise)
+
+                def moved(cuts, kind=kind, gradient=gradient, by_width=by_width):
+                    middle, half = (each[kind] for each in middles(cuts))
+                    half = np.where(np.isfinite(half), half, 0.0)
+                    return half * by_width - middle * gradient
+
+                along = moved(self._thresholds)
+                by_name = {name: moved(cuts) for name, cuts in self._cuts().items()}
+                by_name["order_effect"] = rows.lead[at] * gradient
+            by_name["noise_variance"] = -0.5 * (margin * gradient + diffused + along)
+            slopes[:, at] = [by_name[name] for name in self.free]
+
+    def _partial(self, mean, variance, power, rows):
+        """Half lines and slabs with powers below 1: which rows, and these for `_powers`."""
+        if power is None:
+            return
+        partial, noise = (power < 1.0) & (variance > 0.0), self.margin_variance
+        scale, margin = np.sqrt(noise), mean
+        half_lines = np.flatnonzero(partial)
+        if rows is not None:
+            margin = mean + rows.shift
+            half_lines, chosen = rows.half_lines, partial[rows.slabs]
+            half_lines, slabs = half_lines[partial[half_lines]], rows.slabs[chosen]
+            if len(slabs):
+                seen = margin[slabs] / scale, variance[slabs] / noise, power[slabs]
+                yield slabs, (*seen, rows.width[chosen] / scale)
+        if len(half_lines):
+            seen = margin[half_lines] / scale, variance[half_lines] / noise, power[half_lines]
+            yield half_lines, seen
 
     def repeated_site(
         self,
@@ -627,15 +669,6 @@ class Probit(ExpectedProbit):
         found["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
         found["order_effect"] = rows.lead * gradient
         return found
-
-
-# Up to so many variances of its noise a factor is smooth on the scale of the Gaussian.
-_SMOOTH = 4.0
-
-
-def _partial(power, variance, rows):
-    partial = (power < 1.0) & (variance > 0.0)
-    return partial if rows is None else partial & (rows.noise > 0.0)
 
 
 def _settle_sure(found, margin, total):

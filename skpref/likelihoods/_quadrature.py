@@ -9,7 +9,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from skpref.data import Answers
 
@@ -41,18 +40,6 @@ _PANELS = 64
 _DEPTH = 45.0
 _NEWTON = 60
 _BISECTIONS = 24
-
-
-def _hermite(order):
-    """Points and logarithms of the weights of a rule for a standard normal."""
-    points, weights = np.polynomial.hermite_e.hermegauss(order)
-    return points, np.log(weights / weights.sum())
-
-
-_HERMITE = _hermite(15), _hermite(22)
-# Two rules that differ by less have converged: the longer one errs by far less than they differ.
-_AGREE = 1e-11
-_EPS = np.finfo(np.float64).eps
 
 
 class Grid(NamedTuple):
@@ -121,90 +108,6 @@ def grid(log_prob, mean, variance, answers, power=None):
     log_normaliser = np.log(total) + top - 0.5 * np.log(2.0 * np.pi * variance)
     density /= total[row]
     return Grid(nodes, row, density, log_normaliser, mean, variance, answers, power)
-
-
-def log_normaliser(log_prob, mean, variance, answers, power):
-    """Logarithm of the integral of N(z; mean, variance) p(answer | z)^power alone, shape (n,).
-
-    Where the factor is wide beside the Gaussian two Gauss–Hermite rules agree, and the longer is
-    taken; all other rows have the panels of `grid`.
-    """
-    short, found = (_by_rule(rule, log_prob, mean, variance, answers, power) for rule in _HERMITE)
-    open_ = ~(np.abs(found - short) <= _AGREE * (1.0 + np.abs(found)))
-    if np.any(open_):
-        rest = mean[open_], variance[open_], answers.take(open_), power[open_]
-        found[open_] = grid(log_prob, *rest).log_normaliser
-    return found
-
-
-def moments(log_prob, mean, variance, answers, power, smooth):
-    """Those of `Grid.moments`; of smooth rows by Gauss–Hermite rules, where two of them agree.
-
-    Parameters
-    ----------
-    log_prob, mean, variance, answers, power
-        As in `grid`.
-    smooth : ndarray of bool of shape (n,)
-        Where the factor changes on no scale far below the Gaussian's width: two rules may agree on
-        a step that lies between their points.
-    """
-    found = [np.empty(len(mean)) for _ in range(4)]
-    wanted = np.ones(len(mean), dtype=bool)
-
-    def parts(rows):
-        return mean[rows], variance[rows], answers.take(rows), power[rows]
-
-    if np.any(smooth):
-        some = np.flatnonzero(smooth)
-        short, long = (_moments_by_rule(rule, log_prob, *parts(some)) for rule in _HERMITE)
-        near = _agree(short, long, variance[some])
-        wanted[some[near]] = False
-        for whole, part in zip(found, long, strict=True):
-            whole[some[near]] = part[near]
-    if np.any(wanted):
-        rest = grid(log_prob, *parts(wanted)).moments()
-        for whole, part in zip(found, rest, strict=True):
-            whole[wanted] = part
-    return tuple(found)
-
-
-def _agree(short, long, variance):
-    """Where the moments of two rules are the same to the last digits that count."""
-    sd = np.sqrt(variance)
-    near = np.abs(short[0] - long[0]) <= _AGREE * (1.0 + np.abs(long[0]))
-    for unit, one, other in ((sd, short[1], long[1]), (variance, short[2], long[2])):
-        near &= np.abs(one - other) * unit <= _AGREE * np.abs(other) * unit + _EPS
-    return near
-
-
-def _moments_by_rule(rule, log_prob, mean, variance, answers, power):
-    """Log normaliser, its derivatives, and the tilted over the Gaussian variance by one rule.
-
-    Derivatives are those of the factor, averaged: differences of moments lose their digits where
-    the Gaussian is narrow.
-    """
-    points, log_weights = rule
-    z = mean[:, None] + np.sqrt(variance)[:, None] * points
-    at = log_prob(z.ravel(), answers.take(np.repeat(np.arange(len(mean)), len(points))))
-    value, gradient, curvature = (power[:, None] * part.reshape(z.shape) for part in at[:3])
-    value = value + log_weights
-    top = value.max(axis=1)
-    density = np.exp(value - top[:, None])
-    total = density.sum(axis=1)
-    density /= total[:, None]
-    slope = np.sum(density * gradient, axis=1)
-    spread = np.sum(density * (gradient - slope[:, None]) ** 2, axis=1)
-    bend = np.sum(density * curvature, axis=1) - spread
-    return top + np.log(total), slope, bend, np.clip(1.0 - variance * bend, 1e-300, 1.0)
-
-
-def _by_rule(rule, log_prob, mean, variance, answers, power):
-    """The same by one Gauss–Hermite rule about the Gaussian's mean."""
-    points, log_weights = rule
-    z = mean[:, None] + np.sqrt(variance)[:, None] * points
-    row = np.repeat(np.arange(len(mean)), len(points))
-    value = power[row] * log_prob(z.ravel(), answers.take(row)).value
-    return logsumexp(value.reshape(z.shape) + log_weights, axis=1)
 
 
 def _panels(height, edges, top, least):

@@ -213,18 +213,3 @@ def test_log_normaliser_of_powers_against_quadrature(noise):
         kink = [p for p in (0.0, m) if m - reach < p < m + reach]
         at = quad(height, m - reach, m + reach, points=kink, epsabs=0, epsrel=1e-12, limit=500)
         assert value == pytest.approx(np.log(at[0]), rel=1e-9, abs=1e-9)
-
-
-def test_log_normaliser_of_powers_asks_for_few_points_where_the_factor_is_wide(monkeypatch):
-    asked = []
-    log_prob = Probit.log_prob
-
-    def counted(self, margin, answers):
-        asked.append(len(margin))
-        return log_prob(self, margin, answers)
-
-    monkeypatch.setattr(Probit, "log_prob", counted)
-    power = np.full(50, 0.5)
-    mean = np.linspace(-2.0, 2.0, 50)
-    Probit(0.5).log_normaliser(mean, np.full(50, 0.05), duels(50), power)
-    assert sum(asked) <= 50 * len(power)
