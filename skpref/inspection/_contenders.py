@@ -25,6 +25,8 @@ class Columns:
         With an ``id_place``.
     rows : ndarray of shape (n, n_features), default=None
         Rows beside those of the answers.
+    came : bool, default=False
+        Whether the user gave these rows: then what an id was shown with else does not count.
 
     Attributes
     ----------
@@ -37,16 +39,25 @@ class Columns:
         Columns that differ between rows of fewer ids, and of which.
     """
 
-    def __init__(self, subject: Inspected, rows: Array | None = None):
-        self._subject = subject
+    def __init__(self, subject: Inspected, rows: Array | None = None, came: bool = False):
+        self._subject, place = subject, subject.id_place
         self.categories, self.measured = subject.seen_columns()
-        self.varying, self.mixed = _varying(subject.training, subject.id_place, self.weight)
+        self.varying, self.mixed = _varying(subject.training, place, self.weight)
+        # Rows, and their weights, that an id's own values are of.
+        self._own = subject.training, self.weight
         if rows is not None and rows is not subject.training:
-            more, mixed = _varying(rows, subject.id_place, np.ones(len(rows)))
+            more, mixed = _varying(rows, place, np.ones(len(rows)))
             self.varying |= more
-            self.mixed = {
-                j: ids for j, ids in (self.mixed | mixed).items() if j not in self.varying
-            }
+            self.mixed = mixed if came else self.mixed | mixed
+            self.mixed = {j: ids for j, ids in self.mixed.items() if j not in self.varying}
+            if came:
+                self._own = rows, np.ones(len(rows))
+            else:
+                others = rows[~np.isin(rows[:, place], subject.training[:, place])]
+                self._own = (
+                    np.concatenate([subject.training, others]),
+                    np.append(self.weight, np.ones(len(others))),
+                )
 
     def users(self, place: int, value: float) -> Any:
         """A value of a column as the user has it."""
@@ -148,33 +159,51 @@ class Columns:
         at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
         return np.where(known[at] == ids, total[at], self.mean(place))
 
-    def usual(self, place: int, ids: Array) -> Array:
-        """The value of a column that each id was shown with most often."""
-        training = self._subject.training
-        found = np.full(len(ids), np.nan)
-        for k, each in enumerate(ids):
-            rows = training[:, self._subject.id_place] == each
-            values, code = np.unique(training[rows, place], return_inverse=True)
-            found[k] = values[np.argmax(np.bincount(code.reshape(-1), self.weight[rows]))]
-        return found
+    def _own_means(self, place: int, ids: Array) -> Array:
+        """Mean of a column over the rows of each id."""
+        rows, weight = self._own
+        known, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
+        code = code.reshape(-1)
+        total = np.bincount(code, weight * rows[:, place]) / np.bincount(code, weight)
+        means: Array = total[np.searchsorted(known, ids)]
+        return means
+
+    def _usual(self, place: int, ids: Array) -> Array:
+        """The value of a column that each id was shown with most often, the least of several."""
+        rows, weight = self._own
+        whose = rows[:, self._subject.id_place]
+        some = np.isin(whose, ids)
+        both = np.column_stack([whose[some], rows[some, place]])
+        first, code = group_rows(both)
+        pairs, often = both[first], np.bincount(code, weight[some])
+        order = np.lexsort((pairs[:, 1], -often, pairs[:, 0]))
+        known, at = np.unique(pairs[order, 0], return_index=True)
+        values: Array = pairs[order[at], 1]
+        return values[np.searchsorted(known, ids)]
 
     def take_own(self, base: Array, places: Set[int]) -> None:
-        """Of rows, one an id, some `mixed` columns become each id's mean, or usual category."""
+        """Of rows, one an id, `mixed` columns become the mean, or usual category, of ids that
+        differ in them."""
         if not places:
             return
         ids = base[:, self._subject.id_place]
         names = _named(self._subject.ids(base), len(base))
-        named = dict(zip(ids.tolist(), names.tolist(), strict=True))
+        every = np.zeros(len(base), dtype=bool)
         for j in places:
-            base[:, j] = (self.usual if j in self.categories else self.by_id)(j, ids)
-        whose = np.unique(np.concatenate([self.mixed[j] for j in places]))
-        some = [named[each] for each in whose[:3].tolist() if each in named]
+            whose = np.isin(ids, self.mixed[j])
+            of_these = self._usual if j in self.categories else self._own_means
+            base[whose, j] = of_these(j, ids[whose])
+            every |= whose
+        kinds = {j in self.categories for j in places}
+        own = "its own mean" if False in kinds else "the category it had most often"
+        if len(kinds) > 1:
+            own += ", or the category it had most often"
         warn(
             f"Columns {[self.label(j) for j in sorted(places)]} differ between the answers of "
-            f"{len(whose)} of {len(ids)} ids, such as {some}, and are the same in all answers of "
-            "the others. So each id is shown at its own mean. If these differences are errors, "
-            "correct them; if the columns say something of the answers, hold them by "
-            "at={column: value}."
+            f"{np.count_nonzero(every)} of {len(ids)} ids, such as {names[every][:3].tolist()}, "
+            f"and are the same in all answers of the others. So each id is shown at {own}. If "
+            "these differences are errors, correct them; if the columns say something of the "
+            "answers, hold them by at={column: value}."
         )
 
     def combinations(self, places: list[int]) -> tuple[Array, Array]:
@@ -199,7 +228,10 @@ def _varying(rows, place, weight):
     """Columns that differ within most ids, and within fewer: `Columns.varying` and `mixed`."""
     ids, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
     code = code.reshape(-1)
-    n_again = np.count_nonzero(np.bincount(code, weight) > 1.0)
+    # Weights need not be counts, and those of the outcomes of a soft vote add up to one but for
+    # rounding.
+    once = min(1.0, weight.min(initial=1.0)) * (1.0 + 1e-9)
+    n_again = np.count_nonzero(np.bincount(code, weight) > once)
     varying, mixed = set(), {}
     for j in range(rows.shape[1]):
         differs = code[rows[:, j] != rows[first[code], j]]
@@ -321,7 +353,7 @@ def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
     if at is None and (came or len(ids) == len(rows)):
         return _as_they_are(subject, subject.ids(rows) if answered else names, rows)
     first.sort()
-    columns = Columns(subject, rows)
+    columns = Columns(subject, rows, items is not None)
     held, base = columns.told(at), rows[first]
     columns.take_own(base, columns.mixed.keys() - held.keys())
     free = columns.varying - held.keys()

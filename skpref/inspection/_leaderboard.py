@@ -59,7 +59,8 @@ or votes, default=None
         were shown with several values, are held at their mean over all that was shown; over the
         categories of a column that the kernel sees by `skpref.kernels.Identity` the utility is
         averaged, by how often each was shown. A column of which every id has one value is the
-        id's own; where a few ids have several, a warning says so, and each has its mean. With
+        id's own; where a few ids have several, a warning says so, and each of these has its mean,
+        or the category it had most often. Rows that came as ``items`` keep what they say. With
         ``items`` None holds nothing. Behind a pipeline the columns are those that the model at its
         end sees.
     time : number or date, default=None

@@ -1,17 +1,20 @@
 """leaderboard: intervals, ranks and chances of being best, against draws, closed forms, limits."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skpref import HallucinationBelieverOptimizer, ItemTable, PairwisePreferenceRegressor
+from skpref.fitting import Inspected
 from skpref.inference import HMC
 from skpref.inspection import leaderboard
+from skpref.kernels import Identity, OnColumns
 from skpref.preprocessing import Itemwise
 
 GAMES = [["ann", "bob"], ["ann", "cid"], ["bob", "cid"], ["ann", "bob"], ["cid", "ann"]]
@@ -301,3 +304,57 @@ def test_a_board_shows_its_first_places(n):
         assert float(utility) == pytest.approx(board.utility[k], abs=0.0051)
     assert n == 3 or rows[-1].strip() == "… 5 more"
     assert pickle.loads(pickle.dumps(board)).names.tolist() == board.names.tolist()
+
+
+def slipped(weight=1.0, identity=False):
+    """A model of five ids with a feature each, of which one answer has another; and features."""
+    rng = np.random.default_rng(4)
+    own = np.array([0.0, 1.0, 0.0, 1.0, 1.0])
+    pairs = np.array([rng.choice(5, 2, replace=False) for _ in range(60)])
+    X = np.stack([pairs, own[pairs]], axis=2).astype(float)
+    X[3, 0, 1] = 1.0 - X[3, 0, 1]
+    kernel = OnColumns(Identity(), [0])
+    kernel += OnColumns(Identity() if identity else DotProduct(0.0, "fixed"), [1])
+    model = PairwisePreferenceRegressor(kernel, id_column=0, optimizer=None)
+    return model.fit(X, pairs[:, 0] > pairs[:, 1], sample_weight=np.full(60, weight)), own
+
+
+@pytest.mark.parametrize("identity", [False, True])
+def test_items_that_came_keep_their_features(identity):
+    model = slipped(identity=identity)[0]
+    items = np.array([[0.0, 1.0], [1.0, 0.0], [77.0, 0.0]])  # also one that nobody has seen
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        board = leaderboard(model, items, at={})
+        plain = leaderboard(model, items)
+    assert not board.held
+    np.testing.assert_array_equal(board.names, plain.names)
+    np.testing.assert_array_equal(board.utility, plain.utility)
+    # One that came with several has their mean, or the one that came most often.
+    items = np.concatenate([items, [[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [2.0, 0.0], [1.0, 0.0]]])
+    taken = "category it had most often" if identity else "its own mean"
+    with pytest.warns(UserWarning, match=rf"1 of 4 ids, such as \[0\], .* {taken}"):
+        board = leaderboard(model, items, at={})
+    rows = np.array([[0.0, 0.0 if identity else 1.0 / 3.0], [1.0, 0.0], [77.0, 0.0], [2.0, 0.0]])
+    np.testing.assert_allclose(board.utility, leaderboard(model, rows).utility)
+
+
+@pytest.mark.parametrize("identity", [False, True])
+def test_ids_that_differ_in_one_answer_have_their_own_value(identity):
+    model, own = slipped(identity=identity)
+    with pytest.warns(UserWarning, match="1 of 5 ids"):
+        board = leaderboard(model)
+    shown, times = model.comparisons_.items, Inspected.of(model).shown
+    every = np.repeat(shown, times.astype(int), axis=0)
+    assert len(every) == 120
+    mean = [every[every[:, 0] == k, 1].mean() for k in range(5)]
+    rows = np.column_stack([np.arange(5.0), own if identity else mean])
+    hand = leaderboard(model, rows)
+    assert board.names.tolist() == hand.names.tolist()
+    np.testing.assert_allclose(board.utility, hand.utility)
+
+
+@pytest.mark.parametrize("weight", [1e-3, 0.1, 1.0, 3.0])
+def test_weights_of_any_size_hold_the_same_columns(weight):
+    with pytest.warns(UserWarning, match="1 of 5 ids"):
+        assert not leaderboard(slipped(weight)[0], average=False).held
