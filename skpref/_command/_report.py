@@ -9,6 +9,10 @@ from sklearn.utils import Bunch
 
 from skpref._command._times import Drift, Times
 
+# A smaller change of strengths, in deviations of an item's noise, is none: it would not change a
+# chance by 0.006.
+_LEAST_MOVE = 0.02
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -126,7 +130,8 @@ class Report:
         ]
         lines += self._about_held()
         if self.times is not None:
-            lines.append("Competitors change with time, how fast is learned from the votes.")
+            if self.times.first < self.times.last:
+                lines.append("Competitors change with time, how fast is learned from the votes.")
             lines += map(in_one_line, self.times.about())
         lines += self._about_drift()
         if self.by is not None:
@@ -165,8 +170,12 @@ class Report:
         """How fast strengths move, if that is known."""
         if self.drift is None:
             return []
+        if self.times is not None and self.times.first == self.times.last:
+            return ["All votes are of one time, which tells nothing of how strengths change."]
         deviation, length, unit = self.drift
-        if self.number(deviation) == self.number(0.0):
+        # The search ends at some small number where there is none.
+        least = _LEAST_MOVE * self.board.noise_deviation / self.board.unit_length
+        if deviation < least or self.number(deviation) == self.number(0.0):
             return ["The votes show no change of strengths with time."]
         return [
             f"Strengths move by about {self.number(deviation)} (standard deviation of the part "

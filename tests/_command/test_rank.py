@@ -659,6 +659,24 @@ def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkey
     assert "no change of strengths" in said and "move by" not in said
 
 
+@pytest.mark.parametrize(("unit", "moves"), [("noise", 0.015), ("elo", 2.9), ("logit", 0.017)])
+def test_the_unit_does_not_make_strengths_move(tmp_path, capsys, held, monkeypatch, unit, moves):
+    monkeypatch.setattr(_rank, "_drift", lambda *_: Drift(moves, 7.0, "days"))
+    path = drifting(tmp_path)
+    assert run("rank", path, "--time", "when", "--unit", unit) == 0
+    said = capsys.readouterr().out
+    assert "no change of strengths" in said and "move by" not in said
+
+
+def test_votes_of_one_time_tell_of_no_change(tmp_path, capsys, held):
+    rows = table(60, seed=2)
+    rows["when"] = ["2024-05-17"] * 60
+    assert run("rank", write(tmp_path / "dated.csv", rows), "--time", "when") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "All votes are of one time" in said
+    assert "move by" not in said and "learned from the votes" not in said
+
+
 def test_a_drift_of_another_form_is_not_spoken_of(tmp_path, capsys, held, monkeypatch):
     monkeypatch.setattr(_rank, "_DRIFT", "wiener")
     assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
