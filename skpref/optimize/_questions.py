@@ -302,10 +302,12 @@ class Questions:
 
     def _or_any(self, found, state, size, rng, given=None):
         """Where every question was skipped before, or just a tie, all but the last skipped are free
-        again."""
-        if found is None:
-            allowed = exclusion(replace(state, skipped=state.skipped[-1:]), 0.0, size)
-            found = random_question(self._space, allowed, rng, size, given)
+        again, and of ties the last if need be."""
+        last = replace(state, skipped=state.skipped[-1:])
+        for seen, near in ((replace(last, told=state.told[-1:]), self._near), (last, 0.0)):
+            if found is None:
+                allowed = exclusion(seen, near, size)
+                found = random_question(self._space, allowed, rng, size, given)
         if found is None:
             what, other = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
             raise ValueError(

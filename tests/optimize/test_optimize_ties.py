@@ -52,6 +52,19 @@ def test_a_duel_that_ended_in_a_tie_is_not_asked_again_next():
     assert most > 2
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_of_a_small_pool_the_last_tie_comes_last(seed):
+    pool = np.linspace(0.0, 1.0, 4)[:, None]
+    made = PreferenceOptimizer(candidates=pool, acquisition="ei", random_state=seed)
+    last = None
+    for _ in range(12):
+        shown = made.ask()
+        asked = set(np.ravel(shown).tolist())
+        assert asked != last
+        made.tell(shown, "tie")
+        last = asked
+
+
 def test_of_a_small_pool_ties_are_asked_again():
     pool = [[0.0], [0.5], [1.0]]
     made = PreferenceOptimizer(candidates=pool, inference="ep", tie_threshold=0.1, random_state=0)
