@@ -499,10 +499,10 @@ class IdEncoder:
         }
         if near:
             shown = ", ".join(f"{name!r} ({other!r})" for name, other in list(near.items())[:3])
+            differ = "1 new name differs" if len(near) == 1 else f"{len(near)} new names differ"
             warn(
-                f"{len(near)} new names differ from known ones in case or spaces alone: {shown}. "
-                "They are taken for newcomers, of whom nothing is known. If they are not, write "
-                "them as before."
+                f"{differ} from known ones in case or spaces alone: {shown}. They are taken for "
+                "newcomers, of whom nothing is known. If they are not, write them as before."
             )
 
     def wider(self, ids: Iterable) -> Self:

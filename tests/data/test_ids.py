@@ -54,7 +54,9 @@ def test_a_name_written_otherwise_is_told(name):
     model = PairwisePreferenceRegressor(optimizer=None)
     model.fit([["ann", "bob"], ["bob", "b ob"], ["b ob", "ann"]], [1, 0, 1])
     known = "b ob" if "  " in name else "bob"
-    with pytest.warns(UserWarning, match=rf"'{name}' \('{known}'\).*taken for newcomers"):
+    with pytest.warns(
+        UserWarning, match=rf"1 new name differs .*'{name}' \('{known}'\).*newcomers"
+    ):
         told = model.predict_proba([["ann", name]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
