@@ -720,7 +720,8 @@ def from_columns(
                 f"A feature is named {_ID!r} as the column of ids will be; give names= others."
             )
         _check_opponents(frame, ids, rows)
-        named = dict.fromkeys(frame[ids[0]].tolist() + frame[ids[1]].tolist())
+        every = frame[ids[0]].tolist() + frame[ids[1]].tolist()
+        named = dict.fromkeys(name for name in every if isinstance(name, str))
         warn_alike(named, "write them alike, such as by frame[column].str.strip().str.title()")
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
     items = _stack(frame, first, second, labels)

@@ -78,3 +78,12 @@ def test_ids_of_a_table_written_in_two_ways_are_told():
     frame = pd.DataFrame({"a": ["ann", "bob", "Ann"], "b": ["bob", "cid", "cid"], "won": [1, 0, 1]})
     with pytest.warns(UserWarning, match="'ann', 'Ann'. If they are one, write them alike"):
         from_columns(frame, [], [], "won", ids=("a", "b"))
+
+
+def test_ids_that_are_lists_are_taken():
+    pd = pytest.importorskip("pandas")
+    from skpref.duels import from_columns
+
+    frame = pd.DataFrame({"a": [["x"], ["y"]], "b": [["y"], ["z"]], "won": [1, 0]})
+    X, y = from_columns(frame, [], [], "won", ids=("a", "b"))
+    assert X.first["id"].tolist() == [["x"], ["y"]] and y.tolist() == [1, 0]
