@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -119,7 +120,10 @@ def open_table(source: Any, encoding: str | None = None) -> Table:
 def _array(column: Any) -> np.ndarray:
     column = unmasked(column)
     if hasattr(column, "to_numpy"):
-        column = column.to_numpy()
+        given, column = column, column.to_numpy()
+        if column.dtype.kind == "M" and _has_zone(given):  # it is UTC now, and does not say so
+            listed = column.astype("datetime64[us]").tolist()
+            column = [None if at is None else at.replace(tzinfo=UTC) for at in listed]
     if not isinstance(column, np.ndarray):
         listed = list(column)
         column = np.empty(len(listed), dtype=object)
@@ -127,6 +131,12 @@ def _array(column: Any) -> np.ndarray:
     if column.ndim != 1:
         raise ValueError(f"A column must have one dimension; one of shape {column.shape} came.")
     return column
+
+
+def _has_zone(column: Any) -> bool:
+    """Whether a column of pyarrow or polars is of dates with a time zone."""
+    kind = getattr(column, "type", getattr(column, "dtype", None))
+    return (getattr(kind, "tz", None) or getattr(kind, "time_zone", None)) is not None
 
 
 def _of_arrays(names: list, column: Callable[[int], np.ndarray]) -> Table:

@@ -4,6 +4,7 @@ import gzip
 import json
 import sys
 import warnings
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -763,6 +764,19 @@ def test_what_times_are_is_told(times, are):
     votes = from_votes({**table, "when": times}, time="when")
     assert votes.times_are == are and votes.times.shape == (3,)
     assert from_votes(table).times_are is None
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_polars_tells_of_a_time_zone(zone):
+    pl = pytest.importorskip("polars")
+    when = [datetime(2024, 5, 17), None, datetime(2024, 5, 18, 12), datetime(2024, 5, 19)]
+    table = pl.DataFrame({"a": list("xyzx"), "b": list("yzxz"), "winner": list("abab")})
+    table = table.with_columns(when=pl.Series(when).dt.replace_time_zone(zone))
+    with pytest.warns(UserWarning, match="1 without a time"):
+        votes = from_votes(table, time="when")
+    assert votes.times_are == ("dates" if zone is None else "dates in UTC")
+    early = 0.0 if zone is None else 2.0 / 24.0
+    assert_allclose(votes.times + early, [19860.0, 19861.5, 19862.0])
 
 
 @pytest.mark.parametrize(
