@@ -249,6 +249,7 @@ def as_options(text: str) -> str:
     """A message with the arguments of `from_votes` as the options of the command."""
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
     text = re.sub(r"(?<![\w'\"])prompt=(?!\w)", "the prompt of a vote", text)
+    text = text.replace("hold them by at={column: value}", "leave them out of --controls")
     names = "a|b|winner|judge|time|controls|by|both_bad|missing|alike|encoding|soft"
     pattern = rf"(?<![\w'\"])({names})=(?:\"(\w+)\"|(True))?(?![\w'])"
     return re.sub(pattern, _as_option, text)

@@ -341,8 +341,8 @@ def from_pairs(
     outcomes : array-like of shape (n_pairs,), default=None
         ``{0, 1}``, ``{-1, 1}`` or booleans, 1 where the first of the pair won. With ties -1, 0
         and 1 (see ``ties``), or 0, 0.5 and 1. Or names of winners and other words, as in
-        `from_columns`. None: the first of each pair won. False: there is no outcome yet, as of
-        pairs to predict; they stay as they are.
+        `from_columns`. None or True: the first of each pair won. False: there is no outcome yet,
+        as of pairs to predict; they stay as they are.
     counts : array-like of int of shape (n_pairs,), default=None
         How often each pair met with that outcome. It gives so many rows. None: once each.
     ties : bool, default=None
@@ -390,8 +390,15 @@ def from_pairs(
         )
     named = all_strings(pairs) or (table is not None and table.names is not None)
     to_predict = isinstance(outcomes, bool | np.bool_) and not outcomes
+    if isinstance(outcomes, bool | np.bool_):
+        if ties is not None:
+            raise ValueError(
+                f"ties= says how outcomes are read, and outcomes={bool(outcomes)!r} came. Give the "
+                "outcomes, or leave it out."
+            )
+        outcomes = None
     said = None
-    if outcomes is not None and not to_predict:
+    if outcomes is not None:
         who = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
         said = read_winners(outcomes, len(pairs), who, ties=ties)
     if counts is not None:
@@ -401,7 +408,7 @@ def from_pairs(
         counts = None if counts is None else counts[said.kept]
         outcomes, ties = said.said(ties)
     if counts is not None:
-        if outcomes is not None and not to_predict:
+        if outcomes is not None:
             outcomes = column_or_1d(unmasked(outcomes))
             check_consistent_length(positions, outcomes)
             outcomes = np.repeat(outcomes, counts)

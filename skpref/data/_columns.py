@@ -730,11 +730,14 @@ def from_columns(
     return _finished(duels, outcomes, ties, grades, shown, when, rows, to_predict)
 
 
+_TO_SPACES = str.maketrans("_.-", "   ")
+
+
 def plain_name(name: Any) -> Any:
-    """A name in one case, without spaces, dashes, dots and underscores."""
+    """A name in one case, with single spaces for dashes, dots and underscores."""
     if not isinstance(name, str):
         return name
-    return " ".join(re.split(r"[\s_.-]+", name.strip())).casefold()
+    return " ".join(name.translate(_TO_SPACES).split()).casefold()
 
 
 def warn_alike(names: Iterable, remedy: str) -> None:

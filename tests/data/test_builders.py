@@ -245,6 +245,10 @@ def test_pairs_to_predict_stay_as_they_are():
     table = ItemTable([[0.0], [1.0], [2.0]], names=["u", "v", "w"])
     X, y = from_pairs(table, pairs, False, counts=[1, 2, 1])
     assert X[:, 0, 0].tolist() == [0.0, 1.0, 1.0, 2.0] and y.shape == (0,)
+    first = from_pairs(table, pairs, True)
+    assert np.array_equal(first[0], from_pairs(table, pairs)[0]) and first[1].tolist() == [1, 0, 1]
+    with pytest.raises(ValueError, match="outcomes=False came"):
+        from_pairs(table, pairs, False, ties=True)
     for options in ({"ties": True}, {"grades": 2}):
         with pytest.raises(ValueError, match=r"outcome=False came.*leave both out"):
             from_columns(frame, [], [], False, ids=("a", "b"), **options)
