@@ -114,8 +114,10 @@ def measured(over, utility, slopes, expected):
     """Shares of intervals that hold, mean widths, and what is expected of a next vote."""
     true = utility - utility.mean()
     rank = 1 + np.argsort(np.argsort(-utility))
-    board, half = (over.relative(COMPETITORS, level, "noise") for level in (LEVEL, 0.5))
-    slope = over.margins(SLOPES, np.zeros((2, 3)), LEVEL, "noise")
+    mixture = over.averages(COMPETITORS[:, None], np.ones(1), "noise")
+    board, half = (mixture.relative(level) for level in (LEVEL, 0.5))
+    rows, apart = np.vstack([SLOPES, np.zeros((1, 3))]), np.array([[1, 0, -1], [0, 1, -1]])
+    slope = over.sums(rows, apart.astype(float), "noise", LEVEL)
     best, ranks = _ranked(over.sample(COMPETITORS, DRAWS, 1, "noise"), np.ones(N, dtype=int))
     low, high = _shortest(ranks, LEVEL)
     left, right = np.quantile(ranks, [0.05, 0.95], axis=1, method="nearest")
