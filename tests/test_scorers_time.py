@@ -93,9 +93,13 @@ def test_searches_pipelines_and_splits_of_items():
     assert search.best_estimator_.posterior_.reader.time is not None
     assert 0.5 < whole <= 1.0
     pipeline = make_pipeline(Itemwise(StandardScaler()), model())
-    found = cross_val_score(pipeline, FEATURES[PAIRS], Y, cv=CV, params={"time": TIME})
-    if ROUTES_PIPED_SCORES:
-        assert np.all((found >= 0.0) & (found <= 1.0))
+    told = {"cv": CV, "params": {"time": TIME}}
+    if not ROUTES_PIPED_SCORES:  # said by the first fits, before any work
+        with pytest.raises(ValueError, match="fitted with time=, but a score"):
+            cross_val_score(pipeline, FEATURES[PAIRS], Y, **told)
+        told["scoring"] = accuracy_scorer
+    found = cross_val_score(pipeline, FEATURES[PAIRS], Y, **told)
+    assert np.all((found >= 0.0) & (found <= 1.0))
     cv = ItemKFold(2, mixed="test")
     params = {"params": {"time": TIME}, "scoring": accuracy_scorer}
     assert len(cross_val_score(model(), X, Y, cv=cv, **params)) == 2
