@@ -10,8 +10,7 @@ begun with the optimizer's own design. After each answer it is asked whether
 1 % of the range, the larger one first: the smaller ones are only asked for once the larger one has
 stopped. Of each the answer at which the run stops is noted, and the true regret of what is
 recommended then, in shares of the range. A judge with noise compares utilities plus normal noise,
-whose deviation is that share of the
-range.
+whose deviation is that share of the range.
 
 Beside the problems of ``_generated_problems.py`` there are two groups of small ones, of which many
 runs take little: "line", draws of Gaussian processes over one number, and "shortlist", draws over

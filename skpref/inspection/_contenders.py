@@ -152,21 +152,21 @@ class Columns:
 
     def by_id(self, place: int, ids: Array) -> Array:
         """Mean of a column over what was shown of each id; of ids never shown, of all."""
-        training, weight = self._subject.training, self.weight
-        known, code = np.unique(training[:, self._subject.id_place], return_inverse=True)
-        code = code.reshape(-1)
-        total = np.bincount(code, weight * training[:, place]) / np.bincount(code, weight)
+        known, means = self._means(place, self._subject.training, self.weight)
         at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        return np.where(known[at] == ids, total[at], self.mean(place))
+        return np.where(known[at] == ids, means[at], self.mean(place))
+
+    def _means(self, place, rows, weight):
+        """Ids in some rows, ascending, and the mean of a column over those of each."""
+        known, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
+        code = code.reshape(-1)
+        return known, np.bincount(code, weight * rows[:, place]) / np.bincount(code, weight)
 
     def _own_means(self, place: int, ids: Array) -> Array:
         """Mean of a column over the rows of each id."""
-        rows, weight = self._own
-        known, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
-        code = code.reshape(-1)
-        total = np.bincount(code, weight * rows[:, place]) / np.bincount(code, weight)
-        means: Array = total[np.searchsorted(known, ids)]
-        return means
+        known, means = self._means(place, *self._own)
+        found: Array = means[np.searchsorted(known, ids)]
+        return found
 
     def _usual(self, place: int, ids: Array) -> Array:
         """The value of a column that each id was shown with most often, the least of several."""
