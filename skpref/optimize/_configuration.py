@@ -20,7 +20,7 @@ from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
 from skpref.optimize._lookahead import LOOKAHEADS
-from skpref.optimize._model import Models
+from skpref.optimize._model import LENGTHSCALE_PRIOR, Models, short_prior
 from skpref.optimize._spaces import Space
 from skpref.optimize._strategies import BEST, HYPERPARAMETERS, INCUMBENTS, ORDINARY, Strategy
 
@@ -44,12 +44,14 @@ class Configuration(NamedTuple):
     planes).
     ``hallucinating`` tells whether the working posterior is a hallucination, drawn anew for each
     item that is asked for; ``believing`` whether it is given one value of every noisy margin.
+    ``lengthscale_prior`` is never "auto".
     """
 
     strategies: dict[str, Strategy]
     hallucinating: bool
     believing: bool
     models: Models
+    lengthscale_prior: tuple[float, float] | str | None
     n_initial: int
     refit_every: int | None
 
@@ -97,6 +99,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         )
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
     check_kernel(kernel, np.zeros((1, space.n_columns)))
+    of_lengthscales = _lengthscale_prior(options["lengthscale_prior"], automatic, space.n_columns)
     rows, rate = space.typical_rows(), options["forgetting_rate"]
     if rate is not None:
         limits = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
@@ -108,7 +111,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
             )
 
     def model_of(likelihood):
-        own, of_lengthscales = options["likelihood"] is None, options["lengthscale_prior"]
+        own = options["likelihood"] is None
         priors = _model.default_priors(kernel, of_lengthscales, likelihood, own, rows)
         moves = rate is not None
         whole = forgetting(kernel, space.n_columns, rate) if moves else kernel
@@ -128,11 +131,24 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     usual = _FEW_FIRST if automatic else 3 * space.n_dimensions
     n_initial = _n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
-    return Configuration(strategies, hallucinating, believing, models, n_initial, every)
+    return Configuration(
+        strategies, hallucinating, believing, models, of_lengthscales, n_initial, every
+    )
 
 
 def _default_kernel(space):
     return _model.default_kernel(space.n_columns) if space.has_features else Identity()
+
+
+def _lengthscale_prior(given, automatic, n_columns):
+    if not isinstance(given, str) or given == "lognormal":
+        return given
+    if given != "auto":
+        raise ValueError(
+            "lengthscale_prior must be 'auto', 'lognormal', None or a pair (median, deviation), "
+            f"got {given!r}."
+        )
+    return short_prior(n_columns) if automatic else LENGTHSCALE_PRIOR
 
 
 def _likelihoods(options):

@@ -21,7 +21,7 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
-from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR
+from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR, short_prior
 from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.
@@ -160,7 +160,7 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
 
     The points of an average are taken in proportion to their weights.
     """
-    model = cautious(known.fitted.model)
+    model = cautious(known.fitted.model, known.seen.shape[1])
     if not len(model.theta) or not model.rule.exact:
         n = _WORLDS * _PATHS
         yield _drawn(model, n, known), n
@@ -174,8 +174,8 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
         yield _drawn(every[at].model, times * _PATHS, known), int(times * _PATHS)
 
 
-def cautious(model: Model) -> Model:
-    """The model with wider priors in the place of an optimizer's own.
+def cautious(model: Model, n_columns: int) -> Model:
+    """The model of items with so many columns, with wider priors in the place of an optimizer's own.
 
     Of noise: a judge may see differences far below its least bound, which shorter lengthscales
     would have to explain. Of lengthscales: questions near the best item say little of them, and
@@ -184,8 +184,9 @@ def cautious(model: Model) -> Model:
     index = np.array([at for at, _ in lengthscale_indices(model.kernel)], dtype=np.intp)
     noise, likelihood = np.array([model.noise_index]), model.likelihood
     wider: list[Hyperprior] = []
+    own = (LENGTHSCALE_PRIOR, short_prior(n_columns))
     for prior in model.priors:
-        if _is(prior, LENGTHSCALE_PRIOR, index):
+        if any(_is(prior, each, index) for each in own):
             wider.append(
                 SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL, _LEVEL)
             )

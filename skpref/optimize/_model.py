@@ -31,6 +31,9 @@ from skpref.optimize._answers import TIE, label_of, ranks_told
 
 # Log-normal priors: median and standard deviation of the logarithm.
 LENGTHSCALE_PRIOR = (0.5, 0.75)
+# Where the strategy is left to the optimizer: of a column, times the root of their number. Shorter
+# ones say that there may be other peaks; in more columns items are farther from each other.
+_A_COLUMN = 0.2
 # Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
 # (benchmarks/optimize/regret.py with and without --flip 0.1).
 NOISE_PRIOR = (3e-3, 2.0)
@@ -84,6 +87,11 @@ class FittedNow(Fitted):
 
     def _given(self, approximation):
         return at_present(super()._given(approximation), self.comparisons.items.shape[1] - 1)
+
+
+def short_prior(n_columns: int) -> tuple[float, float]:
+    """The prior on lengthscales, median and deviation, where the strategy is left open."""
+    return _A_COLUMN * float(np.sqrt(n_columns)), LENGTHSCALE_PRIOR[1]
 
 
 def default_priors(

@@ -19,7 +19,6 @@ from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_beside, layouts_of
-from skpref.optimize._model import LENGTHSCALE_PRIOR
 from skpref.optimize._questions import check_told
 from skpref.optimize._session import Session
 from skpref.optimize._spaces import make_space, titled
@@ -77,9 +76,10 @@ class PreferenceOptimizer(Asking):
     kernel : sklearn kernel, default=None
         On rows of the unit cube, where categories are one-hot. None: Matérn-3/2, unit amplitude,
         one lengthscale a column.
-    lengthscale_prior : (median, deviation), "lognormal" or None, default=(0.5, 0.75)
+    lengthscale_prior : "auto", (median, deviation), "lognormal" or None, default="auto"
         As in `PairwisePreferenceRegressor`, in the units of the rows that the kernel sees: here
-        those of the unit cube.
+        those of the unit cube. "auto": (0.2 √d, 0.75) of d columns where the strategy is not given,
+        else (0.5, 0.75). Shorter lengthscales say that there may be other peaks.
     likelihood : Likelihood, default=None
         Probability of an answer given the utilities. None: a probit with the parameters in
         ``answers``.
@@ -166,7 +166,7 @@ class PreferenceOptimizer(Asking):
         acquisition: str | Callable | tuple[str | Callable, ...] = "auto",
         hyperparameters: str | tuple[str, ...] = "auto",
         kernel: Kernel | None = None,
-        lengthscale_prior: tuple[float, float] | str | None = LENGTHSCALE_PRIOR,
+        lengthscale_prior: tuple[float, float] | str | None = "auto",
         likelihood: Any = None,
         n_initial: int | None = None,
         initial_duels: Iterable | None = None,
@@ -193,7 +193,8 @@ class PreferenceOptimizer(Asking):
             "forgetting_rate": forgetting_rate,
         }
         configuration = configure(self._space, options, len(initial))
-        options["n_initial"] = configuration.n_initial  # however it was given
+        for name in ("n_initial", "lengthscale_prior"):
+            options[name] = getattr(configuration, name)  # however it was given
         self._session = Session(
             self._space,
             configuration,

@@ -96,6 +96,37 @@ def test_a_tight_prior_holds_the_lengthscales():
     np.testing.assert_allclose(made.posterior_.kernel.length_scale, 0.7, rtol=0.01)
 
 
+def medians(made):
+    (prior,) = [each for each in made._session.configuration.models.whole.priors if 0 in each.index]
+    return np.exp(prior.centre), prior.deviation
+
+
+@pytest.mark.parametrize("d", [1, 2, 9])
+def test_lengthscales_are_expected_to_grow_with_the_root_of_the_number_of_columns(d):
+    box = [(0.0, 1.0)] * d
+    found, deviation = medians(PreferenceOptimizer(box))
+    np.testing.assert_allclose(found, 0.2 * np.sqrt(d))
+    np.testing.assert_array_equal(deviation, np.full(d, 0.75))
+    for made in (HallucinationBelieverOptimizer(box), PreferenceOptimizer(box, inference="ep")):
+        found, deviation = medians(made)
+        np.testing.assert_allclose(found, 0.5)
+        np.testing.assert_array_equal(deviation, np.full(d, 0.75))
+    kinds = {"x": (0.0, 1.0), "kind": ["a", "b", "c"]}  # four columns
+    np.testing.assert_allclose(medians(PreferenceOptimizer(kinds))[0], 0.4)
+
+
+def test_a_prior_is_the_same_run_however_it_is_given(tmp_path):
+    def again(path, **options):
+        return PreferenceOptimizer(SQUARE, journal=tmp_path / path, random_state=0, **options)
+
+    again("left.db")
+    again("left.db", lengthscale_prior=(0.2 * np.sqrt(2.0), 0.75))
+    again("given.db", acquisition="ei")
+    again("given.db", acquisition="ei", lengthscale_prior=(0.5, 0.75))
+    with pytest.raises(ValueError, match="another configuration"):
+        again("left.db", lengthscale_prior=(0.5, 0.75))
+
+
 def test_the_callers_kernel_is_not_changed():
     kernel = RBF([0.3, 0.3])
     made = optimizer(kernel=kernel)

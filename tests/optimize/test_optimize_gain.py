@@ -239,11 +239,12 @@ def test_default_priors_are_doubted_and_chosen_ones_kept():
         made = PreferenceOptimizer(BOX, n_initial=2, random_state=0, **options)
         made.run(nearer, 3)
         model = known_of(made).fitted.model
-        return model, gain.cautious(model)
+        return model, gain.cautious(model, len(BOX))
 
-    model, doubted = models()
-    assert [type(each) for each in model.priors] == [LogNormal, LogNormal]
-    assert [type(each) for each in doubted.priors] == [SharedLevel, LogNormal]
+    for options in ({"acquisition": "ei"}, {}):
+        model, doubted = models(**options)
+        assert [type(each) for each in model.priors] == [LogNormal, LogNormal]
+        assert [type(each) for each in doubted.priors] == [SharedLevel, LogNormal]
     assert doubted.priors[1].deviation[0] > model.priors[1].deviation[0]
     assert doubted.bounds[-1, 0] < model.bounds[-1, 0] == np.log(1e-5)
     np.testing.assert_array_equal(doubted.theta, model.theta)
