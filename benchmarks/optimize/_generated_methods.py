@@ -73,12 +73,26 @@ _TS_KG_EI = {
     "incumbent": ("thompson", "joint", "last_winner"),
     "acquisition": ("thompson", "kg", "log_ei"),
 }
+
+
+def _first(strategy, n=34, turns=100):
+    """So many questions by one strategy, then the turns of `_KG_MEAN`."""
+    fields = [n * (one,) for one in strategy[:3]]
+    names = ("inference", "incumbent", "acquisition")
+    return {name: field + turns * _KG_MEAN[name] for name, field in zip(names, fields, strict=True)}
+
+
 # Those named "own" ask four first duels of their own in place of 3 d random ones.
 METHODS = {
     "default": _of(designs=True),
     "default-4": _of(size=4, designs=True),
     "default line": _of(designs=True, kind="line"),
     "default plane": _of(designs=True, kind="plane"),
+    # With the prior of lengthscales of a strategy that is given.
+    "default, prior .5": _of(designs=True, lengthscale_prior=(0.5, 0.75)),
+    "default-4, prior .5": _of(size=4, designs=True, lengthscale_prior=(0.5, 0.75)),
+    # With one that all columns share.
+    "default, shared prior": _of(designs=True, lengthscale_prior="lognormal"),
     "believer": Method(_believer),
     "believer-4": Method(_believer, 4),
     **{name: _of(**strategy._asdict()) for name, strategy in STRATEGIES.items()},
@@ -114,6 +128,8 @@ METHODS = {
     "TS+KG+EI drawn own": _of(**_TS_KG_EI, **_DRAWN, **_OWN),
     "TS+mean drawn own": _of(**_TS_MEAN, **_DRAWN, **_OWN),
     "TS+mean half own": _of(**_TS_MEAN, hyperparameters=("drawn", "best"), **_OWN),
+    "DoubleTS, then KG+mean": _of(**_first(STRATEGIES["DoubleTS"]), **_DRAWN, **_OWN),
+    "EUBO, then KG+mean": _of(**_first(STRATEGIES["EUBO"]), **_DRAWN, **_OWN),
     # Sets.
     "EUBO-4": _of(**STRATEGIES["EUBO"]._asdict(), size=4),
     "DoubleTS-4": _of(**_PATHS, size=4),

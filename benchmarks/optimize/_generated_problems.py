@@ -1,4 +1,4 @@
-"""Problems of preferential optimisation made from seeds: a development set and a held-out set.
+"""Problems of preferential optimisation made from seeds: two development sets and a held-out set.
 
 Nobody can tune on single functions with these. There are four groups.
 
@@ -23,7 +23,18 @@ from scipy.linalg import expm
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-SETS = {"development": 1, "held-out": 2}
+SETS = {"development": 1, "held-out": 2, "further": 11}
+# The published functions that a development set has.
+_DEVELOPED = {
+    "development": ("branin", "peaks", "hartmann-3", "hartmann-6", "shekel", "peaks"),
+    "further": (
+        *("branin", "peaks", "hartmann-3", "hartmann-6", "shekel", "peaks"),
+        *("branin", "hartmann-3", "shekel", "hartmann-6", "peaks", "branin"),
+    ),
+}
+# Numbers of mixed spaces and of pools.
+_MIXED = {"development": 4, "held-out": 12, "further": 8}
+_POOLS = {"development": 2, "held-out": 4, "further": 0}
 # Held-out problems that peers run, too: of the groups "draw" and "function", 2 to 6 dimensions and
 # names that come once, every third from the first on. Chosen by this rule before any peer had run.
 SUBSET = (
@@ -347,31 +358,30 @@ def _functions(rng, names, seen):
 
 
 def make_problems(which: str) -> list[Problem]:
-    """All problems of a set, "development" or "held-out"."""
+    """All problems of a set: "development", "further" (to develop on, too) or "held-out"."""
     rng = np.random.default_rng([7, SETS[which]])
-    held_out = which == "held-out"
+    held_out, small = which == "held-out", which == "development"
     problems = []
     kinds = ("rbf", "matern52", "matern32", "sum")
-    dimensions = (2, 2, 3, 4, 6, 8) if held_out else (2, 4, 6)
-    for n in dimensions:
-        for kind in kinds if held_out else rng.permutation(kinds)[:3]:
+    for n in (2, 4, 6) if small else (2, 2, 3, 4, 6, 8):
+        for kind in rng.permutation(kinds)[:3] if small else kinds:
             low, high = (0.12, 0.35) if n == 2 else (0.2, 0.6)
             name = f"draw {len(problems)} {kind} {n}"
             problems.append(Problem(name, "draw", n, _of_draw(rng, n, kind, low, high)))
     held = (*_FUNCTIONS, "branin", "hartmann-3", "hartmann-4", "hartmann-6", "langermann", "levy-4")
-    names = held if held_out else ("branin", "peaks", "hartmann-3", "hartmann-6", "shekel", "peaks")
+    names = held if held_out else _DEVELOPED[which]
     seen: Counter = Counter()
     problems.extend(_functions(rng, names, seen))
     if held_out:
         problems.extend(
             _functions(rng, ("peaks", "six-hump camel", "styblinski-2", "branin"), seen)
         )
-    for k in range(12 if held_out else 4):
+    for k in range(_MIXED[which]):
         n, categories = (3, 4, 5, 7)[k % 4], (3, 4, 2, 3)[k % 4]
         utility = _of_draw(rng, n - 1 + categories, kinds[k % 3], 0.25, 0.6)
         made = Problem(f"mixed {k} {n}", "mixed", n, utility, integers=8, categories=categories)
         problems.append(made)
-    for k in range(4 if held_out else 2):
+    for k in range(_POOLS[which]):
         pool = rng.random((4000, 11))
         bends, slope = _of_draw(rng, 11, kinds[k % 3], 0.3, 0.8), rng.standard_normal(11)
         utility = _with_slope(bends, slope)

@@ -75,11 +75,19 @@ class ExpectedGain:
     >>> gain = ExpectedGain(0.02, 0.004, np.array([0.0, 0.005, 0.008, 0.03]))
     >>> gain.probability(within=0.01)
     0.75
+    >>> gain
+    <ExpectedGain: share=0.004, utility=0.02; within 1 % of the best in 0.75 of 4 draws>
     """
 
     utility: float
     share: float
     shortfall: NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: share={self.share:.2g}, utility={self.utility:.2g}; within "
+            f"1 % of the best in {self.probability():.2g} of {len(self.shortfall)} draws>"
+        )
 
     def probability(self, within: float = WITHIN) -> float:
         """Probability that the recommended item is this near to the best.
@@ -175,7 +183,7 @@ def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
 
 
 def cautious(model: Model, n_columns: int) -> Model:
-    """The model of items with so many columns, with wider priors in the place of an optimizer's own.
+    """The model of items of ``n_columns``, with wider priors in the place of an optimizer's own.
 
     Of noise: a judge may see differences far below its least bound, which shorter lengthscales
     would have to explain. Of lengthscales: questions near the best item say little of them, and

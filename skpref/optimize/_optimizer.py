@@ -178,7 +178,7 @@ class PreferenceOptimizer(Asking):
         **answers: Unpack[AnswerParameters],
     ):
         self._space = make_space(space, candidates)
-        initial = [] if initial_duels is None else list(initial_duels)
+        initial = _listed_duels(initial_duels)
         options = {
             "inference": inference,
             "incumbent": incumbent,
@@ -536,6 +536,18 @@ class PreferenceOptimizer(Asking):
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
 
     _as_rows = to_unit
+
+
+def _listed_duels(given):
+    if given is None:
+        return []
+    one_by_one = isinstance(given, Iterable) and not isinstance(given, str | dict)
+    if not one_by_one or hasattr(given, "columns"):
+        raise TypeError(
+            "initial_duels must be an array of shape (n, 2, d) or a list of pairs of items, got "
+            f"{type(given).__name__}: {given!r}."
+        )
+    return list(given)
 
 
 class HallucinationBelieverOptimizer(PreferenceOptimizer):

@@ -43,6 +43,8 @@ def optimizer(**options):
         ({"refit_every": 0}, ValueError, "refit_every must lie in"),
         ({"lengthscale_prior": "broad"}, ValueError, "'lognormal', None or a pair"),
         ({"initial_duels": [[[0.0, 1.0], [0.0, 1.0]]]}, ValueError, "two different items"),
+        ({"initial_duels": 5}, TypeError, r"shape \(n, 2, d\) or a list of pairs.*got int: 5"),
+        ({"initial_duels": "ab"}, TypeError, "or a list of pairs of items, got str"),
     ],
 )
 def test_arguments_are_checked(options, error, message):
