@@ -15,8 +15,10 @@ problems of ``peer_regret.py --generated``; the table then shows the peers, too.
 
 The table has, for each method, the median and quartiles of log10 regret, the mean rank among the
 methods over (problem, seed), the pairs won and lost against ``--against`` with the mean difference
-of log10 regret and its standard error over problems, and the answers until the regret stays below
-1 %. Problems and their optima: ``_generated_problems.py``.
+of log10 regret, its standard error over problems and the p-value of Wilcoxon's signed-rank test of
+the problems' means. Then come the answers until the regret stays below 1 %, in the median of those
+runs in which any of the methods of the table comes there. Problems and their optima:
+``_generated_problems.py``.
 """
 
 import argparse
@@ -32,7 +34,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; wo
 
 import joblib
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import rankdata, wilcoxon
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _generated_methods import METHODS
@@ -122,8 +124,16 @@ def table(units, against, step):
             for method, found in by_method.items()
         }
         ranks = rankdata(np.array(list(logs.values())), axis=0).mean(axis=1)
-        print(f"\n{group}: {len(common)} runs, log10 regret after {step} answers")
-        heads = "lower median upper  rank   won:lost   difference    answers  lesser  ms"
+        answers = {
+            method: np.array([answers_to(found[key]["regret"][:step]) for key in common])
+            for method, found in by_method.items()
+        }
+        came = np.min(list(answers.values()), axis=0) <= step
+        print(
+            f"\n{group}: {len(common)} runs, log10 regret after {step} answers; {came.sum()} runs "
+            "came within 1 %"
+        )
+        heads = "lower median upper  rank   won:lost   difference       p    answers  lesser  ms"
         print(f"{'method':24} {heads}")
         for (method, found), rank in sorted(
             zip(by_method.items(), ranks, strict=True), key=lambda pair: pair[1]
@@ -139,13 +149,15 @@ def table(units, against, step):
                 error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
                 won, lost = np.sum(gain < -1e-9), np.sum(gain > 1e-9)
                 text = f"{won:5}:{lost:<5} {means.mean():+.2f} ± {error:.2f}"
-            near = np.median([answers_to(found[key]["regret"]) for key in common])
+                if means.any():
+                    text += f"  {wilcoxon(means).pvalue:6.4f}"
+            near = np.median(answers[method][came]) if came.any() else step + 1
             lesser = sum(int(found[key]["lesser"]) for key in common)
             crashes = sum(bool(found[key].get("crashed")) for key in common)
             note = f"  {crashes} crashed" if crashes else ""
             seconds = 1e3 * np.median(np.concatenate([found[key]["ask_seconds"] for key in common]))
             print(
-                f"{method:24}{low:6.2f} {middle:6.2f}{high:6.2f} {rank:5.2f} {text:26}"
+                f"{method:24}{low:6.2f} {middle:6.2f}{high:6.2f} {rank:5.2f} {text:34}"
                 f"{near:7.0f} {lesser:7} {seconds:5.0f}{note}"
             )
 
