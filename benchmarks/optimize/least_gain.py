@@ -3,12 +3,13 @@
     python benchmarks/optimize/least_gain.py [--least 0 0.01]
         [--problems branin "function peaks" ...] [--seeds 0 1 2] [--table]
 
-The optimizer is `PreferenceOptimizer` as it comes, but for the least gain, in prior deviations of
-the utility; at 0 no turn is left. Problems are published functions, with 3 d random duels first,
-and those of the development set of ``_generated_problems.py``, after as many answers; names that
-begin with "held-out, " are of the held-out set, and "held-out" is all of it but the pools. Then 60
-duels are told. Finished units (problem, seed, least) are appended to ``results/least_gain.csv``;
-those that it has are skipped. The table has the paired differences of log10 regret from those at 0.
+The optimizer is `PreferenceOptimizer` with its former prior of lengthscales, but for the least
+gain, in prior deviations of the utility; at 0 no turn is left. Problems are published functions,
+with 3 d random duels first, and those of the development set of ``_generated_problems.py``, after
+as many answers; names that begin with "held-out, " are of the held-out set, and "held-out" is all
+of it but the pools. Then 60 duels are told. Finished units (problem, seed, least) are appended to
+``results/least_gain.csv``; those that it has are skipped. The table has the paired differences of
+log10 regret from those at 0.
 """
 
 import argparse
@@ -55,7 +56,7 @@ def run(name, seed, least):
         return row | {"kind": "function", "regret": found["regret"].split()[-1], "stuck": ""}
     which = "held-out" if name.startswith(HELD_OUT) else "development"
     problem = generated(which)[name.removeprefix(HELD_OUT)]
-    found = generated_regret.run(which, problem, "default", 0.0, seed, ANSWERS)
+    found = generated_regret.run(which, problem, "default, prior .5", 0.0, seed, ANSWERS)
     kind = "held-out" if which == "held-out" else "generated"
     return row | {
         "kind": kind,

@@ -44,6 +44,7 @@ def optimizer(**options):
         ({"lengthscale_prior": "broad"}, ValueError, "'lognormal', None or a pair"),
         ({"initial_duels": [[[0.0, 1.0], [0.0, 1.0]]]}, ValueError, "two different items"),
         ({"initial_duels": 5}, TypeError, r"shape \(n, 2, d\) or a list of pairs.*got int: 5"),
+        ({"initial_duels": {"a": 1}}, TypeError, "or a list of pairs of items, got dict"),
         ({"initial_duels": "ab"}, TypeError, "or a list of pairs of items, got str"),
     ],
 )
