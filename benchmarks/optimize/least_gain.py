@@ -18,6 +18,7 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
     os.environ[variable] = "1"
@@ -30,11 +31,12 @@ from skpref.optimize import _questions
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import generated_regret
 import regret
+from _generated_methods import METHODS
 from _generated_problems import make_problems
 from common import RESULTS
 
 FUNCTIONS = ("branin", "bukin-6", "ackley-4", "hartmann-3", "hartmann-4", "levy-13")
-ANSWERS = 60
+ANSWERS, FORMER = 60, "default, prior .5"
 # Of regret: of functions in their own unit, of generated problems in shares of the range.
 FLOORS = {"function": 1e-4, "generated": 1e-5, "held-out": 1e-5}
 HELD_OUT = "held-out, "
@@ -47,16 +49,22 @@ def generated(which):
     return {each.name: each for each in make_problems(which)}
 
 
+def former(method, bounds, seed):
+    """The optimizer of a function in its own box, for `regret.run`."""
+    return METHODS[method].build(SimpleNamespace(arguments={"space": bounds}), seed)
+
+
 def run(name, seed, least):
     """One unit of work."""
     _questions._LEAST_GAIN = least
     row = {"problem": name, "seed": seed, "least": least}
     if name in TEST_FUNCTIONS:
-        found = regret.run(name, "best", 0.0, seed, ANSWERS)
+        regret.build = former
+        found = regret.run(name, FORMER, 0.0, seed, ANSWERS)
         return row | {"kind": "function", "regret": found["regret"].split()[-1], "stuck": ""}
     which = "held-out" if name.startswith(HELD_OUT) else "development"
     problem = generated(which)[name.removeprefix(HELD_OUT)]
-    found = generated_regret.run(which, problem, "default, prior .5", 0.0, seed, ANSWERS)
+    found = generated_regret.run(which, problem, FORMER, 0.0, seed, ANSWERS)
     kind = "held-out" if which == "held-out" else "generated"
     return row | {
         "kind": kind,
