@@ -118,12 +118,13 @@ class Numeric:
 
     def value(self, X: Array) -> Array:
         """The function at the rows of X, (n,)."""
-        found = np.asarray(self._function(X), dtype=np.float64)
-        if found.size != len(X):
+        found = np.asarray(self._function(X))
+        if found.size != len(X) or found.dtype.kind not in "biuf":
             raise ValueError(
-                f"An acquisition must return one value for each row of X, {len(X)} of them; got "
-                f"an array of shape {found.shape}."
+                f"An acquisition must return one value for each row of X, {len(X)} numbers; got "
+                f"an array of shape {found.shape} and type {found.dtype}."
             )
+        found = found.astype(np.float64)
         return found.reshape(-1)
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:

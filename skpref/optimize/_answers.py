@@ -107,7 +107,8 @@ def _of_duel(outcome, n):
         known = outcome == TIE
     else:
         whole = isinstance(outcome, int | float) and outcome == np.rint(outcome)
-        known = outcome == 0.5 or (whole and abs(outcome) <= LARGEST_LABEL)
+        half = isinstance(outcome, float) and outcome == 0.5
+        known = half or (whole and abs(outcome) <= LARGEST_LABEL)
     if not known:
         raise ValueError(
             "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), 2, -2 and "

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -80,10 +80,21 @@ def answer_options(given: dict) -> dict:
     return _model.ANSWERS | given
 
 
+def check_likelihood_alone(likelihood: Any, answers: dict) -> None:
+    """Raise ValueError if parameters of answers stand beside a likelihood, which has its own."""
+    if likelihood is not None and answers:
+        given = ", ".join(f"{name}={value!r}" for name, value in answers.items())
+        raise ValueError(
+            f"likelihood= has its own noise, ties and order effect; beside it came {given}. Give "
+            f"these to the likelihood, such as Probit({given}), or leave likelihood= out."
+        )
+
+
 def configure(space: Space, options: dict, n_given: int) -> Configuration:
     """Check the arguments of an optimizer, of which ``n_given`` initial duels were given."""
     automatic, strategies = _strategies(Strategy(*(options[name] for name in Strategy._fields)))
-    turns = [each for strategy in strategies.values() for each in strategy.turns]
+    different = {id(each): each for each in strategies.values()}
+    turns = [each for strategy in different.values() for each in strategy.turns]
     engine = _shared_engine([each.inference for each in turns])
     believing = isinstance(engine, tuple(_BELIEVERS.values()))
     for each in turns:
@@ -188,7 +199,12 @@ def _check_rules(incumbent, acquisition):
     check_choice("incumbent", incumbent, INCUMBENTS)
     if callable(acquisition):
         return
-    check_choice("acquisition", acquisition, [*ACQUISITIONS, *LOOKAHEADS, "thompson", "random"])
+    named = [*ACQUISITIONS, *LOOKAHEADS, "thompson", "random"]
+    if not isinstance(acquisition, str) or acquisition not in named:
+        raise ValueError(
+            f"acquisition must be one of 'auto', {', '.join(map(repr, named))}, or a function "
+            f"(posterior, X, incumbent) -> (n,), got {acquisition!r}."
+        )
     valued = acquisition in ACQUISITIONS or acquisition in LOOKAHEADS
     if incumbent == "joint" and not valued:
         raise ValueError(

@@ -285,7 +285,7 @@ class Distribution(Dimension):
 
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
-        self._ppf = _inverse(distribution)
+        self._ppf = _checked_inverse(name, distribution)
         ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
         self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
 
@@ -300,6 +300,11 @@ class Distribution(Dimension):
         if self._ends[1] == 1.0 and value > high + slack:
             raise ValueError(
                 f"{self.name} = {value!r} lies above its support, which ends at {high}."
+            )
+        if not low - slack <= value <= high + slack:
+            raise ValueError(
+                f"{self.name} = {value!r} lies in a tail of its distribution, beyond what is "
+                f"searched, {low:.6g} to {high:.6g}. Give a wider distribution."
             )
         return [min(max(share, self._ends[0]), self._ends[1])]
 
@@ -320,7 +325,7 @@ class DiscreteDistribution(Dimension):
 
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
-        self._ppf = _inverse(distribution)
+        self._ppf = _checked_inverse(name, distribution)
         found = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
         ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
         if np.any(found % 1):
@@ -346,11 +351,16 @@ class DiscreteDistribution(Dimension):
         value = _real(self.name, value)
         if not self._distribution.pmf(value) > 0.0:
             raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
+        low, high = (float(self._ppf(end)) for end in (_TAIL, 1.0 - _TAIL))
+        if not low <= value <= high:
+            raise ValueError(
+                f"{self.name} = {value!r} lies in a tail of its distribution, beyond what is "
+                f"searched, {low:.0f} to {high:.0f}. Give a wider distribution."
+            )
         return [float(self._middle(value))]
 
     def decode(self, columns: np.ndarray | list) -> Any:
-        # a value far in a tail has a column of 0 or 1, where the quantile may be no value
-        return int(self._ppf(np.clip(float(columns[0]), 1e-300, 1.0 - 1e-16)))
+        return int(self._ppf(float(columns[0])))
 
     def clean(self, value: Any) -> Any:
         return int(value)
@@ -371,6 +381,20 @@ class DiscreteDistribution(Dimension):
 
 def _inverse(distribution):
     return getattr(distribution, "ppf", None) or distribution.icdf
+
+
+def _checked_inverse(name, distribution):
+    """The quantile function, or ValueError if the parameters are those of no distribution."""
+    inverse = _inverse(distribution)
+    with np.errstate(all="ignore"):
+        found = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])
+    if found.shape != (3,) or not np.all(np.isfinite(found)) or np.any(np.diff(found) < 0.0):
+        raise ValueError(
+            f"{name} has a distribution without quantiles: those of {_TAIL:.0e}, 0.5 and 1 - "
+            f"{_TAIL:.0e} are {found.tolist()}. Give it parameters that are single numbers of its "
+            "range, such as scipy.stats.loguniform(low, high) with 0 < low < high."
+        )
+    return inverse
 
 
 def _is_discrete(distribution):
@@ -444,6 +468,11 @@ def make_dimension(name: str, spec: Any) -> Dimension:
         # Of other numbers, such as fractions, it is the position that is kept.
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
         if numbers and all(a < b for a, b in pairwise(values)):
+            if any(isinstance(v, float) and not np.isfinite(v) for v in values):
+                raise ValueError(
+                    f"{name} has infinity among its ordered values {values}. Give a large number "
+                    "in its place, or texts, which are categories."
+                )
             return Steps(name, values)
         return Choice(name, values)
     raise ValueError(

@@ -209,12 +209,16 @@ class EventReader:
         return state
 
     def _with_items(self, state, found):
-        items = state.items
-        for dumped in _listed(found.get("items", [])):
+        items, new = state.items, _listed(found.get("items", []))
+        own = self._space.names is not None and self._space.pool is not None
+        names = _listed(found["names"]) if own and "names" in found else [None] * len(new)
+        for dumped, name in zip(new, names, strict=True):
             known = len(items.values)
             value = self._space.load(_listed(dumped))
             items, index = items.with_kept(value, self._space)
             _check(index == known, f"item {dumped} is not new")
+            here = None if name is None else str(self._space.present(value))
+            _check(here == name, f"its item {name!r} has the name {here!r} among the candidates")
         return replace(state, items=items)
 
     def _question(self, state, found):

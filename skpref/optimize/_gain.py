@@ -48,6 +48,8 @@ _SEEDS = 8
 _STARTS, _APART, _STEPS = 4, 0.3, 16
 _FIRST_STEP, _LONGER, _SHORTER = 0.2, 1.6, 0.35
 _MAX_SWAPS = 3
+# A range below this share of the values is none.
+_ROUNDING = 1e-12
 # Step of a difference of probabilities, in standard deviations.
 _DIFFERENCE = 1e-4
 
@@ -139,7 +141,7 @@ def expected_gain(known: Known) -> ExpectedGain:
     extent = float(np.mean(np.concatenate([each.extent for each in found])))
     utility = _value_of_duel(rows, known)
     shortfall = np.sort(np.concatenate([each.shortfall for each in found]))
-    return ExpectedGain(utility, utility / extent, shortfall)
+    return ExpectedGain(utility, utility / extent if extent > 0.0 else 0.0, shortfall)
 
 
 def is_near(known: Known, probability: float, within: float) -> bool:
@@ -243,6 +245,7 @@ def _distance(
     if climbing and known.space.pool is None and paths.has_features:
         best = np.maximum(best, _climbed(paths, rows, values, known.space, posterior))
     extent = best - least
+    extent[extent <= _ROUNDING * np.abs(values).max(axis=0)] = 0.0  # all items are equally good
     shortfall = np.divide(best - values[0], extent, out=np.zeros(n), where=extent > 0.0)
     return Distance(shortfall, extent)
 

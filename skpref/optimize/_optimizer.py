@@ -16,7 +16,7 @@ from skpref.likelihoods import AnswerParameters
 from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import answer_options, configure
+from skpref.optimize._configuration import answer_options, check_likelihood_alone, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_beside, layouts_of
 from skpref.optimize._questions import check_told
@@ -82,12 +82,14 @@ class PreferenceOptimizer(Asking):
         else (0.5, 0.75). Shorter lengthscales say that there may be other peaks.
     likelihood : Likelihood, default=None
         Probability of an answer given the utilities. None: a probit with the parameters in
-        ``answers``.
+        ``answers``. A likelihood has its own, so that none of these may be given beside it.
     n_initial : int, default=None
         Number of answers before the model is used, where a set of k items counts k/2. None: 4
         where the strategy is not given, else 3 d.
     initial_duels : array-like of shape (n, 2, d) or list of pairs of dicts, default=None
-        Asked first. The rest of the initial duels are Sobol points.
+        Asked first, in any set or duel that comes next, until a question or an answer has held
+        both items of each. A larger set holds as many of them as it has room for. The rest of the
+        initial duels are Sobol points.
     refit_every : int, default=None
         Answers between two fits of the hyperparameters. None: few at first, then more.
     forgetting_rate : float, default=None
@@ -192,6 +194,7 @@ class PreferenceOptimizer(Asking):
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
         }
+        check_likelihood_alone(likelihood, {**answers})
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior"):
             options[name] = getattr(configuration, name)  # however it was given
@@ -510,6 +513,8 @@ class PreferenceOptimizer(Asking):
         return {"size": size, "kind": kind}
 
     def _as_told(self, items, outcome, kind):
+        if not isinstance(kind, str) and len(kind) == 1:
+            (kind,) = kind
         asked = kind if kind in ("line", "plane") else self.kind_of(items)
         if asked == "duel" or isinstance(outcome, dict):
             return outcome
@@ -608,6 +613,11 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
         incumbent: str | tuple[str, ...] = "last_winner",
         **options: Any,
     ):
+        if "inference" in options:
+            raise TypeError(
+                "HallucinationBelieverOptimizer is that of inference='hallucination', and "
+                f"inference={options['inference']!r} came. Use PreferenceOptimizer with it."
+            )
         super().__init__(
             space,
             inference="hallucination",

@@ -1,5 +1,6 @@
 """The next question, the fit and the best item: pure functions of a state."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -45,6 +46,10 @@ _LEAST_GAIN = 0.01
 _GAIN = 1
 
 
+class NoneLeft(ValueError):
+    """No question of a layout is left."""
+
+
 class Questions:
     """The next question, given all events.
 
@@ -53,7 +58,7 @@ class Questions:
 
     def __init__(self, space: Any, configuration: Configuration, seed: int, initial: list):
         self._space, self._configuration, self._seed = space, configuration, seed
-        self._initial = [item for duel in initial for item in duel]
+        self._initial = initial
         self._near = _NEAR * np.sqrt(space.n_columns)
         # told, base, fit, memory: the last fit, as one value
         self._last: tuple[tuple, Recalled, Fitted, Memory] | None = None
@@ -134,33 +139,59 @@ class Questions:
 
         Each begins with the items of the indices ``given``.
         """
-        size, form = self._layout(state, layouts)
         with blas_threads(state.most_rows):  # entered once for the fit and all the questions
             if n and self._modelled(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
                 state = replace(state, recalled=Recalled(memory))
-            for _ in range(n):
-                state = self._next(state, size, owner, form, given)
+            *others, last = self._layouts(state, layouts)
+            for layout in others:
+                try:
+                    return self._after(state, n, layout, owner, given)
+                except NoneLeft:
+                    continue
+            return self._after(state, n, last, owner, given)
+
+    def _after(self, state, n, layout, owner, given):
+        """After n more questions of a layout, or NoneLeft."""
+        for _ in range(n):
+            state = self._next(state, layout.size, owner, layout.form, given)
         return state
 
-    def _layout(self, state, layouts):
-        """Which of some layouts the next question has; the duels that were given come first."""
+    def _layouts(self, state, layouts):
+        """Layouts, the one that suits the next question first; initial duels are asked as sets."""
         sets = [each for each in layouts if each.form is None]
-        if sets and state.shown < len(self._initial):
-            return min(sets, key=lambda each: each.size)
-        return best_layout(layouts, len(state.told), self._space.n_dimensions)
+        best = best_layout(layouts, len(state.told), self._space.n_dimensions)
+        if sets and self._unasked(state):
+            best = min(sets, key=lambda each: each.size)
+        return [best, *(each for each in layouts if each != best)]
+
+    def _unasked(self, state):
+        """The initial duels of which no question or answer holds both items yet."""
+        if not self._initial:
+            return []
+        every = (*state.pending, *state.told, *state.skipped)
+        held, left = [frozenset(each.items) for each in every], []
+        n_before: Counter = Counter()
+        for duel in self._initial:
+            rows = [self._space.to_row(value) for value in duel]
+            found = frozenset(state.items.find(row, self._space.same) for row in rows)
+            n_held = sum(found <= each for each in held)
+            if n_before[found] >= n_held or None in found:
+                left.append(duel)
+            n_before[found] += 1
+        return left
 
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
     def _next(self, state, size, owner, form, given):
         rng, recalled = self._generator(state.counter + 1), state.recalled
-        allowed = exclusion(state, self._near, size)
+        allowed = exclusion(state, self._space, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.told, *state.pending))
         designed = n_shown < 2 * self._configuration.n_initial or not state.told
         if form is not None:
             items, asked, recalled = self._on_grid(state, allowed, form, rng, designed)
-        elif designed:
+        elif designed or (not given and self._unasked(state)):
             items, asked = self._designed(state, allowed, size, rng, given)
         else:
             rows = state.items.rows[list(given)] if given else None
@@ -176,7 +207,7 @@ class Questions:
         recalled = state.recalled
 
         def free(rows, of=state, near=self._near):
-            return may_be_asked(rows, exclusion(of, near, len(rows)))
+            return may_be_asked(rows, exclusion(of, self._space, near, len(rows)))
 
         if designed:
             anchor = state.items.rows[state.last_winner] if state.told else None
@@ -187,7 +218,7 @@ class Questions:
             rows = propose_grid(strategy, view, form, free)
             if memory() is not recalled.memory:
                 recalled = Recalled(memory())
-        if rows is None and state.skipped:
+        if rows is None:  # through any item; of those skipped all but the last are free again
             last = replace(state, skipped=state.skipped[-1:])
             rows = random_grid(self._space, None, form, rng, lambda rows: free(rows, last, 0.0))
         items, places = state.items, []
@@ -196,9 +227,10 @@ class Questions:
             places.append(index)
         asked = tuple(dict.fromkeys(places))
         if len(asked) < 2:
-            raise ValueError(
-                f"No {form.kind} is left to ask: every other one is pending or was just skipped, "
-                "or its points cannot be told apart. Tell a pending one, or undo the skip."
+            raise NoneLeft(
+                f"No {form.kind} is left to ask: every other one is pending, asked by this call or "
+                "was just skipped, or its points cannot be told apart. Tell a pending one, ask for "
+                "fewer, or undo the skip."
             )
         return items, asked, recalled
 
@@ -254,25 +286,38 @@ class Questions:
     def _designed(self, state, allowed, size, rng, given):
         """Items and the indices of the next of the design.
 
-        The first are those that the run was given, then come Sobol points.
+        The first are those of initial duels, as many as there is room for; then come Sobol points.
         """
         if given:
             return self._designed_beside(state, allowed, size, rng, state.items.rows[list(given)])
-        first = self._initial[state.shown : state.shown + size]
-        start = max(0, state.shown - len(self._initial))
-        rows = self._space.initial_rows(self._seed, start, size - len(first))
-        items, asked = state.items, []
-        if first or may_be_asked(rows, allowed):
-            for value in first:
-                items, index = items.with_kept(value, self._space)
-                asked.append(index)
+        items, asked = self._first(state, size)
+        rows = self._space.initial_rows(self._seed, state.shown, size - len(asked))
+        if asked or may_be_asked(rows, allowed):
+            more, whole = items, asked
             for row in rows:
-                items, index = items.with_row(row, self._space)
-                asked.append(index)
-            if len(set(asked)) == size:
-                return items, tuple(asked)
-        rows = random_question(self._space, allowed, rng, size)
-        return self._taken_in(state.items, self._or_any(rows, state, size, rng), allowed, rng)
+                more, index = more.with_row(row, self._space)
+                whole = [*whole, index]
+            if len(set(whole)) == size:
+                return more, tuple(whole)
+        first = items.rows[asked] if asked else None
+        rows = random_question(self._space, allowed, rng, size, first)
+        rows = self._or_any(rows, state, size, rng, first)
+        return self._taken_in(items, rows, allowed, rng, first)
+
+    def _first(self, state, size):
+        """Items and the indices of those of the next initial duels that there is room for."""
+        asked: list[int] = []
+        items = state.items
+        for duel in self._unasked(state):
+            known, both = items, []
+            for value in duel:
+                known, index = known.with_kept(value, self._space)
+                both.append(index)
+            both = [index for index in both if index not in asked]
+            if len(asked) + len(both) > size:
+                break
+            items, asked = known, asked + both
+        return items, asked
 
     def _designed_beside(self, state, allowed, size, rng, given):
         """The same where items are given: with them those farthest from all that were shown."""
@@ -306,13 +351,14 @@ class Questions:
         last = replace(state, skipped=state.skipped[-1:])
         for seen, near in ((replace(last, told=state.told[-1:]), self._near), (last, 0.0)):
             if found is None:
-                allowed = exclusion(seen, near, size)
+                allowed = exclusion(seen, self._space, near, size)
                 found = random_question(self._space, allowed, rng, size, given)
         if found is None:
             what, other = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
-            raise ValueError(
-                f"No {what} is left to ask: every other {other} is pending, was just skipped, or "
-                f"there is none. Tell a pending {what}, undo the skip, or give more candidates."
+            raise NoneLeft(
+                f"No {what} is left to ask: every other {other} is pending, asked by this call or "
+                f"was just skipped, or there is none. Tell a pending {what}, ask for fewer, undo "
+                "the skip, or give more candidates."
             )
         return found
 

@@ -22,6 +22,7 @@ from skpref.optimize._strategies import (
     View,
     best_seen,
     incumbent_of,
+    naming,
     rough_challenger,
     screening_rows,
 )
@@ -172,7 +173,7 @@ class _Best:
         if len(made) > _FINALISTS:  # every second point tells which are worth the whole
             values = self._values([rows[_coarse(self._n, len(axes))] for _, axes, rows in made])
             made = [made[k] for k in np.argsort(-np.array(values), kind="stable")[:_FINALISTS]]
-        made = [(anchor, axes, distinct(rows)) for anchor, axes, rows in made]
+        made = [(anchor, axes, distinct(rows, self._view.space)) for anchor, axes, rows in made]
         made = [each for each in made if len(each[2]) > 1]
         values = self._values([rows for _, _, rows in made])
         pairs = zip(values, made, strict=True)
@@ -208,17 +209,17 @@ def random_grid(
         rows = grid(here, [chord(here, span, form.size) for span in spans], form.size)
         if rows is None:
             continue
-        rows = distinct(space.snap(rows))
+        rows = distinct(space.snap(rows), space)
         if len(rows) > 1 and free(rows):
             return rows
     return None
 
 
-def distinct(rows: Array) -> Array:
+def distinct(rows: Array, space: Any) -> Array:
     """Rows without those that are equal to one before them, up to rounding."""
     kept: list[int] = []
     for k, row in enumerate(rows):
-        if not kept or np.all(apart(row, rows[kept])):
+        if not kept or np.all(apart(row, rows[kept], space)):
             kept.append(k)
     return rows[kept]
 
@@ -226,7 +227,8 @@ def distinct(rows: Array) -> Array:
 def _ends(strategy, view, incumbent):
     """Where lines may lead to: promising rows, and some drawn at random."""
     found = []
-    own = rough_challenger(strategy, view, incumbent)
+    with naming(strategy.acquisition):
+        own = rough_challenger(strategy, view, incumbent)
     if own is not None:
         found.append(own)
     seeds = [incumbent]

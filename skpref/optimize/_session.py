@@ -422,9 +422,16 @@ class Session:
 
     def item_at(self, items: Any, position: Any) -> Any:
         """The item at a position of a pending line or plane, as people see it."""
+        if position is None:
+            raise TypeError("position must be a place on the line or plane, got None.")
         said = AnswerArguments(position=position)
         with self._lock:
             form = self._form(items, said, None)
+            if form is None:
+                raise ValueError(
+                    "item_at shows a place on a line or a plane that ask(kind=) gave and that is "
+                    "pending, with its items in their order; these items are no such question."
+                )
             known, told, outcome = self._told(self._state.items, items, said, form)
         return self.space.present(known.values[told[leader(outcome, len(told))]])
 
@@ -455,9 +462,25 @@ class Session:
             known, found = known.with_item(item, self.space)
             if found in asked:
                 what = "A duel needs two" if len(shown) == 2 else f"A set needs {len(shown)}"
-                raise ValueError(f"{what} different items, got {item!r} twice.")
+                raise ValueError(f"{what} different items, {self._alike(shown, asked, found)}")
             asked.append(found)
         return known, tuple(asked)
+
+    def _alike(self, shown, asked, found):
+        """Why the next of some items is one of those before it."""
+        first, item = shown[asked.index(found)], shown[len(asked)]
+        listed = self.space.pool is not None
+        if repr(first) == repr(item) or (
+            not listed and str(self.space.clean(first)) == str(self.space.clean(item))
+        ):
+            return f"got {item!r} twice."
+        if listed:
+            return f"and {first!r} and {item!r} are one: their features are equal."
+        return (
+            f"and {first!r} and {item!r} cannot be told apart: they are less than "
+            f"{self.space.same:.0e} of the range from each other. Narrow the space, or give the "
+            "parameter a logarithmic scale."
+        )
 
     def show(self, state: State, asked: Any) -> list:
         """The items of a question as people see them."""

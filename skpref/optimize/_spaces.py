@@ -11,12 +11,14 @@ import numpy as np
 from scipy.stats import qmc
 from sklearn.utils.validation import check_array
 
-from skpref._utils import sobol
+from skpref._utils import sobol, warn
 from skpref.data import ItemTable, is_frame
 from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
 
-# An item of a pool is recognised up to this distance, in shares of the pool's ranges.
-_SAME = 1e-7
+# Where items are not listed, rows this close to each other (largest coordinate) stand for one item,
+# and two that are closer than the second are not shown together. Features of an item of a pool are
+# recognised up to the first.
+_SAME, _APART = 1e-7, 1e-6
 _ENCODE = (
     "Encode texts, categories and dates first (sklearn.preprocessing.OneHotEncoder, "
     "sklearn.compose.make_column_transformer) and keep the names: candidates=ItemTable(encoded, "
@@ -46,6 +48,9 @@ class Space(ABC):
         Of the parameters of items, or of the items of a pool; None: items are arrays.
     has_features : bool
         Whether an item says something of another.
+    same, apart : float
+        Rows up to the first distance (largest coordinate) are one item, and up to the second not
+        shown together. Of a pool every item is one, and both are 0.
     """
 
     n_columns: int
@@ -55,6 +60,8 @@ class Space(ABC):
     pool: Any = None
     names: list | None = None
     has_features: bool = True
+    same: float = _SAME
+    apart: float = _APART
 
     # -- forms of an item ----------------------------------------------------------------
 
@@ -158,7 +165,9 @@ class Box(Space):
     def _values(self, item: Any) -> Any:
         if self.names is None:
             return vector(item, self.n_dimensions)
-        if not isinstance(item, dict):
+        if hasattr(item, "index") and hasattr(item, "items"):  # a row of a frame
+            item = dict(item.items())
+        if not isinstance(item, Mapping):
             raise ValueError(
                 f"Items of this space are dicts with the keys {self.names}, got "
                 f"{type(item).__name__}."
@@ -231,6 +240,8 @@ class Pool(Space):
         Names are the table's, or the index of a pandas frame unless it just counts the rows.
     """
 
+    same = apart = 0.0
+
     def __init__(self, candidates: Any):
         table, names, self.feature_names, self.has_features = _read(candidates)
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
@@ -248,6 +259,7 @@ class Pool(Space):
         self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
         self.n_columns = self.n_dimensions = table.shape[1]
         self.free = self.ordered = np.zeros(self.n_columns, dtype=bool)
+        self._check_apart()
 
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._items.min(axis=0), self._items.max(axis=0)
@@ -265,6 +277,22 @@ class Pool(Space):
                 "units."
             )
         return low, np.where(high > low, extent, 1.0)
+
+    def _check_apart(self) -> None:
+        """Warn of candidates that the model takes for one another."""
+        cells = np.floor(self.pool / _APART)
+        _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+        n_alike = len(cells) - len(first)
+        if n_alike and self.has_features:
+            second = int(np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(cells)))[0])
+            pair = [int(first[inverse.reshape(-1)[second]]), second]
+            one, other = (self.present(self._items[k]) for k in pair)
+            warn(
+                f"{n_alike} of the candidates differ from another by less than {_APART:.0e} of the "
+                f"range of every feature, such as {other!r} from {one!r}. The model sees no "
+                "difference between them. If an outlier stretches the range, give the feature's "
+                "logarithm or its ranks; else keep one of them only."
+            )
 
     def typical_rows(self) -> np.ndarray:
         return self.pool
@@ -372,18 +400,28 @@ def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
             return np.arange(len(names), dtype=np.float64)[:, None], names.tolist(), None, False
         table = candidates.X
     if is_frame(table):
+        if not len(table.columns) or not len(table):
+            raise ValueError(
+                "candidates must hold at least two rows and one column of features, got a frame of "
+                f"shape {table.shape}."
+            )
         _check_numeric(table)
         columns = list(table.columns) if columns is None else columns
         names = _names_of(table) if names is None else names
     try:
         table = check_array(table, dtype=np.float64, copy=True, input_name="candidates")
+    except TypeError as error:
+        raise TypeError(
+            f"candidates must be a table of numbers, a row for each ({error}). Dicts become one "
+            "by pandas.DataFrame(candidates)."
+        ) from None
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
         raise ValueError(f"candidates must be numeric: {error}. {_ENCODE}") from None
     if names is not None:
         names = ItemTable(table, names=names).names.tolist()
-    table += 0.0  # -0.0 becomes 0.0
+    table = table + 0.0  # -0.0 becomes 0.0; of some frames it cannot be written to
     return table, names, None if columns is None else list(columns), True
 
 

@@ -11,10 +11,6 @@ from numpy.typing import NDArray
 from skpref.optimize._answers import TIE, leader
 from skpref.optimize._model import Memory
 
-# Told items this close to a known one (unit cube, largest coordinate) are that one.
-_SAME = 1e-7
-# Two items closer than this (likewise) are not shown together.
-_APART = 1e-6
 # Id of the user asked; None without several users.
 User = str | int | None
 # How many answers and refusals can be taken back to the very last bit. From before that the
@@ -43,24 +39,24 @@ class Items:
         """No items."""
         return cls((), np.zeros((0, n_columns)))
 
-    def find(self, row: NDArray[np.float64]) -> int | None:
-        """Index of the item of a row; None if it is new."""
+    def find(self, row: NDArray[np.float64], within: float) -> int | None:
+        """Index of the item of a row, or of one this near to it; None if it is new."""
         found = self._at.get(row.tobytes())
-        if found is None and len(self.rows):
+        if found is None and within > 0.0 and len(self.rows):
             distance = np.abs(self.rows - row).max(axis=1)
             nearest = int(np.argmin(distance))
-            found = nearest if distance[nearest] <= _SAME else None
+            found = nearest if distance[nearest] <= within else None
         return found
 
     def with_item(self, item: Any, space: Any) -> tuple[Self, int]:
         """These and an item, which is checked, and its index."""
-        found = self.find(space.to_row(item))
+        found = self.find(space.to_row(item), space.same)
         return (self, found) if found is not None else self.with_kept(space.clean(item), space)
 
     def with_kept(self, value: Any, space: Any) -> tuple[Self, int]:
         """The same for an item as the space keeps it."""
         row = space.to_row(value)
-        found = self.find(row)
+        found = self.find(row, space.same)
         if found is not None:
             return self, found
         found = len(self.values)
@@ -350,9 +346,9 @@ class HistoryEntry(NamedTuple):
         return self.items
 
 
-def apart(row: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Whether rows differ from a row by more than rounding, (n,)."""
-    return np.abs(rows - row).max(axis=1) > _APART
+def apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
+    """Whether rows differ from a row so that they may be shown together, (n,)."""
+    return np.abs(rows - row).max(axis=1) > space.apart
 
 
 def without(
@@ -365,7 +361,7 @@ def without(
     return pending
 
 
-def exclusion(state: State, near: float, size: int = 2) -> Callable:
+def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
     """Which rows may join others in a question, in view of those pending, skipped and just tied.
 
     A duel that ended in a tie, once more, says next to nothing; but where one posterior thinks best
@@ -374,6 +370,7 @@ def exclusion(state: State, near: float, size: int = 2) -> Callable:
     Parameters
     ----------
     state : State
+    space : Space
     near : float
         As far from a question that was just skipped, or from the ties since the last answer that
         was none, must the next one be.
@@ -401,12 +398,12 @@ def exclusion(state: State, near: float, size: int = 2) -> Callable:
 
     def allowed(members, rows):
         members = np.atleast_2d(members)
-        good = np.all([apart(member, rows) for member in members], axis=0)
+        good = np.all([apart(member, rows, space) for member in members], axis=0)
         if len(members) < size - 1:
             return good
         for rest, last, radius in left_out:
-            if _alike(members, rest, max(radius, _SAME)):
-                good &= np.linalg.norm(rows - last, axis=1) > max(radius, _APART)
+            if _alike(members, rest, max(radius, space.same)):
+                good &= np.linalg.norm(rows - last, axis=1) > max(radius, space.apart)
         return good
 
     return allowed

@@ -1,6 +1,7 @@
 """How the next question is chosen: (engine, incumbent rule, acquisition) as data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
@@ -196,14 +197,21 @@ def propose(strategy: Strategy, view: View) -> np.ndarray | None:
 
     Raises ValueError if the acquisition is NaN everywhere, and NothingToGain.
     """
-    try:
+    with naming(strategy.acquisition):
         return _propose(strategy, view)
+
+
+@contextmanager
+def naming(acquisition: str | Callable) -> Iterator[None]:
+    """What says which acquisition it was that is NaN everywhere."""
+    try:
+        yield
     except NoNumber as error:
-        named = strategy.acquisition
-        if callable(named):
-            named = getattr(named, "__qualname__", None) or type(named).__qualname__
+        name: Any = acquisition
+        if callable(acquisition):
+            name = getattr(acquisition, "__qualname__", None) or type(acquisition).__qualname__
         raise ValueError(
-            f"The acquisition {named!r} chose nothing: {error}. It must return numbers, larger "
+            f"The acquisition {name!r} chose nothing: {error}. It must return numbers, larger "
             "for a better item; NaN at some of them is fine."
         ) from error
 
@@ -336,7 +344,7 @@ def _thompson_incumbent(view):
 
 
 def _random_incumbent(view):
-    found = random_question(view.space, apart, view.rng, 2)
+    found = random_question(view.space, lambda row, rows: apart(row, rows, view.space), view.rng, 2)
     return view.last_winner if found is None else found[0]
 
 

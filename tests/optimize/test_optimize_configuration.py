@@ -8,6 +8,7 @@ from scipy import stats
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel
 
 from skpref.inference import EP
+from skpref.likelihoods import Probit
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._configuration import describe
 from skpref.optimize._spaces import make_space
@@ -51,6 +52,24 @@ def optimizer(**options):
 def test_arguments_are_checked(options, error, message):
     with pytest.raises(error, match=message):
         optimizer(**options)
+
+
+def test_a_likelihood_has_its_own_ties_and_noise():
+    with pytest.raises(ValueError, match=r"such as Probit\(tie_threshold=0.3\), or leave"):
+        optimizer(likelihood=Probit(), tie_threshold=0.3)
+    made = optimizer(likelihood=Probit(tie_threshold=0.3), n_initial=2)
+    made.tell(made.ask(), "tie").tell(made.ask(), 1)
+    assert made.posterior_.likelihood.tie_threshold > 0.0
+
+
+def test_a_believer_is_of_one_inference():
+    with pytest.raises(TypeError, match=r"inference='ep' came\. Use PreferenceOptimizer"):
+        optimizer(inference="ep")
+
+
+def test_turns_are_named_once():
+    with pytest.raises(ValueError, match=r"of inference \('hmc', 'laplace'\) only one"):
+        PreferenceOptimizer(SQUARE, inference=("hmc", "laplace"))
 
 
 def test_engines_are_checked():

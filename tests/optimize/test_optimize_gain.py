@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
 from scipy.special import ndtr
-from sklearn.gaussian_process.kernels import RBF, DotProduct, RationalQuadratic
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, RationalQuadratic
 from tiers_support import thinned
 
 from skpref import ItemTable, PairwisePreferenceRegressor
@@ -55,6 +55,14 @@ def test_the_shortfall_in_a_pool_is_that_of_weighted_prior_draws():
     for within in (0.01, 0.1, 0.3, 0.6):
         expected = np.average(shortfall <= within, weights=weight)
         assert abs(np.mean(found <= within) - expected) < 4.0 * np.sqrt(0.25 / len(found))
+
+
+def test_where_all_items_are_equally_good_nothing_is_to_be_gained():
+    made = PreferenceOptimizer(BOX, kernel=ConstantKernel(1.0, "fixed"), random_state=0)
+    made.run(nearer, 6)
+    gain = made.expected_gain_
+    assert gain.share == 0.0
+    assert gain.probability() == 1.0
 
 
 @pytest.mark.parametrize("mean", [-0.7, 0.0, 0.4])

@@ -1,5 +1,7 @@
 """Pools: candidates with names and without, from tables and frames, and what cannot be a pool."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -99,12 +101,53 @@ def test_positions_are_no_names_unless_the_names_are_numbers():
     assert type(made.incumbent_) is int
 
 
+def test_candidates_that_an_outlier_brings_together_are_themselves():
+    x = np.array([1.0, 2.0, 3.0, 4.0, 1e9])
+    names = ["one", "two", "three", "four", "big"]
+    with pytest.warns(UserWarning, match=r"3 of the candidates.*'two' from 'one'.*logarithm"):
+        made = optimizer(ItemTable(x[:, None], names=names))
+    made.tell(("one", "big"), 0).tell(("two", "big"), 1).tell(("three", "one"), 1)
+    told = [(entry.duel, entry.outcome) for entry in made.history_]
+    assert told == [(("one", "big"), 0), (("two", "big"), 1), (("three", "one"), 1)]
+    assert len(set(made.ask(size=5))) == 5
+    made.run(lambda a, b: abs(names.index(a) - 2) < abs(names.index(b) - 2), 12)
+    assert made.recommend() in names
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        best = optimizer(ItemTable(np.log(x)[:, None], names=names)).run(
+            lambda a, b: abs(names.index(a) - 2) < abs(names.index(b) - 2), 12
+        )
+    assert best == "three"
+
+
+def test_frames_of_booleans_and_of_nullable_integers_are_candidates():
+    pd = pytest.importorskip("pandas")
+    kinds = pd.get_dummies(pd.Series(["red", "green", "blue"], index=["r", "g", "b"]))
+    assert optimizer(kinds).run(lambda a, b: "bgr".index(a) > "bgr".index(b), 6) == "r"
+    whole = pd.DataFrame({"x": [1, 2, 3]}, dtype="Int64")
+    assert_array_equal(optimizer(whole).run(lambda a, b: a[0] > b[0], 6), [3.0])
+
+
+@pytest.mark.parametrize(
+    ("candidates", "error", "message"),
+    [
+        ([{"x": 1.0}, {"x": 2.0}], TypeError, r"table of numbers.*pandas.DataFrame\(candidates\)"),
+        ("frame", ValueError, r"one column of features, got a frame of shape \(0, 0\)"),
+    ],
+)
+def test_what_is_no_table_of_candidates_is_refused(candidates, error, message):
+    if isinstance(candidates, str):
+        candidates = pytest.importorskip("pandas").DataFrame()
+    with pytest.raises(error, match=message):
+        optimizer(candidates)
+
+
 def test_candidates_of_equal_features_are_one_item():
     made = optimizer(ItemTable(FEATURES[[0, 1, 0, 2]], names=["tea", "coffee", "chai", "milk"]))
     made.tell(("coffee", "chai"), 0)
     assert made.history_[0].duel == ("coffee", "tea")
     assert made.recommend() == "tea"
-    with pytest.raises(ValueError, match="two different items"):
+    with pytest.raises(ValueError, match="'tea' and 'chai' are one: their features are equal"):
         made.tell(("tea", "chai"), 1)
 
 
@@ -117,6 +160,15 @@ def test_journals_know_candidates_by_their_features(tmp_path):
     unnamed = optimizer(FEATURES, journal=path)
     np.testing.assert_array_equal(unnamed.ask(), [FEATURES[NAMES.index(name)] for name in duel])
     assert [entry.outcome for entry in unnamed.history_] == [e.outcome for e in first.history_]
+
+
+def test_a_journal_of_candidates_with_other_names_is_refused(tmp_path):
+    path = tmp_path / "run.db"
+    optimizer(table(), journal=path).tell(("tea", "coffee"), 1)
+    renamed = ItemTable(FEATURES, names=[NAMES[-1], *NAMES[:-1]])
+    with pytest.raises(ValueError, match="'tea' has the name 'cider' among the candidates"):
+        optimizer(renamed, journal=path)
+    assert optimizer(table(), journal=path).history_[0].duel == ("tea", "coffee")
 
 
 # --- names alone ----------------------------------------------------------------------------

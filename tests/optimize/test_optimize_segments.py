@@ -455,7 +455,48 @@ def test_equal_points_are_left_out():
     with pytest.raises(ValueError, match=f"from 0 to {len(items) - 1}, got"):
         found.tell(items, position=len(items) - 0.5)
     rows = np.array([[0.1, 0.2], [0.1, 0.2], [0.3, 0.2], [0.1, 0.2 + 1e-9]])
-    np.testing.assert_array_equal(distinct(rows), rows[[0, 2]])
+    np.testing.assert_array_equal(distinct(rows, make_space([[0.0, 1.0]] * 2)), rows[[0, 2]])
+
+
+@pytest.mark.parametrize("kind", ["line", ("line",), ("line", "duel")])
+def test_several_lines_over_one_number_are_different(kind):
+    for n_told in (1, 3):
+        found = made([(0.0, 1.0)], n_initial=1)
+        for _ in range(n_told):
+            found.tell(found.ask(), 1)
+        lines = found.ask(3, kind=kind)
+        assert [found.kind_of(line) for line in lines] == ["line"] * 3
+        assert len({np.sort(line, axis=0).tobytes() for line in lines}) == 3
+
+
+def test_where_no_line_is_left_another_kind_is_asked():
+    space = {"n": (1, 3)}
+    found = made(space, n_initial=1).tell(({"n": 1}, {"n": 3}), 1)
+    asked = found.ask(2, kind=("duel", "line"))
+    assert [found.kind_of(items) for items in asked] == ["duel", "duel"]
+    assert {frozenset(item["n"] for item in items) for items in asked} < {
+        frozenset(pair) for pair in ((1, 2), (2, 3), (1, 3))
+    }
+    with pytest.raises(ValueError, match=r"No line is left.*ask for fewer"):
+        made(space, n_initial=1).tell(({"n": 1}, {"n": 3}), 1).ask(2, kind="line")
+
+
+@pytest.mark.parametrize("kind", ["line", "plane"])
+def test_an_acquisition_that_is_nan_is_named_of_grids_too(kind):
+    def hopeless(posterior, X, incumbent):
+        return np.full(len(X), np.nan)
+
+    found = made(acquisition=hopeless, n_initial=1)
+    found.tell(found.ask(), 1)
+    with pytest.raises(ValueError, match=r"hopeless' chose nothing: it is NaN at all"):
+        found.ask(kind=kind)
+
+
+@pytest.mark.parametrize("kind", ["line", ("line",)])
+def test_a_position_on_a_line_of_two_points_is_one(kind):
+    found = made({"n": [0, 1], "c": ["x", "y"]}, n_initial=2, seed=1)
+    best = found.run(lambda *items: [item["n"] for item in items].index(0), 4, kind=kind)
+    assert best["n"] == 0
 
 
 def test_a_place_between_integers_is_a_point():

@@ -277,9 +277,16 @@ def test_no_item_of_the_design_is_passed_over_or_shown_twice():
 def test_initial_duels_are_shown_in_sets_too():
     given = np.array([[[0.1, 0.2], [0.3, 0.4]], [[0.5, 0.6], [0.7, 0.8]]])
     made = optimizer(initial_duels=given, n_initial=4)
-    np.testing.assert_array_equal(made.ask(size=3), given.reshape(4, 2)[:3])
-    duel = made.ask()
-    np.testing.assert_array_equal(duel[0], given[1, 1])
+    first = made.ask(size=3)
+    np.testing.assert_array_equal(first[:2], given[0])
+    assert different(first) > 1e-6
+    np.testing.assert_array_equal(made.ask(), given[1])
+    whole = optimizer(initial_duels=given, n_initial=4)
+    np.testing.assert_array_equal(whole.ask(size=4), given.reshape(4, 2))
+    shared = [given[0], [given[0, 0], given[1, 0]], given[1]]
+    joined = optimizer(initial_duels=shared, n_initial=4)
+    np.testing.assert_array_equal(joined.ask(size=3), [*given[0], given[1, 0]])
+    np.testing.assert_array_equal(joined.ask(), given[1])
     doubled = optimizer(initial_duels=[given[0], given[0]])
     assert different(doubled.ask(size=4)) > 1e-6
 

@@ -150,8 +150,34 @@ def test_neighbours_reach_over_gaps_and_stop_at_the_ends():
         near = space.neighbours(space.to_row({"n": n}))
         assert {space.to_item(row)["n"] for row in near} == beside
     tail = make_space({"n": stats.poisson(3.0)})
-    near = tail.neighbours(tail.to_row({"n": 100}))  # where the cdf is 1
-    assert all(tail.to_item(row)["n"] > 0 for row in near)
+    near = tail.neighbours(tail.to_row({"n": 14}))  # the largest that is searched
+    assert {tail.to_item(row)["n"] for row in near} >= {13}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "inside", "beyond"),
+    [
+        (stats.lognorm(1), (100.0, 110.0), 200.0),
+        (stats.norm(), (-4.5, 4.6), 5.5),
+        (stats.poisson(5), (0, 18), 30),
+        (stats.expon(), (0.0, 13.0), 40.0),
+    ],
+)
+def test_values_in_a_tail_that_is_not_searched_are_refused(distribution, inside, beyond):
+    """Their columns would be equal, and one would stand for another."""
+    space = make_space({"x": distribution})
+    rows = [space.to_row({"x": value}) for value in inside]
+    assert rows[0] != rows[1]
+    with pytest.raises(ValueError, match=r"beyond what is searched.*Give a wider distribution"):
+        space.to_row({"x": beyond})
+
+
+def test_rows_of_a_frame_are_items():
+    pd = pytest.importorskip("pandas")
+    space = make_space({"x": (0.0, 1.0), "n": (1, 4), "kind": ["a", "b"]})
+    frame = pd.DataFrame({"kind": ["b", "a"], "x": [0.25, 0.5], "n": [3, 1]})
+    for k, row in frame.iterrows():
+        assert space.clean(row) == frame.loc[k, ["x", "n", "kind"]].to_dict()
 
 
 def test_items_survive_json_exactly(mixed):
@@ -284,6 +310,12 @@ def test_incomplete_items_are_refused(mixed):
         ({"a": stats.randint(3, 4)}, "at least two values"),
         ({"a": stats.rv_discrete(values=([0.5, 1.5], [0.5, 0.5]))}, "only integers are possible"),
         ({"a": ["x", float("nan")]}, "NaN among its choices"),
+        ({"a": [0.1, 1.0, np.inf]}, "infinity among its ordered values"),
+        ({"a": stats.loguniform(1.0, 1e-3)}, "distribution without quantiles"),
+        ({"a": stats.uniform(1.0, -1.0)}, "distribution without quantiles"),
+        ({"a": stats.norm(np.nan)}, "distribution without quantiles"),
+        ({"a": stats.norm([0.0, 1.0], 1.0)}, "distribution without quantiles"),
+        ({"a": stats.randint(5, 5)}, "distribution without quantiles"),
         ([[-1e308, 1e308]], "difference is finite"),
     ],
 )

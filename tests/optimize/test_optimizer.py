@@ -318,6 +318,10 @@ def test_initial_duels_are_asked_first():
         np.testing.assert_array_equal(made.ask(), duel)
         made.tell(made.ask(), 1)
     np.testing.assert_array_equal(made.ask()[0], given[1, 0])
+    told = optimizer(initial_duels=given)  # what is told before them does not take their place
+    for duel in given[::-1]:
+        told.tell(duel + 0.25, 1)
+    np.testing.assert_array_equal(told.ask(2), given)
     more = optimizer(initial_duels=given, n_initial=5)
     for _ in range(5):
         more.tell(more.ask(), 1)
