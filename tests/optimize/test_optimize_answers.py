@@ -36,6 +36,12 @@ def test_a_duel_is_answered_in_several_ways(said, outcome):
     check_kept(found, 2)
 
 
+def test_a_missing_cell_of_a_frame_is_no_outcome():
+    missing = pytest.importorskip("pandas").NA
+    with pytest.raises(ValueError, match=r"neither NaN nor others; got <NA>"):
+        AnswerArguments(missing).of(2)
+
+
 def comparisons(ranks):
     """Which items are said to be better than which."""
     pairs = permutations(range(len(ranks)), 2)

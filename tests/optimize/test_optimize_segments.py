@@ -460,8 +460,8 @@ def test_equal_points_are_left_out():
 
 @pytest.mark.parametrize("kind", ["line", ("line",), ("line", "duel")])
 def test_several_lines_over_one_number_are_different(kind):
-    for n_told in (1, 3):
-        found = made([(0.0, 1.0)], n_initial=1)
+    for n_told, n_initial in ((1, 1), (3, 1), (1, 9)):
+        found = made([(0.0, 1.0)], n_initial=n_initial)
         for _ in range(n_told):
             found.tell(found.ask(), 1)
         lines = found.ask(3, kind=kind)

@@ -322,6 +322,13 @@ def test_initial_duels_are_asked_first():
     for duel in given[::-1]:
         told.tell(duel + 0.25, 1)
     np.testing.assert_array_equal(told.ask(2), given)
+    a, b, c = given.reshape(4, 2)[:3]
+    ring = [[a, b], [b, c], [c, a], [a, b]]  # of items known before, and once more
+    known = optimizer(initial_duels=ring)
+    for duel in ring:
+        np.testing.assert_array_equal(known.ask(), duel)
+        known.tell(known.ask(), 1)
+    assert not any(np.array_equal(known.ask(), duel) for duel in ring)
     more = optimizer(initial_duels=given, n_initial=5)
     for _ in range(5):
         more.tell(more.ask(), 1)
