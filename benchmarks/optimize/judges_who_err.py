@@ -4,7 +4,8 @@
         [--methods default believer] [--problems ...] [--seeds 0 1] [--answers 60] [--table]
 
 The problems are the twelve of ``peer_regret.py --generated``. A unit of work is a (judge, problem,
-method, seed): as many answers as 3 d duels, then ``--answers`` duels. The judges:
+method, seed): as many answers as 3 d duels, then ``--answers`` duels; methods that show sets, lines
+or planes are none of it. The judges:
 
 - "exact": the better item wins.
 - "wrong": of all answers 20 % are turned round.
@@ -38,6 +39,7 @@ from regret import append_row
 
 JUDGES = ("exact", "wrong", "ties", "shift")
 WRONG, ALIKE, POWER = 0.2, 0.02, 1.5
+DUELS = [name for name, made in METHODS.items() if made.size == 2 and made.kind is None]
 UNIT = ("judge", "problem", "method", "seed")
 COLUMNS = (*UNIT, "answers", "regret", "lesser", "ties")
 FLOOR = 1e-5
@@ -128,7 +130,7 @@ def table(units):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--judges", nargs="+", choices=JUDGES, default=["wrong", "ties", "shift"])
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["believer", "default"])
+    parser.add_argument("--methods", nargs="+", choices=DUELS, default=["believer", "default"])
     parser.add_argument("--problems", nargs="+", choices=SUBSET, default=SUBSET)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--answers", type=int, default=60, help="after the 3 d first ones")
