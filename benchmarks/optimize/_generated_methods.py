@@ -1,6 +1,7 @@
 """Methods of ``generated_regret.py``: name → how many items a question shows, and the optimizer."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
@@ -43,8 +44,8 @@ def _of(size=2, worst=False, designs=False, kind=None, **arguments: Any) -> Meth
     return Method(build, size, worst, designs, kind)
 
 
-def _believer(problem, seed):
-    return HallucinationBelieverOptimizer(**problem.arguments, random_state=seed)
+def _believer(problem, seed, **arguments):
+    return HallucinationBelieverOptimizer(**problem.arguments, **arguments, random_state=seed)
 
 
 _SHORT = {"lengthscale_prior": (0.2, 0.75)}
@@ -54,6 +55,7 @@ _MEAN = {**_EI, "incumbent": "posterior_mean"}
 _LAST = {**_EI, "incumbent": "last_winner"}
 _PATHS = {"inference": "hallucination", "incumbent": "thompson", "acquisition": "thompson"}
 _DRAWN = {"hyperparameters": "drawn"}
+_NOISY = {"noise_variance": 0.1, "noise_variance_bounds": "fixed"}
 _EUBO = {"inference": "ep", "incumbent": "joint", "acquisition": "eubo"}
 _KG = {"inference": "ep", "incumbent": "joint", "acquisition": "kg"}
 _KG_EI = {
@@ -93,6 +95,9 @@ METHODS = {
     "default-4, prior .5": _of(size=4, designs=True, lengthscale_prior=(0.5, 0.75)),
     # With one that all columns share.
     "default, shared prior": _of(designs=True, lengthscale_prior="lognormal"),
+    # For a judge who errs.
+    "default, noise .1": _of(designs=True, **_NOISY),
+    "believer, noise .1": Method(partial(_believer, **_NOISY)),
     "believer": Method(_believer),
     "believer-4": Method(_believer, 4),
     **{name: _of(**strategy._asdict()) for name, strategy in STRATEGIES.items()},
