@@ -53,6 +53,19 @@ SUBSET = (
 )
 _FEATURES = 1000
 _STEP = 1e-6
+# Climbs that look for the optimum: so many, from the best of so many points, so far apart.
+_CLIMBS, _BEST, _APART = 60, 4000, 0.03
+
+
+def spread_starts(points: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
+    """The points of the largest values, without those near one before, to climb from."""
+    starts: list[np.ndarray] = []
+    for index in np.argsort(-values, kind="stable")[:_BEST]:
+        if len(starts) == _CLIMBS:
+            break
+        if all(np.abs(points[index] - other).max() > _APART for other in starts):
+            starts.append(points[index])
+    return starts
 
 
 @dataclass(eq=False)
@@ -135,14 +148,7 @@ class Problem:
         U = qmc.Sobol(self.n_dimensions, scramble=False).random(2**15)
         rows = self.rows(self._items(U))
         values = self.utility(rows)
-        order = np.argsort(-values, kind="stable")
-        starts: list = []
-        for index in order[:4000]:
-            if len(starts) == 60:
-                break
-            if all(np.abs(rows[index] - other).max() > 0.03 for other in starts):
-                starts.append(rows[index])
-        ends = [self.climb(start) for start in starts]
+        ends = [self.climb(start) for start in spread_starts(rows, values)]
         row = max(ends, key=lambda end: self.utility(end[None])[0])
         value = float(self.utility(row[None])[0])
         return value, row, value - float(values[: 2**14].min())

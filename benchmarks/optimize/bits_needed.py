@@ -26,11 +26,11 @@ from scipy.special import gammaln
 from scipy.stats import qmc
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from _generated_problems import SETS, make_problems
+from _generated_problems import SETS, make_problems, spread_starts
 from common import RESULTS, report
 
 FORMS = {"duel": 2, "best of 4": 4, "line of 9": 9, "plane of 5 x 5": 25}
-_STARTS, _WALKERS, _STEPS, _POINTS, _WIDER = 60, 100, 300, 2**14, 1.5
+_WALKERS, _STEPS, _POINTS, _WIDER = 100, 300, 2**14, 1.5
 
 
 class Regret:
@@ -60,11 +60,8 @@ class Regret:
 def peaks(regret, d, within):
     """Points of the cube where a climb ends near the best, each another one."""
     U = qmc.Sobol(d, scramble=False).random(2**15)
-    found, starts = [], []
-    for index in np.argsort(regret(U), kind="stable")[:4000]:
-        if len(starts) < _STARTS and all(np.abs(U[index] - u).max() > 0.03 for u in starts):
-            starts.append(U[index])
-    for end in map(regret.climbed, starts):
+    found = []
+    for end in map(regret.climbed, spread_starts(U, -regret(U))):
         near = regret(end[None])[0] <= within
         if near and all(np.abs(end - other).max() > 0.01 for other in found):
             found.append(end)

@@ -4,8 +4,8 @@
         [--methods default believer] [--problems ...] [--seeds 0 1] [--answers 60] [--table]
 
 The problems are the twelve of ``peer_regret.py --generated``. A unit of work is a (judge, problem,
-method, seed): as many answers as 3 d duels, then ``--answers`` duels; methods that show sets, lines
-or planes are none of it. The judges:
+method, seed): as many answers as 3 d duels, then ``--answers`` duels. Methods that show more than
+two items are refused. The judges:
 
 - "exact": the better item wins.
 - "wrong": of all answers 20 % are turned round.

@@ -118,13 +118,18 @@ class Numeric:
 
     def value(self, X: Array) -> Array:
         """The function at the rows of X, (n,)."""
-        found = np.asarray(self._function(X))
-        if found.size != len(X) or found.dtype.kind not in "biuf":
+        given = self._function(X)
+        try:
+            found = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
             raise ValueError(
-                f"An acquisition must return one value for each row of X, {len(X)} numbers; got "
-                f"an array of shape {found.shape} and type {found.dtype}."
+                f"An acquisition must return one number for each row of X, got {given!r:.60}."
+            ) from None
+        if found.size != len(X):
+            raise ValueError(
+                f"An acquisition must return one value for each row of X, {len(X)} of them; got "
+                f"an array of shape {found.shape}."
             )
-        found = found.astype(np.float64)
         return found.reshape(-1)
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:

@@ -69,25 +69,22 @@ class Configuration(NamedTuple):
         return next((each for each in others if each.acquisition != "kg"), None)
 
 
-def answer_options(given: dict) -> dict:
-    """Parameters of `probit`, with an optimizer's defaults."""
+def answer_options(given: dict, likelihood: Any) -> dict:
+    """Parameters of `probit`, with an optimizer's defaults; none may stand beside a likelihood."""
     unknown = sorted(given.keys() - ANSWER_DEFAULTS.keys())
     if unknown:
         raise TypeError(
             f"PreferenceOptimizer got an unexpected keyword argument {unknown[0]!r}. Of the "
             f"answers there are {', '.join(ANSWER_DEFAULTS)}; for the others see its documentation."
         )
-    return _model.ANSWERS | given
-
-
-def check_likelihood_alone(likelihood: Any, answers: dict) -> None:
-    """Raise ValueError if parameters of answers stand beside a likelihood, which has its own."""
-    if likelihood is not None and answers:
-        given = ", ".join(f"{name}={value!r}" for name, value in answers.items())
+    if likelihood is not None and given:
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
         raise ValueError(
-            f"likelihood= has its own noise, ties and order effect; beside it came {given}. Give "
-            f"these to the likelihood, such as Probit({given}), or leave likelihood= out."
+            f"likelihood= has its own noise, ties and order effect; beside it came {shown}. Make "
+            f"the likelihood with them, such as skpref.likelihoods.probit({shown}), or leave "
+            "likelihood= out."
         )
+    return _model.ANSWERS | given
 
 
 def configure(space: Space, options: dict, n_given: int) -> Configuration:

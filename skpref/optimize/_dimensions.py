@@ -301,11 +301,7 @@ class Distribution(Dimension):
             raise ValueError(
                 f"{self.name} = {value!r} lies above its support, which ends at {high}."
             )
-        if not low - slack <= value <= high + slack:
-            raise ValueError(
-                f"{self.name} = {value!r} lies in a tail of its distribution, beyond what is "
-                f"searched, {low:.6g} to {high:.6g}. Give a wider distribution."
-            )
+        _check_searched(self.name, value, low - slack, high + slack)
         return [min(max(share, self._ends[0]), self._ends[1])]
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -335,6 +331,7 @@ class DiscreteDistribution(Dimension):
             )
         if ends[0] == ends[1]:
             raise ValueError(f"{name} needs at least two values, its distribution has {ends[0]}.")
+        self._values = tuple(ends.tolist())
 
     def _middle(self, value):
         before = self._distribution.cdf(value - 1)
@@ -351,12 +348,7 @@ class DiscreteDistribution(Dimension):
         value = _real(self.name, value)
         if not self._distribution.pmf(value) > 0.0:
             raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
-        low, high = (float(self._ppf(end)) for end in (_TAIL, 1.0 - _TAIL))
-        if not low <= value <= high:
-            raise ValueError(
-                f"{self.name} = {value!r} lies in a tail of its distribution, beyond what is "
-                f"searched, {low:.0f} to {high:.0f}. Give a wider distribution."
-            )
+        _check_searched(self.name, value, *self._values)
         return [float(self._middle(value))]
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -395,6 +387,15 @@ def _checked_inverse(name, distribution):
             "range, such as scipy.stats.loguniform(low, high) with 0 < low < high."
         )
     return inverse
+
+
+def _check_searched(name, value, low, high):
+    """Raise ValueError for a value in a tail: one column would stand for many of them."""
+    if not low <= value <= high:
+        raise ValueError(
+            f"{name} = {value!r} lies in a tail of its distribution, beyond what is searched, "
+            f"{low:.6g} to {high:.6g}. Give a wider distribution."
+        )
 
 
 def _is_discrete(distribution):

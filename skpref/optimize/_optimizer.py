@@ -16,7 +16,7 @@ from skpref.likelihoods import AnswerParameters
 from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
 from skpref.optimize._answers import UNSAID, AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import answer_options, check_likelihood_alone, configure
+from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_beside, layouts_of
 from skpref.optimize._questions import check_told
@@ -187,14 +187,13 @@ class PreferenceOptimizer(Asking):
             "acquisition": acquisition,
             "hyperparameters": hyperparameters,
             "kernel": kernel,
-            **answer_options({**answers}),
+            **answer_options({**answers}, likelihood),
             "lengthscale_prior": lengthscale_prior,
             "likelihood": likelihood,
             "n_initial": n_initial,
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
         }
-        check_likelihood_alone(likelihood, {**answers})
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior"):
             options[name] = getattr(configuration, name)  # however it was given

@@ -423,7 +423,9 @@ class Session:
     def item_at(self, items: Any, position: Any) -> Any:
         """The item at a position of a pending line or plane, as people see it."""
         if position is None:
-            raise TypeError("position must be a place on the line or plane, got None.")
+            raise TypeError(
+                "position must be a place on the line or plane, such as 2 or 2.5, got None."
+            )
         said = AnswerArguments(position=position)
         with self._lock:
             form = self._form(items, said, None)
@@ -462,11 +464,11 @@ class Session:
             known, found = known.with_item(item, self.space)
             if found in asked:
                 what = "A duel needs two" if len(shown) == 2 else f"A set needs {len(shown)}"
-                raise ValueError(f"{what} different items, {self._alike(shown, asked, found)}")
+                raise ValueError(f"{what} different items, {self._why_one(shown, asked, found)}")
             asked.append(found)
         return known, tuple(asked)
 
-    def _alike(self, shown, asked, found):
+    def _why_one(self, shown, asked, found):
         """Why the next of some items is one of those before it."""
         first, item = shown[asked.index(found)], shown[len(asked)]
         listed = self.space.pool is not None

@@ -15,9 +15,8 @@ from skpref._utils import sobol, warn
 from skpref.data import ItemTable, is_frame
 from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
 
-# Where items are not listed, rows this close to each other (largest coordinate) stand for one item,
-# and two that are closer than the second are not shown together. Features of an item of a pool are
-# recognised up to the first.
+# `Space.same` and `Space.apart` where items are not listed. Features that are told of a candidate
+# may be off by the first; candidates closer than the second are warned of.
 _SAME, _APART = 1e-7, 1e-6
 _ENCODE = (
     "Encode texts, categories and dates first (sklearn.preprocessing.OneHotEncoder, "
@@ -49,8 +48,9 @@ class Space(ABC):
     has_features : bool
         Whether an item says something of another.
     same, apart : float
-        Rows up to the first distance (largest coordinate) are one item, and up to the second not
-        shown together. Of a pool every item is one, and both are 0.
+        Rows that differ by no more than ``same`` (largest coordinate) are one item. Items that
+        differ by no more than ``apart`` are not shown together. Both are 0 for a pool, where every
+        candidate is an item of its own.
     """
 
     n_columns: int
@@ -165,20 +165,12 @@ class Box(Space):
     def _values(self, item: Any) -> Any:
         if self.names is None:
             return vector(item, self.n_dimensions)
-        if hasattr(item, "index") and hasattr(item, "items"):  # a row of a frame
-            item = dict(item.items())
-        if not isinstance(item, Mapping):
+        if not _is_labelled(item):
             raise ValueError(
                 f"Items of this space are dicts with the keys {self.names}, got "
                 f"{type(item).__name__}."
             )
-        missing = [name for name in self.names if name not in item]
-        extra = [name for name in item if name not in self.names]
-        if missing or extra:
-            raise ValueError(
-                f"An item must have the keys {self.names}; missing: {missing}, not known: {extra}."
-            )
-        return [item[name] for name in self.names]
+        return _by_name(item, self.names, "keys")
 
     def to_row(self, item: Any) -> np.ndarray:
         pairs = zip(self.dimensions, self._values(item), strict=True)
@@ -259,7 +251,8 @@ class Pool(Space):
         self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
         self.n_columns = self.n_dimensions = table.shape[1]
         self.free = self.ordered = np.zeros(self.n_columns, dtype=bool)
-        self._check_apart()
+        if self.has_features:
+            self._check_apart()
 
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._items.min(axis=0), self._items.max(axis=0)
@@ -279,17 +272,16 @@ class Pool(Space):
         return low, np.where(high > low, extent, 1.0)
 
     def _check_apart(self) -> None:
-        """Warn of candidates that the model takes for one another."""
+        """Warn of candidates that the model takes for one another, as far as cells tell."""
         cells = np.floor(self.pool / _APART)
         _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-        n_alike = len(cells) - len(first)
-        if n_alike and self.has_features:
-            second = int(np.flatnonzero(first[inverse.reshape(-1)] != np.arange(len(cells)))[0])
-            pair = [int(first[inverse.reshape(-1)[second]]), second]
-            one, other = (self.present(self._items[k]) for k in pair)
+        owner = first[inverse.reshape(-1)]  # the first candidate of the same cell
+        alike = np.flatnonzero(owner != np.arange(len(cells)))
+        if len(alike):
+            one, other = (self.present(self._items[k]) for k in (owner[alike[0]], alike[0]))
             warn(
-                f"{n_alike} of the candidates differ from another by less than {_APART:.0e} of the "
-                f"range of every feature, such as {other!r} from {one!r}. The model sees no "
+                f"{len(alike)} of the candidates differ from another by less than {_APART:.0e} of "
+                f"the range of every feature, such as {other!r} from {one!r}. The model sees no "
                 "difference between them. If an outlier stretches the range, give the feature's "
                 "logarithm or its ranks; else keep one of them only."
             )
@@ -345,17 +337,9 @@ class Pool(Space):
 
     def _in_order(self, item: Any) -> Any:
         """Features that came with labels, a dict or a row of a frame, in the order of the pool."""
-        labelled = isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
-        if self.feature_names is None or not labelled:
+        if self.feature_names is None or not _is_labelled(item):
             return item
-        missing = [name for name in self.feature_names if name not in item]
-        extra = [name for name, _ in item.items() if name not in self.feature_names]
-        if missing or extra:
-            raise ValueError(
-                f"An item must have the features {self.feature_names}; missing: {missing}, not "
-                f"known: {extra}."
-            )
-        return [item[name] for name in self.feature_names]
+        return _by_name(item, self.feature_names, "features")
 
     def to_item(self, row: np.ndarray) -> np.ndarray:
         index = self._row_at.get(np.ascontiguousarray(row).tobytes())
@@ -492,6 +476,22 @@ def _points(n: int, d: int, seed: int) -> np.ndarray:
 @lru_cache(maxsize=8)
 def _order(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, 2**31]).permutation(n)
+
+
+def _is_labelled(item):
+    """Whether its values have names: a dict, or a row of a frame."""
+    return isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
+
+
+def _by_name(item, names, what):
+    """The values of a labelled item in the order of the names, of which each must be there."""
+    missing = [name for name in names if name not in item]
+    extra = [name for name, _ in item.items() if name not in names]
+    if missing or extra:
+        raise ValueError(
+            f"An item must have the {what} {names}; missing: {missing}, not known: {extra}."
+        )
+    return [item[name] for name in names]
 
 
 def titled(item: Any) -> str:

@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, ConstantKernel
 
 from skpref.inference import EP
-from skpref.likelihoods import Probit
+from skpref.likelihoods import Probit, probit
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._configuration import describe
 from skpref.optimize._spaces import make_space
@@ -55,11 +55,16 @@ def test_arguments_are_checked(options, error, message):
 
 
 def test_a_likelihood_has_its_own_ties_and_noise():
-    with pytest.raises(ValueError, match=r"such as Probit\(tie_threshold=0.3\), or leave"):
+    with pytest.raises(
+        ValueError, match=r"skpref.likelihoods.probit\(tie_threshold=0.3\), or leave"
+    ):
         optimizer(likelihood=Probit(), tie_threshold=0.3)
-    made = optimizer(likelihood=Probit(tie_threshold=0.3), n_initial=2)
-    made.tell(made.ask(), "tie").tell(made.ask(), 1)
-    assert made.posterior_.likelihood.tie_threshold > 0.0
+    with pytest.raises(ValueError, match=r"probit\(grade_thresholds=\(1.0,\)\)"):
+        optimizer(likelihood=Probit(), grade_thresholds=(1.0,))
+    for likelihood in (probit(tie_threshold=0.3), probit(tie_threshold=0.3, grade_thresholds=(1,))):
+        made = optimizer(likelihood=likelihood, n_initial=2)
+        made.tell(made.ask(), "tie").tell(made.ask(), 1)
+        assert made.posterior_.likelihood.tie_threshold > 0.0
 
 
 def test_a_believer_is_of_one_inference():
@@ -224,6 +229,10 @@ def test_acquisitions_of_a_wrong_shape_are_named():
     made.tell([[0.0, 1.0], [1.0, 1.0]], 1)
     with pytest.raises(ValueError, match="must return one value for each row of X"):
         made.ask()
+    worded = optimizer(acquisition=lambda posterior, X, incumbent: ["good"] * len(X), n_initial=1)
+    worded.tell([[0.0, 1.0], [1.0, 1.0]], 1)
+    with pytest.raises(ValueError, match=r"one number for each row of X, got \['good'"):
+        worded.ask()
 
 
 @pytest.mark.parametrize("space", [[[0.0, 5.0], [-1.0, 1.0]], {"a": [1, 2, 4], "b": (0.0, 1.0)}])

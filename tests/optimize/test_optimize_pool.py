@@ -72,6 +72,22 @@ def test_initial_duels_are_given_by_name():
     assert made.ask(2) == [("tea", "milk"), ("beer", "cocoa")]
 
 
+@pytest.mark.parametrize("cls", [HallucinationBelieverOptimizer, PreferenceOptimizer])
+def test_initial_duels_wait_through_journals_refusals_and_other_questions(tmp_path, cls):
+    given = [("tea", "milk"), ("beer", "cocoa"), ("tea", "cocoa")]
+
+    def again():
+        return optimizer(table(), cls, initial_duels=given, journal=tmp_path / "run.db")
+
+    again().tell(again().ask(beside=["cider"]), 0)
+    assert again().ask() == given[0]
+    again().skip(given[0])  # a refusal is an answer to it
+    assert again().undo().ask() == given[0]
+    again().tell(given[0], 1)
+    assert again().ask(size=5)[:3] == ("beer", "cocoa", "tea")  # both that are left
+    assert again().ask() not in given
+
+
 @pytest.mark.parametrize(
     ("duel", "message"),
     [
@@ -118,6 +134,16 @@ def test_candidates_that_an_outlier_brings_together_are_themselves():
             lambda a, b: abs(names.index(a) - 2) < abs(names.index(b) - 2), 12
         )
     assert best == "three"
+
+
+@pytest.mark.filterwarnings("ignore:.*candidates differ")
+@pytest.mark.parametrize("inference", ["auto", "hallucination", "ep", "laplace", "gibbs", "hmc"])
+def test_candidates_that_are_nearly_equal_do_no_harm_to_any_engine(inference):
+    x = np.r_[np.arange(1.0, 7.0), 1e9, 1e15][:, None]
+    made = optimizer(x, PreferenceOptimizer, inference=inference)
+    made.run(lambda a, b: a[0] > b[0], 8)
+    assert_array_equal(made.recommend(), [1e15])
+    assert np.isfinite(made.posterior_.mean(made.to_unit(x))).all()
 
 
 def test_frames_of_booleans_and_of_nullable_integers_are_candidates():
