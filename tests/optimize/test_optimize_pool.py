@@ -80,8 +80,10 @@ def test_initial_duels_wait_through_journals_refusals_and_other_questions(tmp_pa
         return optimizer(table(), cls, initial_duels=given, journal=tmp_path / "run.db")
 
     again().tell(again().ask(beside=["cider"]), 0)
+    for other in ("water", "juice", "coffee"):  # more than the design has
+        again().tell(("cider", other), 0)
     assert again().ask() == given[0]
-    again().skip(given[0])  # a refusal is an answer to it
+    assert again().skip(given[0]).ask() == given[1]  # a refusal is an answer to it
     assert again().undo().ask() == given[0]
     again().tell(given[0], 1)
     assert again().ask(size=5)[:3] == ("beer", "cocoa", "tea")  # both that are left
