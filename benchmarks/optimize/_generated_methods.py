@@ -56,6 +56,8 @@ _LAST = {**_EI, "incumbent": "last_winner"}
 _PATHS = {"inference": "hallucination", "incumbent": "thompson", "acquisition": "thompson"}
 _DRAWN = {"hyperparameters": "drawn"}
 _NOISY = {"noise_variance": 0.1, "noise_variance_bounds": "fixed"}
+_FORMER = {"noise_prior": (3e-3, 2.0), "designs": True}
+_PRIOR_5 = {"lengthscale_prior": (0.5, 0.75)}
 _EUBO = {"inference": "ep", "incumbent": "joint", "acquisition": "eubo"}
 _KG = {"inference": "ep", "incumbent": "joint", "acquisition": "kg"}
 _KG_EI = {
@@ -90,11 +92,13 @@ METHODS = {
     "default-4": _of(size=4, designs=True),
     "default line": _of(designs=True, kind="line"),
     "default plane": _of(designs=True, kind="plane"),
-    # With the prior of lengthscales of a strategy that is given.
-    "default, prior .5": _of(designs=True, lengthscale_prior=(0.5, 0.75)),
-    "default-4, prior .5": _of(size=4, designs=True, lengthscale_prior=(0.5, 0.75)),
-    # With one that all columns share.
-    "default, shared prior": _of(designs=True, lengthscale_prior="lognormal"),
+    # As the default was before its prior of noise was broader, also with other priors of
+    # lengthscales: that of strategies that are given, and one that all columns share.
+    "default, former noise": _of(**_FORMER),
+    "default-4, former noise": _of(size=4, **_FORMER),
+    "default, former noise, prior .5": _of(**_FORMER, **_PRIOR_5),
+    "default-4, former noise, prior .5": _of(size=4, **_FORMER, **_PRIOR_5),
+    "default, former noise, shared prior": _of(**_FORMER, lengthscale_prior="lognormal"),
     # For a judge who errs.
     "default, noise .1": _of(designs=True, **_NOISY),
     "believer, noise .1": Method(partial(_believer, **_NOISY)),

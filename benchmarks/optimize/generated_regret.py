@@ -134,7 +134,7 @@ def table(units, against, step):
             "came within 1 %"
         )
         heads = "lower median upper  rank   won:lost   difference       p    answers  lesser  ms"
-        print(f"{'method':24} {heads}")
+        print(f"{'method':35} {heads}")
         for (method, found), rank in sorted(
             zip(by_method.items(), ranks, strict=True), key=lambda pair: pair[1]
         ):
@@ -157,7 +157,7 @@ def table(units, against, step):
             note = f"  {crashes} crashed" if crashes else ""
             seconds = 1e3 * np.median(np.concatenate([found[key]["ask_seconds"] for key in common]))
             print(
-                f"{method:24}{low:6.2f} {middle:6.2f}{high:6.2f} {rank:5.2f} {text:34}"
+                f"{method:35}{low:6.2f} {middle:6.2f}{high:6.2f} {rank:5.2f} {text:34}"
                 f"{near:7.0f} {lesser:7} {seconds:5.0f}{note}"
             )
 

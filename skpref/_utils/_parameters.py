@@ -55,11 +55,13 @@ def check_bounds(name: str, bounds: Any, positive: bool = True) -> tuple[float, 
     return low, high
 
 
-def check_lognormal(prior, allowed):
-    """Median and deviation of the logarithm of ``lengthscale_prior``, or raise.
+def check_lognormal(name, prior, allowed):
+    """Median and deviation of the logarithm of a log-normal prior, or raise.
 
     Parameters
     ----------
+    name : str
+        Of the parameter.
     prior : (float, float)
     allowed : str
         What the error says may come.
@@ -67,10 +69,10 @@ def check_lognormal(prior, allowed):
     try:
         median, deviation = prior
     except (TypeError, ValueError):
-        raise ValueError(f"lengthscale_prior must be {allowed}, got {prior!r}.") from None
+        raise ValueError(f"{name} must be {allowed}, got {prior!r}.") from None
     inside = {"low": 0.0, "open_low": True, "open_high": True}
-    check_number("the median of lengthscale_prior", median, **inside)
-    check_number("the deviation of lengthscale_prior", deviation, **inside)
+    check_number(f"the median of {name}", median, **inside)
+    check_number(f"the deviation of {name}", deviation, **inside)
     return float(median), float(deviation)
 
 

@@ -166,7 +166,7 @@ def check_lengthscale_prior(prior: object) -> None:
         if prior != "lognormal":
             raise ValueError(f"lengthscale_prior must be {_ALLOWED}, got {prior!r}.")
     elif prior is not None:
-        check_lognormal(prior, _ALLOWED)
+        check_lognormal("lengthscale_prior", prior, _ALLOWED)
 
 
 def lengthscale_priors(
@@ -198,7 +198,7 @@ def lengthscale_priors(
     found = [each for each in lengthscale_indices(kernel) if time is None or each[1] != time]
     index = np.array([position for position, _ in found], dtype=np.intp)
     if not isinstance(prior, str):
-        median, deviation = check_lognormal(prior, _ALLOWED)
+        median, deviation = check_lognormal("lengthscale_prior", prior, _ALLOWED)
         n = len(index)
         return (LogNormal(index, np.full(n, np.log(median)), np.full(n, deviation)),) if n else ()
     if prior != "lognormal" or rows is None:

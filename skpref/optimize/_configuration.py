@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
-from skpref._utils import check_choice, check_number
+from skpref._utils import check_choice, check_lognormal, check_number
 from skpref.fitting import Model, check_engine, check_kernel, check_likelihood
 from skpref.gp import forgetting
 from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
@@ -20,7 +20,13 @@ from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
 from skpref.optimize._lookahead import LOOKAHEADS
-from skpref.optimize._model import LENGTHSCALE_PRIOR, Models, short_prior
+from skpref.optimize._model import (
+    BROAD_NOISE_PRIOR,
+    LENGTHSCALE_PRIOR,
+    NOISE_PRIOR,
+    Models,
+    short_prior,
+)
 from skpref.optimize._spaces import Space
 from skpref.optimize._strategies import BEST, HYPERPARAMETERS, INCUMBENTS, ORDINARY, Strategy
 
@@ -44,7 +50,7 @@ class Configuration(NamedTuple):
     planes).
     ``hallucinating`` tells whether the working posterior is a hallucination, drawn anew for each
     item that is asked for; ``believing`` whether it is given one value of every noisy margin.
-    ``lengthscale_prior`` is never "auto".
+    ``lengthscale_prior`` and ``noise_prior`` are never "auto".
     """
 
     strategies: dict[str, Strategy]
@@ -52,6 +58,7 @@ class Configuration(NamedTuple):
     believing: bool
     models: Models
     lengthscale_prior: tuple[float, float] | str | None
+    noise_prior: tuple[float, float] | None
     n_initial: int
     refit_every: int | None
 
@@ -108,6 +115,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
     check_kernel(kernel, np.zeros((1, space.n_columns)))
     of_lengthscales = _lengthscale_prior(options["lengthscale_prior"], automatic, space.n_columns)
+    of_noise = _noise_prior(options["noise_prior"], automatic, options["likelihood"])
     rows, rate = space.typical_rows(), options["forgetting_rate"]
     if rate is not None:
         limits = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
@@ -120,7 +128,8 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
 
     def model_of(likelihood):
         own = options["likelihood"] is None
-        priors = _model.default_priors(kernel, of_lengthscales, likelihood, own, rows)
+        known = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
+        priors = _model.default_priors(kernel, of_lengthscales, likelihood, known, rows)
         moves = rate is not None
         whole = forgetting(kernel, space.n_columns, rate) if moves else kernel
         return Model(whole, likelihood, engine, priors)
@@ -140,7 +149,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     n_initial = _n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
     return Configuration(
-        strategies, hallucinating, believing, models, of_lengthscales, n_initial, every
+        strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
     )
 
 
@@ -157,6 +166,21 @@ def _lengthscale_prior(given, automatic, n_columns):
             f"got {given!r}."
         )
     return short_prior(n_columns) if automatic else LENGTHSCALE_PRIOR
+
+
+def _noise_prior(given, automatic, likelihood):
+    if likelihood is not None:
+        if given is None or (isinstance(given, str) and given == "auto"):
+            return None
+        raise ValueError(
+            f"likelihood= declares its own priors (Likelihood.priors); beside it came "
+            f"noise_prior={given!r}. Leave one of the two out."
+        )
+    if isinstance(given, str) and given == "auto":
+        return BROAD_NOISE_PRIOR if automatic else NOISE_PRIOR
+    if given is None:
+        return None
+    return check_lognormal("noise_prior", given, "'auto', None or a pair (median, deviation)")
 
 
 def _likelihoods(options):

@@ -21,7 +21,13 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
-from skpref.optimize._model import ANSWERS, LENGTHSCALE_PRIOR, NOISE_PRIOR, short_prior
+from skpref.optimize._model import (
+    ANSWERS,
+    BROAD_NOISE_PRIOR,
+    LENGTHSCALE_PRIOR,
+    NOISE_PRIOR,
+    short_prior,
+)
 from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.
@@ -192,7 +198,7 @@ def cautious(model: Model, n_columns: int) -> Model:
     under long ones there is no other peak. What somebody chose is kept.
     """
     index = np.array([at for at, _ in lengthscale_indices(model.kernel)], dtype=np.intp)
-    noise, likelihood = np.array([model.noise_index]), model.likelihood
+    likelihood = model.likelihood
     wider: list[Hyperprior] = []
     own = (LENGTHSCALE_PRIOR, short_prior(n_columns))
     for prior in model.priors:
@@ -200,14 +206,23 @@ def cautious(model: Model, n_columns: int) -> Model:
             wider.append(
                 SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL, _LEVEL)
             )
-        elif _is(prior, NOISE_PRIOR, noise):
-            centre = np.log(NOISE_PRIOR[:1])
-            wider.append(LogNormal(noise, centre, np.full(1, _NOISE_DEVIATION)))
         else:
-            wider.append(prior)
+            wider.append(_noise_doubted(prior, model.noise_index))
     if getattr(likelihood, "noise_variance_bounds", None) == ANSWERS["noise_variance_bounds"]:
         likelihood = likelihood.bounded("noise_variance", _NOISE_BOUNDS)
     return replace(model, likelihood=likelihood, priors=tuple(wider))
+
+
+def _noise_doubted(prior: Hyperprior, noise: int | None) -> Hyperprior:
+    """The prior with a wider one of noise, if it has a default one; of all else as it is."""
+    if not isinstance(prior, LogNormal):
+        return prior
+    own = [(np.log(median), deviation) for median, deviation in (NOISE_PRIOR, BROAD_NOISE_PRIOR)]
+    deviation = prior.deviation.copy()
+    for at, index in enumerate(prior.index):
+        if index == noise and (prior.centre[at], deviation[at]) in own:
+            deviation[at] = _NOISE_DEVIATION
+    return replace(prior, deviation=deviation)
 
 
 def _is(prior: Hyperprior, default: tuple[float, float], index: NDArray) -> bool:

@@ -4,7 +4,7 @@ All functions are pure: what they need to be quick on the next call (`Memory`) i
 handed back, so that a run can be written down and taken up again exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
@@ -35,8 +35,10 @@ LENGTHSCALE_PRIOR = (0.5, 0.75)
 # ones say that there may be other peaks; in more columns items are farther from each other.
 _A_COLUMN = 0.2
 # Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
-# (benchmarks/optimize/regret.py with and without --flip 0.1).
+# (benchmarks/optimize/regret.py with and without --flip 0.1). Where the strategy is left to the
+# optimizer it is broader, so that a judge who contradicts himself is believed less at once.
 NOISE_PRIOR = (3e-3, 2.0)
+BROAD_NOISE_PRIOR = (3e-3, 3.0)
 TIE_PRIOR = (0.1, 1.5)
 LENGTHSCALE_BOUNDS = (0.02, 20.0)
 # Of the probit that an optimizer makes, where nothing else is said.
@@ -44,8 +46,8 @@ ANSWERS = ANSWER_DEFAULTS | {
     "noise_variance": NOISE_PRIOR[0],
     "noise_variance_bounds": (1e-5, 1.0),
 }
-# Of the probit's hyperparameters, see `Likelihood.priors`; of all thresholds that of ties.
-_PRIORS = {"noise_variance": NOISE_PRIOR, "order_effect": (0.0, 0.5)}
+# Of all thresholds the prior is that of ties.
+_ORDER_PRIOR = (0.0, 0.5)
 # A draw of hyperparameters at which the model cannot be evaluated is halved so often.
 _HALVINGS = 3
 # Of more items than this the one that is chosen is compared with so many: the nearest, and others
@@ -98,21 +100,23 @@ def default_priors(
     kernel: Kernel,
     lengthscale_prior: tuple[float, float] | str | None,
     likelihood: Likelihood,
-    own: bool,
+    of_likelihood: Mapping[str, tuple[float, float]],
     rows: NDArray[np.float64],
 ) -> tuple[Hyperprior, ...]:
-    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a likelihood learns.
-
-    Those of the probit that an optimizer makes are the optimizer's ``own``; any other likelihood
-    declares its.
-    """
-    known = likelihood.priors
-    if own:
-        known = {name: _PRIORS.get(name, TIE_PRIOR) for name in likelihood.free}
+    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a likelihood learns."""
     return (
         *lengthscale_priors(lengthscale_prior, kernel, rows),
-        *likelihood_priors(likelihood, kernel, known),
+        *likelihood_priors(likelihood, kernel, of_likelihood),
     )
+
+
+def answer_priors(
+    likelihood: Likelihood, noise_prior: tuple[float, float] | None
+) -> dict[str, tuple[float, float]]:
+    """Priors on what the probit that an optimizer makes learns, see `Likelihood.priors`."""
+    named = {"noise_variance": noise_prior, "order_effect": _ORDER_PRIOR}
+    priors = {name: named.get(name, TIE_PRIOR) for name in likelihood.free}
+    return {name: prior for name, prior in priors.items() if prior is not None}
 
 
 @dataclass(frozen=True)

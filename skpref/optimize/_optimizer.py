@@ -80,6 +80,11 @@ class PreferenceOptimizer(Asking):
         As in `PairwisePreferenceRegressor`, in the units of the rows that the kernel sees: here
         those of the unit cube. "auto": (0.2 √d, 0.75) of d columns where the strategy is not given,
         else (0.5, 0.75). Shorter lengthscales say that there may be other peaks.
+    noise_prior : "auto", (median, deviation) or None, default="auto"
+        Log-normal prior of σ², the variance of the noise of one item, while it is learned:
+        median, and deviation of the logarithm. "auto": (0.003, 3) where the strategy is not given,
+        else (0.003, 2). A larger median suits a judge who often errs. None: no prior. A
+        ``likelihood`` declares its own, so that none may be given beside it.
     likelihood : Likelihood, default=None
         Probability of an answer given the utilities. None: a probit with the parameters in
         ``answers``. A likelihood has its own, so that none of these may be given beside it.
@@ -113,7 +118,7 @@ class PreferenceOptimizer(Asking):
         What an answer may tell, and how noisy it is: the parameters ``noise_variance``,
         ``tie_threshold``, ``order_effect`` and so on of `PairwisePreferenceRegressor`, in units of
         the kernel's amplitude, each with its bounds. The noise starts at 0.003, with bounds (1e-5,
-        1.0) and a broad log-normal prior of that median. Thresholds have a log-normal prior of
+        1.0) and the prior ``noise_prior``. Thresholds have a log-normal prior of
         median 0.1, the order effect a normal one of deviation 0.5. Without ``tie_threshold`` the
         model has no ties until one is told; then the threshold is learned.
 
@@ -169,6 +174,7 @@ class PreferenceOptimizer(Asking):
         hyperparameters: str | tuple[str, ...] = "auto",
         kernel: Kernel | None = None,
         lengthscale_prior: tuple[float, float] | str | None = "auto",
+        noise_prior: tuple[float, float] | str | None = "auto",
         likelihood: Any = None,
         n_initial: int | None = None,
         initial_duels: Iterable | None = None,
@@ -189,13 +195,14 @@ class PreferenceOptimizer(Asking):
             "kernel": kernel,
             **answer_options({**answers}, likelihood),
             "lengthscale_prior": lengthscale_prior,
+            "noise_prior": noise_prior,
             "likelihood": likelihood,
             "n_initial": n_initial,
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
         }
         configuration = configure(self._space, options, len(initial))
-        for name in ("n_initial", "lengthscale_prior"):
+        for name in ("n_initial", "lengthscale_prior", "noise_prior"):
             options[name] = getattr(configuration, name)  # however it was given
         self._session = Session(
             self._space,

@@ -43,6 +43,14 @@ def optimizer(**options):
         ({"n_initial": -1}, ValueError, "n_initial must lie in"),
         ({"refit_every": 0}, ValueError, "refit_every must lie in"),
         ({"lengthscale_prior": "broad"}, ValueError, "'lognormal', None or a pair"),
+        ({"noise_prior": "broad"}, ValueError, r"noise_prior must be 'auto', None or a pair \(med"),
+        ({"noise_prior": (0.1, 0.0)}, ValueError, "the deviation of noise_prior must lie in"),
+        ({"noise_prior": (-1.0, 2.0)}, ValueError, "the median of noise_prior must lie in"),
+        (
+            {"noise_prior": (0.1, 1.0), "likelihood": Probit()},
+            ValueError,
+            r"beside it came noise_prior=\(0.1, 1.0\). Leave one",
+        ),
         ({"initial_duels": [[[0.0, 1.0], [0.0, 1.0]]]}, ValueError, "two different items"),
         ({"initial_duels": 5}, TypeError, r"shape \(n, 2, d\) or a list of pairs.*got int: 5"),
         ({"initial_duels": {"a": 1}}, TypeError, "or a list of pairs of items, got dict"),
@@ -111,6 +119,37 @@ def test_a_number_is_where_the_noise_starts_unless_it_is_held():
     assert 0.2 <= noise(noise_variance=0.25, noise_variance_bounds=(0.2, 0.3)) <= 0.3
 
 
+def noise_prior(made):
+    model = made._session.configuration.models.whole
+    (prior,) = [each for each in model.priors if model.noise_index in each.index]
+    at = list(prior.index).index(model.noise_index)
+    return float(np.exp(prior.centre[at])), float(prior.deviation[at])
+
+
+def test_the_prior_of_noise_is_broader_where_the_strategy_is_left_open():
+    assert noise_prior(PreferenceOptimizer(SQUARE)) == pytest.approx((3e-3, 3.0))
+    assert noise_prior(PreferenceOptimizer(SQUARE, tie_threshold=0.1)) == pytest.approx((3e-3, 3.0))
+    assert noise_prior(PreferenceOptimizer(SQUARE, acquisition="ei")) == pytest.approx((3e-3, 2.0))
+    assert noise_prior(HallucinationBelieverOptimizer(SQUARE)) == pytest.approx((3e-3, 2.0))
+
+
+def test_the_default_believes_a_judge_who_errs_less_and_one_who_does_not_more():
+    pairs = np.random.default_rng(0).random((40, 2, 2))
+
+    def noise(errs, **options):
+        made = PreferenceOptimizer(SQUARE, n_initial=2, random_state=0, **options)
+        for k, (first, second) in enumerate(pairs):
+            made.tell((first, second), (first.sum() > second.sum()) != (errs and k % 8 == 7))
+        return made.posterior_.likelihood.noise_variance
+
+    tighter = {"noise_prior": (3e-3, 2.0)}
+    assert noise(True) > 1.2 * noise(True, **tighter)
+    assert noise(False) < noise(False, **tighter) < 3e-3
+    assert noise(True, noise_prior=(0.1, 1.0)) > noise(True)
+    assert noise(True, noise_prior=(0.5, 1e-3)) == pytest.approx(0.5, rel=1e-2)
+    assert noise(False, noise_prior=None) == pytest.approx(1e-5)  # nothing keeps it off the bound
+
+
 def test_amplitudes_and_priors_of_ones_own():
     made = optimizer(kernel=ConstantKernel(2.0) * RBF(0.3), lengthscale_prior=(1.0, 0.1))
     made.run(lambda first, second: first[0] > second[0], 8)
@@ -150,6 +189,10 @@ def test_a_prior_is_the_same_run_however_it_is_given(tmp_path):
     again("left.db", lengthscale_prior=(0.2 * np.sqrt(2.0), 0.75))
     again("given.db", acquisition="ei")
     again("given.db", acquisition="ei", lengthscale_prior=(0.5, 0.75))
+    again("left.db", noise_prior=(3e-3, 3.0))
+    again("given.db", acquisition="ei", noise_prior=(3e-3, 2.0))
+    with pytest.raises(ValueError, match="another configuration"):
+        again("left.db", noise_prior=(3e-3, 2.0))
     with pytest.raises(ValueError, match="another configuration"):
         again("left.db", lengthscale_prior=(0.5, 0.75))
 

@@ -253,11 +253,20 @@ def test_default_priors_are_doubted_and_chosen_ones_kept():
         model, doubted = models(**options)
         assert [type(each) for each in model.priors] == [LogNormal, LogNormal]
         assert [type(each) for each in doubted.priors] == [SharedLevel, LogNormal]
-    assert doubted.priors[1].deviation[0] > model.priors[1].deviation[0]
+        assert doubted.priors[1].deviation[0] > model.priors[1].deviation[0]
     assert doubted.bounds[-1, 0] < model.bounds[-1, 0] == np.log(1e-5)
     np.testing.assert_array_equal(doubted.theta, model.theta)
+    model, doubted = models(tie_threshold=0.1)  # the noise, and after it the threshold
+    assert model.priors[1].deviation.tolist() == [3.0, 1.5]
+    assert doubted.priors[1].deviation.tolist() == [5.0, 1.5]
+    model, kept = models(noise_prior=(0.1, 1.0))
+    np.testing.assert_array_equal(kept.priors[1].deviation, [1.0])
+    np.testing.assert_array_equal(kept.priors[1].centre, np.log([0.1]))
+    model, kept = models(lengthscale_prior=(3e-3, 2.0))  # as a prior of noise is
+    np.testing.assert_array_equal(kept.priors[0].deviation, [2.0, 2.0])
     model, kept = models(lengthscale_prior=(0.3, 0.4), noise_variance_bounds=(1e-4, 0.1))
-    assert kept.priors[0] is model.priors[0]
+    for each in ("index", "centre", "deviation"):
+        np.testing.assert_array_equal(getattr(kept.priors[0], each), getattr(model.priors[0], each))
     np.testing.assert_array_equal(kept.bounds, model.bounds)
 
 

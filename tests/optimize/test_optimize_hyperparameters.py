@@ -103,12 +103,13 @@ def test_without_a_free_hyperparameter_nothing_is_drawn():
     ids=["duel", "set", "line"],
 )
 def test_what_is_asked_unless_something_is_said(given, asked):
-    """After four first duels: the question of the strategy and the prior that the guide names."""
+    """After four first duels: the question of the strategy and the priors that the guide names."""
     made = PreferenceOptimizer(SQUARE, random_state=0)
     for _ in range(4):
         duel = made.ask()
         made.tell(duel, taste(duel[0]) > taste(duel[1]))
-    options = {**given._asdict(), "n_initial": 4, "lengthscale_prior": (0.2 * np.sqrt(2.0), 0.75)}
+    priors = {"lengthscale_prior": (0.2 * np.sqrt(2.0), 0.75), "noise_prior": (3e-3, 3.0)}
+    options = {**given._asdict(), "n_initial": 4, **priors}
     same = PreferenceOptimizer(SQUARE, **options, random_state=0)
     for duel, outcome in made.history_:
         same.tell(duel, outcome)
