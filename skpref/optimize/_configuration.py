@@ -115,7 +115,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
     check_kernel(kernel, np.zeros((1, space.n_columns)))
     of_lengthscales = _lengthscale_prior(options["lengthscale_prior"], automatic, space.n_columns)
-    of_noise = _noise_prior(options["noise_prior"], automatic, options["likelihood"])
+    of_noise = _noise_prior(options, automatic)
     rows, rate = space.typical_rows(), options["forgetting_rate"]
     if rate is not None:
         limits = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
@@ -168,19 +168,26 @@ def _lengthscale_prior(given, automatic, n_columns):
     return short_prior(n_columns) if automatic else LENGTHSCALE_PRIOR
 
 
-def _noise_prior(given, automatic, likelihood):
-    if likelihood is not None:
-        if given is None or (isinstance(given, str) and given == "auto"):
-            return None
+def _noise_prior(options, automatic):
+    given, own = options["noise_prior"], options["likelihood"] is None
+    if isinstance(given, str) and given == "auto":
+        given = BROAD_NOISE_PRIOR if automatic else NOISE_PRIOR
+        return given if own else None
+    if given is None:
+        return None
+    found = check_lognormal("noise_prior", given, "'auto', None or a pair (median, deviation)")
+    if not own:
         raise ValueError(
             f"likelihood= declares its own priors (Likelihood.priors); beside it came "
             f"noise_prior={given!r}. Leave one of the two out."
         )
-    if isinstance(given, str) and given == "auto":
-        return BROAD_NOISE_PRIOR if automatic else NOISE_PRIOR
-    if given is None:
-        return None
-    return check_lognormal("noise_prior", given, "'auto', None or a pair (median, deviation)")
+    bounds = options["noise_variance_bounds"]
+    if isinstance(bounds, str) and bounds == "fixed":
+        raise ValueError(
+            f"noise_prior={given!r} is of a noise that is learned, and "
+            "noise_variance_bounds='fixed' holds it. Leave one of the two out."
+        )
+    return found
 
 
 def _likelihoods(options):

@@ -47,6 +47,11 @@ def optimizer(**options):
         ({"noise_prior": (0.1, 0.0)}, ValueError, "the deviation of noise_prior must lie in"),
         ({"noise_prior": (-1.0, 2.0)}, ValueError, "the median of noise_prior must lie in"),
         (
+            {"noise_prior": (0.1, 1.0), "noise_variance_bounds": "fixed"},
+            ValueError,
+            "noise that is learned, and noise_variance_bounds='fixed' holds it",
+        ),
+        (
             {"noise_prior": (0.1, 1.0), "likelihood": Probit()},
             ValueError,
             r"beside it came noise_prior=\(0.1, 1.0\). Leave one",
