@@ -99,7 +99,7 @@ def read(path):
 
 def table(units):
     """Print a line a judge and method; differences are from the believer."""
-    print(f"{'judge':8}{'method':12}  lower median upper  stuck  of  won:lost  difference")
+    print(f"{'judge':8}{'method':24}  lower median upper  stuck  of  won:lost  difference")
     for kind in JUDGES:
         logs = {
             key[1:]: np.log10(max(float(row["regret"].split()[-1]), FLOOR))
@@ -121,7 +121,7 @@ def table(units):
             stuck = "-" if "" in ends_lesser else ends_lesser.count("1")
             low, middle, high = np.quantile(ends, [0.25, 0.5, 0.75])
             print(
-                f"{kind:8}{method:12}{low:7.2f}{middle:7.2f}{high:7.2f}{stuck!s:>6}{len(pairs):5}"
+                f"{kind:8}{method:24}{low:7.2f}{middle:7.2f}{high:7.2f}{stuck!s:>6}{len(pairs):5}"
                 f"{np.sum(gains < -1e-9):6}:{np.sum(gains > 1e-9):<4}"
                 f"  {np.mean(by_problem):+.2f} ± {error:.2f}"
             )
