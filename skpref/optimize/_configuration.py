@@ -11,7 +11,14 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 
 from skpref._utils import check_choice, check_lognormal, check_number
-from skpref.fitting import Model, check_engine, check_kernel, check_likelihood
+from skpref.fitting import (
+    Model,
+    check_engine,
+    check_kernel,
+    check_likelihood,
+    lengthscale_priors,
+    likelihood_priors,
+)
 from skpref.gp import forgetting
 from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
 from skpref.kernels import Identity
@@ -129,7 +136,10 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     def model_of(likelihood):
         own = options["likelihood"] is None
         known = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
-        priors = _model.default_priors(kernel, of_lengthscales, likelihood, known, rows)
+        priors = (
+            *lengthscale_priors(of_lengthscales, kernel, rows),
+            *likelihood_priors(likelihood, kernel, known),
+        )
         moves = rate is not None
         whole = forgetting(kernel, space.n_columns, rate) if moves else kernel
         return Model(whole, likelihood, engine, priors)

@@ -4,7 +4,7 @@ All functions are pure: what they need to be quick on the next call (`Memory`) i
 handed back, so that a run can be written down and taken up again exactly.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
@@ -15,14 +15,11 @@ from sklearn.gaussian_process.kernels import Kernel, Matern
 from skpref.data import DUEL, Comparisons, DuelScale
 from skpref.fitting import (
     Fitted,
-    Hyperprior,
     Model,
     Search,
     Start,
     carried,
     fit_posterior,
-    lengthscale_priors,
-    likelihood_priors,
 )
 from skpref.gp import Posterior, at_present
 from skpref.inference import State, check_answers
@@ -36,7 +33,8 @@ LENGTHSCALE_PRIOR = (0.5, 0.75)
 _A_COLUMN = 0.2
 # Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
 # (benchmarks/optimize/regret.py with and without --flip 0.1). Where the strategy is left to the
-# optimizer it is broader, so that a judge who contradicts himself is believed less at once.
+# optimizer it is broader, so that a judge who contradicts himself is doubted sooner
+# (generated_regret.py with and without --wrong 0.1).
 NOISE_PRIOR = (3e-3, 2.0)
 BROAD_NOISE_PRIOR = (3e-3, 3.0)
 TIE_PRIOR = (0.1, 1.5)
@@ -94,20 +92,6 @@ class FittedNow(Fitted):
 def short_prior(n_columns: int) -> tuple[float, float]:
     """The prior on lengthscales, median and deviation, where the strategy is left open."""
     return _A_COLUMN * float(np.sqrt(n_columns)), LENGTHSCALE_PRIOR[1]
-
-
-def default_priors(
-    kernel: Kernel,
-    lengthscale_prior: tuple[float, float] | str | None,
-    likelihood: Likelihood,
-    of_likelihood: Mapping[str, tuple[float, float]],
-    rows: NDArray[np.float64],
-) -> tuple[Hyperprior, ...]:
-    """Priors on the lengthscales of a kernel of unit-cube rows, and on what a likelihood learns."""
-    return (
-        *lengthscale_priors(lengthscale_prior, kernel, rows),
-        *likelihood_priors(likelihood, kernel, of_likelihood),
-    )
 
 
 def answer_priors(
