@@ -61,11 +61,14 @@ class Weighted(NamedTuple):
     model : Model
     posterior : Posterior
         Its reader and, with judges, its likelihood are the model's own.
+    state : dict of str to ndarray
+        Of the engine there, to start a further run from.
     """
 
     weight: float
     model: Model
     posterior: Posterior
+    state: State
 
 
 @dataclass(frozen=True)
@@ -267,14 +270,14 @@ def average(
             except ValueError:  # where the model cannot be evaluated
                 continue
             logs.append(value - less)
-            kept.append((at, _posterior(at, found)))
+            kept.append((at, _posterior(at, found), found.approximation.state))
         if not kept:  # all lie beyond the bounds, or where the model cannot be evaluated
             _, _, at, found = run(mode)
-            logs, kept = [0.0], [(at, _posterior(at, found))]
+            logs, kept = [0.0], [(at, _posterior(at, found), found.approximation.state)]
     weights = _truncated(np.array(logs))
     return [
-        Weighted(float(weight), replace(at, priors=model.priors), posterior)
-        for weight, (at, posterior) in zip(weights, kept, strict=True)
+        Weighted(float(weight), replace(at, priors=model.priors), posterior, state)
+        for weight, (at, posterior, state) in zip(weights, kept, strict=True)
     ]
 
 

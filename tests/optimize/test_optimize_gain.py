@@ -57,6 +57,32 @@ def test_the_shortfall_in_a_pool_is_that_of_weighted_prior_draws():
         assert abs(np.mean(found <= within) - expected) < 4.0 * np.sqrt(0.25 / len(found))
 
 
+@pytest.mark.slow
+def test_the_shortfall_is_averaged_over_lengthscales():
+    rng, duels = np.random.default_rng(0), DUELS[:3]
+    length = np.exp(np.log(0.1) + 1.5 * rng.standard_normal(100_000))
+    length = length[(length > 0.01) & (length < 50.0)]
+    cov = np.exp(-0.5 * (POOL - POOL.T) ** 2 / length[:, None, None] ** 2) + 1e-9 * np.eye(5)
+    f = (np.linalg.cholesky(cov) @ rng.standard_normal((len(length), 5, 1)))[:, :, 0]
+    weight = np.ones(len(length))
+    for first, second, outcome in duels:
+        weight *= ndtr((2 * outcome - 1) * (f[:, first] - f[:, second]) / np.sqrt(2 * 0.02))
+    options = FIXED | {"kernel": RBF(0.1, (0.01, 50.0)), "lengthscale_prior": (0.1, 1.5)}
+    found = []
+    for seed in range(6):
+        made = PreferenceOptimizer(candidates=POOL, **options, n_initial=1, random_state=seed)
+        for first, second, outcome in duels:
+            made.tell(POOL[[first, second]], outcome)
+        found.append(made.expected_gain_.shortfall)
+        best = int(np.flatnonzero(POOL[:, 0] == made.recommend())[0])
+    shortfall = (f.max(axis=1) - f[:, best]) / np.ptp(f, axis=1)
+    found = np.concatenate(found)
+    for within in (0.01, 0.1, 0.3, 0.6):
+        expected = np.average(shortfall <= within, weights=weight)
+        error = np.sqrt(expected * (1.0 - expected) / len(found))
+        assert abs(np.mean(found <= within) - expected) < 4.0 * error
+
+
 def test_where_all_items_are_equally_good_nothing_is_to_be_gained():
     made = PreferenceOptimizer(BOX, kernel=ConstantKernel(1.0, "fixed"), random_state=0)
     made.run(nearer, 6)
@@ -80,7 +106,7 @@ def test_the_knowledge_gradient_of_a_duel_agrees_with_quadrature(mean, likelihoo
 @pytest.fixture
 def few_draws(monkeypatch):
     """Where any number of draws will do."""
-    for name, number in {"_WORLDS": 2, "_PATHS": 4, "_POINTS": 8, "_SCREEN": 128}.items():
+    for name, number in {"_WORLDS": 8, "_PATHS": 1, "_SCREEN": 128}.items():
         monkeypatch.setattr(gain, name, number)
 
 
@@ -128,6 +154,23 @@ def test_a_probability_is_a_share_of_draws():
     for wrong in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="within"):
             found.probability(wrong)
+
+
+@pytest.mark.slow
+def test_the_share_varies_no_more_than_one_of_independent_draws(monkeypatch):
+    monkeypatch.setattr(gain, "_SCREEN", 128)
+    made = PreferenceOptimizer(BOX, random_state=0)
+    made.run(nearer, 12)
+    known = known_of(made)
+    found = [
+        gain.expected_gain(known._replace(rng=np.random.default_rng(seed))) for seed in range(12)
+    ]
+    shares, n = [each.probability(0.02) for each in found], len(found[0].shortfall)
+    mean = np.mean(shares)
+    assert 0.1 < mean < 0.9
+    limit = stats.chi2.isf(1e-3, 11) / 11
+    assert np.var(shares, ddof=1) < limit * mean * (1.0 - mean) / n
+    assert np.sqrt(0.05 * 0.95 / n) < 0.015  # where a run stops
 
 
 @pytest.mark.slow
