@@ -14,7 +14,14 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, inverse_blocks, inverse_cholesky, jointly_diagonal, recorded
+from skpref._utils import (
+    Array,
+    inverse_blocks,
+    inverse_cholesky,
+    jointly_diagonal,
+    recorded,
+    symmetric_root,
+)
 from skpref.data import Comparisons
 from skpref.likelihoods import INEQUALITY, Answers
 
@@ -45,6 +52,33 @@ class Features(NamedTuple):
 
     psi: Array
     rest: Array
+
+    @property
+    def somebody(self) -> "Somebody":
+        """Those of one of these users, of whom it is not known which."""
+        centre = self.psi.mean(axis=0)
+        off = self.psi - centre
+        root = symmetric_root(off.T @ off / len(off))
+        return Somebody(centre, float(self.rest.mean()), root)
+
+
+@recorded
+class Somebody(NamedTuple):
+    """Features of a user of whom none are known.
+
+    Attributes
+    ----------
+    psi : ndarray of shape (r,)
+        Mean of ψ.
+    rest : float
+        Mean residual variance.
+    root : ndarray of shape (r, r)
+        Root of the covariance of ψ.
+    """
+
+    psi: Array
+    rest: float
+    root: Array
 
 
 class Basis(NamedTuple):
@@ -248,6 +282,10 @@ class Tastes(NamedTuple):
     by_feature_slope : ndarray of shape (d, m, r)
     pull : ndarray of shape (n_users, d, d) or None
         Slopes of tastes in Σ_k ψ_k b_k; None without features.
+    typical : ndarray of shape (r,)
+        ψ of a user whose features are not known.
+    unknown : ndarray of shape (d, d)
+        Covariance of such a user's taste given ε, but for Σ_k ψ_k b_k.
     """
 
     mean: Array
@@ -259,6 +297,8 @@ class Tastes(NamedTuple):
     by_feature_root: Array
     by_feature_slope: Array
     pull: Array | None
+    typical: Array
+    unknown: Array
 
     def at(
         self,
@@ -275,7 +315,8 @@ class Tastes(NamedTuple):
         users : ndarray of int of shape (n,)
             Negative for users that were not fitted, −1 for somebody else each time.
         psi, rest : ndarray, optional
-            Their features, (n, r) and (n,), NaN where there are none; read for those alone.
+            Their features, (n, r) and (n,), the latter NaN where none are known; read for those
+            alone.
         """
         n, m = len(high), self.slope.shape[2]
         mean, variance, sway = np.zeros(n), np.empty(n), np.zeros((n, m))
@@ -285,17 +326,17 @@ class Tastes(NamedTuple):
                 mean[rows] = here @ self.mean[user]
                 variance[rows] = _squares(here, self.cov[user])
                 sway[rows] = here @ self.slope[user]
-            else:
-                variance[rows] = _squares(here, self.prior.own + self.prior.of_features)
-        if psi is not None and rest is not None:
-            rows = np.flatnonzero((users < 0) & ~np.isnan(rest))
-            here = high[rows]
-            both = _both(here @ self.turn, psi[rows])
-            mean[rows] = both @ self.by_feature.ravel()
-            sway[rows] = both @ self._flat_slope
-            wide = _squares(here, self.prior.own)
-            wide += rest[rows] * _squares(here, self.prior.of_features)
-            variance[rows] = wide + np.square(both @ self._flat_root.T).sum(axis=1)
+        new = np.flatnonzero(users < 0)
+        if len(new):
+            here, (psi, rest) = high[new], self.features_of(n, psi, rest)
+            both = _both(here @ self.turn, psi[new])
+            mean[new] = both @ self.by_feature.ravel()
+            sway[new] = both @ self._flat_slope
+            wide, known = np.square(both @ self._flat_root.T).sum(axis=1), ~np.isnan(rest[new])
+            wide[known] += _squares(here[known], self.prior.own)
+            wide[known] += rest[new][known] * _squares(here[known], self.prior.of_features)
+            wide[~known] += _squares(here[~known], self.unknown)
+            variance[new] = wide
         return Weighed(mean, variance, sway)
 
     def across(
@@ -322,27 +363,34 @@ class Tastes(NamedTuple):
         n = len(high)
         found = self.at(high, users, psi, rest)
         own, between = np.diag(found.variance), np.zeros((n, n))
-        seen = np.full(n, np.nan) if psi is None or rest is None else rest
+        psi, rest = self.features_of(n, psi, rest)
         for user, rows in _by_user(users):
             if user != -1:
-                cov = self.cov[user] if user >= 0 else self._of_new(seen[rows[0]])
+                cov = self.cov[user] if user >= 0 else self._of_new(rest[rows[0]])
                 own[np.ix_(rows, rows)] = high[rows] @ cov @ high[rows].T
-        if psi is not None and rest is not None and self.pull is not None:
+        if self.pull is not None:
             lean = high @ self.turn
             for user, rows in _by_user(users):
                 if user >= 0:
                     lean[rows] = high[rows] @ self.pull[user]
-            known = np.flatnonzero((users >= 0) | ~np.isnan(rest))
-            half = _both(lean[known], psi[known]) @ self._flat_root.T
-            between[np.ix_(known, known)] = half @ half.T
+            half = _both(lean, psi) @ self._flat_root.T
+            between = half @ half.T
             for user, rows in _by_user(users):
                 if user < -1:
                     own[np.ix_(rows, rows)] += between[np.ix_(rows, rows)]
         return own, between, found.sway
 
+    def features_of(self, n: int, psi: Array | None, rest: Array | None) -> tuple[Array, Array]:
+        """Features of n rows, where none are known ψ of such a user."""
+        if psi is None or rest is None:
+            return np.tile(self.typical, (n, 1)), np.full(n, np.nan)
+        return np.where(np.isnan(rest)[:, None], self.typical, psi), rest
+
     def _of_new(self, rest):
         """Covariance of a taste that was not fitted, given those of the inducing users."""
-        return self.prior.own + (1.0 if np.isnan(rest) else rest) * self.prior.of_features
+        if np.isnan(rest):
+            return self.unknown
+        return self.prior.own + rest * self.prior.of_features
 
     @property
     def _flat_root(self):

@@ -118,7 +118,9 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
 
     Without users, or if all answers are of one user, this is `PairwisePreferenceRegressor`. In
     predictions a user that was not fitted, or None, is somebody of the population. The mean is then
-    the population's, and probabilities are averages over how people differ.
+    the population's, and probabilities are averages over how people differ. With ``user_features``
+    such a user, if the table has no row of theirs, is like one of the fitted users, of whom it is
+    not known which.
 
     Answers of several users are duels, which may be ties, or rated items. Rated items have ``X`` of
     shape (n_items, n_features) and the user of each row; pairs within a user (and ``qid``) make

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, floor_variance, inverse_blocks, recorded
+from skpref.collaborative._arrow import Somebody
 from skpref.collaborative._fit import Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
 from skpref.collaborative._teams import factors
@@ -412,12 +413,15 @@ class Weights(NamedTuple):
     mean : ndarray of shape (n, d)
     psi : ndarray of shape (n, r)
     shrink, rest : ndarray of shape (n, d)
+    unknown : ndarray of bool of shape (n,)
+        Whose features are not known: their weights are also correlated.
     """
 
     mean: Array
     psi: Array
     shrink: Array
     rest: Array
+    unknown: NDArray[np.bool_]
 
 
 @recorded
@@ -437,6 +441,8 @@ class FactorisedPosterior(CollaborativePosterior):
         Whether users share a part of their weights, the first of these features.
     own, shared : float
         Prior variances of weights: of the part of a user's own, and of the one that features tell.
+    somebody : Somebody or None
+        Features of a user of whom none are known; None without features.
     functions : ndarray of shape (d, m)
         Means of the functions as combinations of whitened features.
     functions_cov : ndarray of shape (d, m, m)
@@ -448,6 +454,7 @@ class FactorisedPosterior(CollaborativePosterior):
     population: bool
     own: float
     shared: float
+    somebody: Somebody | None
     functions: Array
     functions_cov: Array
 
@@ -465,6 +472,7 @@ class FactorisedPosterior(CollaborativePosterior):
             h_var = squares(phi, self.functions_cov).T + left[:, None]
             mean[rows] = np.einsum("nd,nd->n", w.mean, h)
             variance[rows] = (w.mean**2 * h_var + w_var * (h**2 + h_var)).sum(axis=1)
+            variance[rows] += np.where(w.unknown, squares(h, self._between[None])[0], 0.0)
         return mean, variance
 
     def _cov(self, A, B):
@@ -482,23 +490,44 @@ class FactorisedPosterior(CollaborativePosterior):
             of_h = phi @ self.functions_cov[d] @ phi.T + left
             found += np.outer(w.mean[:, d], w.mean[:, d]) * of_h
             found += of_w * (np.outer(h[:, d], h[:, d]) + of_h)
+        found += np.where(same & w.unknown, h @ self._between @ h.T, 0.0)
         return 0.5 * (found + found.T)
 
     def _weights(self, users, psi, rest):
         """Of users by their codes, those that were not fitted by their features."""
         d, old = len(self.functions), users >= 0
         seen = np.zeros((len(users), self.features.shape[1]))
-        own = np.full(len(users), self.own + self.shared)
+        wide = np.full((len(users), d), self.own)
         if self.population:
             seen[:, 0] = 1.0 / np.sqrt(d)
-        if psi is not None and rest is not None:
-            known = ~np.isnan(rest)
-            seen[known, int(self.population) :] = np.sqrt(self.shared) * psi[known]
-            own[known] = self.own + self.shared * rest[known]
+        unknown = np.zeros(len(users), dtype=bool)
+        if self.somebody is not None:
+            typical, unknown = self.somebody, ~old
+            if psi is not None and rest is not None:
+                unknown = unknown & np.isnan(rest)
+                seen[:, int(self.population) :] = np.sqrt(self.shared) * psi
+                wide += self.shared * rest[:, None]
+            seen[unknown, int(self.population) :] = np.sqrt(self.shared) * typical.psi
+            of_features = self.weights.cov[:, int(self.population) :, int(self.population) :]
+            varied = np.einsum("rk,drs,sk->d", typical.root, of_features, typical.root)
+            varied += np.square(self._by_features).sum(axis=1)
+            wide[unknown] = self.own + self.shared * (typical.rest + varied)
         shrink = np.ones((len(users), d))
-        wide = np.tile(own[:, None], (1, d))
         mean = seen @ self.weights.centre.T
         who = users[old]
         seen[old], shrink[old] = self.features[who], self.weights.shrink.T[who]
         wide[old], mean[old] = self.weights.rest.T[who], self.weights.mean.T[who]
-        return Weights(mean, seen, shrink, wide)
+        return Weights(mean, seen, shrink, wide, unknown)
+
+    @property
+    def _by_features(self):
+        """How the means of weights vary by features over the fitted users, (d, r)."""
+        if self.somebody is None:
+            return np.zeros((len(self.functions), 0))
+        return self.weights.centre[:, int(self.population) :] @ self.somebody.root
+
+    @property
+    def _between(self):
+        """Covariances between the weights of somebody whose features are not known, (d, d)."""
+        varied = self.shared * self._by_features @ self._by_features.T
+        return varied - np.diag(np.diag(varied))

@@ -65,7 +65,7 @@ def posterior(crew: Crew, sites: AnswerSites, basis: Basis) -> Joint:
 
 
 def everybody(crew: Crew, at: Joint) -> Tastes:
-    """Tastes under q, user after user."""
+    """Tastes under q, user after user, and of somebody whose features are not known."""
     turn, common = at.basis.turn, at.common
     n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
     mean, slope, cov = np.empty((n, d)), np.empty((n, d, m)), np.empty((n, d, d))
@@ -79,8 +79,17 @@ def everybody(crew: Crew, at: Joint) -> Tastes:
             cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
             if pull is not None:
                 pull[users] = np.matmul(turn, local.pull)
-    told = common.by_feature, common.by_feature_root, common.by_feature_slope
-    return Tastes(mean, cov, slope, at.basis.prior, turn, *told, pull)
+    told, prior = (
+        (common.by_feature, common.by_feature_root, common.by_feature_slope),
+        at.basis.prior,
+    )
+    typical, rest, root = Features(at.basis.psi, at.basis.rest).somebody
+    varied = common.by_feature, common.by_feature_slope, common.by_feature_root.transpose(1, 0, 2)
+    unknown = prior.own + rest * prior.of_features
+    for part in varied:
+        by_users = turn @ (part @ root).reshape(d, -1)
+        unknown = unknown + by_users @ by_users.T
+    return Tastes(mean, cov, slope, prior, turn, *told, pull, typical, unknown)
 
 
 def look(by_user: ByUser, crew: Crew, at: Joint) -> Look:

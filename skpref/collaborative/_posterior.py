@@ -33,7 +33,8 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
     """Posterior of the utilities of many users, as a Gaussian.
 
     `of` says which users are meant. Without it all methods speak of somebody who was not fitted:
-    the means are the population's, the variances hold how much users differ.
+    the means are the population's, the variances hold how much users differ. Where users have
+    features, both are averages over those of the fitted users.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         users : ndarray of int of shape (n,)
             Codes; of users that were not fitted −2, −3, …, and −1 for somebody else each time.
         psi, rest : ndarray, optional
-            Their features as inducing users see them.
+            Their features as inducing users see them; the latter is NaN where none are known.
         """
         return replace(self, asked=(users, psi, rest))
 
@@ -260,10 +261,8 @@ class TastesPosterior(CollaborativePosterior):
         same = same_user(users)
         left = self.taste_variance * unexplained + spared @ spared.T
         own += left
-        psi, rest = features
-        if psi is not None and rest is not None:
-            psi = np.where(np.isnan(rest)[:, None], 0.0, psi)
-            between += self.shared / self.taste_variance * (psi @ psi.T) * left
+        psi, _ = self.tastes.features_of(len(phi), *features)
+        between += self.shared / self.taste_variance * (psi @ psi.T) * left
         found = np.where(same, own, between)
         if self.root is not None:
             sway = sway + phi @ self.root.T

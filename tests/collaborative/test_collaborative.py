@@ -83,6 +83,37 @@ def test_features_tell_of_new_users():
     assert low < 0.2 and high > 0.8 and 0.25 < nobody < 0.75
 
 
+@pytest.mark.parametrize("inference", ["ep", "vb"])
+@pytest.mark.parametrize("n_inducing_users", [3, 100])
+def test_somebody_of_unknown_features_is_any_of_the_fitted_users(inference, n_inducing_users):
+    """Mean and covariance are those of a mixture of new users, who have the features of these."""
+    rng, n = np.random.default_rng(2), STUDY.users.max() + 1
+    z = np.exp(rng.normal(size=(n, 2)))
+    model = CollaborativePreferenceRegressor(
+        RBF(1.0),
+        user_features=np.vstack([z, z]),
+        user_kernel=RBF(3.0),
+        taste_variance=30.0,
+        n_inducing_users=n_inducing_users,
+        noise_variance=0.1,
+        optimizer=None,
+        inference=inference,
+    ).fit(STUDY.X, STUDY.y, users=STUDY.users)
+    items = STUDY.X[:4, 0]
+    alike = [model.posterior_for([n + k] * 4) for k in range(n)]
+    means = np.array([each.mean(items) for each in alike])
+    cov = np.mean([each.cov(items) for each in alike], axis=0) + np.cov(means.T, bias=True)
+    for one in (model.posterior_, model.posterior_for(["who"] * 4)):
+        assert_allclose(one.mean(items), means.mean(axis=0), atol=1e-9)
+        assert_allclose(one.cov(items), cov, atol=1e-8)
+        assert_allclose(one.var(items), np.diag(cov), atol=1e-8)
+    others = model.posterior_for([None] * 4)
+    assert_allclose(others.var(items), np.diag(cov), atol=1e-8)
+    sides = STUDY.X[:4, 0], STUDY.X[:4, 1]
+    by_user = np.array([each.margin(*sides)[0] for each in alike])
+    assert_allclose(model.posterior_.margin(*sides)[0], by_user.mean(axis=0), atol=1e-9)
+
+
 # -- users in predictions ------------------------------------------------------------------
 
 

@@ -168,14 +168,13 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     crew, at = found(told, prior, FEATURES)
     truth, tastes = dense(told, prior, FEATURES), everybody(crew, at)
     rng = np.random.default_rng(3)
-    psi, rest = 0.5 * rng.standard_normal((3, R)), np.array([0.0, np.nan, 0.25])
-    high, users = rng.standard_normal((3, D)), np.array([-1, -1, -1])
-    b = np.zeros((3, D, len(truth.mean)))
+    psi, rest = 0.5 * rng.standard_normal((2, R)), np.array([0.0, 0.25])
+    high, users = rng.standard_normal((2, D)), np.array([-1, -1])
+    b = np.zeros((2, D, len(truth.mean)))
     for k in range(R):
         b[:, :, truth.m + k * D : truth.m + k * D + D] = psi[:, k, None, None] * np.eye(D)
-    b[1] = 0.0  # of whom nothing is known
     rows = np.einsum("nd,ndt->nt", high, b)
-    left = prior.own + np.array([0.0, 1.0, 0.25])[:, None, None] * prior.shared
+    left = prior.own + rest[:, None, None] * prior.shared
     seen = tastes.at(high, users, psi, rest)
     assert_allclose(seen.mean, rows @ truth.mean, atol=1e-10)
     assert_allclose(seen.sway @ at.common.root, (rows @ truth.cov)[:, : truth.m], atol=1e-10)
@@ -184,7 +183,7 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     assert_allclose(seen.variance + np.square(seen.sway).sum(axis=1), variance, atol=1e-10)
     # beside a user that was fitted
     users, psi, rest = np.array([0, -1]), PSI[[0, 5]], FEATURES.rest[[0, 5]]
-    own, between, sway = tastes.across(high[:2], users, psi, rest)
+    own, between, sway = tastes.across(high, users, psi, rest)
     like = np.einsum("d,dt->t", high[1], truth.taste[5])
     like[truth.m + R * D :] = 0.0
     cross = high[0] @ truth.taste[0] @ truth.cov @ like

@@ -174,10 +174,11 @@ def test_new_items_are_those_of_the_joint_model(monkeypatch):
     assert_allclose(cov, joint, atol=1e-5)
     deviation = model.predict(items, return_std=True, users=users)[1]
     assert_allclose(deviation, np.sqrt(np.diag(joint)), atol=1e-5)
-    # Far from all, where nothing was learned: who is not known is a stranger to others.
+    # Far from all, where nothing was learned: who is not known is like others as these are.
+    between = 1.0 + 0.5 * of_users(z).mean()
     for users in (["eve", "joe"], [None, None]):
         cov = model.predict(np.full((2, 2), 50.0), return_cov=True, users=users)[1]
-        assert_allclose(cov, np.ones((2, 2)) + 2.0 * np.eye(2), atol=1e-6)
+        assert_allclose(cov, between + (3.0 - between) * np.eye(2), atol=1e-6)
 
 
 def test_users_whose_features_tell_nothing_of_others_are_independent(monkeypatch):
