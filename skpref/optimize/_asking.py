@@ -244,8 +244,8 @@ class Asking(Summarised, CallbackSupportMixin):
 
     # -- what is ranked ------------------------------------------------------------------
 
-    def _as_rows(self, items: Any) -> np.ndarray:
-        """Items as people see them to rows that the model takes."""
+    def _as_rows(self, items: Any) -> Any:
+        """Items as people see them to rows, of an array or a frame, that the model takes."""
         raise NotImplementedError
 
     def _to_rank(self) -> tuple[list, list]:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skpref._utils import RandomLike, check_choice, check_number, seed_of
 from skpref.active import STRATEGIES
+from skpref.data import take_rows
 from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
@@ -53,7 +54,8 @@ class ActiveLearner(Asking):
     pool : array-like
         Duels: an array (n_duels, 2, n_features), a DuelFrame of numbers, or (n_duels, 2) positions
         or names in the estimator's ``items``. Or items: floats (n_items, n_features), a DataFrame
-        or an ItemTable. Items stand for all duels between them, in either order.
+        or an ItemTable. Items stand for all duels between them, in either order. The estimator is
+        fitted under the column names of a frame.
     strategy : str or callable, default="bald"
         As in `skpref.active.query`.
     options : dict, default=None
@@ -299,15 +301,18 @@ class ActiveLearner(Asking):
         NotFittedError
             If nothing was told.
         """
-        items = [self._space.to_item(row) for row in self._space.pool]
-        features = np.array(items)
-        asked = features if self._space.has_features else np.arange(len(items))
-        to = {} if user is None else {"users": [self._user(user)] * len(items)}
-        mean = self._session.fitted().predict(asked, **to)
-        return self._space.present(items[int(np.argmax(mean))])
+        n, duels = len(self._space.pool), self._session.configuration.pool.duels
+        asked = duels.items if self._space.has_features else np.arange(n)
+        to = {} if user is None else {"users": [self._user(user)] * n}
+        best = int(np.argmax(self._session.fitted().predict(asked, **to)))
+        return self._space.present(self._space.to_item(self._space.pool[best]))
 
-    def _as_rows(self, items: Any) -> np.ndarray:
-        return np.array([self._space.clean(item) for item in self._space.listed(items)])
+    def _as_rows(self, items: Any) -> Any:
+        items = self._space.listed(items)
+        if not self._space.has_features:
+            return np.array([self._space.clean(item) for item in items])
+        duels = self._session.configuration.pool.duels
+        return take_rows(duels.items, np.array([self._space.index(item) for item in items]))
 
     def _to_rank(self) -> tuple[list, list]:
         items, names = super()._to_rank()

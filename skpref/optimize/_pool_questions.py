@@ -21,7 +21,9 @@ from skpref.data import (
     as_table,
     distinct_rows,
     is_frame,
+    plain_frame,
     positions_of,
+    take_rows,
 )
 from skpref.fitting import Inspected, held, likelihood_of
 from skpref.optimize._answers import TIE, label_of
@@ -42,7 +44,8 @@ class DuelPool(NamedTuple):
     turned : bool
         Whether either item may be shown first, as where the pool was given as items.
     duels : DuelFrame or ndarray of int of shape (n_duels, 2)
-        The same as an estimator takes them: with features, or as positions in a table without any.
+        The same as an estimator takes them: with features, under the names of their columns if
+        these have some, or as positions in a table without any.
     """
 
     space: Pool
@@ -88,11 +91,14 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
     pairs = pairs[np.sort(first)]
     if not len(pairs):
         raise ValueError("The pool holds no duel of two different items.")
-    duels = DuelFrame(_features(space), pairs) if space.has_features else pairs
+    duels = DuelFrame(_features(space, items), pairs) if space.has_features else pairs
     return DuelPool(space, pairs, turned, duels)
 
 
-def _features(space):
+def _features(space, items):
+    frame = items.frame if isinstance(items, ItemTable) else items
+    if is_frame(frame):
+        return take_rows(plain_frame(frame), np.array(space.places))
     return np.array([space.to_item(row) for row in space.pool])
 
 
@@ -101,8 +107,7 @@ def _places(space, items):
     if not space.has_features:
         return np.arange(len(space.pool))
     features = items.X if isinstance(items, ItemTable) else np.asarray(items, dtype=np.float64)
-    place = {row.tobytes(): k for k, row in enumerate(space.pool)}
-    return np.array([place[space.to_row(row).tobytes()] for row in features])
+    return np.array([space.index(row) for row in features])
 
 
 def last_of(estimator: BaseEstimator) -> BaseEstimator:
@@ -225,10 +230,11 @@ class PoolQuestions:
             if scale.ties and not np.any(y < 0):  # 0 is read as a tie where a label is below 0
                 turned = np.flatnonzero(y)[:1]
                 asked[turned], y[turned], order[turned] = asked[turned, ::-1], -y[turned], -1
-        if not self._space.has_features:
-            return asked, y, order
-        items = np.array([self._space.to_item(row) for row in self._space.pool[asked.ravel()]])
-        return items.reshape(*asked.shape, -1), y, order
+        duels = self._configuration.pool.duels
+        if isinstance(duels, DuelFrame):
+            duels = DuelFrame(duels.items, asked)
+            return duels.to_numpy() if duels.columns is None else duels, y, order
+        return asked, y, order
 
     def _places(self, state, items):
         return [self._place[state.items.rows[index].tobytes()] for index in items]

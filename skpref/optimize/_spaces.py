@@ -307,9 +307,13 @@ class Pool(Space):
         return best, float(distance[best])
 
     def to_row(self, item: Any) -> np.ndarray:
+        return self.pool[self.index(item)].copy()
+
+    def index(self, item: Any) -> int:
+        """Place of an item, or of its name, in ``pool``."""
         item = self._in_order(item)
         if np.ndim(item) == 0 and (self.names is not None or isinstance(item, str)):
-            return self.pool[self._index_of(item)].copy()
+            return self._index_of(item)
         item = vector(item, self.n_columns) + 0.0
         index = self._at.get(item.tobytes())
         if index is None:
@@ -319,7 +323,7 @@ class Pool(Space):
                     f"The item {item} is not among the {len(self.pool)} candidates. Tell only "
                     "duels between rows of candidates."
                 )
-        return self.pool[index].copy()
+        return index
 
     def _index_of(self, name: Any) -> int:
         if self.names is None:

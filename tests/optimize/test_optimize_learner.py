@@ -13,7 +13,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import all_pairs, query
+from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import DuelFrame
+from skpref.inspection import leaderboard
 from skpref.likelihoods import DUEL, TIE, Derivatives, Likelihood, Probit
 from skpref.optimize import (
     ActiveLearner,
@@ -313,6 +315,54 @@ def test_a_pipeline():
     fitted = pipeline.fit(X, [told.outcome for told in made.history_])
     expected = query(fitted, all_pairs(ITEMS), answered=X)
     assert_array_equal(made.ask(), all_pairs(ITEMS)[expected[0]])
+
+
+FORMS = {
+    "frame": lambda frame: frame,
+    "names in the index": lambda frame: frame.set_axis(NAMES.names.tolist()),
+    "table": ItemTable,
+    "duels": lambda frame: DuelFrame(frame, all_pairs(10)),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("piped", [False, True], ids=["alone", "pipeline"])
+def test_a_model_of_a_frame_knows_its_columns(form, piped):
+    frame = pytest.importorskip("pandas").DataFrame(ITEMS, columns=["sweet", "bitter"])
+    estimator = make_pipeline(Itemwise(StandardScaler()), model()) if piped else model()
+    made = learner(pool=FORMS[form](frame), estimator=estimator, n_initial=2)
+    plain = learner(pool=all_pairs(ITEMS), estimator=estimator)
+    for pair in all_pairs(10)[:4]:
+        made.tell(frame.iloc[pair], judged(ITEMS[pair]))
+        plain.tell(ITEMS[pair], judged(ITEMS[pair]))
+    made.ask()
+    fitted = made.estimator_
+    assert_array_equal(fitted.predict(frame), plain.estimator_.predict(ITEMS))
+    assert fitted.feature_names_in_.tolist() == ["sweet", "bitter"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.predict(frame[["bitter", "sweet"]])
+    made.recommend()
+    assert len(leaderboard(made).names) == 10
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_model_of_several_users_knows_the_columns_of_a_frame():
+    frame = pytest.importorskip("pandas").DataFrame(ITEMS, columns=["sweet", "bitter"])
+    estimator = CollaborativePreferenceRegressor(optimizer=None)
+    made = learner(pool=frame, estimator=estimator, users=["ann", "bob"])
+    made.run(lambda user, duel: judged(duel), 5)
+    made.recommend("ann")
+    assert made.estimator_.predict(frame, users=["ann"] * 10).shape == (10,)
+    with pytest.raises(ValueError, match=r"X has columns \['bitter', 'sweet'\], but the model was"):
+        made.estimator_.predict(frame[["bitter", "sweet"]], users=["ann"] * 10)
+
+
+def test_a_model_of_arrays_knows_no_columns():
+    pd = pytest.importorskip("pandas")
+    for pool in (ITEMS, pd.DataFrame(ITEMS), DuelFrame(ITEMS, all_pairs(10))):
+        fitted = answer(learner(pool=pool), 4).estimator_
+        assert not hasattr(fitted, "feature_names_in_")
 
 
 def test_equal_items_are_one():
