@@ -75,6 +75,7 @@ from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (
     Reader,
     Shown,
+    check_items,
     read,
 )
 from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
@@ -86,6 +87,7 @@ from skpref.data._validation import (
     as_before,
     check_training,
     joint_groups,
+    warn_labels,
 )
 from skpref.data._votes import is_date, moment, read_votes
 
@@ -121,6 +123,7 @@ __all__ = [
     "as_before",
     "as_table",
     "balance_orientation",
+    "check_items",
     "check_judges",
     "check_kinds",
     "check_order",
@@ -171,5 +174,6 @@ __all__ = [
     "table_frame",
     "take_rows",
     "unmasked",
+    "warn_labels",
     "with_column",
 ]

@@ -137,7 +137,7 @@ def check_training(
         )
     if table is not None and shown.kind != "items":
         if shown.kind == "positions" and is_frame(estimator.items):
-            _warn_labels(table)
+            warn_labels(table)
         if shown.pairs is None:
             raise ValueError(
                 "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
@@ -273,7 +273,7 @@ def _warn_features(shown: Shown) -> None:
         )
 
 
-def _warn_labels(table: ItemTable) -> None:
+def warn_labels(table: ItemTable) -> None:
     """Warn where positions in a frame could be meant as labels of its index."""
     labels = [] if table.names is None else table.names.tolist()
     whole = all(isinstance(label, int) and not isinstance(label, bool) for label in labels)

@@ -18,12 +18,13 @@ from skpref.data import (
     DuelFrame,
     DuelScale,
     ItemTable,
-    as_table,
+    check_items,
     distinct_rows,
     is_frame,
     plain_frame,
-    positions_of,
+    read,
     take_rows,
+    warn_labels,
 )
 from skpref.fitting import Inspected, held, likelihood_of
 from skpref.optimize._answers import TIE, label_of
@@ -70,14 +71,18 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
             items, code = distinct_rows(listed.reshape(-1, listed.shape[2]))
             pairs = code.reshape(-1, 2)
         elif listed.ndim == 2 and listed.dtype.kind != "f":
-            if table is None or listed.shape[1] != 2:
+            items = check_items(table)
+            shown = read(pool, table=items)
+            if items is None or shown.size != 2 or shown.kind not in ("positions", "names"):
                 raise ValueError(
-                    f"A pool of positions or names has shape (n_duels, 2), and the estimator the "
-                    f"table that they refer to as items=; got shape {listed.shape}"
-                    f"{' and no table' if table is None else ''}."
+                    "A pool of positions (integers) or names has shape (n_duels, 2), and the "
+                    "estimator the table that they refer to as items=, with names for names; got "
+                    f"{listed.dtype} of shape {listed.shape}"
+                    f"{' and no table' if items is None else f' and {items!r}'}."
                 )
-            items = as_table(table)
-            pairs = positions_of(listed.ravel(), items).reshape(-1, 2)
+            pairs = shown.places()
+            if shown.kind == "positions" and is_frame(table):
+                warn_labels(items)
         elif listed.ndim != 2:
             raise ValueError(
                 "A pool holds duels, shape (n_duels, 2, n_features), or items, shape (n_items, "

@@ -373,6 +373,23 @@ def test_equal_items_are_one():
         made.ask(4)
 
 
+def test_pairs_of_a_table_are_read_as_in_fit():
+    pairs = all_pairs(10)
+    expected = learner(pool=NAMES.names[pairs], estimator=model(items=NAMES)).ask(4)
+    assert learner(pool=pairs, estimator=model(items=NAMES)).ask(4) == expected
+    numbered = ItemTable(ITEMS, names=range(9, -1, -1))
+    for whole, first in ((pairs[:1], {9, 8}), (pairs[:1].astype(object), {0, 1})):
+        made = learner(pool=whole, estimator=model(items=numbered))
+        assert set(made.ask()) == first  # integers are positions, objects names
+        told = model(items=numbered).fit(whole, [1]).duels_.items
+        assert {tuple(row) for row in told} == {tuple(ITEMS[9 - name]) for name in first}
+    with pytest.raises(ValueError, match=r"must lie in \[0, 9\], got 10"):
+        learner(pool=pairs + 1, estimator=model(items=NAMES))
+    frame = pytest.importorskip("pandas").DataFrame(ITEMS, index=range(9, -1, -1))
+    with pytest.warns(UserWarning, match="positions in items=, counted from 0"):
+        learner(pool=pairs, estimator=model(items=frame))
+
+
 @pytest.mark.parametrize(
     ("pool", "message"),
     [
@@ -384,6 +401,12 @@ def test_equal_items_are_one():
 def test_bad_pools_are_errors(pool, message):
     with pytest.raises(ValueError, match=message):
         learner(pool=pool)
+
+
+@pytest.mark.parametrize("pool", [[["a", "b"]], [[0, 1, 2]], np.array([[0, 1]], dtype=object)])
+def test_pairs_that_a_table_does_not_have_are_errors(pool):
+    with pytest.raises(ValueError, match=r"has shape \(n_duels, 2\).*10 items, 2 features"):
+        learner(pool=pool, estimator=model(items=ITEMS))
 
 
 def test_bad_arguments_are_errors():
