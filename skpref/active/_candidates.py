@@ -16,6 +16,8 @@ from skpref.data import (
     gather,
     group_rows,
     is_frame,
+    plain_frame,
+    read,
 )
 from skpref.gp import Posterior
 from skpref.likelihoods import Likelihood
@@ -88,8 +90,15 @@ def all_pairs(items: Any) -> Any:
     return gather(table, pairs)
 
 
-def pool_of(pool: Any) -> Any:
-    """Duels as they are; of items, all duels between them."""
+def pool_of(pool: Any, table: ItemTable | None = None) -> Any:
+    """Duels as they are; of items, all duels between them.
+
+    Names that stand side by side in a frame are duels, where ``table`` has names.
+    """
+    if is_frame(pool):
+        shown = read(pool, table=table)
+        if shown.kind == "names" and shown.size is not None:
+            return np.asarray(plain_frame(pool), dtype=object)
     if isinstance(pool, ItemTable) or is_frame(pool):
         return all_pairs(pool)
     if isinstance(pool, DuelFrame):

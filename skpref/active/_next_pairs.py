@@ -18,6 +18,7 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.active._batch import effects
+from skpref.data import ItemTable
 from skpref.inspection import contenders
 from skpref.likelihoods import Likelihood
 
@@ -67,12 +68,12 @@ def next_pairs(
     items, user, at
         As in `skpref.inspection.leaderboard`: what is on the board, and at which values the columns
         that change from answer to answer (controls) are held.
-    allowed : array-like of int of shape (m, 2), default=None
-        Pairs that can be voted on, as positions on the board, such as those of items that are still
-        served. None: all. The orders of all items count in any case.
-    pending : array-like of int of shape (m, 2), default=None
-        Votes that were handed out before and have not come in, as positions on the board; a pair
-        stands as often as it has votes. They are taken for given.
+    allowed : array-like of shape (m, 2), default=None
+        Pairs that can be voted on, such as those of items that are still served: names on the
+        board, or integers, its positions. None: all. The orders of all items count in any case.
+    pending : array-like of shape (m, 2), default=None
+        Votes that were handed out before and have not come in, by names or positions as
+        ``allowed``; a pair stands as often as it has votes. They are taken for given.
     random_state : int, RandomState instance, Generator or None, default=0
         Of the draws that say who may be among the first k.
 
@@ -153,8 +154,8 @@ def next_pairs(
         )
     check_number("k", k, low=1, high=size, integer=True)
     every = np.triu_indices(size, 1)
-    open_pairs = _mask(allowed, size)[every]
-    waiting = _pairs("pending", pending, size)
+    open_pairs = _mask(allowed, ranked.names)[every]
+    waiting = _pairs("pending", pending, ranked.names)
     found = ranked.subject.averages(ranked.rows, ranked.shares)
     mean = found.means.mean(axis=1)
     apart = found.means - mean[:, None]
@@ -381,14 +382,23 @@ def _at_stake(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Arra
     return share[:, None] + share[None, :] - top @ top.T / _DRAWS
 
 
-def _pairs(name: str, pairs: Any, size: int) -> NDArray[np.intp]:
-    """Rows of the two items of each pair, (m, 2)."""
+def _pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows of the two items of each pair, (m, 2), of which positions or names came."""
+    size = len(names)
     found = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iuUTO":
         raise ValueError(
-            f"{name} must hold pairs of positions, integers of shape (m, 2), such as position "
-            f"of a plan; got {found.dtype} of shape {found.shape}."
+            f"{name} must hold pairs of shape (m, 2): names, such as pairs of a plan, or positions "
+            f"on the board, integers, such as its position; got {found.dtype} of shape "
+            f"{found.shape}."
         )
+    if found.dtype.kind in "UTO":
+        try:
+            found = ItemTable(np.zeros((size, 1)), names=names).index(found)
+        except ValueError as error:
+            raise ValueError(
+                f"{name} must hold names on the board, or its positions as integers: {error}"
+            ) from None
     if found.size and not (found.min() >= 0 and found.max() < size):
         raise ValueError(
             f"{name} must hold positions on the board, from 0 to {size - 1}; got {found.min()} to "
@@ -399,11 +409,12 @@ def _pairs(name: str, pairs: Any, size: int) -> NDArray[np.intp]:
     return found.astype(np.intp)
 
 
-def _mask(allowed: Any, size: int) -> NDArray[np.bool_]:
+def _mask(allowed: Any, names: NDArray[Any]) -> NDArray[np.bool_]:
     """Which pairs may be voted on, (n, n)."""
+    size = len(names)
     if allowed is None:
         return ~np.eye(size, dtype=bool)
-    pairs, mask = _pairs("allowed", allowed, size), np.zeros((size, size), dtype=bool)
+    pairs, mask = _pairs("allowed", allowed, names), np.zeros((size, size), dtype=bool)
     if not len(pairs):
         raise ValueError("allowed is empty; name a pair, or leave it out for all.")
     mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True

@@ -18,9 +18,7 @@ from skpref.active._scores import (
     margin_variance,
     random_scores,
 )
-from skpref.data import (
-    check_respondents,
-)
+from skpref.data import all_strings, check_respondents
 from skpref.fitting import Inspected
 from skpref.gp import Posterior
 
@@ -60,8 +58,9 @@ def query(
         that has ``posterior_for(users)``.
     pool : array-like
         Duels (n_duels, 2, n_features), a DuelFrame, or (n_duels, 2) positions or names in the
-        estimator's table of items. Items, as floats (n_items, n_features), DataFrame or ItemTable,
-        stand for all duels between them, in the order of `all_pairs`.
+        estimator's table of items; names also as two columns of a DataFrame. Items, as floats
+        (n_items, n_features), DataFrame or ItemTable, stand for all duels between them, in the
+        order of `all_pairs`.
     strategy : str or callable, default="bald"
         "bald", "entropy", "variance", "committee", "best_item" or "random", see ``STRATEGIES``; or
         a function ``(posterior, duels) -> (n_duels,)``, larger where there is more to learn, in
@@ -127,10 +126,11 @@ def query(
     [2, 1]
     """
     check_number("n", n, low=1, integer=True)
-    duels = pool_of(pool)
+    table = _table_of(estimator)
+    duels = pool_of(pool, table)
     size = len(sides(duels)[0])
     who = None if users is None else _ids(users, size, "duels of the pool")
-    pairs, free = _free(duels, answered, size, who, answered_users)
+    pairs, free = _free(duels, answered, size, who, answered_users, table)
     waiting = _positions(pending, size)
     free[waiting] = False
     if distinct_items:
@@ -182,6 +182,14 @@ def _values(scores, size):
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
+def _table_of(estimator):
+    """Items that the model may be asked about by name; None if there are none."""
+    model = getattr(estimator, "best_estimator_", estimator)
+    *before, last = [step for _, step in getattr(model, "steps", [(None, model)])]
+    reader = getattr(getattr(last, "posterior_", last), "reader", None)
+    return None if before or reader is None else reader.table
+
+
 def _asked(estimator, duels, users):
     """Rows of the pool to the posterior that is about them, and the duels as it takes them."""
     model = getattr(estimator, "best_estimator_", estimator)
@@ -229,7 +237,7 @@ def _ids(users, size, what):
     return ids
 
 
-def _free(duels, answered, size, users, answered_users):
+def _free(duels, answered, size, users, answered_users, table):
     """Items of the duels, and which of these may be asked."""
     mask = np.zeros(size, dtype=bool)
     further = None
@@ -243,7 +251,7 @@ def _free(duels, answered, size, users, answered_users):
                 )
             mask = listed
         elif len(listed):
-            further = listed
+            further = _as_in_pool(listed, duels, table)
     codes = np.sort(item_codes(duels, further), axis=1)
     asked = codes[size:].tolist()
     keys = codes[:size].tolist()
@@ -259,6 +267,24 @@ def _free(duels, answered, size, users, answered_users):
         known = set(map(tuple, asked))
         mask = np.array([tuple(key) in known for key in keys])
     return codes[:size], ~mask & (codes[:size, 0] != codes[:size, 1])
+
+
+def _as_in_pool(answered, duels, table):
+    """Answered duels in the form of the pool, names as positions where it has these."""
+    named = [each.ndim == 2 and all_strings(np.asarray(each)) for each in (duels, answered)]
+    if duels.ndim == 2 and named == [False, True] and table is not None and table.names is not None:
+        return table.index(answered)
+    if named[0] != named[1] or duels.shape[1:] != answered.shape[1:]:
+        said = [
+            f"{'names' if by_name else 'numbers'} of shape {tuple(each.shape)}"
+            for each, by_name in zip((duels, answered), named, strict=True)
+        ]
+        raise ValueError(
+            f"answered must hold duels of the form of the pool, which are {said[0]}; {said[1]} "
+            "came. Give both by names, by positions or by features, or answered as a mask of the "
+            f"pool, ({len(duels)},) booleans."
+        )
+    return answered
 
 
 def _of_users(pairs, users):

@@ -53,9 +53,9 @@ class ActiveLearner(Asking):
         CollaborativePreferenceRegressor.
     pool : array-like
         Duels: an array (n_duels, 2, n_features), a DuelFrame of numbers, or (n_duels, 2) positions
-        or names in the estimator's ``items``. Or items: floats (n_items, n_features), a DataFrame
-        or an ItemTable. Items stand for all duels between them, in either order. The estimator is
-        fitted under the column names of a frame.
+        (integers) or names in the estimator's ``items``, names also as a DataFrame. Or items:
+        floats (n_items, n_features), a DataFrame or an ItemTable. Items stand for all duels between
+        them, in either order. The estimator is fitted under the column names of a frame.
     strategy : str or callable, default="bald"
         As in `skpref.active.query`.
     options : dict, default=None

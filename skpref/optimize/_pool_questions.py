@@ -65,7 +65,11 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
     items, pairs = pool, None
     if isinstance(pool, DuelFrame):
         items, pairs = pool.items, pool.pairs
-    elif not (isinstance(pool, ItemTable) or is_frame(pool)):
+    elif is_frame(pool):
+        shown = read(pool, table=check_items(table))
+        if shown.kind == "names" and shown.size == 2:
+            items, pairs = shown.table, shown.places()
+    elif not isinstance(pool, ItemTable):
         listed = np.asarray(pool)
         if listed.ndim == 3 and listed.shape[1] == 2:
             items, code = distinct_rows(listed.reshape(-1, listed.shape[2]))

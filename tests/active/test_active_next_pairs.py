@@ -354,6 +354,21 @@ def test_allowed_pairs_alone():
     assert plan.gain_of_vote[0, 1] == 0.0
 
 
+def test_pairs_by_name_are_those_at_their_places():
+    names = [["m00", "m03"], ["m04", "m03"], ["m07", "m09"]]
+    positions = [[0, 3], [4, 3], [7, 9]]
+    for allowed in (names, np.array(names), np.array(names, dtype=object)):
+        plan = next_pairs(MODEL, n=60, allowed=allowed, pending=names[:1])
+        expected = next_pairs(MODEL, n=60, allowed=positions, pending=positions[:1])
+        assert_array_equal(plan.gain_of_vote, expected.gain_of_vote)
+    pd = pytest.importorskip("pandas")
+    again = next_pairs(MODEL, n=60, allowed=pd.DataFrame(names), pending=plan.pairs)
+    assert {tuple(sorted(pair)) for pair in again.pairs} <= {tuple(sorted(pair)) for pair in names}
+    numbered = PairwisePreferenceRegressor(items=ItemTable.from_names([9, 8, 7]), optimizer=None)
+    plan = next_pairs(numbered.fit([[0, 1], [1, 2]]), n=5, allowed=[[0, 1]])
+    assert set(plan.pairs[0]) == {9, 8}  # integers are positions
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -403,7 +418,10 @@ def test_draws_judges_features_and_users():
         ({"allowed": [[0, 12]]}, "from 0 to 11"),
         ({"allowed": [[-1, 2]]}, "from 0 to 11"),
         ({"allowed": [[3, 3]]}, "itself"),
-        ({"pending": [["m01", "m02"]]}, "integers"),
+        ({"pending": [["m01", "m99"]]}, "pending must hold names.*unknown.*'m99'"),
+        ({"allowed": [[0.5, 1.0]]}, "positions on the board, integers.*float64"),
+        ({"allowed": [["m01", "m01"]]}, "itself"),
+        ({"items": ["m01", "m01", "m02"], "allowed": [["m01", "m02"]]}, "more than one item"),
         ({"pending": [0, 1]}, "shape"),
         ({"items": ["m01", "m01"]}, "one and the same"),
     ],

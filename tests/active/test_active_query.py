@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from skpref import HallucinationBelieverOptimizer, ItemTable, PairwisePreferenceRegressor
 from skpref.active import STRATEGIES, all_pairs, bald, entropy, query
 from skpref.active._batch import Worlds, effects
+from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import DuelFrame
 from skpref.likelihoods import Probit
 from skpref.preprocessing import Itemwise
@@ -234,6 +235,71 @@ def test_all_pairs_of_frames():
     model = PairwisePreferenceRegressor(RBF(1.0), noise_variance=0.05, optimizer=None)
     model.fit(DuelFrame(frame, [[0, 1], [2, 3]]))
     assert_array_equal(query(model, frame, n=2), query(model.posterior_, POOL, n=2))
+
+
+def games():
+    """A model of names, and all pairs of these."""
+    rng, names = np.random.default_rng(0), np.array(list("abcdef"))
+    X = names[[rng.permutation(6)[:2] for _ in range(20)]]
+    model = PairwisePreferenceRegressor(optimizer=None).fit(X, X[:, 0] < X[:, 1])
+    return model, model.items_.names[all_pairs(6)]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_of_names_are_duels(library):
+    frames = pytest.importorskip(library)
+    model, pool = games()
+
+    def frame(pairs):
+        return frames.DataFrame({"left": list(pairs[:, 0]), "right": list(pairs[:, 1])})
+
+    for own in (model, model.posterior_):
+
+        def scores(pool, answered=None, own=own):
+            return query(own, pool, answered=answered, return_scores=True)[1]
+
+        some = pool[[3, 7]]
+        expected, rest = scores(pool), scores(pool, some)
+        assert np.flatnonzero(rest == -np.inf).tolist() == [3, 7]
+        assert_array_equal(scores(frame(pool)), expected)
+        for known in (some, frame(some), frame(some[:, ::-1])):
+            for asked in (pool, frame(pool), all_pairs(6)):
+                assert_array_equal(scores(asked, known), rest)
+        newcomer = np.array([["a", "b"], ["a", "new"]])
+        assert_array_equal(scores(frame(newcomer), some), scores(newcomer, some))
+
+
+def test_frames_of_names_are_duels_of_a_table_with_features_and_of_users():
+    pd = pytest.importorskip("pandas")
+    table = ItemTable(ITEMS, names=[f"item {k}" for k in range(9)])
+    names = table.names[all_pairs(9)]
+    assert_array_equal(query(make_model(table), pd.DataFrame(names), n=3), query(MODEL, POOL, n=3))
+    crowd = CollaborativePreferenceRegressor(optimizer=None, items=table)
+    crowd = crowd.fit(names[:6], [0, 1] * 3, users=["ann", "bob", "ann"] * 2)
+    users = ["ann"] * len(names)
+    found = query(crowd, pd.DataFrame(names), n=2, users=users)
+    assert_array_equal(found, query(crowd, names, n=2, users=users))
+
+
+@pytest.mark.parametrize(
+    ("pool", "answered", "message"),
+    [
+        (POOL, [["item 1", "item 2"]], r"form of the pool, .*numbers of shape \(36, 2, 2\); names"),
+        (POOL, [[0, 1]], r"numbers of shape \(36, 2, 2\); numbers of shape \(1, 2\) came"),
+        (all_pairs(9), [["item 1", "other"]], "unknown.*'other'"),
+        ([["item 1", "item 2"]], [[0, 1]], "names of shape .*; numbers of shape"),
+    ],
+)
+def test_answered_duels_of_another_form_are_errors(pool, answered, message):
+    model = make_model(ItemTable(ITEMS, names=[f"item {k}" for k in range(9)]))
+    with pytest.raises(ValueError, match=message):
+        query(model, pool, answered=answered)
+
+
+def test_frames_of_names_of_more_than_two_are_no_duels():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"Duels must have shape.*got \(1, 3\)"):
+        query(games()[0], pd.DataFrame([["a", "b", "c"]]))
 
 
 @pytest.mark.slow

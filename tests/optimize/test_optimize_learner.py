@@ -377,6 +377,9 @@ def test_pairs_of_a_table_are_read_as_in_fit():
     pairs = all_pairs(10)
     expected = learner(pool=NAMES.names[pairs], estimator=model(items=NAMES)).ask(4)
     assert learner(pool=pairs, estimator=model(items=NAMES)).ask(4) == expected
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(NAMES.names[pairs])
+    assert learner(pool=frame, estimator=model(items=NAMES)).ask(4) == expected
     numbered = ItemTable(ITEMS, names=range(9, -1, -1))
     for whole, first in ((pairs[:1], {9, 8}), (pairs[:1].astype(object), {0, 1})):
         made = learner(pool=whole, estimator=model(items=numbered))
@@ -385,7 +388,7 @@ def test_pairs_of_a_table_are_read_as_in_fit():
         assert {tuple(row) for row in told} == {tuple(ITEMS[9 - name]) for name in first}
     with pytest.raises(ValueError, match=r"must lie in \[0, 9\], got 10"):
         learner(pool=pairs + 1, estimator=model(items=NAMES))
-    frame = pytest.importorskip("pandas").DataFrame(ITEMS, index=range(9, -1, -1))
+    frame = pd.DataFrame(ITEMS, index=range(9, -1, -1))
     with pytest.warns(UserWarning, match="positions in items=, counted from 0"):
         learner(pool=pairs, estimator=model(items=frame))
 
