@@ -73,8 +73,8 @@ def query(
         Who is shown first, where the likelihood has an order effect: 1 the first item, -1 the
         second, 0 neither.
     answered : array-like, default=None
-        What is not asked again: duels of the form of the pool, in either order, or a mask of the
-        pool, (n_duels,) booleans.
+        What is not asked again: duels of the form of the pool (names also where it has positions),
+        in either order, or a mask of the pool, (n_duels,) booleans.
     answered_users : array-like, default=None
         Who answered each of the duels ``answered``, and is not asked it again. None: whoever it
         was, no user is.
