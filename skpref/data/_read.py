@@ -34,6 +34,7 @@ FORMS = (
     "n_features), items with ratings of shape (n_items, n_features), or, with the constructor's "
     "items=, positions of shape (n_duels, 2) or (n_sets, k)"
 )
+_OR_ENCODE = "; if the columns are features of items, encode them with Itemwise(transformer)"
 
 
 @dataclass(eq=False)  # not frozen, which makes it slow to make; no one changes it
@@ -162,7 +163,7 @@ def read(
     ------
     ValueError
         If X is no array at all, has three dimensions of which the second is shorter than 2,
-        mixes texts with missing ones, is padded elsewhere than at the end of a row, leaves a row
+        lacks a text or a name of a duel, is padded elsewhere than at the end of a row, leaves a row
         fewer than two items, or is ambiguous.
     """
     if isinstance(X, DuelFrame) and not items:
@@ -180,7 +181,7 @@ def read(
         names = _names_in(X, given)
         if names is not None and new_names:
             table = _with_names(table, names)
-        elif names is not None and (frame or names.shape[1] > 2):
+        elif names is not None and (frame or names.shape[1] > 2) and all_strings(names[:, :2]):
             raise ValueError(
                 f"X of shape {names.shape} holds texts, which may be names of items that met or "
                 'items with categories as features. Say integers="positions" or integers="items".'
@@ -194,13 +195,19 @@ def read(
         return _of_array(X)
     if X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 2):
         if named is not None and X.dtype.kind in "UTO" and X.size:
+            _refuse_nameless(_nameless(_objects(X, given), named))
             return _unit("names", X, named)
         if all_strings(X):
             return _unit("texts", X)
         _refuse_missing_texts(X)
-    elif X.ndim == 2 and X.dtype.kind in "UTO" and (named is not None or text_sets):
+    elif (
+        X.ndim == 2
+        and X.shape[1] > 2
+        and X.dtype.kind in "UTO"
+        and (named is not None or text_sets)
+    ):
         X = _objects(X, given)
-        found = _text_sets(X) if named is None else _named_sets(X, named)
+        found = _text_sets(X) if named is None else _named(X, named)
         if found is not None:
             return found
     if table is not None:
@@ -234,8 +241,9 @@ def _items_alone(X: np.ndarray, given: Any, table: ItemTable | None) -> Shown:
     if table is not None and X.ndim == 1:
         if X.dtype.kind in "iu" or X.size == 0:
             return Shown("positions", X.astype(np.intp, copy=False), table=table)
-        if all_strings(X):
-            return Shown("names", X.astype(object), table=table)
+        named = None if table.names is None else _named(_objects(X, given), table)
+        if named is not None or all_strings(X):
+            return named or Shown("names", X.astype(object), table=table)
     return Shown("items", _objects(X, given))
 
 
@@ -246,24 +254,33 @@ def _objects(X: np.ndarray, given: Any) -> np.ndarray:
 
 
 def _names_in(X: Any, given: Any) -> np.ndarray | None:
-    """Texts in two columns or more (n, k); None, NaN or "" may end a row of k > 2."""
+    """Texts in two columns or more (n, k), of which some may be missing."""
     if is_frame(X):
-        first = [np.asarray(column_at(X, j).to_numpy()) for j in range(min(2, X.shape[1]))]
-        if not all(map(all_strings, first)):
+        if not _may_name(X):
             return None
         names = np.asarray(X, dtype=object)
     elif X.ndim != 2 or X.dtype.kind not in "UTO":
         return None
     else:
         names = _objects(X, given)
-    if names.shape[1] < 2 or names.size == 0 or not all_strings(names[:, :2]):
+    if names.shape[1] < 2 or names.size == 0:
         return None
     try:
         distinct = distinct_values(names)
     except TypeError:  # what cannot be hashed is no name
         return None
-    named = all(isinstance(value, str) or is_missing(value) for value in distinct)
-    return names if named else None
+    texts = [isinstance(value, str) for value in distinct]
+    gaps = [is_missing(value) for value in distinct]
+    return names if any(texts) and np.logical_or(texts, gaps).all() else None
+
+
+def _may_name(frame: Any) -> bool:
+    """Whether the first two columns of a frame can hold names, by their types."""
+    first = [np.asarray(column_at(frame, j).to_numpy()) for j in range(min(2, frame.shape[1]))]
+    return all(
+        column.dtype.kind in "OUT" or (column.dtype.kind == "f" and np.isnan(column).all())
+        for column in first
+    )
 
 
 def _with_names(table: ItemTable | None, names: np.ndarray) -> ItemTable:
@@ -305,10 +322,15 @@ def _unit(kind: str, X: np.ndarray, table: ItemTable | None = None) -> Shown:
 
 
 def _padded(
-    kind: str, X: np.ndarray, absent: np.ndarray, pads: str, table: ItemTable | None = None
+    kind: str,
+    X: np.ndarray,
+    absent: np.ndarray,
+    pads: str,
+    table: ItemTable | None = None,
+    remedy: str = "",
 ) -> Shown:
     """One value an item: (n, k) sets."""
-    check_padding(absent, pads)
+    check_padding(absent, pads, remedy)
     return Shown(kind, X[~absent], numbered(absent), table=table)
 
 
@@ -320,25 +342,42 @@ def _positions(X: np.ndarray, table: ItemTable | None = None) -> Shown:
 
 def _named_in_frame(frame: Any, table: ItemTable) -> Shown | None:
     """Names in the columns of a frame, None if they hold other things."""
-    texts = [all_strings(np.asarray(column_at(frame, j).to_numpy())) for j in range(frame.shape[1])]
-    if frame.shape[1] in (1, 2):
-        return _unit("names", np.asarray(frame, dtype=object), table) if all(texts) else None
-    # Only columns after the second can have pads.
-    return _named_sets(np.asarray(frame, dtype=object), table) if all(texts[:2]) else None
+    return _named(np.asarray(frame, dtype=object), table) if _may_name(frame) else None
 
 
-def _named_sets(X: np.ndarray, table: ItemTable) -> Shown | None:
-    """Sets of names, None if X holds other things than strings and pads."""
-    if X.shape[1] < 3 or X.size == 0:
+def _named(X: np.ndarray, table: ItemTable) -> Shown | None:
+    """Items, duels or sets of names, None if X holds other things than names and pads."""
+    if X.size == 0 or (not all_strings(X) and missing_texts(X.astype(object)) is None):
         return None
-    pads = set() if "" in table.names.tolist() else {""}
-    values = X.ravel().tolist()
-    named = [isinstance(value, str) for value in values]
-    absent = [value in pads if isinstance(value, str) else is_missing(value) for value in values]
-    if not any(named) or not np.logical_or(named, absent).all():
-        return None
-    gaps = np.array(absent).reshape(X.shape)
-    return _padded("names", X.astype(object), gaps, "None, NaN or an empty name", table)
+    gaps = _nameless(X, table)
+    if X.ndim == 2 and X.shape[1] > 2:
+        pads = "None, NaN or an empty name"
+        return _padded("names", X.astype(object), gaps, pads, table, _OR_ENCODE)
+    _refuse_nameless(gaps)
+    return _unit("names", X.astype(object), table)
+
+
+def _nameless(X: np.ndarray, table: ItemTable) -> np.ndarray:
+    """Where names are missing, or empty and no name of the table."""
+    if X.dtype.kind in "OU" and all_strings(X):
+        empty, missing = np.asarray(X == ""), np.zeros(X.shape, dtype=bool)
+    else:
+        values = X.ravel().tolist()
+        empty = np.array([isinstance(value, str) and not value for value in values])
+        missing = np.array([is_missing(value) for value in values])
+        empty, missing = empty.reshape(X.shape), missing.reshape(X.shape)
+    return missing if empty.any() and "" in table.names.tolist() else missing | empty
+
+
+def _refuse_nameless(gaps: np.ndarray) -> None:
+    if not gaps.any():
+        return
+    row, n = gaps.reshape(len(gaps), -1).any(axis=1).argmax(), gaps.sum()
+    raise ValueError(
+        f"X of shape {gaps.shape} holds names of items, of which {n} {'is' if n == 1 else 'are'} "
+        f"missing (None, NaN or an empty text), first in row {row}. Leave out every row that lacks "
+        f"a name{_OR_ENCODE if gaps.ndim == 2 else ''}."
+    )
 
 
 def _text_sets(X: np.ndarray) -> Shown | None:

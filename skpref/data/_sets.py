@@ -13,7 +13,7 @@ def consecutive(n_sets: int, n_shown: int) -> np.ndarray:
     return np.arange(n_sets * n_shown).reshape(n_sets, n_shown)
 
 
-def check_padding(absent: np.ndarray, pads: str) -> None:
+def check_padding(absent: np.ndarray, pads: str, remedy: str = "") -> None:
     """Whether sets have two items each and nothing after their first gap.
 
     Parameters
@@ -21,6 +21,8 @@ def check_padding(absent: np.ndarray, pads: str) -> None:
     absent : ndarray of bool of shape (n_sets, k)
     pads : str
         What stands for no item, for the error.
+    remedy : str, default=""
+        What else may help against a gap.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def check_padding(absent: np.ndarray, pads: str) -> None:
     if gaps.any():
         raise ValueError(
             f"Row {gaps.argmax()} has {pads} before its end; it only pads the end of a row that "
-            "has fewer items than others."
+            f"has fewer items than others. Leave such rows out{remedy}."
         )
     check_sizes(absent)
 

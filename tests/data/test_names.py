@@ -134,6 +134,73 @@ def test_a_name_against_itself_is_refused():
         model().fit([["ann", "bob"], ["bob", "bob"]], [1, 0])
 
 
+def lacking(gap, sides=2):
+    """The same duels, of which row 7 lacks names."""
+    names = PAIRS.copy()
+    names[7, :sides] = gap
+    return pd.DataFrame(names, columns=FRAME.columns)
+
+
+GAPS = {
+    "None": lacking(None),
+    "NaN": lacking(np.nan),
+    "NA": lacking(pd.NA),
+    "empty": lacking(""),
+    "one side": lacking(None, 1),
+    "string": lacking(None).astype("string"),
+    "category": lacking(None).astype("category"),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", ["frame", "objects", "lists"])
+@pytest.mark.parametrize("games", GAPS.values(), ids=GAPS)
+def test_a_duel_that_lacks_a_name_is_refused_by_its_row(games, form):
+    objects = games.to_numpy(object)
+    X = {"frame": games, "objects": objects, "lists": objects.tolist()}[form]
+    calls = [
+        lambda: model().fit(X),
+        lambda: model().fit(X, Y),
+        lambda: model(items=NAMES).fit(X, Y),
+        lambda: WANTED.predict_proba(X),
+        lambda: WANTED.predict(X),
+        lambda: WANTED.score(X, Y),
+        lambda: item_components(X, integers="positions"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"\(40, 2\) holds names.*first in row 7\. Leave out"):
+            call()
+    whole = [row for row in objects.tolist() if all(isinstance(name, str) and name for name in row)]
+    assert WANTED.predict_proba(whole).shape == (39, 2)
+
+
+def test_an_item_that_lacks_a_name_is_refused_by_its_row():
+    for gap in (None, np.nan, pd.NA, ""):
+        for ask in (WANTED.predict, WANTED.posterior_.mean):
+            with pytest.raises(ValueError, match=r"of which 1 is missing .* row 1\. Leave out"):
+                ask(["ann", gap])
+    with pytest.raises(ValueError, match=r"shape \(2, 1\) .* first in row 1"):
+        WANTED.predict(pd.DataFrame({"item": ["ann", None]}))
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, ""])
+def test_a_gap_among_the_names_of_a_set_is_refused_by_its_row(gap):
+    for place in (0, 1):
+        rows = [list(row) for row in SETS]
+        rows[2][place] = gap
+        for X in (rows, np.array(rows, dtype=object), pd.DataFrame(rows)):
+            for call in (model().fit, model(items=NAMES).fit):
+                with pytest.raises(ValueError, match=r"Row 2 .*its end.*Leave such rows out"):
+                    call(X, [0, 0, 2, 1])
+
+
+def test_an_empty_text_is_a_name_where_the_table_has_it():
+    known = model(items=["ann", "bob", ""]).fit([["ann", ""], ["", "bob"]])
+    assert known.predict_proba([["ann", ""]])[0, 1] > 0.5
+    with pytest.raises(ValueError, match="first in row 0"):
+        known.predict_proba([["ann", None]])
+
+
 def test_splitters_ask_what_frames_of_texts_are():
     with pytest.raises(ValueError, match=r'names of items.*integers="positions"'):
         item_components(FRAME)
