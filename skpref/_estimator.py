@@ -611,7 +611,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             least 1, or 0.
         order : array-like of int of shape (n_duels,) or (n,) or a scalar, default=None
             Who was shown first, for the order effect: 1 the first item, 0 none (neutral ground),
-            of duels also -1 the second. None: the first, always.
+            of duels also -1 the second. None: the first, always. Where the order effect is held at
+            0 it does nothing, with a warning: give ``order_effect_bounds``.
         judges : array-like of shape (n_duels,), default=None
             Who gave each answer, ids of any hashable kind: judges of one truth, some more reliable
             than others, of whom some may answer at random or the wrong way round. None: all are one
@@ -815,7 +816,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Who is shown first, as in `fit`.
         judges : array-like of shape (n_duels,), default=None
             Who answers, as in `fit`; the probability is averaged over their reliability. An id
-            never seen is any judge; None, here or in it, the reference judge.
+            never seen is any judge; None, here or in it, the reference judge. Refused if the model
+            was fitted without judges.
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
 
@@ -949,8 +951,12 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             return None
         if query.size != 2:
             check_judges(judges, len(query), query.size)
-        ids = check_respondents(judges, len(query), "judge")
-        return None if self.judges_ is None else Sight.of(self.judges_, ids)
+        if self.judges_ is None:
+            raise ValueError(
+                "judges= came, but the model was fitted without judges. Pass judges= to fit as "
+                "well, or leave it out here."
+            )
+        return Sight.of(self.judges_, check_respondents(judges, len(query), "judge"))
 
     def _held_parameters(self):
         return {**super()._held_parameters(), "drift": None}  # which kernel_ has

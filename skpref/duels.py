@@ -163,9 +163,9 @@ def from_votes(
         times_are : {"numbers", "dates", "dates in UTC"} or None
             What the times were; dates with a time zone count as UTC.
         order : ndarray of int8 of shape (n_votes,)
-            For ``fit(..., order=)``: 1 if the competitor in column ``a`` is the first of the row
-            of X, -1 if the vote was turned round, 0 throughout where columns are of winners and
-            losers.
+            For ``fit(..., order=)`` of a model with ``order_effect_bounds``: 1 if the competitor in
+            column ``a`` is the first of the row of X, -1 if the vote was turned round, 0 throughout
+            where columns are of winners and losers.
         rows : ndarray of int of shape (n_votes,)
             Rows of the table that the votes are from; of soft votes ``groups=rows`` keeps those of
             one vote in one fold.

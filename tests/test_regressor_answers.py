@@ -12,9 +12,10 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
-from skpref import PairwisePreferenceRegressor
+from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.duels import ItemTable
 from skpref.inference import HMC, Gibbs, Laplace
+from skpref.likelihoods import Probit
 
 TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (9, 2))
 UTILITY = 2.0 * TABLE[:, 0] - TABLE[:, 1]
@@ -280,8 +281,39 @@ def test_order_moves_what_is_shown_first(kind):
     assert np.abs(other.predict(np.arange(9)) - fitted.predict(np.arange(9))).max() > 0.01
     same = model(kind=kind, order_effect=0.7).fit(X, y, order=0)
     assert_array_equal(same.predict(np.arange(9)), other.predict(np.arange(9)))
-    plain = model(kind=kind).fit(X, y, order=np.zeros(n))
+    with pytest.warns(UserWarning, match="order= does nothing"):
+        plain = model(kind=kind).fit(X, y, order=np.zeros(n))
     assert_allclose(plain.predict_proba(X), model(kind=kind).fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"order_effect_bounds": (-3.0, 3.0)}, "Give order_effect= its size"),
+        ({}, r"held at 0\. Give order_effect= its size"),
+        ({"optimizer": "fmin_l_bfgs_b"}, r"Give order_effect_bounds=\(-3\.0, 3\.0\) to learn it"),
+        ({"likelihood": Probit(0.1, tie_threshold=0.3)}, "Give Probit order_effect= its size"),
+    ],
+)
+def test_an_order_that_does_nothing_is_warned_of(options, remedy):
+    X, y = answers("ties")
+    with pytest.warns(UserWarning, match=rf"order= does nothing .*{remedy}, or leave order= out"):
+        model(**options).fit(X, y, order=-1)
+
+
+@pytest.mark.filterwarnings("error:order= does nothing")
+@pytest.mark.parametrize(
+    ("options", "metadata"),
+    [
+        ({"order_effect_bounds": (-3.0, 3.0), "optimizer": "fmin_l_bfgs_b"}, {}),
+        ({"order_effect": 0.3}, {}),
+        ({"judge_prior": JudgePrior(order_variance=0.01)}, {"judges": [0, 1, 2] * 8}),
+    ],
+)
+def test_an_order_that_counts_is_not_warned_of(options, metadata):
+    X, y = answers("ties")
+    moved = model(**options).fit(X, y, order=-1, **metadata)
+    assert moved.comparisons_.ordered
 
 
 def test_of_rated_items_none_is_shown_first():

@@ -183,6 +183,8 @@ def check_training(
     )
     if own_order or (likelihood is not None and likelihood.uses_order):
         comparisons = replace(comparisons, ordered=True)
+    elif order is not None and likelihood is not None:
+        _warn_order(estimator)
     return Training(comparisons, classes, replace(reader, table=table), judges=told)
 
 
@@ -284,6 +286,18 @@ def warn_labels(table: ItemTable) -> None:
             "build the duels by from_pairs(items, pairs); if they are positions, pass "
             "items.reset_index(drop=True)."
         )
+
+
+def _warn_order(estimator: BaseEstimator) -> None:
+    """Warn that nothing is learned of who was shown first."""
+    own = getattr(estimator, "likelihood", None)
+    if own is not None and not hasattr(own, "order_effect"):
+        remedy = f"{type(own).__name__} has none. Take Probit or GradedProbit"
+    else:
+        learns = "order_effect_bounds=(-3.0, 3.0) to learn it"
+        given = "order_effect= its size" if estimator.optimizer is None else learns
+        remedy = f"It is held at 0. Give {'' if own is None else type(own).__name__ + ' '}{given}"
+    warn(f"order= does nothing without an order effect. {remedy}, or leave order= out.")
 
 
 def _refuse_items(X: Any) -> None:

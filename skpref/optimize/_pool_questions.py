@@ -220,7 +220,8 @@ class PoolQuestions:
 
     def _fitted(self, estimator, state, told):
         X, y, order = self._training(state, told)
-        given = {"order": order} if has_fit_parameter(estimator, "order") else {}
+        counts = likelihood_of(last_of(estimator)).uses_order
+        given = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
         if self._configuration.users is not None:
             by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
             step = f"{estimator.steps[-1][0]}__" if by_step else ""

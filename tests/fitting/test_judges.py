@@ -341,8 +341,12 @@ def test_ids_may_be_of_any_hashable_kind(court):
 
 def test_without_judges_there_are_none(equal, court):
     assert equal.judges_ is None
-    X = court.X[:3]
-    np.testing.assert_array_equal(equal.predict_proba(X, judges=[1, 2, 3]), equal.predict_proba(X))
+    X, who = court.X[:3], [1, 2, 3]
+    for ask in (equal.predict_proba, equal.predict_log_proba, equal.decision_function):
+        with pytest.raises(ValueError, match="judges= came, but the model was fitted without"):
+            ask(X, judges=who)
+    with pytest.raises(ValueError, match="Pass judges= to fit as well, or leave it out here"):
+        equal.score(X, court.y[:3], judges=who)
 
 
 def test_what_cannot_be_is_refused(fitted, court):
