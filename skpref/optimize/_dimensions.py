@@ -442,6 +442,11 @@ def make_dimension(name: str, spec: Any) -> Dimension:
         spec = _freeze(name, spec)
         return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
     if isinstance(spec, tuple) and len(spec) == 2:
+        if any(isinstance(end, str | bool | np.bool_) or end is None for end in spec):
+            raise ValueError(
+                f"{name} is the tuple {spec}, but a tuple of two is a range of numbers, (low, "
+                f"high). Categories are a list: {{{name!r}: {list(spec)}}}."
+            )
         if all(isinstance(end, Integral) and not isinstance(end, bool) for end in spec):
             low, high = (int(end) for end in spec)
             if not low < high:
