@@ -138,8 +138,10 @@ def test_missing_outcomes_of_a_nullable_series():
 
 @cases(
     ("y", "match"),
-    ("NaN", put(RATINGS, 0, np.nan), "Input y contains NaN"),
-    ("inf", put(RATINGS, 0, np.inf), "Input y contains infinity"),
+    ("NaN", put(RATINGS, 5, np.nan), "1 of 8 ratings are NaN or infinite, first in row 5"),
+    ("inf", put(RATINGS, 0, np.inf), r"1 of 8 ratings .* row 0\. Leave these items out"),
+    ("a gap", [None, *RATINGS[1:]], "1 of 8 ratings are NaN or infinite, first in row 0"),
+    ("column", put(RATINGS, 5, np.nan)[:, None], "1 of 8 ratings .* first in row 5"),
     ("strings", list("abcdefgh"), "Ratings must be finite numbers"),
     ("complex", RATINGS + 1j, "Complex data not supported: y has dtype"),
     ("too short", RATINGS[:-1], r"inconsistent numbers of samples: \[8, 7\]"),
@@ -149,6 +151,12 @@ def test_missing_outcomes_of_a_nullable_series():
 def test_ratings(y, match):
     with pytest.raises(ValueError, match=match):
         model().fit(ITEMS, y)
+
+
+def test_gaps_among_ratings_of_ids():
+    for gap in (np.nan, None):
+        with pytest.raises(ValueError, match=r"1 of 8 ratings .* first in row 0"):
+            model(id_column=0).fit(ITEMS, [gap, *RATINGS[1:]])
 
 
 @cases(

@@ -75,6 +75,7 @@ from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (
     Reader,
     Shown,
+    check_finite,
     check_items,
     read,
 )
@@ -123,6 +124,7 @@ __all__ = [
     "as_before",
     "as_table",
     "balance_orientation",
+    "check_finite",
     "check_items",
     "check_judges",
     "check_kinds",

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from skpref.data._columns import is_long, read_long, read_winners
-from skpref.data._containers import all_strings, is_frame, unmasked
+from skpref.data._containers import all_strings, column_floats, is_frame, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import balance_orientation, finish
@@ -272,11 +272,7 @@ def rated_pairs(
     if ratings.dtype.kind not in "biufO":
         raise ValueError(f"Ratings must be finite numbers; values of type {ratings.dtype} came.")
     ratings = ratings.astype(np.float64)
-    if not np.isfinite(ratings).all():
-        raise ValueError(
-            f"{np.sum(~np.isfinite(ratings))} of {len(ratings)} ratings are NaN or infinite; "
-            "drop these items."
-        )
+    check_rated(ratings)
     _check_cap(max_pairs)
     group = np.zeros(len(ratings), dtype=np.intp)
     if qid is not None:
@@ -311,6 +307,19 @@ def rated_pairs(
             kept = _thin(low, high, step, len(order), cap)
             low, high = low[kept], high[kept]
     return order[high], order[low]
+
+
+def check_rated(ratings: Any) -> None:
+    """Whether ratings, as far as they are numbers, are there and finite, (n,) or (n, 1)."""
+    floats = column_floats(ratings)
+    if floats is None or floats.ndim not in (1, 2) or 0 in floats.shape:
+        return
+    gaps = ~np.isfinite(floats.reshape(len(floats), -1)).all(axis=1)
+    if gaps.any():
+        raise ValueError(
+            f"{gaps.sum()} of {len(gaps)} ratings are NaN or infinite, first in row "
+            f"{gaps.argmax()}. Leave these items out, and their ratings."
+        )
 
 
 def _check_cap(max_pairs):

@@ -1009,11 +1009,36 @@ def _frame_numbers(frame, places):
 
 
 def _check_finite(array, pairs, names, asked):
+    if asked is None:
+        check_finite(array, names, pairs)
+    elif not np.isfinite(array).all():
+        raise ValueError("Items contain NaN or infinity; impute or drop them.")
+
+
+def check_finite(
+    array: Any,
+    names: NDArray[Any] | None = None,
+    pairs: NDArray[np.intp] | None = None,
+    given: str = "X",
+    remedy: str = "put Itemwise(SimpleImputer()) before",
+) -> None:
+    """Whether all features are finite; if not, a ValueError says where.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, n_features)
+    names : ndarray of shape (n_features,) or None
+        Of the features.
+    pairs : ndarray of int of shape (n_answers, k) or None
+        Rows of duels or sets, which are then counted.
+    given : str, default="X"
+        The argument.
+    remedy : str
+        What to do other than leave rows out.
+    """
     good = np.isfinite(array)
     if good.all():
         return
-    if asked is not None:
-        raise ValueError("Items contain NaN or infinity; impute or drop them.")
     gaps = ~good.all(axis=1)
     what = "items"
     if pairs is not None:
@@ -1024,7 +1049,6 @@ def _check_finite(array, pairs, names, asked):
         where = f", in columns {list(names[~good.all(axis=0)])}"
     absent = " An item that was not offered is NaN in all its features." if what == "sets" else ""
     raise ValueError(
-        f"Input X contains NaN or infinity in {gaps.sum()} of {len(gaps)} {what}, first in row "
-        f"{gaps.argmax()}{where}. Leave these {what} out, or put Itemwise(SimpleImputer()) before."
-        f"{absent}"
+        f"Input {given} contains NaN or infinity in {gaps.sum()} of {len(gaps)} {what}, first in "
+        f"row {gaps.argmax()}{where}. Leave these {what} out, or {remedy}.{absent}"
     )

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import warn
-from skpref.data._builders import rated_pairs
+from skpref.data._builders import check_rated, rated_pairs
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import holds_words, is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
@@ -359,6 +359,7 @@ def _rated(
             "reads as items with ratings. If the rows are duels, skpref.duels.from_columns makes X "
             "and y of a frame and of words such as 'left' and 'tie'."
         )
+    check_rated(y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
         X, y = validated(probe, shown.rows, y, y_numeric=True)

@@ -12,7 +12,7 @@ from scipy.stats import qmc
 from sklearn.utils.validation import check_array
 
 from skpref._utils import sobol, warn
-from skpref.data import ItemTable, is_frame
+from skpref.data import ItemTable, check_finite, is_frame, unmasked
 from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
 
 # `Space.same` and `Space.apart` where items are not listed. Features that are told of a candidate
@@ -386,7 +386,7 @@ def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
         names, columns = candidates.names, candidates.feature_names
         if not candidates.has_features:
             return np.arange(len(names), dtype=np.float64)[:, None], names.tolist(), None, False
-        table = candidates.X
+        table = candidates.frame if candidates.X is None else candidates.X
     if is_frame(table):
         if not len(table.columns) or not len(table):
             raise ValueError(
@@ -397,20 +397,34 @@ def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
         columns = list(table.columns) if columns is None else columns
         names = _names_of(table) if names is None else names
     try:
-        table = check_array(table, dtype=np.float64, copy=True, input_name="candidates")
+        table = unmasked(table)
+        rows = check_array(table, dtype=np.float64, copy=True, ensure_all_finite=False)
     except TypeError as error:
         raise TypeError(
             f"candidates must be a table of numbers, a row for each ({error}). Dicts become one "
             "by pandas.DataFrame(candidates)."
         ) from None
     except ValueError as error:
-        if "could not convert" not in str(error):
+        if "could not convert" in str(error):
+            raise ValueError(f"candidates must be numeric: {error}. {_ENCODE}") from None
+        if np.ndim(table) == 2:
             raise
-        raise ValueError(f"candidates must be numeric: {error}. {_ENCODE}") from None
+        raise ValueError(
+            "candidates must be a table of shape (n, d), a row for each and a column for each "
+            f"feature; shape {np.shape(table)} came. If there is one feature, give it as a column: "
+            'frame[["x"]] of a DataFrame, x.reshape(-1, 1) of an array.'
+        ) from None
+    labels = np.arange(rows.shape[1]) if columns is None else columns
+    check_finite(
+        rows,
+        np.array(labels, dtype=object),
+        given="candidates",
+        remedy="fill the gaps first, as sklearn.impute.SimpleImputer does",
+    )
     if names is not None:
-        names = ItemTable(table, names=names).names.tolist()
-    table = table + 0.0  # -0.0 becomes 0.0; of some frames it cannot be written to
-    return table, names, None if columns is None else list(columns), True
+        names = ItemTable(rows, names=names).names.tolist()
+    rows = rows + 0.0  # -0.0 becomes 0.0; of some frames it cannot be written to
+    return rows, names, None if columns is None else list(columns), True
 
 
 def _check_numeric(frame: Any) -> None:

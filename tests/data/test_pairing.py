@@ -141,7 +141,7 @@ def test_from_ratings_takes_every_kind_of_items():
 @pytest.mark.parametrize(
     "ratings, kwargs, match",
     [
-        ([1.0, np.nan], {}, "1 of 2 ratings are NaN or infinite"),
+        ([1.0, np.nan], {}, "1 of 2 ratings are NaN or infinite, first in row 1"),
         ([1.0, np.inf], {}, "1 of 2 ratings are NaN or infinite"),
         (["good", "bad"], {}, "finite numbers"),
         ([1.0, 1.0], {}, "No duel results"),

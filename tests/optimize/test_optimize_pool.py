@@ -309,12 +309,34 @@ def test_columns_that_are_no_numbers_are_named(pandas, frame):
         optimizer(odd)
     with pytest.raises(ValueError, match=r"'sweet' \(category\)"):
         optimizer(frame.astype({"sweet": "category"}))
-    with pytest.raises(ValueError, match="Input candidates contains NaN"):
+    with pytest.raises(ValueError, match=r"candidates contains NaN .* in columns \['hot'\]"):
         optimizer(frame.assign(hot=np.nan))
     mixed = frame.astype({"hot": "Float32"}).assign(known=[True, False] * 4)
     assert set(optimizer(mixed).ask()) <= set(NAMES)
     with pytest.raises(ValueError, match="stands for more than one item"):
         optimizer(frame.set_axis(["tea"] * 8))
+
+
+def test_gaps_among_candidates_are_named_with_their_place(pandas, frame):
+    gaps = frame.astype(float)
+    gaps.iloc[3, 1] = np.nan
+    missing = r"NaN or infinity in 1 of 8 items, first in row 3, in columns \[{}\]\. Leave these"
+    masked = np.ma.array(frame.to_numpy(float), mask=gaps.isna())
+    for pool in (gaps, gaps.astype("Float64"), ItemTable(gaps)):
+        with pytest.raises(ValueError, match=missing.format(f"'{frame.columns[1]}'")):
+            optimizer(pool)
+    for pool in (gaps.to_numpy(), gaps.to_numpy().tolist(), masked):
+        with pytest.raises(ValueError, match=missing.format(1)):
+            optimizer(pool)
+
+
+def test_one_feature_comes_as_a_column(pandas, frame):
+    column = frame["hot"].astype(float)
+    for pool in (column, column.to_numpy(), column.tolist()):
+        with pytest.raises(ValueError, match=r"shape \(8,\) came.*frame\[\[.*reshape\(-1"):
+            optimizer(pool)
+    for pool in (frame[["hot"]], column.to_numpy().reshape(-1, 1)):
+        assert optimizer(pool).ask() is not None
 
 
 def test_polars_frames_have_no_names():
