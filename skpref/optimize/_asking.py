@@ -103,7 +103,8 @@ class Asking(Summarised, CallbackSupportMixin):
             Of the questions, see `ask`.
         until : float, default=None
             Of an optimizer: stop once what it recommends is near the best of the space with this
-            probability, such as 0.95; never before ``n_initial`` answers. None: go on to the end.
+            probability, such as 0.95; never before ``n_initial`` answers. A run that is taken up
+            again there asks nothing. None: go on to the end.
         within : float, default=None
             How near that is, as a share of the range of the utility, from the worst item of the
             space to the best. None: 0.01.
@@ -123,6 +124,8 @@ class Asking(Summarised, CallbackSupportMixin):
         check_number("n_duels", n_duels, low=1, integer=True)
         enough = self._stopping(until, within)
         asked = self._form_asked(size, kind)
+        if enough is not None and self.n_told_ and enough():  # as where a run is taken up again
+            return self.recommend()
         root = self._init_callback_context("run", max_subtasks=n_duels)
         root.call_on_fit_task_begin(estimator=self)
         end, stop = self.n_told_ + n_duels, False

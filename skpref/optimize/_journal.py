@@ -15,6 +15,7 @@ import os
 import sqlite3
 import stat
 import time
+from ast import literal_eval
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -384,8 +385,8 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
         - ``kind``: "ask", "tell", "skip", "undo", or "take" (a process took a pending question
           over from one that had ended).
         - ``first``, ``second``: the items of a duel; a dict of the parameters where they have
-          names, else the name of a candidate, else a list of features. A choice is its ``repr``.
-          None with "undo", and of a set.
+          names, else the name of a candidate, else a list of features. A choice that is no text,
+          number, boolean or None is its ``repr``. None with "undo", and of a set.
         - ``outcome``: of a duel 1 if the first won, 0 if the second did, "tie"; of a set a dict
           with the positions "chosen", "worst", or "ranking" (see `HistoryEntry`); None but for
           "tell".
@@ -528,4 +529,8 @@ def _choice(value, kind):
         return value
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no position of a choice")
-    return kind[1 + value]
+    try:
+        found = literal_eval(kind[1 + value])
+    except (ValueError, SyntaxError):
+        return kind[1 + value]
+    return found if isinstance(found, str | int | float | None) else kind[1 + value]

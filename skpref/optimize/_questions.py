@@ -357,8 +357,8 @@ class Questions:
             what, other = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
             raise NoneLeft(
                 f"No {what} is left to ask: every other {other} is pending, asked by this call or "
-                f"was just skipped, or there is none. Tell a pending {what}, ask for fewer, undo "
-                "the skip, or give more candidates."
+                f"was just skipped, or there are fewer than {size} items. Tell a pending {what}, "
+                "ask for fewer, undo the skip, or give a wider space or more candidates."
             )
         return found
 

@@ -215,6 +215,8 @@ def test_a_run_ends_where_it_is_sure_and_asks_the_same_until_there(tmp_path, few
     assert read_journal(path)["kind"].count("tell") == sure.n_told_
     again = make(path)
     np.testing.assert_array_equal(again.expected_gain_.shortfall, sure.expected_gain_.shortfall)
+    again.run(nearer, 40, until=0.6, within=0.05)
+    assert again.n_told_ == sure.n_told_  # it was there already
     np.testing.assert_array_equal(again.ask(), plain.ask())
 
 

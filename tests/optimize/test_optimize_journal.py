@@ -6,6 +6,7 @@ import pickle
 import random
 import sqlite3
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from skpref.optimize import (
     STRATEGIES,
     HallucinationBelieverOptimizer,
     PreferenceOptimizer,
+    read_journal,
 )
 
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", ("c", 1)]}
@@ -330,3 +332,21 @@ def test_pickles_go_on_with_their_journal(tmp_path):
     np.testing.assert_array_equal(duel, made.history_[5].duel)
     answer(made)
     assert copy.n_told_ == 8
+
+
+def test_what_is_read_of_a_run_can_be_told_to_another(tmp_path):
+    space = {"kind": ["p", "it's", True, None, 2, 0.5, ("a", 1)], "x": (0.0, 1.0)}
+    path = tmp_path / "run.db"
+    old = PreferenceOptimizer(space, journal=path, random_state=0)
+    items = [{"kind": kind, "x": 0.1 * k} for k, kind in enumerate(space["kind"])]
+    for duel in pairwise(items):
+        old.tell(duel, 1)
+    table = read_journal(path)
+    assert [item["kind"] for item in table["first"]] == space["kind"][:-1]
+    assert table["second"][-1]["kind"] == repr(space["kind"][-1])
+    wider = PreferenceOptimizer(space | {"x": (0.0, 2.0)}, random_state=0)
+    for first, second, outcome in zip(
+        table["first"][:-1], table["second"][:-1], table["outcome"][:-1], strict=True
+    ):
+        wider.tell((first, second), outcome)
+    assert wider.history_[2].items == old.history_[2].items

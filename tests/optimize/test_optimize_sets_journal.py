@@ -197,7 +197,7 @@ def test_a_history_has_names_and_choices_of_sets(tmp_path):
     items = [{"rate": rate, "kind": "a"} for rate in (0.01, 0.02, 0.03)]
     made.tell(items, worst=1)
     assert made.history_[0].items == tuple(items)
-    assert read_journal(tmp_path / "mixed.db")["items"][0][2] == {"rate": 0.03, "kind": "'a'"}
+    assert read_journal(tmp_path / "mixed.db")["items"][0][2] == {"rate": 0.03, "kind": "a"}
     pool = ItemTable([[0.0], [1.0], [2.0]], names=["x", "y", "z"])
     made = PreferenceOptimizer(candidates=pool, journal=tmp_path / "pool.db")
     assert set(made.ask(size=3)) == {"x", "y", "z"}
