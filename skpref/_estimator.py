@@ -816,8 +816,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Who is shown first, as in `fit`.
         judges : array-like of shape (n_duels,), default=None
             Who answers, as in `fit`; the probability is averaged over their reliability. An id
-            never seen is any judge; None, here or in it, the reference judge. Refused if the model
-            was fitted without judges.
+            never seen is any judge; None, here or in it, the reference judge. They do
+            nothing, with a warning, if the model was fitted without judges.
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
 
@@ -951,12 +951,14 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             return None
         if query.size != 2:
             check_judges(judges, len(query), query.size)
+        ids = check_respondents(judges, len(query), "judge")
         if self.judges_ is None:
-            raise ValueError(
-                "judges= came, but the model was fitted without judges. Pass judges= to fit as "
-                "well, or leave it out here."
+            warn(
+                "judges= does nothing here, as the model was fitted without judges. Pass judges= "
+                "to fit as well, or leave it out."
             )
-        return Sight.of(self.judges_, check_respondents(judges, len(query), "judge"))
+            return None
+        return Sight.of(self.judges_, ids)
 
     def _held_parameters(self):
         return {**super()._held_parameters(), "drift": None}  # which kernel_ has

@@ -106,6 +106,8 @@ def pool_of(pool: Any, table: ItemTable | None = None) -> Any:
     listed = pool if isinstance(pool, np.ndarray) else np.asarray(pool)
     if listed.ndim == 2 and listed.dtype.kind == "f":
         return all_pairs(listed)
+    if listed.ndim == 2 and listed.dtype.kind in "OUT" and table is not None:
+        read(listed, table=table)  # which refuses names that are missing
     return listed
 
 

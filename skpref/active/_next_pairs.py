@@ -386,6 +386,8 @@ def _pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
     """Rows of the two items of each pair, (m, 2), of which positions or names came."""
     size = len(names)
     found = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
+    if found.size == 0:
+        found = np.zeros((0, 2), np.intp)
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iuUTO":
         raise ValueError(
             f"{name} must hold pairs of shape (m, 2): names, such as pairs of a plan, or positions "

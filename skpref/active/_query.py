@@ -18,7 +18,7 @@ from skpref.active._scores import (
     margin_variance,
     random_scores,
 )
-from skpref.data import all_strings, check_respondents
+from skpref.data import all_strings, check_respondents, read
 from skpref.fitting import Inspected
 from skpref.gp import Posterior
 
@@ -272,8 +272,9 @@ def _free(duels, answered, size, users, answered_users, table):
 def _as_in_pool(answered, duels, table):
     """Answered duels in the form of the pool, names as positions where it has these."""
     named = [each.ndim == 2 and all_strings(np.asarray(each)) for each in (duels, answered)]
-    if duels.ndim == 2 and named == [False, True] and table is not None and table.names is not None:
-        return table.index(answered)
+    positions = duels.ndim == 2 and np.asarray(duels).dtype.kind in "iu"
+    if positions and answered.ndim == 2 and table is not None:
+        return read(answered, table=table).places()
     if named[0] != named[1] or duels.shape[1:] != answered.shape[1:]:
         said = [
             f"{'names' if by_name else 'numbers'} of shape {tuple(each.shape)}"

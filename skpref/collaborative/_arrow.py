@@ -326,17 +326,22 @@ class Tastes(NamedTuple):
                 mean[rows] = here @ self.mean[user]
                 variance[rows] = _squares(here, self.cov[user])
                 sway[rows] = here @ self.slope[user]
-        new = np.flatnonzero(users < 0)
-        if len(new):
-            here, (psi, rest) = high[new], self.features_of(n, psi, rest)
-            both = _both(here @ self.turn, psi[new])
-            mean[new] = both @ self.by_feature.ravel()
-            sway[new] = both @ self._flat_slope
-            wide, known = np.square(both @ self._flat_root.T).sum(axis=1), ~np.isnan(rest[new])
-            wide[known] += _squares(here[known], self.prior.own)
-            wide[known] += rest[new][known] * _squares(here[known], self.prior.of_features)
-            wide[~known] += _squares(here[~known], self.unknown)
-            variance[new] = wide
+        _, rest, unknown = self.features_of(n, psi, rest)
+        rows = np.flatnonzero(unknown & (users < 0))
+        if len(rows):  # all have the same ψ
+            lean, root = high[rows] @ self.turn, self.by_feature_root @ self.typical
+            mean[rows] = lean @ (self.by_feature @ self.typical)
+            sway[rows] = lean @ (self.by_feature_slope @ self.typical)
+            variance[rows] = _squares(high[rows], self.unknown) + _squares(lean, root.T @ root)
+        rows = np.flatnonzero(~unknown & (users < 0))
+        if psi is not None and len(rows):
+            here = high[rows]
+            both = _both(here @ self.turn, psi[rows])
+            mean[rows] = both @ self.by_feature.ravel()
+            sway[rows] = both @ self._flat_slope
+            wide = _squares(here, self.prior.own)
+            wide += rest[rows] * _squares(here, self.prior.of_features)
+            variance[rows] = wide + np.square(both @ self._flat_root.T).sum(axis=1)
         return Weighed(mean, variance, sway)
 
     def across(
@@ -363,7 +368,7 @@ class Tastes(NamedTuple):
         n = len(high)
         found = self.at(high, users, psi, rest)
         own, between = np.diag(found.variance), np.zeros((n, n))
-        psi, rest = self.features_of(n, psi, rest)
+        psi, rest, unknown = self.features_of(n, psi, rest)
         for user, rows in _by_user(users):
             if user != -1:
                 cov = self.cov[user] if user >= 0 else self._of_new(rest[rows[0]])
@@ -373,18 +378,24 @@ class Tastes(NamedTuple):
             for user, rows in _by_user(users):
                 if user >= 0:
                     lean[rows] = high[rows] @ self.pull[user]
-            half = _both(lean, psi) @ self._flat_root.T
+            unknown = unknown & (users < 0)
+            half = np.empty((n, self.by_feature.size))
+            half[~unknown] = _both(lean[~unknown], psi[~unknown]) @ self._flat_root.T
+            half[unknown] = lean[unknown] @ (self.by_feature_root @ self.typical).T
             between = half @ half.T
             for user, rows in _by_user(users):
                 if user < -1:
                     own[np.ix_(rows, rows)] += between[np.ix_(rows, rows)]
         return own, between, found.sway
 
-    def features_of(self, n: int, psi: Array | None, rest: Array | None) -> tuple[Array, Array]:
-        """Features of n rows, where none are known ψ of such a user."""
+    def features_of(
+        self, n: int, psi: Array | None, rest: Array | None
+    ) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """ψ and rests of n rows, and where none are known, whose ψ is the typical one."""
         if psi is None or rest is None:
-            return np.tile(self.typical, (n, 1)), np.full(n, np.nan)
-        return np.where(np.isnan(rest)[:, None], self.typical, psi), rest
+            return np.tile(self.typical, (n, 1)), np.full(n, np.nan), np.ones(n, dtype=bool)
+        unknown = np.isnan(rest)
+        return np.where(unknown[:, None], self.typical, psi), rest, unknown
 
     def _of_new(self, rest):
         """Covariance of a taste that was not fitted, given those of the inducing users."""

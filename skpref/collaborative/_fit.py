@@ -14,6 +14,7 @@ from skpref.collaborative._arrow import (
     Covariances,
     Features,
     Margins,
+    Somebody,
     Tastes,
     common,
     marginal,
@@ -64,7 +65,7 @@ def posterior(crew: Crew, sites: AnswerSites, basis: Basis) -> Joint:
     return Joint(sites, basis, common(crew.tell(sites, basis), basis))
 
 
-def everybody(crew: Crew, at: Joint) -> Tastes:
+def everybody(crew: Crew, at: Joint, somebody: Somebody) -> Tastes:
     """Tastes under q, user after user, and of somebody whose features are not known."""
     turn, common = at.basis.turn, at.common
     n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
@@ -83,7 +84,7 @@ def everybody(crew: Crew, at: Joint) -> Tastes:
         (common.by_feature, common.by_feature_root, common.by_feature_slope),
         at.basis.prior,
     )
-    typical, rest, root = Features(at.basis.psi, at.basis.rest).somebody
+    typical, rest, root = somebody
     varied = common.by_feature, common.by_feature_slope, common.by_feature_root.transpose(1, 0, 2)
     unknown = prior.own + rest * prior.of_features
     for part in varied:
@@ -220,6 +221,15 @@ class Task:
         """Variance of a taste."""
         return self.own + (0.0 if self.features is None else self.shared)
 
+    @property
+    def somebody(self) -> Somebody:
+        """Features of a user of whom none are known: of any user whose answers count."""
+        by_user = self.by_user
+        if self.features is None:
+            return Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users)).somebody
+        counts = np.bincount(by_user.user, by_user.weight, by_user.n_users) > 0.0
+        return Features(self.features.psi[counts], self.features.rest[counts]).somebody
+
     def scatter(self) -> Array:
         """Sum of the outer products of the features of all margins that were asked about."""
         features, by_user = self.space.margin_features, self.by_user
@@ -311,7 +321,8 @@ def fit(
         sites = stride.along(sites, found.wanted)
         if n > _WAIT and task.prior_users is not None:
             prior = _next(found.own, at, centre, task)
-    return Found(functions, at.common, everybody(crew, at), found.log_evidence, n, stride.residual)
+    tastes = everybody(crew, at, task.somebody)
+    return Found(functions, at.common, tastes, found.log_evidence, n, stride.residual)
 
 
 def functions_of(task: Task) -> Functions:

@@ -261,7 +261,7 @@ class TastesPosterior(CollaborativePosterior):
         same = same_user(users)
         left = self.taste_variance * unexplained + spared @ spared.T
         own += left
-        psi, _ = self.tastes.features_of(len(phi), *features)
+        psi = self.tastes.features_of(len(phi), *features)[0]
         between += self.shared / self.taste_variance * (psi @ psi.T) * left
         found = np.where(same, own, between)
         if self.root is not None:

@@ -355,7 +355,7 @@ def _posterior(task: Task, result: Found | Factorised, **known: Any) -> Collabor
             population=task.population,
             own=task.own / n,
             shared=task.shared / n,
-            somebody=None if task.features is None else task.features.somebody,
+            somebody=None if task.features is None else task.somebody,
             functions=result.functions.centre,
             functions_cov=result.functions.cov,
         )

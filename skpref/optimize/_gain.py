@@ -34,7 +34,7 @@ from skpref.optimize._strategies import screening_rows
 WITHIN = 0.01
 # Draws: so many hyperparameters, out of as many points of an average, and so many functions under
 # each. A run stops where the share of draws first reaches a probability, so that its error counts
-# anew after every answer: with 120 draws, of 12 points, runs that stop at 0.95 are 0.91 sure.
+# anew after every answer: with 120 draws, under 12 of these, runs that stop at 0.95 are 0.91 sure.
 _WORLDS, _PATHS = 32, 10
 # Functions under the present hyperparameters alone, which may already say that it is not near.
 _TRIAL = 32

@@ -529,8 +529,11 @@ def _choice(value, kind):
         return value
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no position of a choice")
+    text = kind[1 + value]
+    if text in ("inf", "-inf"):
+        return float(text)
     try:
-        found = literal_eval(kind[1 + value])
-    except (ValueError, SyntaxError):
-        return kind[1 + value]
-    return found if isinstance(found, str | int | float | None) else kind[1 + value]
+        found = literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError):
+        return text
+    return found if isinstance(found, str | int | float | None) else text

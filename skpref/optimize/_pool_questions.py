@@ -18,7 +18,9 @@ from skpref.data import (
     DuelFrame,
     DuelScale,
     ItemTable,
+    check_finite,
     check_items,
+    consecutive,
     distinct_rows,
     is_frame,
     plain_frame,
@@ -72,7 +74,11 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
     elif not isinstance(pool, ItemTable):
         listed = np.asarray(pool)
         if listed.ndim == 3 and listed.shape[1] == 2:
-            items, code = distinct_rows(listed.reshape(-1, listed.shape[2]))
+            rows = listed.reshape(-1, listed.shape[2])
+            if listed.dtype.kind == "f":
+                places, remedy = consecutive(len(listed), 2), "fill the gaps first"
+                check_finite(rows, pairs=places, given="pool", remedy=remedy)
+            items, code = distinct_rows(rows)
             pairs = code.reshape(-1, 2)
         elif listed.ndim == 2 and listed.dtype.kind != "f":
             items = check_items(table)
@@ -106,7 +112,7 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
 
 def _features(space, items):
     frame = items.frame if isinstance(items, ItemTable) else items
-    if is_frame(frame):
+    if is_frame(frame) and all(isinstance(name, str) for name in frame.columns):
         return take_rows(plain_frame(frame), np.array(space.places))
     return np.array([space.to_item(row) for row in space.pool])
 

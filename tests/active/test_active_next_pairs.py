@@ -280,6 +280,12 @@ def test_votes_tell_more_than_uniform_ones():
     assert ours > 1.08 * uniform
 
 
+def test_no_vote_may_be_pending():
+    expected = next_pairs(MODEL, n=4).pairs
+    for none in ([], (), np.zeros((0, 2))):
+        np.testing.assert_array_equal(next_pairs(MODEL, n=4, pending=none).pairs, expected)
+
+
 def test_pending_votes_are_as_if_handed_out():
     whole, begun = next_pairs(MODEL, n=24), next_pairs(MODEL, n=10)
     out = np.repeat(begun.position, begun.votes, axis=0)

@@ -446,3 +446,24 @@ def test_a_pool_that_is_none():
         query(MODEL, np.zeros((4, 3, 2)))
     with pytest.raises(ValueError, match="0 to ask"):
         query(MODEL, np.zeros((0, 2, 2)))
+
+
+def test_answered_duels_may_have_names_that_are_no_texts():
+    table = ItemTable(np.arange(3.0)[:, None], names=[9, 8, 7])
+    model = PairwisePreferenceRegressor(optimizer=None, items=table)
+    named = np.array([[9, 8], [8, 7]], dtype=object)
+    model.fit(named, [1, 0])
+    scores = query(model, [[0, 1], [1, 2]], answered=named[:1], return_scores=True)[1]
+    assert scores[0] == -np.inf and np.isfinite(scores[1])
+    with pytest.raises(ValueError, match=r"\[0, 2\], got 88"):
+        query(model, [[0, 1], [1, 2]], answered=[[77, 88]])
+
+
+def test_names_that_are_missing_are_refused_by_row():
+    model = PairwisePreferenceRegressor(optimizer=None).fit([["x", "y"], ["y", "z"]], [1, 0])
+    gaps = np.array([["x", "y"], ["y", None]], dtype=object)
+    for pool in (gaps, np.array([["x", "y"], ["y", ""]])):
+        with pytest.raises(ValueError, match=r"1 is missing.*first in row 1"):
+            query(model, pool)
+    with pytest.raises(ValueError, match=r"1 is missing.*first in row 1"):
+        query(model, [[0, 1], [1, 2]], answered=gaps)

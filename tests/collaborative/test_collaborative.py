@@ -109,9 +109,33 @@ def test_somebody_of_unknown_features_is_any_of_the_fitted_users(inference, n_in
         assert_allclose(one.var(items), np.diag(cov), atol=1e-8)
     others = model.posterior_for([None] * 4)
     assert_allclose(others.var(items), np.diag(cov), atol=1e-8)
+    mixed = model.posterior_for([0, "who", n, "who"])
+    found, known = mixed.cov(items), model.posterior_for([0, n])
+    assert_allclose(found[np.ix_([0, 2], [0, 2])], known.cov(items[[0, 2]]), atol=1e-9)
+    assert_allclose(found[np.ix_([1, 3], [1, 3])], cov[np.ix_([1, 3], [1, 3])], atol=1e-8)
+    beside = [model.posterior_for([0, n + k]).cov(items[:2])[0, 1] for k in range(n)]
+    assert found[0, 1] == pytest.approx(np.mean(beside), abs=1e-9)
     sides = STUDY.X[:4, 0], STUDY.X[:4, 1]
     by_user = np.array([each.margin(*sides)[0] for each in alike])
     assert_allclose(model.posterior_.margin(*sides)[0], by_user.mean(axis=0), atol=1e-9)
+
+
+def test_users_whose_answers_weigh_nothing_are_nobody():
+    rng, features = np.random.default_rng(0), {"a": [0.0], "b": [1.0], "c": [9.0]}
+    items, users = rng.normal(size=(6, 1)), np.array(["a", "b"] * 25 + ["c"] * 10)
+    pairs = np.array([rng.permutation(6)[:2] for _ in users])
+    X, kept = items[pairs], users != "c"
+    y = (np.where(users == "b", -1, 1) * (X[:, 0, 0] - X[:, 1, 0]) > 0).astype(int)
+    weighed, left_out = (
+        CollaborativePreferenceRegressor(user_features=features, optimizer=None) for _ in range(2)
+    )
+    weighed.fit(X, y, users=users, sample_weight=kept.astype(float))
+    left_out.fit(X[kept], y[kept], users=users[kept])
+    for user in "ac?":
+        found = weighed.predict(items, users=[user] * 6, return_std=True)
+        assert_allclose(
+            found, left_out.predict(items, users=[user] * 6, return_std=True), atol=2e-3
+        )
 
 
 # -- users in predictions ------------------------------------------------------------------

@@ -29,6 +29,7 @@ N, D, R = 7, 3, 2
 RNG = np.random.default_rng(5)
 PSI = 0.5 * RNG.standard_normal((N, R))
 FEATURES = Features(PSI, 1.0 - np.minimum(np.einsum("ij,ij->i", PSI, PSI), 0.9))
+NONE = Features(np.zeros((N, 0)), np.zeros(N))
 
 
 def covariance(seed, scale=1.0):
@@ -118,7 +119,7 @@ def test_q_is_bayes_rule(features, population):
     told = given(population)
     crew, at = found(told, prior, features)
     truth = dense(told, prior, features)
-    tastes, m = everybody(crew, at), truth.m
+    tastes, m = everybody(crew, at, (features or NONE).somebody), truth.m
     whole = truth.taste @ truth.cov
     assert_allclose(at.common.mean, truth.mean[:m], atol=1e-10)
     assert_allclose(at.common.root.T @ at.common.root, truth.cov[:m, :m], atol=1e-10)
@@ -166,7 +167,7 @@ def test_margins_of_answers_are_those_of_the_gaussian(features, population):
 def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
     crew, at = found(told, prior, FEATURES)
-    truth, tastes = dense(told, prior, FEATURES), everybody(crew, at)
+    truth, tastes = dense(told, prior, FEATURES), everybody(crew, at, FEATURES.somebody)
     rng = np.random.default_rng(3)
     psi, rest = 0.5 * rng.standard_normal((2, R)), np.array([0.0, 0.25])
     high, users = rng.standard_normal((2, D)), np.array([-1, -1])
@@ -198,7 +199,7 @@ def test_how_users_are_parted_does_not_matter():
         crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), FEATURES, width), Parallel(1))
         at = posterior(crew, told.sites, basis)
         looked = look(told.by_user, crew, at)
-        tastes = everybody(crew, at)[:3]
+        tastes = everybody(crew, at, FEATURES.somebody)[:3]
         seen.append([*tastes, *looked.wanted, looked.own, looked.log_evidence])
     for this, that in zip(*seen, strict=True):
         assert_allclose(this, that, atol=1e-10)

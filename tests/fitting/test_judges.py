@@ -343,10 +343,18 @@ def test_without_judges_there_are_none(equal, court):
     assert equal.judges_ is None
     X, who = court.X[:3], [1, 2, 3]
     for ask in (equal.predict_proba, equal.predict_log_proba, equal.decision_function):
-        with pytest.raises(ValueError, match="judges= came, but the model was fitted without"):
-            ask(X, judges=who)
-    with pytest.raises(ValueError, match="Pass judges= to fit as well, or leave it out here"):
+        with pytest.warns(UserWarning, match="judges= does nothing here.*Pass judges= to fit"):
+            np.testing.assert_array_equal(ask(X, judges=who), ask(X))
+    with pytest.warns(UserWarning, match="judges= does nothing here"):
         equal.score(X, court.y[:3], judges=who)
+
+
+def test_a_search_without_judges_is_scored_where_judges_are_routed(court):
+    with sklearn.config_context(enable_metadata_routing=True), pytest.warns(match="does nothing"):
+        model = model_of(optimizer=None).set_fit_request(judges=False)
+        search = GridSearchCV(model, {"noise_variance": [10.0, 0.01]}, cv=3)
+        search.fit(court.X, court.y, judges=court.judge)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_what_cannot_be_is_refused(fitted, court):

@@ -335,7 +335,7 @@ def test_pickles_go_on_with_their_journal(tmp_path):
 
 
 def test_what_is_read_of_a_run_can_be_told_to_another(tmp_path):
-    space = {"kind": ["p", "it's", True, None, 2, 0.5, ("a", 1)], "x": (0.0, 1.0)}
+    space = {"kind": ["p", "it's", True, None, 2, 0.5, -np.inf, ("a", 1)], "x": (0.0, 1.0)}
     path = tmp_path / "run.db"
     old = PreferenceOptimizer(space, journal=path, random_state=0)
     items = [{"kind": kind, "x": 0.1 * k} for k, kind in enumerate(space["kind"])]

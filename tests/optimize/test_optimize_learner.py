@@ -451,3 +451,21 @@ def test_who_is_shown_first_is_drawn_for_each_question():
     asked = answer(learner(pool=items, n_initial=6), 14).history_
     first = [each.items[0, 0] < each.items[1, 0] for each in asked]
     assert 0 < sum(first[:6]) < 6 and 0 < sum(first[6:]) < 8
+
+
+def test_columns_that_are_not_named_by_texts_have_no_names():
+    rows = np.random.default_rng(0).normal(size=(5, 2))
+    frame = pytest.importorskip("pandas").DataFrame(rows, columns=[0, "z"])
+    found = []
+    for pool in (frame, frame.to_numpy()):
+        learner = ActiveLearner(PairwisePreferenceRegressor(optimizer=None), pool, random_state=0)
+        learner.run(lambda a, b: a[0] > b[0], 5)
+        found.append(learner.recommend())
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_gaps_in_a_pool_of_duels_are_named_by_duel():
+    pool = np.arange(12.0).reshape(3, 2, 2)
+    pool[1, 0, 1] = np.nan
+    with pytest.raises(ValueError, match=r"Input pool contains NaN.* 1 of 3 duels, first in row 1"):
+        ActiveLearner(PairwisePreferenceRegressor(), pool)
