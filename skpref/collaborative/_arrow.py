@@ -285,7 +285,7 @@ class Tastes(NamedTuple):
     typical : ndarray of shape (r,)
         ψ of a user whose features are not known.
     unknown : ndarray of shape (d, d)
-        Covariance of such a user's taste given ε, but for Σ_k ψ_k b_k.
+        Covariance of such a user's taste given ε.
     """
 
     mean: Array
@@ -329,10 +329,10 @@ class Tastes(NamedTuple):
         _, rest, unknown = self.features_of(n, psi, rest)
         rows = np.flatnonzero(unknown & (users < 0))
         if len(rows):  # all have the same ψ
-            lean, root = high[rows] @ self.turn, self.by_feature_root @ self.typical
+            lean = high[rows] @ self.turn
             mean[rows] = lean @ (self.by_feature @ self.typical)
             sway[rows] = lean @ (self.by_feature_slope @ self.typical)
-            variance[rows] = _squares(high[rows], self.unknown) + _squares(lean, root.T @ root)
+            variance[rows] = _squares(high[rows], self.unknown)
         rows = np.flatnonzero(~unknown & (users < 0))
         if psi is not None and len(rows):
             here = high[rows]
@@ -384,7 +384,7 @@ class Tastes(NamedTuple):
             half[unknown] = lean[unknown] @ (self.by_feature_root @ self.typical).T
             between = half @ half.T
             for user, rows in _by_user(users):
-                if user < -1:
+                if user < -1 and not unknown[rows[0]]:
                     own[np.ix_(rows, rows)] += between[np.ix_(rows, rows)]
         return own, between, found.sway
 

@@ -80,15 +80,13 @@ def everybody(crew: Crew, at: Joint, somebody: Somebody) -> Tastes:
             cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
             if pull is not None:
                 pull[users] = np.matmul(turn, local.pull)
-    told, prior = (
-        (common.by_feature, common.by_feature_root, common.by_feature_slope),
-        at.basis.prior,
-    )
-    typical, rest, root = somebody
-    varied = common.by_feature, common.by_feature_slope, common.by_feature_root.transpose(1, 0, 2)
+    prior, (typical, rest, root) = at.basis.prior, somebody
+    told = common.by_feature, common.by_feature_root, common.by_feature_slope
+    unsure = common.by_feature_root.transpose(1, 0, 2)
+    varied = [part @ root for part in (common.by_feature, common.by_feature_slope, unsure)]
     unknown = prior.own + rest * prior.of_features
-    for part in varied:
-        by_users = turn @ (part @ root).reshape(d, -1)
+    for part in (unsure @ typical, *varied):
+        by_users = turn @ part.reshape(d, -1)
         unknown = unknown + by_users @ by_users.T
     return Tastes(mean, cov, slope, prior, turn, *told, pull, typical, unknown)
 
