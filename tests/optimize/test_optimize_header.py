@@ -129,7 +129,7 @@ def test_histories_have_names_and_choices(tmp_path):
     made.tell([{"rate": 0.01, "n": 3, "kind": ("c", 1)}, {"rate": 0.02, "n": 4, "kind": "a"}], True)
     table = read_journal(tmp_path / "mixed.db")
     assert table["first"] == [{"rate": 0.01, "n": 3, "kind": "('c', 1)"}]
-    assert table["second"] == [{"rate": 0.02, "n": 4, "kind": "'a'"}]
+    assert table["second"] == [{"rate": 0.02, "n": 4, "kind": "a"}]
     pool = ItemTable([[0.0], [1.0], [2.0]], names=["x", "y", "z"])
     made = PreferenceOptimizer(candidates=pool, journal=tmp_path / "pool.db")
     made.tell(["y", "z"], 1)
