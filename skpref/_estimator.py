@@ -436,8 +436,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     Attributes
     ----------
-    posterior_ : Posterior
-        Posterior of the utility; see there for quantiles, draws and gradients.
+    posterior_ : Posterior or PosteriorMixture
+        Posterior of the utility; see there for quantiles, draws and gradients. A mixture where few
+        ``judges`` leave open which of them answer the wrong way round.
     judges_ : Judges or None
         How reliable each judge is, with intervals, if ``judges`` were given; ``likelihood_``,
         ``noise_variance_`` and ``posterior_`` then are of the reference judge.
@@ -904,11 +905,11 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
         query = self._query(X, time)
-        sight = self._sight(query, judges)
+        sights = self._sights(query, judges)
         items = query.size is None
         told = {"qid": qid} if items else {"order": order, "judges": judges}
         self._check_metadata("score", **told, time=time)
-        asked = Asked(self.posterior_, query, sight=sight)
+        asked = Asked(self.posterior_, query, sights=sights)
         return self._score(asked, y, qid, sample_weight, qid, order)
 
     def sample_y(
@@ -943,10 +944,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self._refuse_items(query)
         self._check_metadata(method, order=order, judges=judges, time=time)
         order = self._order(query, order)
-        return Asked(self.posterior_, query, order, self._sight(query, judges))
+        return Asked(self.posterior_, query, order, self._sights(query, judges))
 
-    def _sight(self, query, judges):
-        """How judges see the duels; None: as the reference judge."""
+    def _sights(self, query, judges):
+        """How judges see the duels, in each reading of them; None: as the reference judge."""
         if judges is None:
             return None
         if query.size != 2:
@@ -958,7 +959,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
                 "to fit as well, or leave it out."
             )
             return None
-        return Sight.of(self.judges_, ids)
+        return tuple(Sight.of(judges, ids) for judges in self.judges_.readings())
 
     def _held_parameters(self):
         return {**super()._held_parameters(), "drift": None}  # which kernel_ has

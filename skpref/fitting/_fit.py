@@ -15,7 +15,7 @@ from skpref.fitting._forecast import first_part, learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
-from skpref.gp import Posterior, mean_variance
+from skpref.gp import Posterior, PosteriorMixture, mean_variance
 from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_memory
 
 # A variance that a first part of the answers takes below this share of where it began is of no use
@@ -56,6 +56,8 @@ class Fitted:
         Of the model's own engine (the same, unless that samples).
     judges : Judges or None
         How reliable each is, if they were told; the likelihood then is a `JudgeReliability`.
+    readings : tuple of Fitted
+        Of judges, one for each reading of these that the answers leave open, this one first.
     """
 
     comparisons: Comparisons
@@ -63,11 +65,15 @@ class Fitted:
     evaluation: Evaluation
     approximation: Approximation
     judges: Judges | None = None
+    readings: tuple["Fitted", ...] = ()
 
     @cached_property
-    def posterior(self) -> Posterior:
-        """The engine's posterior of the utility."""
-        return self._given(self.approximation)
+    def posterior(self) -> Posterior | PosteriorMixture:
+        """The engine's posterior of the utility; a mixture where several readings are open."""
+        if self.judges is None or len(self.readings) < 2:
+            return self._given(self.approximation)
+        parts = tuple(each.posterior for each in self.readings)
+        return PosteriorMixture(self.judges.weights, parts, parts[0].likelihood, parts[0].reader)
 
     @cached_property
     def gaussian(self) -> Posterior:

@@ -29,7 +29,14 @@ from skpref.data import (
 )
 from skpref.fitting._averaging import Weighted, affordable, average
 from skpref.fitting._model import Model
-from skpref.gp import Posterior, ThroughTime, defended, mixture_quantile
+from skpref.gp import (
+    Posterior,
+    PosteriorMixture,
+    ThroughTime,
+    defended,
+    mixture_quantile,
+    posterior_parts,
+)
 from skpref.kernels import features_part, identity_columns, seen_columns
 from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 
@@ -478,8 +485,17 @@ class Inspected:
         """
         if not isinstance(averaged, bool | np.bool_):
             check_choice("average (True, False or 'auto')", averaged, ("auto",))
-        alone = Averaged(np.ones(1), (self,))
+        weights, parts = posterior_parts(self.posterior)
+        alone = Averaged(weights, tuple(replace(self, posterior=part) for part in parts))
         if averaged is False or averaged is np.False_:
+            return alone
+        if len(parts) > 1:
+            if averaged != "auto":
+                raise ValueError(
+                    f"got average=True of a model with {len(parts)} readings of its judges. Its "
+                    "tables are averages over these readings, each at the hyperparameters of the "
+                    "fit. Leave average= out."
+                )
             return alone
         if self.learned is None:
             if averaged != "auto" and not isinstance(self.posterior, Posterior):
@@ -690,7 +706,8 @@ def last_step(model: Any) -> Any:
 
 
 def _posterior_of(last, user):
-    posterior = last if isinstance(last, Posterior) else getattr(last, "posterior_", None)
+    plain = Posterior | PosteriorMixture
+    posterior = last if isinstance(last, plain) else getattr(last, "posterior_", None)
     told = not is_missing(user)
     if told and posterior is not None and hasattr(last, "posterior_for"):
         return last.posterior_for([user])
@@ -700,7 +717,7 @@ def _posterior_of(last, user):
             "one utility is needed here. Say whose: user=, one of its users_. An id that is not "
             "among them stands for somebody of the population."
         )
-    if not isinstance(posterior, Posterior):
+    if not isinstance(posterior, plain):
         raise _no_posterior(last)
     if told:
         raise ValueError(
@@ -747,6 +764,8 @@ def explained(posterior: Any) -> Any:
         )
     if kernel == posterior.kernel:
         return posterior
+    if isinstance(posterior, PosteriorMixture):
+        return replace(posterior, parts=tuple(explained(part) for part in posterior.posteriors))
     if isinstance(posterior, Posterior):
         return replace(posterior, kernel=kernel, utilities=None)
     return replace(posterior, kernel=kernel)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -138,6 +139,10 @@ class Judges:
     law : Law
         How reliability is distributed among judges: ``median``, ``variance`` of the logarithm,
         shares ``adversarial`` and ``random``.
+    weights : ndarray of shape (n_readings,)
+        Probabilities of the readings of the judges that the answers leave open, the largest first.
+        With all judges and all utilities turned round answers are as probable as before, so that few
+        judges leave more than one; all else here, and ``posterior_``, are averages over them.
 
     Notes
     -----
@@ -162,8 +167,9 @@ class Judges:
     respondents: Respondents
     n_answers: NDArray[np.intp]
     law: Law
-    marginals: Marginals
-    order: Marginals | None
+    weights: Array
+    by_reading: tuple[Marginals, ...]
+    orders: tuple[Marginals, ...]
     reference_noise: float
     order_variance: float = 0.0
     reference_deviation: float = 0.0
@@ -175,6 +181,23 @@ class Judges:
     def ids(self) -> NDArray[Any]:
         """Ids in order of first appearance."""
         return self.respondents.names
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Posterior of each judge's reliability."""
+        return Marginals.mixture(self.weights, self.by_reading)
+
+    @cached_property
+    def order(self) -> Marginals | None:
+        """Posterior of each judge's own order effect; None unless asked for."""
+        return Marginals.mixture(self.weights, self.orders) if self.orders else None
+
+    def readings(self) -> "list[Judges]":
+        """The same in each of the readings of ``weights``, as if it were certain."""
+        return [
+            replace(self, weights=np.ones(1), by_reading=(own,), orders=self.orders[k : k + 1])
+            for k, own in enumerate(self.by_reading)
+        ]
 
     @property
     def reliability(self) -> Array:
@@ -195,7 +218,7 @@ class Judges:
     @property
     def probability_random(self) -> Array:
         """Probability that a judge answers at random."""
-        return self.marginals.weights[:, -1]
+        return self.weights @ np.array([each.weights[:, -1] for each in self.by_reading])
 
     @property
     def probability_adversarial(self) -> Array:

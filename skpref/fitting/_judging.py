@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import Array, blas_threads, check_bounds, covariance_of, seed_of, warn
@@ -13,6 +14,13 @@ from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import JudgePrior, Judges
 from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._readings import (
+    Kinds,
+    Reading,
+    influential_judges,
+    judge_coupling,
+    open_readings,
+)
 from skpref.fitting._reliability import (
     Cavities,
     Law,
@@ -56,6 +64,8 @@ class Beliefs:
         Of the logarithm of the law's median, given the utility; 0 if the law is not learned.
     used : (ndarray, ndarray or None), optional
         What a likelihood takes for the means of reliability and own order effects. None: these.
+    kinds : ndarray of bool of shape (n_judges, 3), optional
+        Whether each judge may be reliable, adversarial, or answer at random. None: any.
     """
 
     reliability: Marginals
@@ -64,6 +74,7 @@ class Beliefs:
     order_variance: float | None = None
     median_variance: float = 0.0
     used: tuple[Array, Array | None] | None = None
+    kinds: Kinds | None = None
 
     @classmethod
     def before(cls, law: Law, order_variance: float | None, n_judges: int) -> Self:
@@ -184,21 +195,26 @@ def fit_judged(
         beliefs = held[1]
     else:
         beliefs = judging.fixed_point(model, beliefs)
-    fitted = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
-    found = judging.look(fitted.evaluation, fitted.model, beliefs, last=True)
-    reference = replace(fitted.model, likelihood=model.likelihood)
-    deviation = reference_deviation(comparisons, reference, beliefs.means, search)
+    weights, readings = judging.readings(model, beliefs)
+    fits, every = [], []
+    for beliefs in readings:
+        fit = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
+        fits.append(fit)
+        every.append(judging.look(fit.evaluation, fit.model, beliefs, last=True))
+    reference = replace(fits[0].model, likelihood=model.likelihood)
+    deviation = reference_deviation(comparisons, reference, readings[0].means, search)
     judges = Judges(
         respondents,
         np.bincount(np.asarray(comparisons.judge), minlength=len(respondents)),
-        found.law,
-        found.reliability,
-        found.order,
+        every[0].law,
+        weights,
+        tuple(each.reliability for each in every),
+        tuple(each.order for each in every if each.order is not None),
         model.likelihood.utility_noise,
-        found.order_variance or 0.0,
-        float(np.hypot(deviation, np.sqrt(found.median_variance))),
+        every[0].order_variance or 0.0,
+        float(np.hypot(deviation, np.sqrt(every[0].median_variance))),
     )
-    return replace(fitted, judges=judges)
+    return replace(fits[0], judges=judges, readings=tuple(fits))
 
 
 class _Judging:
@@ -211,6 +227,7 @@ class _Judging:
         self._order_variance = prior.order_variance
         self._order_bounds = bounds if is_learned else None
         self._state, self._start = None, None
+        self._last: tuple[Evaluation, Cavities, Beliefs] | None = None
 
     def learned_alike(self, model, search, monitor, rng):
         """Hyperparameters where all judges are the reference judge: equal answers are counted."""
@@ -260,6 +277,7 @@ class _Judging:
         ``free``: the median of the law is found too; ``last``: how uncertain it is.
         """
         cavities, base = Cavities.of(evaluation), judged.likelihood.base
+        self._last = evaluation, cavities, beliefs
         (reliability, order), law = beliefs.means, beliefs.law
         by_reliability = cavities.by_reliability(base, order)
         found = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
@@ -268,14 +286,71 @@ class _Judging:
             if free or last:
                 median, median_variance = found.best_median(law, self._expected)
                 law = law._replace(median=median) if free else law
-            law = found.learned(law, self._expected)
+            law = found.learned(law, self._expected) if beliefs.kinds is None else law
         own_order, variance = None, beliefs.order_variance
         if variance is not None:
             by_order = cavities.by_order(base, reliability)
             own_order, variance = order_effects(
                 by_order, variance, self._n_judges, self._order_bounds
             )
-        return Beliefs(found.marginals(law), law, own_order, variance, median_variance)
+        kinds, reliability = beliefs.kinds, found.marginals(law, beliefs.kinds)
+        return Beliefs(reliability, law, own_order, variance, median_variance, kinds=kinds)
+
+    def readings(self, model: Model, beliefs: Beliefs) -> tuple[Array, list[Beliefs]]:
+        """Readings of the judges that the answers leave open, with their probabilities.
+
+        Parameters
+        ----------
+        model : Model
+        beliefs : Beliefs
+            At the fixed point, where every judge may be of any kind.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_readings,)
+            In descending order; they sum to one.
+        readings : list of Beliefs
+            Each at its fixed point; ``beliefs`` alone, where no other reading is probable.
+        """
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(beliefs.law.shares)
+
+        def evaluate(kinds: Kinds, near: Reading, turned: NDArray[np.intp]) -> Reading:
+            before: Beliefs
+            before, self._start, state = near.fit
+            used = self._start.marginals(before.law, kinds).mean
+            used[turned] = -before.means[0][turned]
+            self._state = self._turned_state(state, used * before.means[0] < 0.0)
+            start = replace(before, used=(used, before.means[1]), kinds=kinds)
+            return self._reading(self.fixed_point(model, start))
+
+        found = open_readings(self._reading(beliefs), log_shares, evaluate)
+        log_weights = np.array([each.log_weight for each in found])
+        weights = np.exp(log_weights - log_weights[0])
+        return weights / weights.sum(), [each.fit[0] for each in found]
+
+    def _reading(self, beliefs):
+        """The reading of the last look, and what it came to."""
+        evaluation, cavities, used = self._last
+        likelihood, law, kinds = self._start, beliefs.law, beliefs.kinds
+        kinds = np.ones((self._n_judges, 3), dtype=bool) if kinds is None else kinds
+        reliability, order = used.means
+        by_reliability = cavities.by_reliability(evaluation.problem.likelihood.base, order)
+        log_weight = evaluation.approximation.sites.log_evidence
+        log_weight += likelihood.log_evidence(law, self._expected.weights, kinds)
+        log_weight -= by_reliability(reliability[:, None]).sum()
+        judges = influential_judges(cavities, self._n_judges)
+        coupling = judge_coupling(evaluation.problem, cavities, judges)
+        masses = likelihood.kind_log_masses(law)
+        kept = beliefs, likelihood, evaluation.approximation.state
+        return Reading(kinds, log_weight, masses, judges, *coupling, kept)
+
+    def _turned_state(self, state, judges):
+        """State of an engine to start from where some judges are turned round."""
+        rows = self._comparisons.rows.answers.judge
+        if "shift" not in state or state["shift"].shape != rows.shape:
+            return None
+        return {**state, "shift": np.where(judges[rows], -1.0, 1.0) * state["shift"]}
 
 
 def _judged(model, beliefs):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from skpref._utils import Array, RandomLike
 from skpref.data import Shown, check_outcomes, check_ranks, first_there, gathered
 from skpref.fitting._judges import Sight
-from skpref.gp import choice_proba
+from skpref.gp import mixed_choice_proba, mixture_proba, posterior_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +23,14 @@ class Asked:
         Items, duels or sets.
     order : int or ndarray of int of shape (n,)
         Who is shown first, see `Posterior.outcome_log_proba`; of items nothing.
-    sight : Sight or None
-        How the judges see the duels; None: as the reference judge.
+    sights : tuple of Sight or None
+        How the judges see the duels, in each of the posterior's parts; None: as the reference judge.
     """
 
     posterior: Any
     query: Shown
     order: Any = 1
-    sight: Sight | None = None
+    sights: tuple[Sight, ...] | None = None
 
     def moments(self, return_std: bool, return_cov: bool) -> Array | tuple[Array, Array]:
         """Mean of utilities, or of margins of duels; with it deviations or the covariance."""
@@ -61,22 +61,31 @@ class Asked:
         """Probabilities of the outcomes of duels, or of each item of a set to be the best."""
         posterior, query = self.posterior, self.query
         if query.size != 2:
-            return choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
-        if self.sight is None:
+            return mixed_choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
+        if self.sights is None:
             found = posterior.outcome_log_proba(*query.sides, self.order)
-        else:
-            first, second = (side.rows for side in query.sides)
-            found = self.sight.outcome_log_proba(posterior, first, second, self.order)
-        return found if log else np.exp(found)
+            return found if log else np.exp(found)
+        first, second = (side.rows for side in query.sides)
+        weights, parts = posterior_parts(posterior)
+        every = [
+            sight.outcome_log_proba(part, first, second, self.order)
+            for sight, part in zip(self.sights, parts, strict=True)
+        ]
+        return mixture_proba(every, weights, log)
 
     def seen(self) -> Array:
         """Mean margins of duels or utilities of the items of sets, as judges see them."""
         posterior, query = self.posterior, self.query
         shift = posterior.likelihood.order_shift * self.order
         if query.size == 2:
-            margin = posterior.margin(*query.sides)[0]
-            seen = margin if self.sight is None else self.sight.margin(margin, self.order)
-            return seen + shift
+            if self.sights is None:
+                return posterior.margin(*query.sides)[0] + shift
+            weights, parts = posterior_parts(posterior)
+            seen = [
+                sight.margin(part.margin(*query.sides)[0], self.order)
+                for sight, part in zip(self.sights, parts, strict=True)
+            ]
+            return weights @ np.array(seen) + shift
         utility = gathered(posterior.mean(query), query.pairs)
         utility[np.arange(len(utility)), first_there(query.pairs)] += shift
         return utility

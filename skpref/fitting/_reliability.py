@@ -1,6 +1,6 @@
 """How reliable judges are: the likelihood of their answers, a prior, and the posterior of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self, cast
 
@@ -43,6 +43,17 @@ class Marginals:
         """The same value for each, for certain."""
         one = np.ones((n_judges, 1))
         return cls(value * one, 0.0 * one, one)
+
+    @classmethod
+    def mixture(cls, weights: Array, parts: Sequence[Self]) -> Self:
+        """Mixtures of distributions with these weights, which sum to one."""
+        if len(parts) == 1:
+            return parts[0]
+        scaled = [weight * each.weights for weight, each in zip(weights, parts, strict=True)]
+        points, width = (
+            np.hstack([getattr(each, name) for each in parts]) for name in ("points", "width")
+        )
+        return cls(points, width, np.hstack(scaled))
 
     @property
     def mean(self) -> Array:
@@ -327,33 +338,64 @@ class ReliabilityLikelihood(NamedTuple):
         sides = on_grid(1.0, before[0]), on_grid(-1.0, before[1])
         return cls(sides, log_likelihood(np.zeros((n_judges, 1)))[:, 0])
 
-    def marginals(self, law: Law) -> Marginals:
-        """Posterior of reliability under a law."""
+    def marginals(self, law: Law, kinds: NDArray[np.bool_] | None = None) -> Marginals:
+        """Posterior of reliability under a law.
+
+        Parameters
+        ----------
+        law : Law
+        kinds : ndarray of bool of shape (n_judges, 3), optional
+            Whether each judge may be reliable, adversarial, or answer at random. None: any.
+        """
         some = law.weights > _HARDLY
-        weights = self._weights(
-            law._replace(variances=law.variances[some], weights=law.weights[some])
-        )
+        probable = law._replace(variances=law.variances[some], weights=law.weights[some])
+        weights = self._weights(probable, self._shares(law, kinds))
         if not np.isfinite(weights).all():  # a judge whom the probable variances do not allow
-            weights = self._weights(law)
+            weights = self._weights(law, self._shares(law, kinds))
         size = [np.exp(each.grid) for each in self.sides]
         width = [at * each.step for at, each in zip(size, self.sides, strict=True)]
         zero = np.zeros((len(weights), 1))
         return Marginals(np.hstack([size[0], -size[1], zero]), np.hstack([*width, zero]), weights)
 
-    def _weights(self, law):
+    def log_evidence(self, law: Law, weights: Array, kinds: NDArray[np.bool_]) -> float:
+        """Log-probability of all answers, the reliability of the judges integrated out.
+
+        Parameters
+        ----------
+        law : Law
+        weights : ndarray of shape (n_variances,)
+            Of the law's variances, as expected before any answer.
+        kinds : ndarray of bool of shape (n_judges, 3)
+            Whether each judge may be reliable, adversarial, or answer at random. The probability
+            that they all are of these kinds is a factor of the result.
+        """
+        by_judge = _log_evidence(self._kinds(law), self._shares(law, kinds)[:, None])
+        return float(_log_sum(by_judge.sum(axis=0) + _log(weights), axis=0))
+
+    def kind_log_masses(self, law: Law) -> Array:
+        """Log of each kind's share times the probability of the judge's answers, (n_judges, 3)."""
+        masses = self._kinds(law) + _log(law.shares) + _log(law.weights)[:, None]
+        return np.asarray(_log_sum(masses, axis=1))
+
+    def _shares(self, law, kinds):
+        """Shares of the kinds that each judge may be of, (n_judges, 3)."""
+        shares = np.broadcast_to(law.shares, (len(self.random), 3))
+        return shares if kinds is None else shares * kinds
+
+    def _weights(self, law, shares):
         """Probabilities of the points of both sides, and of a judge who answers at random."""
         n_points = [each.grid.shape[1] for each in self.sides]
         weights = np.empty((len(self.random), sum(n_points) + 1))
         for judges, masses in self._masses(law):
-            kinds = self._of_masses(judges, masses)
-            every = _log_evidence(kinds, law.shares)
+            kinds, log_share = self._of_masses(judges, masses), _log(shares[judges])
+            every = _log_evidence(kinds, shares[judges][:, None])
             over = np.where(np.isfinite(every), -every, -np.inf)  # a variance of no probability
             over = over + _log(law.weights)
             found = [
-                np.exp(each + (over + share)[..., None]).sum(axis=1)
-                for each, share in zip(masses, _log(law.shares[:2]), strict=True)
+                np.exp(each + (over + log_share[:, k : k + 1])[..., None]).sum(axis=1)
+                for k, each in enumerate(masses)
             ]
-            found.append(np.exp(kinds[..., 2] + over + _log(law.random)).sum(axis=1)[:, None])
+            found.append(np.exp(kinds[..., 2] + over + log_share[:, 2:]).sum(axis=1)[:, None])
             weights[judges] = np.hstack(found)
         with np.errstate(invalid="ignore"):
             # The logarithms may be of size 10⁶, with rounding in proportion.
@@ -507,6 +549,10 @@ class Cavities(NamedTuple):
         Of judges.
     power : ndarray of shape (n,) or None
         See `Likelihood.tilted`.
+    site_precision, site_shift : ndarray of shape (n,)
+        Of the site of each copy of the answer, on the margin of its winner over its loser.
+    site_share : ndarray of shape (n,)
+        Share of the margin's posterior precision that is this site's.
     """
 
     mean: Array
@@ -514,6 +560,9 @@ class Cavities(NamedTuple):
     copies: Array
     answers: Answers
     power: Array | None
+    site_precision: Array
+    site_shift: Array
+    site_share: Array
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:
@@ -546,15 +595,19 @@ class Cavities(NamedTuple):
             tau = tau + step * (found.site_precision - tau)
             nu = nu + step * (found.site_shift - nu)
             step = max(0.9 * step, 0.3)
-        cav_mean, cav_var = found.cav_mean, found.cav_var
+        cav_mean, cav_var, share = found.cav_mean, found.cav_var, 1.0 - found.cav_share
         if np.any(lost):  # no site reproduces moments such as Laplace's may be
             near = problem.likelihood.log_prob(mean, problem.answers)
             power = 1.0 if problem.power is None else problem.power
-            tau = power * np.maximum(near.curvature, 0.0)
-            plain = update(tau, power * near.gradient + tau * mean)
+            near_tau = power * np.maximum(near.curvature, 0.0)
+            near_nu = power * near.gradient + near_tau * mean
+            plain = update(near_tau, near_nu)
             cav_mean = np.where(lost, plain.cav_mean, cav_mean)
             cav_var = np.where(lost, plain.cav_var, cav_var)
-        return cls(cav_mean, cav_var, problem.copies, problem.answers, problem.power)
+            share = np.where(lost, 1.0 - plain.cav_share, share)
+            tau, nu = np.where(lost, near_tau, tau), np.where(lost, near_nu, nu)
+        answers = problem.copies, problem.answers, problem.power
+        return cls(cav_mean, cav_var, *answers, tau, nu, share)
 
     def by_reliability(self, base: Likelihood, own_order: Array | None) -> Callable[[Array], Array]:
         """Log-likelihood of each judge's answers as a function of reliability, all else held."""
@@ -574,7 +627,8 @@ class Cavities(NamedTuple):
         rows = np.argsort(self.answers.judge, kind="stable")
         power = None if self.power is None else self.power[rows]
         cavities = self.mean[rows], self.variance[rows], self.copies[rows]
-        return Cavities(*cavities, self.answers.take(rows), power)
+        sites = self.site_precision[rows], self.site_shift[rows], self.site_share[rows]
+        return Cavities(*cavities, self.answers.take(rows), power, *sites)
 
     def _sums(self, base, shape, reliability, order):
         """Sums over the answers of each judge, (n_judges, n_points); answers are `_by_judge`.

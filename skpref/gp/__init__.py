@@ -31,6 +31,12 @@ from skpref.gp._inducing import (
     unexplained_share,
     whitening,
 )
+from skpref.gp._mixture import (
+    PosteriorMixture,
+    mixed_choice_proba,
+    mixture_proba,
+    posterior_parts,
+)
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
     Components,
@@ -73,6 +79,7 @@ __all__ = [
     "Marginals",
     "Moments",
     "Posterior",
+    "PosteriorMixture",
     "Prior",
     "PriorRule",
     "Pull",
@@ -92,10 +99,13 @@ __all__ = [
     "feature_spread",
     "forgetting",
     "mean_variance",
+    "mixed_choice_proba",
+    "mixture_proba",
     "mixture_quantile",
     "moments",
     "pair_moments",
     "place",
+    "posterior_parts",
     "spanning_items",
     "stacked",
     "unexplained",

@@ -21,7 +21,7 @@ from skpref.data import (
     with_column,
 )
 from skpref.fitting import estimator_of, explained, explained_estimator
-from skpref.gp import Posterior
+from skpref.gp import Posterior, PosteriorMixture
 from skpref.metrics import with_metadata
 
 
@@ -201,7 +201,7 @@ def without_item_effects(model: Any) -> Any:
     >>> model = without_item_effects(PairwisePreferenceRegressor().fit(candy.X, candy.y))
     >>> curve = partial_dependence(model, candy.item_table, [10])
     """
-    if isinstance(model, Posterior):
+    if isinstance(model, Posterior | PosteriorMixture):
         return explained(model)
     model = estimator_of(model)
     steps = list(getattr(model, "steps", []))

@@ -1,0 +1,208 @@
+"""Readings of the judges: who is reliable, adversarial or answers at random, and how probable.
+
+Where all utilities change their signs and all judges turn round, answers are as probable as before.
+So a few judges, or two blocks that contradict each other, leave several readings open, in each of
+which the utility is another. A reading says of some judges which kind they are. Readings exclude
+each other, and the weight of one is its evidence, with the reliability of judges integrated out.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from skpref._utils import Array
+from skpref.fitting._reliability import Cavities
+from skpref.inference import Problem
+
+# Readings less probable than the best one by more than so many nats are dropped.
+DEPTH = 8.0
+# Judges at most whose kinds are told apart: all combinations of their kinds may have to be looked
+# at, 3 to this power.
+MOST_JUDGES = 6
+# Degrees of freedom of the utility that a judge's answers determine, below which the kind is not
+# told apart: the utility is nearly the same for each.
+LEAST_INFLUENCE = 0.1
+# Nats by which cavities may understate how probable it is that a judge answers at random, or does
+# not: they hold the judge's other answers.
+CAVITY_ERROR = 3.0
+
+# Whether each judge may be reliable, adversarial, or answer at random, (n_judges, 3).
+Kinds: TypeAlias = NDArray[np.bool_]
+# The column of each kind where a judge is turned round.
+_TURNED = [1, 0, 2]
+_RANDOM = 2
+
+
+class Reading(NamedTuple):
+    """Judges of some kinds, and what is estimated of other kinds from here.
+
+    Attributes
+    ----------
+    kinds : ndarray of bool of shape (n_judges, 3)
+        Whether each judge may be reliable, adversarial, or answer at random.
+    log_weight : float
+        Log evidence, the probability of these kinds included.
+    log_masses : ndarray of shape (n_judges, 3)
+        Log of each kind's share times the probability of the judge's answers, by their cavities.
+    judges : ndarray of int of shape (n,)
+        Those who have influence on the utility.
+    coupling : ndarray of shape (n, n)
+        Nats that the answers of two of these judges have in common, see `judge_coupling`.
+    support : ndarray of shape (n,)
+        Nats that the answers of each have in common with those of all other judges.
+    fit : object
+        What the caller keeps of it.
+    """
+
+    kinds: Kinds
+    log_weight: float
+    log_masses: Array
+    judges: NDArray[np.intp]
+    coupling: Array
+    support: Array
+    fit: Any
+
+    def turned(self, judges: NDArray[np.intp]) -> Kinds:
+        """Kinds where some judges are turned round."""
+        kinds = self.kinds.copy()
+        kinds[judges] = kinds[judges][:, _TURNED]
+        return kinds
+
+    def turning_gain(self, judges: NDArray[np.intp], log_shares: Array) -> float:
+        """Nats gained where some judges, and the utility with them, are turned round."""
+        with np.errstate(invalid="ignore"):  # a kind of no share
+            likelihood = self.log_masses[judges] - log_shares
+            after = likelihood[:, _TURNED] + log_shares
+        after = np.where(self.turned(judges)[judges] & (log_shares > -np.inf), after, -np.inf)
+        before = np.where(self.kinds[judges], self.log_masses[judges], -np.inf)
+        gains = logsumexp(after, axis=1) - logsumexp(before, axis=1)
+        return float(np.sum(gains)) if np.all(gains > -np.inf) else -np.inf
+
+    def turns(self, log_shares: Array) -> Iterator[tuple[NDArray[np.intp], float]]:
+        """Yield judges who may be turned round together, and the estimated nats gained."""
+        for size in range(1, len(self.judges) + 1):
+            for some in combinations(range(len(self.judges)), size):
+                at = np.array(some)
+                among = self.coupling[np.ix_(at, at)]
+                cut = self.support[at].sum() - among.sum() + np.trace(among)
+                judges = self.judges[at]
+                yield judges, self.turning_gain(judges, log_shares) - 2.0 * cut
+        every = np.arange(len(self.kinds))
+        if len(self.judges) < len(every):
+            yield every, self.turning_gain(every, log_shares)
+
+    def kind_gains(self, judge: int) -> Array:
+        """Estimated nats gained where one judge is of each kind; −∞ for the kind that is."""
+        masses = np.where(self.kinds[judge], self.log_masses[judge], -np.inf)
+        now = int(masses.argmax())
+        gains = self.log_masses[judge] - masses[now] + CAVITY_ERROR
+        if now != _RANDOM:  # that is for `turns` to tell
+            gains[_TURNED[now]] = -np.inf
+        gains[now] = -np.inf
+        return np.asarray(gains)
+
+
+def open_readings(
+    first: Reading,
+    log_shares: Array,
+    evaluate: Callable[[Kinds, Reading, NDArray[np.intp]], Reading],
+) -> list[Reading]:
+    """Find the readings that the answers leave open, the most probable one first.
+
+    Parameters
+    ----------
+    first : Reading
+        In which every judge may be of any kind.
+    log_shares : ndarray of shape (3,)
+        Of the kinds among judges.
+    evaluate : callable
+        ``evaluate(kinds, near, judges)``: the reading of these kinds, from one that is near, in
+        which some judges are turned round.
+
+    Returns
+    -------
+    list of Reading
+        ``first`` alone, where other kinds of judges are not probable.
+    """
+    judges = _open_judges(first, log_shares)
+    if not len(judges):
+        return [first]
+    start = first.kinds.copy()
+    start[judges] = np.eye(3, dtype=bool)[first.log_masses[judges].argmax(axis=1)]
+    known = {start.tobytes(): evaluate(start, first, judges[:0])}
+    waiting = list(known.values())
+    best = waiting[0].log_weight
+    while waiting:
+        here = waiting.pop(int(np.argmax([each.log_weight for each in waiting])))
+        if here.log_weight < best - DEPTH:
+            break
+        for kinds, turned, gain in _changes(here, judges, log_shares):
+            if here.log_weight + gain > best - DEPTH and kinds.tobytes() not in known:
+                reading = evaluate(kinds, here, turned)
+                known[kinds.tobytes()] = reading
+                waiting.append(reading)
+                best = max(best, reading.log_weight)
+    ordered = sorted(known.values(), key=lambda each: -each.log_weight)
+    return [each for each in ordered if each.log_weight >= best - DEPTH]
+
+
+def _open_judges(first, log_shares):
+    """Judges whose kinds are told apart."""
+    some = {judge for judge in first.judges if first.kind_gains(judge).max() > -DEPTH}
+    for judges, gain in first.turns(log_shares):
+        if gain > -DEPTH and len(first.judges):
+            some.update(judges if len(judges) <= len(first.judges) else first.judges[:1])
+    return np.array(sorted(some), dtype=np.intp)
+
+
+def _changes(here, judges, log_shares):
+    """Kinds that are near, judges who are turned round in them, and the nats gained."""
+    for judge in judges:
+        gains = here.kind_gains(judge)
+        for kind in np.flatnonzero(gains > -np.inf):
+            kinds = here.kinds.copy()
+            kinds[judge] = np.arange(3) == kind
+            yield kinds, judges[:0], gains[kind]
+    for turned, gain in here.turns(log_shares):
+        if np.isin(turned, judges).all() or len(turned) > len(here.judges):
+            yield here.turned(turned), turned, gain
+
+
+def influential_judges(cavities: Cavities, n_judges: int) -> NDArray[np.intp]:
+    """Find the judges who determine most of the utility, at most `MOST_JUDGES`, these first."""
+    judge = np.asarray(cavities.answers.judge)
+    influence = np.bincount(judge, cavities.copies * cavities.site_share, n_judges)
+    order = np.argsort(-influence, kind="stable")[:MOST_JUDGES]
+    return order[influence[order] >= LEAST_INFLUENCE]
+
+
+def judge_coupling(
+    problem: Problem, cavities: Cavities, judges: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """Compute the nats that the answers of judges have in common, by Gaussian sites.
+
+    Sites of shifts ν have the log evidence ½ νᵀ Σ ν and a constant, Σ being the posterior
+    covariance. With s the signs of the judges that is ½ Σ_jk s_j s_k M_jk with M_jk = ν_jᵀ Σ ν_k, so
+    that judges who are turned round lose twice the M_jk that they have with all others.
+
+    Returns
+    -------
+    coupling : ndarray of shape (n, n)
+        M of these judges.
+    support : ndarray of shape (n,)
+        Sums of M with all other judges.
+    """
+    prior, judge = problem.prior, np.asarray(problem.answers.judge)
+    precision = problem.pool(cavities.site_precision, problem.shared)
+    shift = problem.sign * cavities.site_shift
+    own = [problem.pool(shift * (judge == each), problem.shared) for each in judges]
+    mean = [prior.centre(precision, pull)[0] for pull in own]
+    every = prior.centre(precision, problem.pool(shift, problem.shared))[0]
+    coupling = np.array([[pull @ each for each in mean] for pull in own])
+    coupling = coupling.reshape(len(judges), len(judges))
+    support = np.array([pull @ every for pull in own]) - np.diagonal(coupling)
+    return coupling, support
