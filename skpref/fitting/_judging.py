@@ -322,15 +322,17 @@ class _Judging:
             used[turned] = -before.means[0][turned]
             self._state = self._turned_state(state, used * before.means[0] < 0.0)
             start = replace(before, used=(used, before.means[1]), kinds=kinds)
-            return self._reading(self.fixed_point(model, start))
+            return self._reading(self.fixed_point(model, start), judges)
 
-        found = open_readings(self._reading(beliefs), log_shares, evaluate)
+        _, cavities, used = self._last
+        judges = influential_judges(cavities, used.means[0])
+        found = open_readings(self._reading(beliefs, judges), log_shares, evaluate)
         log_weights = np.array([each.log_weight for each in found])
         weights = np.exp(log_weights - log_weights[0])
         return weights / weights.sum(), [each.fit[0] for each in found]
 
-    def _reading(self, beliefs):
-        """The reading of the last look, and what it came to."""
+    def _reading(self, beliefs, judges):
+        """The reading of the last look, and what it came to; ``judges`` have influence."""
         evaluation, cavities, used = self._last
         likelihood, law, kinds = self._start, beliefs.law, beliefs.kinds
         kinds = np.ones((self._n_judges, 3), dtype=bool) if kinds is None else kinds
@@ -339,7 +341,6 @@ class _Judging:
         log_weight = evaluation.approximation.sites.log_evidence
         log_weight += likelihood.log_evidence(law, self._expected.weights, kinds)
         log_weight -= by_reliability(reliability[:, None]).sum()
-        judges = influential_judges(cavities, self._n_judges)
         coupling = judge_coupling(evaluation.problem, cavities, judges)
         masses = likelihood.kind_log_masses(law)
         kept = beliefs, likelihood, evaluation.approximation.state

@@ -172,10 +172,15 @@ def _changes(here, judges, log_shares):
             yield here.turned(turned), turned, gain
 
 
-def influential_judges(cavities: Cavities, n_judges: int) -> NDArray[np.intp]:
-    """Find the judges who determine most of the utility, at most `MOST_JUDGES`, these first."""
+def influential_judges(cavities: Cavities, reliability: Array) -> NDArray[np.intp]:
+    """Find the judges who determine most of the utility, at most `MOST_JUDGES`, the first ones first.
+
+    Influence is counted as if they had reliability 1: it is proportional to the square of what they
+    have, which may vanish where kinds balance.
+    """
     judge = np.asarray(cavities.answers.judge)
-    influence = np.bincount(judge, cavities.copies * cavities.site_share, n_judges)
+    influence = np.bincount(judge, cavities.copies * cavities.site_share, len(reliability))
+    influence = influence / np.maximum(reliability**2, np.finfo(np.float64).tiny)
     order = np.argsort(-influence, kind="stable")[:MOST_JUDGES]
     return order[influence[order] >= LEAST_INFLUENCE]
 
