@@ -324,15 +324,14 @@ class _Judging:
             start = replace(before, used=(used, before.means[1]), kinds=kinds)
             return self._reading(self.fixed_point(model, start), judges)
 
-        _, cavities, used = self._last
-        judges = influential_judges(cavities, used.means[0])
+        judges = influential_judges(self._last[1], self._n_judges)
         found = open_readings(self._reading(beliefs, judges), log_shares, evaluate)
         log_weights = np.array([each.log_weight for each in found])
         weights = np.exp(log_weights - log_weights[0])
         return weights / weights.sum(), [each.fit[0] for each in found]
 
     def _reading(self, beliefs, judges):
-        """The reading of the last look, and what it came to; ``judges`` have influence."""
+        """The reading of the last look; ``judges`` gave most of the answers."""
         evaluation, cavities, used = self._last
         likelihood, law, kinds = self._start, beliefs.law, beliefs.kinds
         kinds = np.ones((self._n_judges, 3), dtype=bool) if kinds is None else kinds

@@ -23,10 +23,10 @@ DEPTH = 8.0
 # Judges at most whose kinds are told apart: all combinations of their kinds may have to be looked
 # at, 3 to this power.
 MOST_JUDGES = 6
-# Share of what all judges determine of the utility, below which a judge's kind is not told apart: the
-# utility is nearly the same for each kind. With 30 judges of 10 answers no probability moved by more
-# than 0.01, at 27 times the seconds.
-LEAST_INFLUENCE = 0.1
+# Share of all answers that a judge gave at least, for the kind to be told apart: with fewer the
+# utility is nearly the same for each kind. With 30 judges of 10 answers no probability moves by more
+# than 0.01 if all are told apart, and it takes 27 times the seconds.
+LEAST_SHARE = 0.1
 # Nats by which cavities may understate how probable it is that a judge answers at random, or does
 # not: they hold the judge's other answers.
 CAVITY_ERROR = 3.0
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
     log_masses : ndarray of shape (n_judges, 3)
         Log of each kind's share times the probability of the judge's answers, by their cavities.
     judges : ndarray of int of shape (n,)
-        Those who have influence on the utility.
+        Those who gave most of the answers.
     coupling : ndarray of shape (n, n)
         Nats that the answers of two of these judges have in common, see `judge_coupling`.
     support : ndarray of shape (n,)
@@ -178,17 +178,11 @@ def _changes(here, judges, log_shares):
             yield here.turned(turned), turned, gain
 
 
-def influential_judges(cavities: Cavities, reliability: Array) -> NDArray[np.intp]:
-    """Find the judges who determine most of the utility, at most `MOST_JUDGES`, the first ones first.
-
-    Influence is counted as if they had reliability 1: it is proportional to the square of what they
-    have, which may vanish where kinds balance.
-    """
-    judge = np.asarray(cavities.answers.judge)
-    influence = np.bincount(judge, cavities.copies * cavities.site_share, len(reliability))
-    influence = influence / np.maximum(reliability**2, np.finfo(np.float64).tiny)
-    order = np.argsort(-influence, kind="stable")[:MOST_JUDGES]
-    enough = influence[order] >= LEAST_INFLUENCE * influence.sum()
+def influential_judges(cavities: Cavities, n_judges: int) -> NDArray[np.intp]:
+    """Find the judges who gave most of the answers, at most `MOST_JUDGES`; at least one."""
+    n_answers = np.bincount(np.asarray(cavities.answers.judge), cavities.copies, n_judges)
+    order = np.argsort(-n_answers, kind="stable")[:MOST_JUDGES]
+    enough = n_answers[order] >= LEAST_SHARE * n_answers.sum()
     return order[enough] if enough.any() else order[:1]
 
 

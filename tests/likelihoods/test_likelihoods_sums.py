@@ -78,6 +78,7 @@ def test_cavities_are_summed_by_judge_as_their_likelihood_sees_them(monkeypatch,
     rng, n = np.random.default_rng(2), 50
     base, answers = Probit(0.3, tie_threshold=0.4), answers_of([DUEL, TIE], n, rng)
     cavities = rng.normal(size=n), rng.uniform(0.1, 0.5, n), rng.uniform(0.5, 2.0, n)
+    sites = np.zeros((3, n))
     grid = rng.normal(size=(4, 5))  # of the last judge there is no answer
     if zero:
         grid[1, 2] = 0.0
@@ -89,10 +90,10 @@ def test_cavities_are_summed_by_judge_as_their_likelihood_sees_them(monkeypatch,
         truth[:, k] = np.bincount(answers.judge, value, 4)
     for block in (7, 2**15):
         monkeypatch.setattr(_reliability, "_BLOCK", block)
-        told = _reliability.Cavities(*cavities, answers, None).by_reliability(base, order)
+        told = _reliability.Cavities(*cavities, answers, None, *sites).by_reliability(base, order)
         assert_allclose(told(grid), truth, rtol=1e-11, atol=1e-12)
     reliability = grid[:, 2]
-    told = _reliability.Cavities(*cavities, answers, None).by_order(base, reliability)
+    told = _reliability.Cavities(*cavities, answers, None, *sites).by_order(base, reliability)
     for k in range(5):
         seen = JudgeReliability(base, reliability, grid[:, k])
         value = cavities[2] * seen.log_normaliser(*cavities[:2], answers)
