@@ -10,7 +10,7 @@ from scipy.special import entr, log_ndtr, logsumexp
 from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, row_blocks
 from skpref.active._candidates import CandidateRows, Candidates, DuelPosterior
 from skpref.data import distinct_rows
-from skpref.gp import Posterior
+from skpref.gp import Posterior, PosteriorMixture
 from skpref.likelihoods import Likelihood, Probit
 
 # The binary entropy of Φ(u) is about log 2 · exp(−u²/(2 C²)) nats, whose value and second
@@ -423,10 +423,10 @@ of shape (n_items,), default=None
     >>> best_item_information(model.posterior_, duels, random_state=0).round(1)
     array([0.2, 0. ])
     """
-    if not isinstance(posterior, Posterior):
+    if not isinstance(posterior, Posterior | PosteriorMixture):
         raise TypeError(
-            "Joint draws of utilities are needed, which only a Posterior gives; got "
-            f"{type(posterior).__name__}. Use bald."
+            f"got a {type(posterior).__name__}; joint draws of utilities are needed, which a "
+            "Posterior or PosteriorMixture gives. Use bald."
         )
     check_number("n_draws", n_draws, low=2, integer=True)
     of, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
@@ -451,7 +451,7 @@ of shape (n_items,), default=None
 
 def _drawn_margins(of, n, rng):
     """Draws of the margins, (n_duels, n)."""
-    if not isinstance(of.posterior, Posterior):
+    if not isinstance(of.posterior, Posterior | PosteriorMixture):
         mean, variance = of.gaussian
         return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
     rows, first, second = CandidateRows.of(of.posterior, of.first, of.second)
@@ -461,6 +461,6 @@ def _drawn_margins(of, n, rng):
 
 def _drawn(posterior, rows, n, rng):
     """Joint draws of utilities, (n_rows, n)."""
-    if len(rows) <= _EXACT:
+    if len(rows) <= _EXACT or isinstance(posterior, PosteriorMixture):
         return posterior.sample(rows, n, rng)
     return posterior.sample_paths(n, rng)(rows)

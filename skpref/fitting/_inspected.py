@@ -454,8 +454,9 @@ class Inspected:
 
         Relative to the first of training.
         """
-        if isinstance(self.posterior, ThroughTime):
-            return self.posterior.known_times(rows)
+        part = posterior_parts(self.posterior)[1][0]
+        if isinstance(part, ThroughTime):
+            return part.known_times(rows)
         if self.answered is None:
             return [np.zeros(0)] * len(rows)
         seen = slice(0, -1) if self.id_place is None else [self.id_place]

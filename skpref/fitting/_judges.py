@@ -140,9 +140,10 @@ class Judges:
         How reliability is distributed among judges: ``median``, ``variance`` of the logarithm,
         shares ``adversarial`` and ``random``.
     weights : ndarray of shape (n_readings,)
-        Probabilities of the readings of the judges that the answers leave open, the largest first.
-        With all judges and all utilities turned round answers are as probable as before, so that few
-        judges leave more than one; all else here, and ``posterior_``, are averages over them.
+        Probabilities of the readings of the judges that the answers leave open, the largest
+        first. With all judges and all utilities turned round answers are as probable as before, so
+        that few judges leave more than one. All else here, and ``posterior_``, are averages over
+        them.
 
     Notes
     -----

@@ -19,6 +19,7 @@ from skpref.fitting._readings import (
     Reading,
     influential_judges,
     judge_coupling,
+    open_judges,
     open_readings,
 )
 from skpref.fitting._reliability import (
@@ -178,7 +179,10 @@ def fit_judged(
             model, replace(search, warn_not_converged=False), monitor, rng
         )
         for turn in range(_TURNS):
-            before, beliefs = beliefs, judging.fixed_point(model, beliefs, free).scaled()
+            before, beliefs = beliefs, judging.fixed_point(model, beliefs, free)
+            if turn == 0:
+                beliefs = judging.leading(model, beliefs)
+            beliefs = beliefs.scaled()
             looking = replace(again, looks=turn == 0)
             theta, model = model.theta, judging.learned(model, beliefs, looking, monitor)
             moved = np.inf if before is None else beliefs.moved(before)
@@ -200,7 +204,9 @@ def fit_judged(
     for beliefs in readings:
         fit = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
         fits.append(fit)
-        every.append(judging.look(fit.evaluation, fit.model, beliefs, last=True))
+        is_learned = beliefs.kinds is None
+        look = judging.look(fit.evaluation, fit.model, beliefs, last=True, learns_law=is_learned)
+        every.append(look)
     reference = replace(fits[0].model, likelihood=model.likelihood)
     deviation = reference_deviation(comparisons, reference, readings[0].means, search)
     judges = Judges(
@@ -242,8 +248,8 @@ class _Judging:
         found = learned(self._comparisons, judged, search, self._state, None, monitor).model
         return replace(found, prepared=model.prepared, likelihood=found.likelihood.base)
 
-    def fixed_point(self, model, beliefs, free=False):
-        """Reliability given hyperparameters, at the fixed point."""
+    def fixed_point(self, model, beliefs, free=False, learns_law=True):
+        """Reliability given hyperparameters, at the fixed point; see `look`."""
         model = model.prepare(self._comparisons, self._seed)
         rough = model.evidence_engine.relaxed()
         if beliefs is None:
@@ -255,7 +261,7 @@ class _Judging:
                 found = judged.evaluate(self._comparisons, self._state, engine=rough)
                 self._state = found.approximation.state
                 scaled, found = judged.absorb_output_scale(found)
-                looked = self.look(found, scaled, beliefs, free)
+                looked = self.look(found, scaled, beliefs, free, learns_law=learns_law)
                 if looked.moved(beliefs) < _RELIABILITY_TOL:
                     return looked
                 # Estimates of judges that turn adversarial by turns would never converge.
@@ -271,10 +277,12 @@ class _Judging:
         beliefs: Beliefs,
         free: bool = False,
         last: bool = False,
+        learns_law: bool = True,
     ) -> Beliefs:
         """Judges given the posterior at present beliefs.
 
-        ``free``: the median of the law is found too; ``last``: how uncertain it is.
+        ``free``: the median of the law is found too; ``last``: how uncertain it is; ``learns_law``:
+        the rest of the law is, too.
         """
         cavities, base = Cavities.of(evaluation), judged.likelihood.base
         self._last = evaluation, cavities, beliefs
@@ -286,7 +294,7 @@ class _Judging:
             if free or last:
                 median, median_variance = found.best_median(law, self._expected)
                 law = law._replace(median=median) if free else law
-            law = found.learned(law, self._expected) if beliefs.kinds is None else law
+            law = found.learned(law, self._expected) if learns_law else law
         own_order, variance = None, beliefs.order_variance
         if variance is not None:
             by_order = cavities.by_order(base, reliability)
@@ -296,6 +304,15 @@ class _Judging:
         kinds, reliability = beliefs.kinds, found.marginals(law, beliefs.kinds)
         return Beliefs(reliability, law, own_order, variance, median_variance, kinds=kinds)
 
+    def leading(self, model: Model, beliefs: Beliefs) -> Beliefs:
+        """Choose the most probable reading; ``beliefs`` at the last fixed point, if it is alone.
+
+        Where readings balance, the average over them has no scale of reliability to learn.
+        """
+        if len(open_judges(self._reading(beliefs), _log_shares(beliefs.law))):
+            beliefs = self.fixed_point(model, beliefs.scaled())
+        return self.readings(model, beliefs)[1][0]
+
     def readings(self, model: Model, beliefs: Beliefs) -> tuple[Array, list[Beliefs]]:
         """Readings of the judges that the answers leave open, with their probabilities.
 
@@ -303,7 +320,7 @@ class _Judging:
         ----------
         model : Model
         beliefs : Beliefs
-            At the fixed point, where every judge may be of any kind.
+            At the fixed point that was found last.
 
         Returns
         -------
@@ -312,8 +329,6 @@ class _Judging:
         readings : list of Beliefs
             Each at its fixed point; ``beliefs`` alone, where no other reading is probable.
         """
-        with np.errstate(divide="ignore"):
-            log_shares = np.log(beliefs.law.shares)
 
         def evaluate(kinds: Kinds, near: Reading, turned: NDArray[np.intp]) -> Reading:
             before: Beliefs
@@ -322,16 +337,15 @@ class _Judging:
             used[turned] = -before.means[0][turned]
             self._state = self._turned_state(state, used * before.means[0] < 0.0)
             start = replace(before, used=(used, before.means[1]), kinds=kinds)
-            return self._reading(self.fixed_point(model, start), judges)
+            return self._reading(self.fixed_point(model, start, learns_law=False))
 
-        judges = influential_judges(self._last[1], self._n_judges)
-        found = open_readings(self._reading(beliefs, judges), log_shares, evaluate)
+        found = open_readings(self._reading(beliefs), _log_shares(beliefs.law), evaluate)
         log_weights = np.array([each.log_weight for each in found])
         weights = np.exp(log_weights - log_weights[0])
         return weights / weights.sum(), [each.fit[0] for each in found]
 
-    def _reading(self, beliefs, judges):
-        """The reading of the last look; ``judges`` gave most of the answers."""
+    def _reading(self, beliefs):
+        """The reading of the last look."""
         evaluation, cavities, used = self._last
         likelihood, law, kinds = self._start, beliefs.law, beliefs.kinds
         kinds = np.ones((self._n_judges, 3), dtype=bool) if kinds is None else kinds
@@ -340,6 +354,7 @@ class _Judging:
         log_weight = evaluation.approximation.sites.log_evidence
         log_weight += likelihood.log_evidence(law, self._expected.weights, kinds)
         log_weight -= by_reliability(reliability[:, None]).sum()
+        judges = influential_judges(cavities, self._n_judges)
         coupling = judge_coupling(evaluation.problem, cavities, judges)
         masses = likelihood.kind_log_masses(law)
         kept = beliefs, likelihood, evaluation.approximation.state
@@ -351,6 +366,12 @@ class _Judging:
         if "shift" not in state or state["shift"].shape != rows.shape:
             return None
         return {**state, "shift": np.where(judges[rows], -1.0, 1.0) * state["shift"]}
+
+
+def _log_shares(law):
+    """Logarithms of the shares of the kinds of judges; −∞ of none."""
+    with np.errstate(divide="ignore"):
+        return np.log(law.shares)
 
 
 def _judged(model, beliefs):

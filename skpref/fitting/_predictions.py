@@ -24,7 +24,8 @@ class Asked:
     order : int or ndarray of int of shape (n,)
         Who is shown first, see `Posterior.outcome_log_proba`; of items nothing.
     sights : tuple of Sight or None
-        How the judges see the duels, in each of the posterior's parts; None: as the reference judge.
+        How the judges see the duels, in each of the posterior's parts; None: as the reference
+        judge.
     """
 
     posterior: Any

@@ -24,8 +24,8 @@ DEPTH = 8.0
 # at, 3 to this power.
 MOST_JUDGES = 6
 # Share of all answers that a judge gave at least, for the kind to be told apart: with fewer the
-# utility is nearly the same for each kind. With 30 judges of 10 answers no probability moves by more
-# than 0.01 if all are told apart, and it takes 27 times the seconds.
+# utility is nearly the same for each kind. With 30 judges of 10 answers no probability moves by
+# more than 0.01 if all are told apart, and it takes 27 times the seconds.
 LEAST_SHARE = 0.1
 # Nats by which cavities may understate how probable it is that a judge answers at random, or does
 # not: they hold the judge's other answers.
@@ -122,7 +122,7 @@ def open_readings(
     Parameters
     ----------
     first : Reading
-        In which every judge may be of any kind.
+        In which every judge may be of any kind, or some of one kind alone: these are told apart.
     log_shares : ndarray of shape (3,)
         Of the kinds among judges.
     evaluate : callable
@@ -134,12 +134,14 @@ def open_readings(
     list of Reading
         ``first`` alone, where other kinds of judges are not probable.
     """
-    judges = _open_judges(first, log_shares)
+    judges = open_judges(first, log_shares)
     if not len(judges):
         return [first]
     start = first.kinds.copy()
-    start[judges] = np.eye(3, dtype=bool)[first.log_masses[judges].argmax(axis=1)]
-    known = {start.tobytes(): evaluate(start, first, judges[:0])}
+    masses = np.where(start, first.log_masses, -np.inf)
+    start[judges] = np.eye(3, dtype=bool)[masses[judges].argmax(axis=1)]
+    settled = np.array_equal(start, first.kinds)
+    known = {start.tobytes(): first if settled else evaluate(start, first, judges[:0])}
     waiting = list(known.values())
     best = waiting[0].log_weight
     while waiting:
@@ -156,9 +158,10 @@ def open_readings(
     return [each for each in ordered if each.log_weight >= best - DEPTH]
 
 
-def _open_judges(first, log_shares):
-    """Judges whose kinds are told apart."""
-    some = {judge for judge in first.judges if first.kind_gains(judge).max() > -DEPTH}
+def open_judges(first: Reading, log_shares: Array) -> NDArray[np.intp]:
+    """Find the judges whose kinds are to be told apart: another kind is probable for them."""
+    some = set(np.flatnonzero(first.kinds.sum(axis=1) == 1))
+    some.update(judge for judge in first.judges if first.kind_gains(judge).max() > -DEPTH)
     for judges, gain in first.turns(log_shares):
         if gain > -DEPTH:
             some.update(judges if len(judges) <= len(first.judges) else first.judges[:1])
@@ -192,8 +195,8 @@ def judge_coupling(
     """Compute the nats that the answers of judges have in common, by Gaussian sites.
 
     Sites of shifts ν have the log evidence ½ νᵀ Σ ν and a constant, Σ being the posterior
-    covariance. With s the signs of the judges that is ½ Σ_jk s_j s_k M_jk with M_jk = ν_jᵀ Σ ν_k, so
-    that judges who are turned round lose twice the M_jk that they have with all others.
+    covariance. With s the signs of the judges that is ½ Σ_jk s_j s_k M_jk with M_jk = ν_jᵀ Σ ν_k,
+    so that judges who are turned round lose twice the M_jk that they have with all others.
 
     Returns
     -------

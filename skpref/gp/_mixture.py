@@ -21,7 +21,7 @@ from skpref._utils import (
 )
 from skpref.data import Reader
 from skpref.gp._choice import choice_proba
-from skpref.gp._posterior import Posterior, mixture_cdf, mixture_quantile
+from skpref.gp._posterior import Posterior, mixture_quantile
 from skpref.likelihoods import Likelihood
 
 
@@ -172,7 +172,8 @@ class PosteriorMixture(Recorded, Summarised):
         return mixture_proba([of(part) for part in self.posteriors], self.weights, log)
 
     def _moments(self, of):
-        means, variances = (np.stack(each, axis=-1) for each in zip(*map(of, self.posteriors)))
+        every = zip(*map(of, self.posteriors), strict=True)
+        means, variances = (np.stack(each, axis=-1) for each in every)
         mean = means @ self.weights
         return mean, (variances + (means - mean[:, None]) ** 2) @ self.weights
 

@@ -10,6 +10,7 @@ from sklearn.utils import Bunch
 from skpref._utils import check_choice, check_number
 from skpref.data import table_frame
 from skpref.fitting import UNITS, last_step, unit_length
+from skpref.gp import PosteriorMixture
 from skpref.inspection._contenders import contenders
 from skpref.samplers.diagnostics import effective_draws, rhat
 
@@ -86,6 +87,12 @@ def sampler_traces(
     last = last_step(model)
     posterior: Any = last.posterior_
     engine: Any = getattr(last, "engine_", None)
+    if hasattr(engine, "chains") and isinstance(posterior, PosteriorMixture):
+        raise ValueError(
+            f"got a model with {len(posterior.parts)} readings of its judges, each of which has "
+            "chains of its own; traces are of one posterior. Look at those of a fit without "
+            "judges=, or of judges who gave more answers."
+        )
     if not hasattr(engine, "chains") or getattr(posterior, "n_components", 1) < 2:
         raise ValueError(
             f"There are no draws in this {type(last).__name__}, whose engine is {engine!r}: fit "
