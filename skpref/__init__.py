@@ -4,7 +4,7 @@ from skpref._estimator import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import ItemTable
 from skpref.fitting import JudgePrior
-from skpref.gp import Posterior
+from skpref.gp import Posterior, PosteriorMixture
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
 __version__ = "1.0.0rc1"
@@ -16,5 +16,6 @@ __all__ = [
     "JudgePrior",
     "PairwisePreferenceRegressor",
     "Posterior",
+    "PosteriorMixture",
     "PreferenceOptimizer",
 ]

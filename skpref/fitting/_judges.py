@@ -1,8 +1,7 @@
 """Judges: their prior, the posterior of each, and how each sees a duel."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -168,12 +167,13 @@ class Judges:
     respondents: Respondents
     n_answers: NDArray[np.intp]
     law: Law
-    weights: Array
-    by_reading: tuple[Marginals, ...]
-    orders: tuple[Marginals, ...]
+    marginals: Marginals
+    order: Marginals | None
     reference_noise: float
     order_variance: float = 0.0
     reference_deviation: float = 0.0
+    weights: Array = field(default_factory=lambda: np.ones(1))
+    parts: "tuple[Judges, ...]" = ()
 
     def __len__(self) -> int:
         return len(self.respondents)
@@ -183,22 +183,23 @@ class Judges:
         """Ids in order of first appearance."""
         return self.respondents.names
 
-    @cached_property
-    def marginals(self) -> Marginals:
-        """Posterior of each judge's reliability."""
-        return Marginals.mixture(self.weights, self.by_reading)
+    @classmethod
+    def mixture(cls, weights: Array, parts: "Sequence[Judges]") -> "Judges":
+        """Judges in several readings of these weights, the most probable first."""
+        if len(parts) == 1:
+            return parts[0]
+        every = [part.order for part in parts if part.order is not None]
+        return replace(
+            parts[0],
+            marginals=Marginals.mixture(weights, [part.marginals for part in parts]),
+            order=Marginals.mixture(weights, every) if every else None,
+            weights=weights,
+            parts=tuple(parts),
+        )
 
-    @cached_property
-    def order(self) -> Marginals | None:
-        """Posterior of each judge's own order effect; None unless asked for."""
-        return Marginals.mixture(self.weights, self.orders) if self.orders else None
-
-    def readings(self) -> "list[Judges]":
+    def readings(self) -> "tuple[Judges, ...]":
         """The same in each of the readings of ``weights``, as if it were certain."""
-        return [
-            replace(self, weights=np.ones(1), by_reading=(own,), orders=self.orders[k : k + 1])
-            for k, own in enumerate(self.by_reading)
-        ]
+        return self.parts or (self,)
 
     @property
     def reliability(self) -> Array:
@@ -219,7 +220,7 @@ class Judges:
     @property
     def probability_random(self) -> Array:
         """Probability that a judge answers at random."""
-        return self.weights @ np.array([each.weights[:, -1] for each in self.by_reading])
+        return self.marginals.cdf(0.0) - self.marginals.cdf(0.0, below=True)
 
     @property
     def probability_adversarial(self) -> Array:

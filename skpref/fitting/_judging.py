@@ -200,27 +200,30 @@ def fit_judged(
     else:
         beliefs = judging.fixed_point(model, beliefs)
     weights, readings = judging.readings(model, beliefs)
-    fits, every = [], []
+    fits, looks = [], []
     for beliefs in readings:
         fit = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
         fits.append(fit)
         is_learned = beliefs.kinds is None
         look = judging.look(fit.evaluation, fit.model, beliefs, last=True, learns_law=is_learned)
-        every.append(look)
+        looks.append(look)
     reference = replace(fits[0].model, likelihood=model.likelihood)
     deviation = reference_deviation(comparisons, reference, readings[0].means, search)
-    judges = Judges(
-        respondents,
-        np.bincount(np.asarray(comparisons.judge), minlength=len(respondents)),
-        every[0].law,
-        weights,
-        tuple(each.reliability for each in every),
-        tuple(each.order for each in every if each.order is not None),
-        model.likelihood.utility_noise,
-        every[0].order_variance or 0.0,
-        float(np.hypot(deviation, np.sqrt(every[0].median_variance))),
-    )
-    return replace(fits[0], judges=judges, readings=tuple(fits))
+    n_answers = np.bincount(np.asarray(comparisons.judge), minlength=len(respondents))
+    parts = [
+        Judges(
+            respondents,
+            n_answers,
+            look.law,
+            look.reliability,
+            look.order,
+            model.likelihood.utility_noise,
+            look.order_variance or 0.0,
+            float(np.hypot(deviation, np.sqrt(looks[0].median_variance))),
+        )
+        for look in looks
+    ]
+    return replace(fits[0], judges=Judges.mixture(weights, parts), readings=tuple(fits))
 
 
 class _Judging:

@@ -211,10 +211,10 @@ def test_no_fixed_point_is_found_twice(monkeypatch, judging):
     model, _, comparisons = judging
     found, plain = [], _judging._Judging.fixed_point
 
-    def counted(self, model, beliefs, free=False):
+    def counted(self, model, beliefs, free=False, **options):
         if beliefs is None or beliefs.kinds is None:
             found.append((tuple(model.theta), free))
-        return plain(self, model, beliefs, free)
+        return plain(self, model, beliefs, free, **options)
 
     monkeypatch.setattr(_judging._Judging, "fixed_point", counted)
     respondents = Respondents(["a", "b"], "judge")
