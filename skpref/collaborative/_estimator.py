@@ -22,7 +22,7 @@ from skpref._utils import (
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
-from skpref.data import ItemTable, Respondents, check_respondents, joint_groups
+from skpref.data import Comparisons, ItemTable, Respondents, check_respondents, joint_groups
 from skpref.fitting import Asked
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
@@ -434,6 +434,13 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         if not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+
+    def _informing_answers(self, user: Any) -> Comparisons | None:
+        """Answers that tell of a user's utility, None: all, as what tastes share is learned."""
+        study = getattr(self, "_study", None)
+        if study is None or study.method.population or study.method.by_features:
+            return None
+        return study.comparisons.part(np.flatnonzero(study.user == self._users.codes([user])[0]))
 
     def _held_parameters(self) -> dict[str, Any]:
         found = super()._held_parameters()

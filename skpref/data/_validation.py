@@ -185,7 +185,8 @@ def check_training(
         comparisons = replace(comparisons, ordered=True)
     elif order is not None and likelihood is not None:
         _warn_order(estimator)
-    return Training(comparisons, classes, replace(reader, table=table), judges=told)
+    reader = replace(reader, table=table).with_answers(comparisons, before)
+    return Training(comparisons, classes, reader, judges=told)
 
 
 def _check_told(estimator: BaseEstimator, time: Any, before: Reader | None) -> None:
@@ -391,6 +392,7 @@ def _rated(
     won = np.ones(len(winner), dtype=bool)
     neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
     comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
+    reader = reader.with_answers(comparisons, before)
     return Training(comparisons, None, reader, winner if weight is None else winner[weight > 0.0])
 
 

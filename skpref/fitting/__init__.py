@@ -11,6 +11,7 @@ from skpref.fitting._averaging import (
     lattice,
     ratio_prior,
 )
+from skpref.fitting._components import components_in_words
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
 from skpref.fitting._hyperpriors import (
@@ -36,6 +37,7 @@ from skpref.fitting._inspected import (
     noise_deviation,
     positive,
     unit_length,
+    varying_columns,
 )
 from skpref.fitting._judges import JudgePrior, Judges, Sight, check_judge_prior
 from skpref.fitting._judging import fit_judged
@@ -97,6 +99,7 @@ __all__ = [
     "check_kernel",
     "check_likelihood",
     "check_settings",
+    "components_in_words",
     "earlier_items",
     "estimator_of",
     "evidence",
@@ -127,4 +130,5 @@ __all__ = [
     "takes_streams",
     "told_later",
     "unit_length",
+    "varying_columns",
 ]

@@ -20,6 +20,7 @@ from skpref._utils import (
 from skpref.data import (
     Comparisons,
     IdEncoder,
+    ItemGroups,
     ItemTable,
     all_strings,
     column_at,
@@ -28,6 +29,7 @@ from skpref.data import (
     is_missing,
 )
 from skpref.fitting._averaging import Weighted, affordable, average
+from skpref.fitting._components import component_of_rows
 from skpref.fitting._model import Model
 from skpref.gp import Posterior, ThroughTime, defended, mixture_quantile
 from skpref.kernels import features_part, identity_columns, seen_columns
@@ -121,15 +123,33 @@ class Mixture(NamedTuple):
     weights: Array
     parts: tuple[UtilityMoments, ...]
 
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Some of the utilities."""
+        parts = [
+            UtilityMoments(part.means[rows], part.cov[np.ix_(rows, rows)]) for part in self.parts
+        ]
+        return type(self)(self.weights, tuple(parts))
+
     @property
     def mean(self) -> Array:
         """Of each utility, (n,)."""
         means = [part.means.mean(axis=1) for part in self.parts]
         return np.stack(means, axis=1) @ self.weights
 
-    def relative(self, level: float) -> "Relative":
-        """Means and central intervals of each less the mean of all."""
-        return mixed(self.weights, [part.centred() for part in self.parts], level)
+    def relative(self, level: float, component: NDArray[np.intp]) -> "Relative":
+        """Means and central intervals of each less the mean of its component.
+
+        Of what is alone in one, where there are several, the mean is 0 and nothing is known.
+        """
+        n, n_components = len(component), int(component.max()) + 1
+        mean, lower, upper = np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf)
+        for k in range(n_components):
+            rows = np.flatnonzero(component == k)
+            if len(rows) > 1 or n_components == 1:
+                some = self.take(rows) if n_components > 1 else self
+                found = mixed(self.weights, [part.centred() for part in some.parts], level)
+                mean[rows], lower[rows], upper[rows] = found
+        return Relative(mean, lower, upper)
 
     def margins(self, first: Any, second: Any, level: float) -> "Relative":
         """Means and central intervals of the margins of pairs."""
@@ -240,6 +260,8 @@ class Inspected:
         Of columns that hold numbers of groups, the groups.
     answered : ndarray of shape (n_rows, n_features + 1) or None
         Items at the times of their answers, where these have times.
+    item_groups : ItemGroups or None
+        Which items the answers join; None where nothing is known of the answers.
     """
 
     posterior: Any
@@ -258,6 +280,7 @@ class Inspected:
     scale: Array | None = None
     groups: dict[int, list] = field(default_factory=dict)
     answered: Array | None = None
+    item_groups: ItemGroups | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
@@ -326,6 +349,7 @@ class Inspected:
             columns=columns,
             shown=shown,
             answered=answered,
+            item_groups=_item_groups(last, reader, place, user),
         )
 
     def of_votes(self, votes: Any) -> Self:
@@ -454,6 +478,20 @@ class Inspected:
         seen = slice(0, -1) if self.id_place is None else [self.id_place]
         who, times = self.answered[:, seen], self.answered[:, -1]
         return [np.unique(times[np.all(who == row[seen], axis=1)]) for row in rows]
+
+    def component_of(self, rows: Array) -> NDArray[np.intp]:
+        """Component of each row, see `component_of_rows`; all one where no answers are known."""
+        if self.item_groups is None:
+            return np.zeros(len(rows), dtype=np.intp)
+        time_place = None if self.posterior.reader.time is None else rows.shape[1] - 1
+        of_answers: set[int] = set()
+        if self.id_place is not None:
+            shown = np.ones(len(self.training)) if self.shown is None else self.shown
+            of_answers, _ = varying_columns(self.training, self.id_place, shown)
+        return component_of_rows(
+            *(self.posterior.kernel, self.item_groups, self.training, rows),
+            *(self.id_place, time_place, of_answers),
+        )
 
     def at(self, n: int) -> Any:
         """The posterior as n rows may be asked of it."""
@@ -667,6 +705,19 @@ def _learned(last, posterior):
     return model, last.comparisons_
 
 
+def _item_groups(last, reader, id_place, user):
+    """Which items the answers of a fit join, None if nothing is known of these."""
+    comparisons = getattr(last, "comparisons_", None)
+    informing = getattr(last, "_informing_answers", None)
+    part = None if informing is None or is_missing(user) else informing(user)
+    if part is None and (reader.groups is not None or comparisons is None):
+        return reader.groups
+    answers = comparisons if part is None else part
+    width = answers.items.shape[1] - (reader.time is not None)
+    columns = slice(width) if id_place is None else [id_place]
+    return ItemGroups.of(answers.items[:, columns], answers.compared)
+
+
 def estimator_of(model: Any) -> Any:
     """The best estimator of a search, the estimator of a learner, or the model itself."""
     if hasattr(model, "_to_rank") and hasattr(model, "estimator_"):
@@ -773,6 +824,45 @@ def _times_shown(comparisons: Any) -> Array:
     found = np.zeros(len(comparisons.items))
     np.add.at(found, comparisons.positions[there], weight)
     return found
+
+
+def varying_columns(
+    rows: Array, place: int, weight: Array
+) -> tuple[set[int], dict[int, NDArray[np.float64]]]:
+    """Columns that belong to answers, and those of which some ids have several values.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, n_columns)
+    place : int
+        Column of the ids.
+    weight : ndarray of shape (n,)
+        How often each row was shown.
+
+    Returns
+    -------
+    varying : set of int
+        Columns that differ between rows of one id, of at least half of the ids that were shown
+        more than once.
+    mixed : dict of int to ndarray
+        Columns that differ between rows of fewer ids, and of which.
+    """
+    ids, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
+    code = code.reshape(-1)
+    # Weights need not be counts, and those of the outcomes of a soft vote add up to one but for
+    # rounding.
+    once = min(1.0, weight.min(initial=1.0)) * (1.0 + 1e-9)
+    n_again = np.count_nonzero(np.bincount(code, weight) > once)
+    varying: set[int] = set()
+    mixed: dict[int, NDArray[np.float64]] = {}
+    for j in range(rows.shape[1]):
+        differs = code[rows[:, j] != rows[first[code], j]]
+        within = ids[np.bincount(differs, minlength=len(ids)) > 0]
+        if len(within) and 2 * len(within) >= n_again:
+            varying.add(j)
+        elif len(within):
+            mixed[j] = within
+    return varying, mixed
 
 
 def known_items(estimator: Any) -> NDArray[np.float64] | None:
