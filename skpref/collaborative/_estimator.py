@@ -23,7 +23,7 @@ from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
 from skpref.data import Comparisons, ItemTable, Respondents, check_respondents, joint_groups
-from skpref.fitting import Asked
+from skpref.fitting import Asked, warn_of_components
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
@@ -107,7 +107,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
     n_iter_, log_marginal_likelihood_value_ : int, float
         Passes over the answers, and the log evidence of all answers.
     kernel_, likelihood_, noise_variance_, tie_threshold_, grade_thresholds_, order_effect_, \
-    classes_, comparisons_, duels_, items_, n_features_in_, feature_names_in_
+    classes_, comparisons_, duels_, items_, n_item_components_, n_features_in_, feature_names_in_
         As in `PairwisePreferenceRegressor`.
 
     Notes
@@ -278,6 +278,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             return self
         collaborate(self, X, y, ids, known, qid, sample_weight, order)
         self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))
+        warn_of_components(self)
         return self
 
     @available_if(_never)

@@ -34,10 +34,12 @@ from skpref.fitting._inspected import (
     explained_estimator,
     last_step,
     mixed,
+    n_components_of,
     noise_deviation,
     positive,
     unit_length,
     varying_columns,
+    warn_of_components,
 )
 from skpref.fitting._judges import JudgePrior, Judges, Sight, check_judge_prior
 from skpref.fitting._judging import fit_judged
@@ -120,6 +122,7 @@ __all__ = [
     "likelihood_priors",
     "make_model",
     "mixed",
+    "n_components_of",
     "noise_deviation",
     "positive",
     "progress",
@@ -131,4 +134,5 @@ __all__ = [
     "told_later",
     "unit_length",
     "varying_columns",
+    "warn_of_components",
 ]

@@ -16,6 +16,8 @@ from skpref.kernels import features_part, paired
 _LEAST_SHARE = 0.01
 # Covariances that are looked at together.
 _BLOCK = 2**20
+# Groups, and names of each, that a sentence has room for.
+_IN_WORDS, _NAMED = 3, 3
 
 
 def component_of_rows(
@@ -149,26 +151,29 @@ class _Joining:
 
 
 def components_in_words(names: NDArray, component: NDArray[np.intp], what: str = "items") -> str:
-    """How many components there are, and who is in them; components are numbered from the largest.
+    """How many components there are, and who is in them.
 
     Parameters
     ----------
     names : ndarray of shape (n,)
     component : ndarray of int of shape (n,)
+        From 0, the largest first.
     what : str, default="items"
         What is compared, in the plural.
     """
     sizes = np.bincount(component)
-    parts = []
-    for k, size in enumerate(sizes[:_IN_WORDS].tolist()):
-        some = [str(name) for name in names[component == k][:_NAMED].tolist()]
-        more = ", …" if size > len(some) else ""
-        parts.append(f"{size} ({', '.join(some)}{more})")
-    n_more = len(sizes) - len(parts)
-    if n_more:
-        parts.append(f"{n_more} more, of {sizes[_IN_WORDS:].sum()} {what}")
-    return f"{len(sizes)} groups of {what}: {', '.join(parts[:-1])} and {parts[-1]}"
+    n_large = int(np.count_nonzero(sizes > 1))
 
+    def listed(members: NDArray[np.bool_]) -> str:
+        some = [str(name) for name in names[members][:_NAMED].tolist()]
+        return f"({', '.join(some)}{', …' if members.sum() > len(some) else ''})"
 
-# Groups, and names of each, that a sentence has.
-_IN_WORDS, _NAMED = 3, 3
+    shown = min(n_large, _IN_WORDS)
+    parts = [f"{size} {listed(component == k)}" for k, size in enumerate(sizes[:shown].tolist())]
+    if n_large > shown:
+        parts.append(f"{sizes[shown:n_large].sum()} in {n_large - shown} more")
+    if n_large < len(sizes):
+        parts.append(f"{len(sizes) - n_large} alone {listed(component >= n_large)}")
+    groups = f"{len(sizes)} group{'s' if len(sizes) > 1 else ''} of {what}"
+    *before, last = parts
+    return f"{groups}: {', '.join(before)} and {last}" if before else f"{groups}: {last}"

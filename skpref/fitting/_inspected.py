@@ -16,6 +16,7 @@ from skpref._utils import (
     check_choice,
     generator_of,
     symmetric_root,
+    warn,
 )
 from skpref.data import (
     Comparisons,
@@ -29,7 +30,7 @@ from skpref.data import (
     is_missing,
 )
 from skpref.fitting._averaging import Weighted, affordable, average
-from skpref.fitting._components import component_of_rows
+from skpref.fitting._components import component_of_rows, components_in_words
 from skpref.fitting._model import Model
 from skpref.gp import Posterior, ThroughTime, defended, mixture_quantile
 from skpref.kernels import features_part, identity_columns, seen_columns
@@ -341,7 +342,7 @@ class Inspected:
             shown = None if shown is None else np.append(shown, np.ones(len(lacking)))
         if reader.time is not None:
             training, shown = _as_now(training, shown, reader.time.now)
-        return cls(
+        subject = cls(
             *(posterior, encode, encoder, column, training, names, source),
             learned=learned,
             all_at_once=getattr(last, "_all_at_once", True),
@@ -349,8 +350,8 @@ class Inspected:
             columns=columns,
             shown=shown,
             answered=answered,
-            item_groups=_item_groups(last, reader, place, user),
         )
+        return replace(subject, item_groups=_item_groups(last, subject, user))
 
     def of_votes(self, votes: Any) -> Self:
         """The same with the names and units of what `skpref.duels.from_votes` gave.
@@ -480,7 +481,11 @@ class Inspected:
         return [np.unique(times[np.all(who == row[seen], axis=1)]) for row in rows]
 
     def component_of(self, rows: Array) -> NDArray[np.intp]:
-        """Component of each row, see `component_of_rows`; all one where no answers are known."""
+        """Component of each row, from 0, the largest first: the prior alone compares these.
+
+        Of components of equal size the one that comes first is the first. All rows are of one
+        where nothing is known of the answers. See `component_of_rows`.
+        """
         if self.item_groups is None:
             return np.zeros(len(rows), dtype=np.intp)
         time_place = None if self.posterior.reader.time is None else rows.shape[1] - 1
@@ -488,10 +493,25 @@ class Inspected:
         if self.id_place is not None:
             shown = np.ones(len(self.training)) if self.shown is None else self.shown
             of_answers, _ = varying_columns(self.training, self.id_place, shown)
-        return component_of_rows(
+        label = component_of_rows(
             *(self.posterior.kernel, self.item_groups, self.training, rows),
             *(self.id_place, time_place, of_answers),
         )
+        _, first, code, size = np.unique(
+            label, return_index=True, return_inverse=True, return_counts=True
+        )
+        number = np.argsort(np.lexsort((first, -size)))
+        component: NDArray[np.intp] = number[code.reshape(-1)]
+        return component
+
+    def answered_components(self) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Names, or positions, of the items that answers are about, and the component of each."""
+        rows, names = self.items()
+        keys = rows[:, : self.n_features] if self.id_place is None else rows[:, [self.id_place]]
+        first = np.sort(group_rows(keys)[0])
+        if self.item_groups is not None:
+            first = first[self.item_groups.labels_of(keys[first])[1]]
+        return (first if names is None else names[first]), self.component_of(rows[first])
 
     def at(self, n: int) -> Any:
         """The posterior as n rows may be asked of it."""
@@ -705,8 +725,9 @@ def _learned(last, posterior):
     return model, last.comparisons_
 
 
-def _item_groups(last, reader, id_place, user):
+def _item_groups(last, subject, user):
     """Which items the answers of a fit join, None if nothing is known of these."""
+    reader, id_place = subject.posterior.reader, subject.id_place
     comparisons = getattr(last, "comparisons_", None)
     informing = getattr(last, "_informing_answers", None)
     part = None if informing is None or is_missing(user) else informing(user)
@@ -863,6 +884,35 @@ def varying_columns(
         elif len(within):
             mixed[j] = within
     return varying, mixed
+
+
+def warn_of_components(estimator: Any) -> None:
+    """Warn where a fit is about items with names that neither answers nor the kernel join."""
+    groups = estimator.posterior_.reader.groups
+    if groups is None or not groups.label.any():
+        return
+    names, component = _of_all_answers(estimator).answered_components()
+    if not component.any():
+        return
+    warn(
+        f"The answers fall into {components_in_words(names, component)}. No answer compares items "
+        "of different groups, so that the prior alone would rank these: boards leave such pairs "
+        "undecided. Ask for answers between the groups, skpref.active.next_pairs(model) names "
+        "them, or give features by which the items are alike."
+    )
+
+
+def n_components_of(estimator: Any) -> int:
+    """Number of groups of items that neither answers nor the kernel join, see `connected_items`."""
+    return int(_of_all_answers(estimator).answered_components()[1].max()) + 1
+
+
+def _of_all_answers(estimator):
+    """What is inspected, where the answers of all users count."""
+    users = getattr(estimator, "users_", ())
+    several = hasattr(estimator.posterior_, "of")
+    subject = Inspected.of(estimator, users[0] if several else None)
+    return replace(subject, item_groups=_item_groups(estimator, subject, None))
 
 
 def known_items(estimator: Any) -> NDArray[np.float64] | None:

@@ -254,17 +254,8 @@ class Contenders:
         return len(self.rows)
 
     def components(self) -> NDArray[np.intp]:
-        """Component of each, from 0, the largest first: nothing but the prior compares them.
-
-        Of components of equal size the one that comes first is the first.
-        """
-        label = self.subject.component_of(self.rows[:, 0])
-        _, first, code, size = np.unique(
-            label, return_index=True, return_inverse=True, return_counts=True
-        )
-        number = np.argsort(np.lexsort((first, -size)))
-        found: NDArray[np.intp] = number[code.reshape(-1)]
-        return found
+        """Component of each, see `Inspected.component_of`."""
+        return self.subject.component_of(self.rows[:, 0])
 
     def means(self) -> Array:
         """Posterior mean of each, at the hyperparameters of the fit."""

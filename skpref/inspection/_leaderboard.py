@@ -508,11 +508,14 @@ def win_rates(
         The largest posterior mean first.
 
         names, position : as in `leaderboard`
+        component : as in `leaderboard`; what is said of items of different groups the prior says
+            alone
+        n_components : number of groups
         win : ndarray of shape (n, n), the probability that the item of the row beats that of the
             column
         tie : ndarray of shape (n, n), that of a tie; zero without ties
-        score : ndarray of shape (n,), the mean over the other items of ``win`` + ½ ``tie``; NaN
-            of a single item
+        score : ndarray of shape (n,), the mean over the other items of its group of ``win`` + ½
+            ``tie``; NaN where there is none
         frame : DataFrame of ``win``, named along both sides, where pandas is installed, else None
 
     Notes
@@ -554,11 +557,23 @@ def win_rates(
         if order == 0:
             tie[j, i] = tie[i, j]
     scores = win + 0.5 * tie
-    against = scores.sum(axis=1) - np.diagonal(scores)
-    score = against / (n - 1) if n > 1 else np.full(1, np.nan)
+    component = ranked.components()
+    beside = (component[:, None] == component) & ~np.eye(n, dtype=bool)
+    n_beside = beside.sum(axis=1)
+    against = np.where(beside, scores, 0.0).sum(axis=1)
+    score = np.where(n_beside > 0, against / np.maximum(n_beside, 1), np.nan)
     names = ranked.names
     frame = table_frame(win, list(names), list(names))
-    return Bunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
+    return Bunch(
+        names=names,
+        position=by_mean,
+        component=component,
+        n_components=int(component.max()) + 1,
+        win=win,
+        tie=tie,
+        score=score,
+        frame=frame,
+    )
 
 
 class _Places(NamedTuple):
