@@ -5,6 +5,7 @@ import gzip
 import math
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
@@ -76,7 +77,9 @@ def rank_votes(told: Any) -> Report:
     model = PairwisePreferenceRegressor(
         **votes.params, random_state=told.seed, verbose=int(told.progress)
     )
-    with contextlib.redirect_stdout(sys.stderr):  # the board alone goes to standard output
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+        # The board alone goes to standard output, and says itself that there are groups.
+        warnings.filterwarnings("ignore", "The answers fall into")
         model.fit(votes.X, votes.y, **more)
     steps.done("fitted")
     report = _report(told, votes, model, times)
@@ -222,6 +225,7 @@ def _report(told: Any, votes: Bunch, model: Any, times: Times | None) -> Report:
         table=_board_table(board, counts, None if times is None else _last_of(votes, times)),
         undecided=_pairs_table(pairs),
         n_pairs=len(pairs.first) + pairs.n_decided,
+        n_prior_alone=int(pairs.prior_alone.sum()),
         effects=effects,
         controls=None if effects is None else _controls_table(effects),
         same=_same(votes),
@@ -273,7 +277,12 @@ def _drift(model: Any, unit_length: float, unit_of_time: str) -> Drift | None:
 
 
 def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> Table:
-    columns: dict[str, Any] = {"rank": np.arange(1, len(board.names) + 1), "name": board.names}
+    # Within the group, where there are several.
+    of_group = [int(np.sum(board.component == each)) for each in range(board.n_components)]
+    rank = np.concatenate([np.arange(1, size + 1) for size in of_group])
+    columns: dict[str, Any] = {"rank": rank, "name": board.names}
+    if board.n_components > 1:
+        columns["component"] = board.component + 1
     for name, found in (("votes", counts), ("last", last)):
         if found is not None:
             columns[name] = [found[each] for each in board.names]
@@ -283,7 +292,8 @@ def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = N
 
 
 def _pairs_table(pairs: Bunch) -> Table:
-    names = ("first", "second", "probability", "margin", "lower", "upper")
+    names = ["first", "second", "probability", "margin", "lower", "upper"]
+    names += ["prior_alone"] * (pairs.n_components > 1)
     return Table({name: pairs[name] for name in names})
 
 
