@@ -195,7 +195,6 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         fitted = self._fitted(settings, training, judge_prior=judge_prior)
         self._keep_utility(fitted, training)
         self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges, time=time))
-        warn_of_components(self)
         return self
 
     def _fitted(
@@ -649,7 +648,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
         given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}
-        return self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
+        self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
+        warn_of_components(self)
+        return self
 
     @available_if(takes_streams)
     @with_callbacks

@@ -275,6 +275,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
             forget(self)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
+            warn_of_components(self)
             return self
         collaborate(self, X, y, ids, known, qid, sample_weight, order)
         self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))

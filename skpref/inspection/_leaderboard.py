@@ -218,13 +218,12 @@ class _Board(Bunch):
     """A leaderboard, which shows its first places."""
 
     def __repr__(self) -> str:
-        rows, component = self._rows(), self["component"]
+        rows, heads = self._rows(), self._group_heads()
         width = max((len(name) for name, *_ in rows), default=0)
         lines = [f"{self._head()}: place, utility, ranks, chance of being best"]
         lines += self._about_groups()
         for k, (name, mean, low, high, first, last, best) in enumerate(rows, start=1):
-            if self["n_components"] > 1 and (k == 1 or component[k - 1] != component[k - 2]):
-                lines.append(f"  group {component[k - 1] + 1}")
+            lines += heads.get(k, [])
             lines.append(
                 f"  {k:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
                 f"  {first:3d} to {last:3d}  {best:6.1%}"
@@ -250,6 +249,16 @@ class _Board(Bunch):
         return html_table(
             head, rows, ("place", "name", *["group"] * several, *titles), self._rest()
         )
+
+    def _group_heads(self):
+        """Lines above the first place of each group, of all that are alone once."""
+        if self["n_components"] == 1:
+            return {}
+        component, sizes = self["component"], np.bincount(self["component"])
+        starts = np.flatnonzero(np.diff(component, prepend=-1))
+        heads = {k + 1: [f"  group {component[k] + 1}"] for k in starts if sizes[component[k]] > 1}
+        alone = np.flatnonzero(sizes[component] == 1)[:1]
+        return heads | {k + 1: ["  alone"] for k in alone}
 
     def _about_groups(self):
         """How many groups there are, if there are several."""

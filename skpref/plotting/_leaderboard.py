@@ -60,7 +60,7 @@ class LeaderboardDisplay:
     names : array-like of shape (n_items,)
     utility, lower, upper : array-like of shape (n_items,)
         Posterior mean above the mean of all items of the group, and its interval, in units; an
-        infinite one is not drawn.
+        infinite one is not drawn, nor is its mean.
     probability_best, rank_lower, rank_upper : array-like of shape (n_items,)
         See `skpref.inspection.leaderboard`.
     level : float
@@ -235,7 +235,8 @@ class LeaderboardDisplay:
         if self.component is not None:
             for row in np.flatnonzero(np.diff(np.asarray(self.component))):
                 ax.axhline(row + 0.5, color="0.5", linewidth=0.6, zorder=0)
-        (self.points_,) = ax.plot(utility, rows, "o", color=color, markersize=4.5)
+        where = np.where(known, utility, np.nan)
+        (self.points_,) = ax.plot(where, rows, "o", color=color, markersize=4.5)
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
         mean = mean if self.component is None else "the mean of each group"
