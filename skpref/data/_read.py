@@ -581,12 +581,14 @@ class Reader:
         """Columns of a row: the features, and the time if items have one."""
         return self.n_features + (self.time is not None)
 
-    def with_answers(self, comparisons: Comparisons, before: "Reader | None") -> "Reader":
-        """The same with the groups into which these answers, and those before, join the items."""
+    def with_answers(
+        self, comparisons: Comparisons, earlier: ItemGroups | None = None
+    ) -> "Reader":
+        """The same with the groups into which these answers, and earlier ones, join the items."""
         if self.table is None and self.id_column is None:
             return self
         columns = slice(self.n_features) if self.id_column is None else [self.id_column]
-        keys, earlier = comparisons.items[:, columns], None if before is None else before.groups
+        keys = comparisons.items[:, columns]
         return replace(self, groups=ItemGroups.of(keys, comparisons.compared, earlier))
 
     def at_time(self, time: Any) -> "Reader":

@@ -137,11 +137,12 @@ class Mixture(NamedTuple):
         means = [part.means.mean(axis=1) for part in self.parts]
         return np.stack(means, axis=1) @ self.weights
 
-    def relative(self, level: float, component: NDArray[np.intp]) -> "Relative":
-        """Means and central intervals of each less the mean of its component.
+    def relative(self, level: float, component: NDArray[np.intp] | None = None) -> "Relative":
+        """Means and central intervals of each less the mean of all, or of its component.
 
         Of what is alone in one, where there are several, the mean is 0 and nothing is known.
         """
+        component = np.zeros(len(self.mean), dtype=np.intp) if component is None else component
         n, n_components = len(component), int(component.max()) + 1
         mean, lower, upper = np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf)
         for k in range(n_components):
@@ -506,12 +507,32 @@ class Inspected:
 
     def answered_components(self) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """Names, or positions, of the items that answers are about, and the component of each."""
-        rows, names = self.items()
-        keys = rows[:, : self.n_features] if self.id_place is None else rows[:, [self.id_place]]
-        first = np.sort(group_rows(keys)[0])
-        if self.item_groups is not None:
-            first = first[self.item_groups.labels_of(keys[first])[1]]
-        return (first if names is None else names[first]), self.component_of(rows[first])
+        groups, place = self.item_groups, self.id_place
+        if groups is None:
+            return np.arange(1), np.zeros(1, dtype=np.intp)
+        if place is not None:
+            rows = self.training[np.sort(group_rows(self.training[:, [place]])[0])]
+            named = self.ids(rows)
+            names = rows[:, place] if named is None else named
+        else:
+            rows, names = self._in_table_order(groups.keys)
+            if self.posterior.reader.time is not None:
+                rows = np.column_stack([rows, np.zeros(len(rows))])
+        return names, self.component_of(rows)
+
+    def _in_table_order(self, rows):
+        """Items in the order of the model's table, with their names; else as they are, by number."""
+        table = self.posterior.reader.table
+        if table is None or table.names is None:
+            return rows, np.arange(len(rows))
+        code = group_rows(np.concatenate([table.X, rows]))[1]
+        place = np.full(code.max() + 1, -1)
+        place[code[: len(table)]] = np.arange(len(table))
+        at = place[code[len(table) :]]
+        if np.any(at < 0):  # features that are not those of the table
+            return rows, np.arange(len(rows))
+        order = np.argsort(at)
+        return rows[order], table.names[at[order]]
 
     def at(self, n: int) -> Any:
         """The posterior as n rows may be asked of it."""
