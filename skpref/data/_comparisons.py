@@ -700,18 +700,6 @@ class Comparisons(ByValue):
         kinds = np.where(single, kinds, SET).astype(np.int8)
         return cls(distinct, positions, places.astype(small), kinds, weights, judges, ranks)
 
-    @property
-    def compared(self) -> NDArray[np.intp]:
-        """Positions (n_answers, k) of the items that an answer compares, −1 for all others.
-
-        An answer of weight 0 is none, and of an item of rank 0 nothing is said.
-        """
-        if self.rank is None:
-            return self.positions
-        silent = np.where((self.kind == SET)[:, None], self.rank == 0, False)
-        silent[self.kind != SET, 2:] = True
-        return np.where(silent, -1, self.positions)
-
     def part(self, answers: NDArray[np.intp]) -> Self:
         """Some of the answers, and the items in them."""
         shown = self.positions[answers]

@@ -9,6 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from skpref._utils import Array, recorded
+from skpref.data._comparisons import Rows
 from skpref.data._items import distinct_rows, group_rows
 from skpref.data._sets import first_there
 
@@ -28,9 +29,10 @@ def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.in
         Time is linear in the number of items and answers.
     """
     lead = positions[np.arange(len(positions)), first_there(positions)]
-    ends = np.where(positions < 0, lead[:, None], positions).ravel()
-    begins = np.repeat(lead, positions.shape[1])
-    edges = coo_array((np.ones(len(ends), np.int8), (begins, ends)), shape=(n_items, n_items))
+    begins, ends = np.broadcast_arrays(lead[:, None], positions)
+    there = (ends >= 0) & (ends != begins)
+    places = begins[there], ends[there]
+    edges = coo_array((np.ones(len(places[0])), places), shape=(n_items, n_items))
     label: NDArray[np.intp] = connected_components(edges, directed=False)[1].astype(np.intp)
     return label
 
@@ -52,27 +54,25 @@ class ItemGroups:
     label: NDArray[np.intp]
 
     @classmethod
-    def of(cls, keys: Array, positions: NDArray[np.intp], earlier: Self | None = None) -> Self:
+    def of(cls, keys: Array, rows: Rows, earlier: Self | None = None) -> Self:
         """Groups by answers, and by earlier ones of which the groups are known.
 
         Parameters
         ----------
         keys : ndarray of shape (n, n_columns)
-            Equal rows are one item.
-        positions : ndarray of int of shape (n_answers, k)
-            Rows of the items that an answer compares, -1 where there is none.
+            Of the items of the answers; equal rows are one item.
+        rows : Rows
+            Inequalities and ties of the answers. One of weight 0 is not among these, nor an item of
+            which nothing is said.
         earlier : ItemGroups, optional
         """
+        pairs = np.column_stack([rows.first, rows.second])
         if earlier is not None:
-            n = len(keys)
-            first = np.unique(earlier.label, return_index=True, return_inverse=True)
-            pairs = np.column_stack([np.arange(len(earlier.keys)), first[1][first[2]]]) + n
-            padding = ((0, 0), (0, positions.shape[1] - 2))
-            positions = np.concatenate([positions, np.pad(pairs, padding, constant_values=-1)])
-            keys = np.concatenate([keys, earlier.keys])
+            first = np.unique(earlier.label, return_index=True)[1][earlier.label]
+            known = np.column_stack([np.arange(len(first)), first]) + len(keys)
+            pairs, keys = np.concatenate([pairs, known]), np.concatenate([keys, earlier.keys])
         distinct, code = distinct_rows(keys)
-        positions = np.where(positions < 0, -1, code[positions])
-        return cls(distinct, component_labels(len(distinct), positions))
+        return cls(distinct, component_labels(len(distinct), code[pairs]))
 
     def labels_of(self, keys: Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Group of each of some items, and whether an answer is about it.

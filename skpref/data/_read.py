@@ -588,8 +588,8 @@ class Reader:
         if self.table is None and self.id_column is None:
             return self
         columns = slice(self.n_features) if self.id_column is None else [self.id_column]
-        keys = comparisons.items[:, columns]
-        return replace(self, groups=ItemGroups.of(keys, comparisons.compared, earlier))
+        groups = ItemGroups.of(comparisons.items[:, columns], comparisons.rows, earlier)
+        return replace(self, groups=groups)
 
     def at_time(self, time: Any) -> "Reader":
         """The same with another time for items whose time is not told.

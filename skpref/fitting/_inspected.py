@@ -757,7 +757,7 @@ def _item_groups(last, subject, user):
     answers = comparisons if part is None else part
     width = answers.items.shape[1] - (reader.time is not None)
     columns = slice(width) if id_place is None else [id_place]
-    return ItemGroups.of(answers.items[:, columns], answers.compared)
+    return ItemGroups.of(answers.items[:, columns], answers.rows)
 
 
 def estimator_of(model: Any) -> Any:

@@ -54,10 +54,16 @@ def test_pieces_join_what_all_answers_join():
         groups = None
         for piece in np.array_split(positions, 4):
             items, place = np.unique(piece, return_inverse=True)
-            groups = ItemGroups.of(keys[items], place.reshape(piece.shape), groups)
+            first, second = place.reshape(piece.shape).T
+            apart = first != second
+            rows = Comparisons.from_duels(
+                np.arange(len(items))[:, None], first[apart], second[apart], np.ones(apart.sum())
+            )
+            groups = ItemGroups.of(keys[items][rows.items[:, 0].astype(int)], rows.rows, groups)
         label, answered = groups.labels_of(keys)
         assert same_partition(label, by_search(40, positions))
-        assert answered.tolist() == np.isin(np.arange(40), positions).tolist()
+        met = positions[positions[:, 0] != positions[:, 1]]
+        assert answered.tolist() == np.isin(np.arange(40), met).tolist()
 
 
 def test_ten_thousand_links_in_a_row_are_one_component():
@@ -69,7 +75,7 @@ def test_ten_thousand_links_in_a_row_are_one_component():
 
 def joined(comparisons):
     """Whether all items are of one component."""
-    return component_labels(len(comparisons.items), comparisons.compared).max() == 0
+    return ItemGroups.of(comparisons.items, comparisons.rows).label.max() == 0
 
 
 def test_an_answer_joins_what_it_compares():
