@@ -202,9 +202,7 @@ def next_pairs(
     columns = {
         "votes": votes[at],
         "joins": joins[at],
-        "first_better": np.where(
-            across[at], 0.5, ndtr(np.abs(margin[at]) / np.sqrt(variance[at]))
-        ),
+        "first_better": np.where(across[at], 0.5, ndtr(np.abs(margin[at]) / np.sqrt(variance[at]))),
         "gain": gain[at],
         "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
     }

@@ -1,4 +1,4 @@
-"""Groups of items that answers join: connected components of items, an edge where two are compared."""
+"""Groups of items that answers join: connected components, with an edge where two are compared."""
 
 from dataclasses import dataclass
 from typing import Self

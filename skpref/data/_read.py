@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from skpref._utils import Array, recorded
+from skpref.data._comparisons import Comparisons
 from skpref.data._containers import (
     all_strings,
     column_at,
@@ -23,7 +24,6 @@ from skpref.data._containers import (
     take_rows,
     unmasked,
 )
-from skpref.data._comparisons import Comparisons
 from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
@@ -581,9 +581,7 @@ class Reader:
         """Columns of a row: the features, and the time if items have one."""
         return self.n_features + (self.time is not None)
 
-    def with_answers(
-        self, comparisons: Comparisons, earlier: ItemGroups | None = None
-    ) -> "Reader":
+    def with_answers(self, comparisons: Comparisons, earlier: ItemGroups | None = None) -> "Reader":
         """The same with the groups into which these answers, and earlier ones, join the items."""
         if self.table is None and self.id_column is None:
             return self

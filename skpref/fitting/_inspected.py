@@ -521,7 +521,7 @@ class Inspected:
         return names, self.component_of(rows)
 
     def _in_table_order(self, rows):
-        """Items in the order of the model's table, with their names; else as they are, by number."""
+        """Items in the order of the model's table, with names; else as they are, by number."""
         table = self.posterior.reader.table
         if table is None or table.names is None:
             return rows, np.arange(len(rows))
@@ -754,7 +754,7 @@ def _item_groups(last, subject, user):
     part = None if informing is None or is_missing(user) else informing(user)
     if part is None and (reader.groups is not None or comparisons is None):
         return reader.groups
-    answers = comparisons if part is None else part
+    answers: Any = comparisons if part is None else part
     width = answers.items.shape[1] - (reader.time is not None)
     columns = slice(width) if id_place is None else [id_place]
     return ItemGroups.of(answers.items[:, columns], answers.rows)
@@ -869,7 +869,7 @@ def _times_shown(comparisons: Any) -> Array:
 
 
 def varying_columns(
-    rows: Array, place: int, weight: Array
+    rows: Array, place: int | None, weight: Array
 ) -> tuple[set[int], dict[int, NDArray[np.float64]]]:
     """Columns that belong to answers, and those of which some ids have several values.
 
@@ -877,7 +877,7 @@ def varying_columns(
     ----------
     rows : ndarray of shape (n, n_columns)
     place : int
-        Column of the ids.
+        Column of the ids, which there must be.
     weight : ndarray of shape (n,)
         How often each row was shown.
 
@@ -930,9 +930,8 @@ def n_components_of(estimator: Any) -> int:
 
 def _of_all_answers(estimator):
     """What is inspected, where the answers of all users count."""
-    users = getattr(estimator, "users_", ())
     several = hasattr(estimator.posterior_, "of")
-    subject = Inspected.of(estimator, users[0] if several else None)
+    subject = Inspected.of(estimator, estimator.users_[0] if several else None)
     return replace(subject, item_groups=_item_groups(estimator, subject, None))
 
 

@@ -155,8 +155,9 @@ or votes, default=None
     of a rank interval are quantiles whose level is known to 0.002. Items of equal features have
     one utility; they share their probability of being best, and their rank intervals have room
     for either order. Between groups all is as in the limit of a level of each group of which
-    nothing is known: either of two items is the better one with probability ½. Time and memory grow as n² + n · n_draws, that of one factorisation as n³; a
-    mean over hyperparameters takes some 50 runs of the engine, the last of a warm start each.
+    nothing is known: either of two items is the better one with probability ½. Time and memory grow
+    as n² + n · n_draws, that of one factorisation as n³; a mean over hyperparameters takes some 50
+    runs of the engine, the last of a warm start each.
 
     Examples
     --------

@@ -29,8 +29,10 @@ def by_search(n_items, positions):
 
 def same_partition(one, other):
     """Whether two labellings are of the same parts."""
-    return len(set(zip(one.tolist(), other.tolist(), strict=True))) == len(set(one.tolist())) == len(
-        set(other.tolist())
+    return (
+        len(set(zip(one.tolist(), other.tolist(), strict=True)))
+        == len(set(one.tolist()))
+        == len(set(other.tolist()))
     )
 
 
