@@ -5,7 +5,6 @@ import gzip
 import math
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
@@ -21,7 +20,7 @@ from skpref._command._times import Drift, Times
 from skpref._utils import check_number
 from skpref.data import moment
 from skpref.duels import from_votes
-from skpref.fitting import UNITS
+from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
     answer_effects,
     control_effects,
@@ -77,9 +76,8 @@ def rank_votes(told: Any) -> Report:
     model = PairwisePreferenceRegressor(
         **votes.params, random_state=told.seed, verbose=int(told.progress)
     )
-    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        # The board alone goes to standard output, and says itself that there are groups.
-        warnings.filterwarnings("ignore", "The answers fall into")
+    # The board alone goes to standard output, and says itself that there are groups.
+    with contextlib.redirect_stdout(sys.stderr), without_component_warnings():
         model.fit(votes.X, votes.y, **more)
     steps.done("fitted")
     report = _report(told, votes, model, times)

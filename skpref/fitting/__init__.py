@@ -40,6 +40,7 @@ from skpref.fitting._inspected import (
     unit_length,
     varying_columns,
     warn_of_components,
+    without_component_warnings,
 )
 from skpref.fitting._judges import JudgePrior, Judges, Sight, check_judge_prior
 from skpref.fitting._judging import fit_judged
@@ -135,4 +136,5 @@ __all__ = [
     "unit_length",
     "varying_columns",
     "warn_of_components",
+    "without_component_warnings",
 ]

@@ -1,7 +1,9 @@
 """The posterior of a fitted model, and its items under their names, for inspection."""
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -907,6 +909,18 @@ def varying_columns(
     return varying, mixed
 
 
+# How a warning of groups begins.
+_FALL_APART = "The answers fall into"
+
+
+@contextmanager
+def without_component_warnings() -> Iterator[None]:
+    """Context in which fits do not warn of groups, for callers that name or join these."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _FALL_APART)
+        yield
+
+
 def warn_of_components(estimator: Any) -> None:
     """Warn where a fit is about items with names that neither answers nor the kernel join."""
     groups = estimator.posterior_.reader.groups
@@ -916,7 +930,7 @@ def warn_of_components(estimator: Any) -> None:
     if not component.any():
         return
     warn(
-        f"The answers fall into {components_in_words(names, component)}. No answer compares items "
+        f"{_FALL_APART} {components_in_words(names, component)}. No answer compares items "
         "of different groups, so that the prior alone would rank these: boards leave such pairs "
         "undecided. Ask for answers between the groups, skpref.active.next_pairs(model) names "
         "them, or give features by which the items are alike."

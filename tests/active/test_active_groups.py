@@ -8,6 +8,8 @@ import pytest
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import StoppingRule, all_pairs, committee_disagreement, next_pairs, query
 from skpref.data import component_labels
+from skpref.inspection import leaderboard
+from skpref.optimize import ActiveLearner
 
 GAMES = [["a", "b"], ["b", "c"], ["d", "e"], ["f", "g"]] * 5
 NAMES = [*"abcdefg", "new", "newer"]  # five groups: abc, de, fg and two without an answer
@@ -125,3 +127,19 @@ def test_groups_of_votes_are_components():
         pairs = pairs[pairs[:, 0] != pairs[:, 1]]
         rule = StoppingRule(items=range(30)).update(pairs)
         assert rule.n_components == len(np.unique(component_labels(30, pairs)))
+
+
+def test_a_learner_that_joins_its_items_does_not_warn_of_groups():
+    table = ItemTable.from_names([f"n{k}" for k in range(8)])
+    learner = ActiveLearner(
+        PairwisePreferenceRegressor(items=table, noise_variance=1.0, optimizer=None),
+        table,
+        n_initial=3,
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            learner.tell(learner.ask(), True)
+        fitted = learner.estimator_
+    assert fitted.n_item_components_ > 1 and leaderboard(learner).n_components > 1
