@@ -61,10 +61,12 @@ from skpref.fitting import (
     fit_posterior,
     held_engine,
     make_model,
+    n_components_of,
     progress,
     refuse_judged,
     takes_streams,
     told_later,
+    warn_of_components,
 )
 from skpref.inference import Engine
 from skpref.likelihoods import ANSWER_DEFAULTS, JudgeReliability, Likelihood
@@ -99,6 +101,15 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         """Distinct duels of the last fit, with counts."""
         check_is_fitted(self)
         return self.comparisons_.duels
+
+    @property
+    def n_item_components_(self) -> int:
+        """Groups of items that neither answers nor the kernel join: 1 where all are comparable.
+
+        Items that no answer is about do not count. See `skpref.inspection.connected_items`.
+        """
+        check_is_fitted(self)
+        return n_components_of(self)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of an object that is a parameter as ``name__parameter``."""
@@ -461,6 +472,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     duels_ : Duels
         Distinct duels and ties among them, with counts.
     items_ : ItemTable or None
+    n_item_components_ : int
+        Groups into which the items of the answers fall: 1 where answers, or features by the kernel,
+        join all of them. Of items with names a fit warns of several. See
+        `skpref.inspection.connected_items`.
     engine_ : Engine
         The engine that ``inference`` stands for; with inducing points, these too.
     diagnostics_ : Diagnostics, Course or None
@@ -634,7 +649,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
         given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}
-        return self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
+        self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
+        warn_of_components(self)
+        return self
 
     @available_if(takes_streams)
     @with_callbacks

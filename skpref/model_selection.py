@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
 from skpref.data import (
     column_at,
+    component_labels,
     first_there,
     group_rows,
     is_frame,
@@ -74,12 +73,8 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
     [0, 1, 0]
     """
     codes = _item_codes(X, integers)
-    n_items = int(codes.max()) + 1
+    label = component_labels(int(codes.max()) + 1, codes)
     lead = codes[np.arange(len(codes)), first_there(codes)]
-    each = np.repeat(lead, codes.shape[1])
-    other = np.where(codes < 0, lead[:, None], codes).ravel()
-    edges = (np.ones(len(each)), (each, other))
-    _, label = connected_components(coo_array(edges, shape=(n_items, n_items)), directed=False)
     _, first, inverse = np.unique(label[lead], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 

@@ -20,7 +20,7 @@ from skpref._command._times import Drift, Times
 from skpref._utils import check_number
 from skpref.data import moment
 from skpref.duels import from_votes
-from skpref.fitting import UNITS
+from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
     answer_effects,
     control_effects,
@@ -76,7 +76,8 @@ def rank_votes(told: Any) -> Report:
     model = PairwisePreferenceRegressor(
         **votes.params, random_state=told.seed, verbose=int(told.progress)
     )
-    with contextlib.redirect_stdout(sys.stderr):  # the board alone goes to standard output
+    # The board alone goes to standard output, and says itself that there are groups.
+    with contextlib.redirect_stdout(sys.stderr), without_component_warnings():
         model.fit(votes.X, votes.y, **more)
     steps.done("fitted")
     report = _report(told, votes, model, times)
@@ -222,6 +223,7 @@ def _report(told: Any, votes: Bunch, model: Any, times: Times | None) -> Report:
         table=_board_table(board, counts, None if times is None else _last_of(votes, times)),
         undecided=_pairs_table(pairs),
         n_pairs=len(pairs.first) + pairs.n_decided,
+        n_prior_alone=int(pairs.prior_alone.sum()),
         effects=effects,
         controls=None if effects is None else _controls_table(effects),
         same=_same(votes),
@@ -273,7 +275,12 @@ def _drift(model: Any, unit_length: float, unit_of_time: str) -> Drift | None:
 
 
 def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> Table:
-    columns: dict[str, Any] = {"rank": np.arange(1, len(board.names) + 1), "name": board.names}
+    # Within the group, where there are several.
+    of_group = [int(np.sum(board.component == each)) for each in range(board.n_components)]
+    rank = np.concatenate([np.arange(1, size + 1) for size in of_group])
+    columns: dict[str, Any] = {"rank": rank, "name": board.names}
+    if board.n_components > 1:
+        columns["component"] = board.component + 1
     for name, found in (("votes", counts), ("last", last)):
         if found is not None:
             columns[name] = [found[each] for each in board.names]
@@ -283,7 +290,8 @@ def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = N
 
 
 def _pairs_table(pairs: Bunch) -> Table:
-    names = ("first", "second", "probability", "margin", "lower", "upper")
+    names = ["first", "second", "probability", "margin", "lower", "upper"]
+    names += ["prior_alone"] * (pairs.n_components > 1)
     return Table({name: pairs[name] for name in names})
 
 

@@ -5,9 +5,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.utils import Bunch
 
 from skpref._command._times import Drift, Times
+from skpref.fitting import components_in_words
 
 # A smaller change of strengths, in deviations of an item's noise, is none: it would not change a
 # chance by 0.006.
@@ -48,7 +50,7 @@ class Report:
     ----------
     title, source, summary, unit, unit_in_words : str
     dropped : dict of str to int
-    n_votes, n_read, n_pairs : int
+    n_votes, n_read, n_pairs, n_prior_alone : int
     level : float
     board : Bunch
         Of `skpref.inspection.leaderboard`.
@@ -81,6 +83,7 @@ class Report:
     table: Table
     undecided: Table
     n_pairs: int
+    n_prior_alone: int
     effects: Bunch | None
     controls: Table | None
     same: list[str]
@@ -98,34 +101,54 @@ class Report:
 
     def number(self, value: float) -> str:
         """A utility in its unit."""
+        if not math.isfinite(value):  # of competitors that no vote joins
+            return "–"
         return f"{value:.0f}" if self.unit == "elo" else f"{value:.2f}"
 
+    def about_components(self) -> list[str]:
+        """Into how many groups the competitors fall that no vote joins, if there are several."""
+        board = self.board
+        if board.n_components == 1:
+            return []
+        names = np.array([in_one_line(name) for name in board.names.tolist()], dtype=object)
+        said = components_in_words(names, board.component, "competitors")
+        return [
+            f"The votes fall into {said}. No vote compares competitors of different groups: which "
+            "of two such is better is not known. Ranks and utilities are those within the group, "
+            "rank intervals have room for all others, and each group may hold the best of all. Get "
+            "votes between the groups; skpref.active.next_pairs names these first."
+        ]
+
     def lead(self) -> str:
-        """By what margin the first is first."""
-        lead = self.board.lead
+        """By what margin the first is first, of the largest group where there are several."""
+        lead, several = self.board.lead, self.board.n_components > 1
         if lead is None:
             return f"{in_one_line(self.board.names[0])} is alone."
         first, second = map(in_one_line, lead.names)
+        of_group = " of group 1" if several else ""
+        best = self.board.probability_best[0] * self.board.n_components
         return (
-            f"{first} is first, by {self.number(lead.margin)} over {second} ({self.percent} "
-            f"interval {self.number(lead.lower)} to {self.number(lead.upper)}). The probability "
-            f"that it is better than {second} is {_chance(lead.probability)}, that it is the best "
-            f"of all {_chance(self.board.probability_best[0])}."
+            f"{first} is first{of_group}, by {self.number(lead.margin)} over {second} "
+            f"({self.percent} interval {self.number(lead.lower)} to {self.number(lead.upper)}). "
+            f"The probability that it is better than {second} is {_chance(lead.probability)}, that "
+            f"it is the best of {'its group' if several else 'all'} {_chance(best)}."
         )
 
     def open_pairs(self) -> str:
         """How many pairs are undecided."""
-        tail = 0.5 * (1.0 - self.level)
+        tail, across = 0.5 * (1.0 - self.level), self.n_prior_alone
+        apart = f"{across} of {self.n_pairs} pairs are of different groups. "
+        of = f"the other {self.n_pairs - across}" if across else self.n_pairs
         return (
-            f"{len(self.undecided)} of {self.n_pairs} pairs are undecided: neither is the better "
-            f"one with a probability above {1.0 - tail:.4g}."
+            f"{apart if across else ''}{len(self.undecided) - across} of {of} pairs are undecided: "
+            f"neither is the better one with a probability above {1.0 - tail:.4g}."
         )
 
     def about(self) -> list[str]:
         """What the columns of the board are."""
         lines = self._about_judges()
         lines += [
-            f"Utilities are above their mean over all competitors, in {self.unit_in_words}; "
+            f"Utilities are above their mean over {self._field()}, in {self.unit_in_words}; "
             f"intervals hold with probability {self.percent}."
         ]
         lines += self._about_held()
@@ -146,6 +169,10 @@ class Report:
             value = self._with_interval(self.learned["order_effect"])
             lines.append(f"The first side has an advantage of {value}.")
         return lines
+
+    def _field(self) -> str:
+        """Those over whom the mean is zero."""
+        return "all competitors" if self.board.n_components == 1 else "those of the group"
 
     def _about_held(self) -> list[str]:
         """Which controls are held, and which are features of the competitors."""

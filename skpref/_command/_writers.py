@@ -19,6 +19,8 @@ from skpref._command._report import Report, Table, in_one_line
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
+    "component": "group",
+    "prior_alone": "of two groups",
     "last": "last vote",
     "rank_interval": "rank interval",
     "probability_best": "P(best)",
@@ -90,7 +92,7 @@ def _csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows(table.rows())
+    writer.writerows(_finite(table.rows()))
     return text.getvalue()
 
 
@@ -103,6 +105,7 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
         "tau": lambda value: _NONE if value is None else f"{value:.2f}",
         "moved": lambda value: _NONE if value is None else str(value),
         "reliability": lambda value: f"{value:.2f}",
+        "prior_alone": lambda value: "yes" if value else _NONE,
         **dict.fromkeys(("slope", "spread", "effect_of_spread"), lambda value: f"{value:.3g}"),
     }
     if report.times is not None:
@@ -123,7 +126,9 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
     for name, column in cells.items():
         made[name] = column
         if name in ("utility", "margin", "slope", "reliability"):
-            made[f"{report.percent} interval"] = [f"[{low}, {high}]" for low, high in ends]
+            made[f"{report.percent} interval"] = [
+                _NONE if low == high == _NONE else f"[{low}, {high}]" for low, high in ends
+            ]
     heads = [_HEADS.get(name, name) for name in made]
     return heads, [list(row) for row in zip(*made.values(), strict=True)]
 
@@ -141,7 +146,8 @@ def _is_text(table: Table) -> list[bool]:
 
 def as_text(report: Report, top: int) -> list[str]:
     """Lines for a terminal."""
-    lines = [*_wrapped(report.summary + "."), "", *_lines(report, report.table, top)]
+    lines = [*_wrapped(report.summary + ".", *report.about_components()), ""]
+    lines += _lines(report, report.table, top)
     if len(report.table) > top:
         lines.append(f"… and {len(report.table) - top} more.")
     lines += ["", *_wrapped(report.lead(), report.open_pairs(), *report.about())]
@@ -193,7 +199,8 @@ def _width(text: str) -> int:
 def as_markdown(report: Report) -> str:
     """The report as a page in Markdown."""
     parts = [f"# {_plain(report.title)}", report.summary + "."]
-    parts += [report.lead(), report.open_pairs(), _markdown(report, report.table)]
+    parts += [*map(_plain, report.about_components()), report.lead(), report.open_pairs()]
+    parts += [_markdown(report, report.table)]
     parts += report.about()
     if report.controls is not None:
         parts += ["## Controls", _markdown(report, report.controls), *report.about_controls()]
@@ -235,7 +242,7 @@ def as_html(report: Report, picture: str | None) -> str:
         return [f"<p>{escape(line)}</p>" for line in lines]
 
     parts = [f"<h1>{escape(report.title)}</h1>", *said(report.summary + ".")]
-    parts += said(report.lead(), report.open_pairs())
+    parts += said(*report.about_components(), report.lead(), report.open_pairs())
     if picture is not None:
         parts += [picture]
         if len(report.table) > _MOST_DRAWN:
@@ -314,7 +321,9 @@ def as_json(report: Report) -> str:
         "level": report.level,
         "board": _records(report.table),
         "lead": None if lead is None else {**lead, "names": lead.names.tolist()},
+        "n_components": report.board.n_components,
         "n_pairs": report.n_pairs,
+        "n_pairs_of_two_components": report.n_prior_alone,
         "undecided": _records(report.undecided),
         "controls": None if report.controls is None else _records(report.controls),
         "controls_together": None
@@ -338,7 +347,7 @@ def _records(table: Table) -> list[dict]:
 
 
 def _finite(value: Any) -> Any:
-    """The same without NaN and infinity, which JSON does not have."""
+    """The same without NaN and infinity, which JSON does not have, and tables do not show."""
     if isinstance(value, dict):
         return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, list):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import Array
+from skpref._utils import Array, check_number
 from skpref.data import (
     DuelFrame,
     ItemTable,
@@ -69,7 +69,7 @@ def all_pairs(items: Any) -> Any:
     Parameters
     ----------
     items : array-like or DataFrame of shape (n_items, n_features), ItemTable, or int
-        An integer stands for that many items of a table.
+        An integer stands for that many items of a table, up to 2³¹ − 1.
 
     Returns
     -------
@@ -86,6 +86,7 @@ def all_pairs(items: Any) -> Any:
     """
     table = None if isinstance(items, int | np.integer) else as_table(items)
     n = items if table is None else len(table)
+    check_number("items", n, low=0, high=np.iinfo(np.int32).max, integer=True)
     pairs = np.stack(np.triu_indices(n, k=1), axis=1)
     return gather(table, pairs)
 

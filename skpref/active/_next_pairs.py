@@ -18,7 +18,7 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.active._batch import effects
-from skpref.data import ItemTable
+from skpref.data import ItemTable, component_labels
 from skpref.inspection import contenders
 from skpref.likelihoods import Likelihood
 
@@ -53,12 +53,18 @@ def next_pairs(
 ) -> Bunch:
     """The votes that are expected to tell most of the order of a leaderboard.
 
+    Items that fall into groups which neither answers nor the kernel join
+    (`skpref.inspection.connected_items`) are joined first, items without an answer too: as long as
+    there are several groups, each vote is on a pair between two of them, the one that is expected
+    to tell most.
+
     Parameters
     ----------
     model : estimator, pipeline, search, optimizer, learner or Posterior
         Anything fitted that has a ``posterior_``, or that posterior.
     n : int, default=1000
-        Number of votes to hand out; a pair may get several.
+        Number of votes to hand out, up to the largest that positions are counted in (2⁶³ − 1); a
+        pair may get several.
     goal : {"ranks", "top"}, default="ranks"
         "ranks": every order of two items counts, so that the intervals of all ranks get shorter.
         "top": an order counts as much as it is probable that one of the two items is among the
@@ -73,20 +79,23 @@ def next_pairs(
         board, or integers, its positions. None: all. The orders of all items count in any case.
     pending : array-like of shape (m, 2), default=None
         Votes that were handed out before and have not come in, by names or positions as
-        ``allowed``; a pair stands as often as it has votes. They are taken for given.
+        ``allowed``; a pair stands as often as it has votes. They are taken for given, and join the
+        groups of their items.
     random_state : int, RandomState instance, Generator or None, default=0
         Of the draws that say who may be among the first k.
 
     Returns
     -------
     plan : Bunch
-        Arrays of one row a pair, the one with most votes first.
+        Arrays of one row a pair, first those that join groups, then the one with most votes.
 
         pairs : ndarray of shape (n_pairs, 2), names or ids of the items, or their positions where
             they have neither; the first has the larger posterior mean
         position : ndarray of int of shape (n_pairs, 2), places of the two in ``names``
         votes : ndarray of int of shape (n_pairs,), summing to ``n``
-        first_better : probability that the first has the larger utility
+        joins : ndarray of bool of shape (n_pairs,), whether the pair joins two groups
+        first_better : probability that the first has the larger utility; ½ of items of two groups,
+            of which the prior alone speaks
         gain : nats of information on the orders that count, expected of the votes of the pair
         own : share of it that is on the order of these two items; the rest is on their orders
             with others
@@ -139,7 +148,7 @@ def next_pairs(
     >>> next_pairs(model, n=10, goal="top").pairs.tolist()
     [['ann', 'bob']]
     """
-    check_number("n", n, low=1, integer=True)
+    check_number("n", n, low=1, high=np.iinfo(np.intp).max, integer=True)
     check_choice("goal", goal, GOALS)
     ranked = contenders(model, items, user, at)
     size = len(ranked)
@@ -156,6 +165,8 @@ def next_pairs(
     every = np.triu_indices(size, 1)
     open_pairs = _mask(allowed, ranked.names)[every]
     waiting = _pairs("pending", pending, ranked.names)
+    component = ranked.components()
+    across = component[every[0]] != component[every[1]]
     found = ranked.subject.averages(ranked.rows, ranked.shares)
     mean = found.means.mean(axis=1)
     apart = found.means - mean[:, None]
@@ -166,6 +177,8 @@ def next_pairs(
     count = np.ones(len(margin))
     if goal == "top":
         count = _at_stake(mean, cov, k, generator_of(random_state))[every]
+        # Where groups stand nobody knows, so that no order across is out of the question.
+        count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)
     board = _Board(mean, cov, precision, count)
     board.weigh()
     place = board.square(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
@@ -178,16 +191,18 @@ def next_pairs(
             "No vote on an allowed pair tells anything of the order: all orders that count are "
             "known, or all items are one and the same."
         )
-    votes, gain, own = _hand_out(board, open_pairs * count, int(n))
+    groups = _Groups(component, waiting, board, open_pairs)
+    votes, gain, own, joins = _hand_out(board, open_pairs * count, int(n), groups)
     at = np.flatnonzero(votes)
-    at = at[np.lexsort((at, -gain[at], -votes[at]))]
+    at = at[np.lexsort((at, -gain[at], -votes[at], ~joins[at]))]
     position = np.stack([part[at] for part in every], axis=1)
     behind = margin[at] < 0.0
     position[behind] = position[behind, ::-1]
     pairs = ranked.names[position]
     columns = {
         "votes": votes[at],
-        "first_better": ndtr(np.abs(margin[at]) / np.sqrt(variance[at])),
+        "joins": joins[at],
+        "first_better": np.where(across[at], 0.5, ndtr(np.abs(margin[at]) / np.sqrt(variance[at]))),
         "gain": gain[at],
         "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
     }
@@ -299,32 +314,71 @@ class _Board:
         return found
 
 
-def _hand_out(board, wanted, n):
-    """Votes of each pair, their expected nats, and those on the pair's own order."""
+class _Groups:
+    """Groups of items, and the allowed pairs that join them.
+
+    Parameters
+    ----------
+    component : ndarray of int of shape (n,)
+        Of each item.
+    waiting : ndarray of int of shape (m, 2)
+        Pairs that are joined, too.
+    board : _Board
+    allowed : ndarray of bool of shape (n_pairs,)
+    """
+
+    def __init__(self, component, waiting, board, allowed):
+        self._first, self._second, self._allowed = board.first, board.second, allowed
+        head = np.unique(component, return_index=True)[1][component]
+        joined = np.concatenate([waiting, np.stack([np.arange(len(head)), head], axis=1)])
+        self._label = component_labels(len(component), joined)
+
+    def joined_by(self, pairs: Any = slice(None)) -> NDArray[np.bool_]:
+        """Whether each of some pairs is allowed, and of two groups."""
+        apart = self._label[self._first[pairs]] != self._label[self._second[pairs]]
+        found: NDArray[np.bool_] = apart & self._allowed[pairs]
+        return found
+
+    def join(self, pair: int) -> None:
+        """Make one of the groups of the two items."""
+        ends = self._label[[self._first[pair], self._second[pair]]]
+        self._label[self._label == ends[1]] = ends[0]
+
+
+def _hand_out(board, wanted, n, groups):
+    """Votes of each pair, their expected nats, those on the pair's own order, and who joins."""
     portion = -(-n // _PORTIONS)
     step = max(1, n // _ROUNDS)
     few = max(_LOOKED_AT, _AN_ITEM * len(board.cov))
-    votes = np.zeros(len(wanted), dtype=np.intp)
+    votes, joins = np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=bool)
     gain, own = np.zeros(len(wanted)), np.zeros(len(wanted))
     left, stale, pair = n, 0, 0
-    some, least = _narrowed(board, wanted, few)
+    joining = bool(groups.joined_by().any())
+    some, least = _narrowed(board, wanted * groups.joined_by() if joining else wanted, few)
     while left > 0:
         scores = board.gains() * wanted[some]
+        if joining:
+            scores *= groups.joined_by(some)
         best = int(np.argmax(scores))
-        if stale >= step or (stale and scores[best] < least):
+        none = joining and not scores[best] > 0.0
+        if none or stale >= step or (stale and scores[best] < least and not joining):
+            joining = joining and stale > 0 and bool(groups.joined_by().any())
             board.weigh()
-            some, least = _narrowed(board, wanted, few)
+            some, least = _narrowed(board, wanted * groups.joined_by() if joining else wanted, few)
             stale = 0
             continue
         pair = int(some[best]) if scores[best] > 0.0 else pair  # else all is known
-        given = min(portion, left)
+        given = 1 if joining else min(portion, left)
         told = board.vote(pair, given)
         gain[pair] += told[0]
         own[pair] += told[1]
         votes[pair] += given
+        if joining:
+            joins[pair] = True
+            groups.join(pair)
         left -= given
         stale += given
-    return votes, gain, own
+    return votes, gain, own, joins
 
 
 def _narrowed(board, wanted, few):

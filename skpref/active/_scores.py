@@ -364,7 +364,7 @@ def committee_disagreement(
                 "inference='hmc'; this one has 1. Give a number of draws."
             )
     else:
-        check_number("members", members, low=2, integer=True)
+        check_number("members", members, low=2, high=np.iinfo(np.int32).max, integer=True)
         margins = _drawn_margins(of, int(members), generator_of(random_state))
         variance = np.zeros(len(margins))
     return _disagreement(of.posterior.likelihood, margins, variance, of.lead, vote)
@@ -428,7 +428,7 @@ of shape (n_items,), default=None
             f"got a {type(posterior).__name__}; joint draws of utilities are needed, which a "
             "Posterior or PosteriorMixture gives. Use bald."
         )
-    check_number("n_draws", n_draws, low=2, integer=True)
+    check_number("n_draws", n_draws, low=2, high=np.iinfo(np.int32).max, integer=True)
     of, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
     rows, first, second = CandidateRows.of(posterior, of.first, of.second)
     among = np.arange(len(rows))

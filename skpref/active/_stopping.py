@@ -23,7 +23,8 @@ class StoppingRule:
     """Is one competitor the best? A test that may be looked at after every vote.
 
     Every competitor starts as a contender, and is dropped once its votes show that somebody beats
-    it. The board is settled when a single one is left. Whatever the truth, how the pairs are
+    it. The board is settled when a single one is left, and votes join all competitors: of groups
+    that never met none has the best of all. Whatever the truth, how the pairs are
     chosen, how often one looks and when one stops, a false "A is best" is ever said with a
     probability of ``level`` at most.
 
@@ -40,7 +41,10 @@ class StoppingRule:
     Attributes
     ----------
     best : name or None
-        The only contender left; None while there are several, or if none is left.
+        The only contender left; None while there are several, if none is left, or while there are
+        several groups.
+    n_components : int
+        Groups of competitors that no vote joins; one without a vote is a group of its own.
     settled : bool
         Whether there is a best.
     contenders : ndarray of names
@@ -120,6 +124,8 @@ class StoppingRule:
         self._variance: list[float] = []
         self._log_e: list[float] = []
         self._dropped: list[bool] = []
+        # Groups of competitors as a forest: a competitor nearer to the root of its own.
+        self._joined_to: list[int] = []
         self._labels: tuple[int, int] | None = None
         self._open = items is None
         self._table = items if isinstance(items, ItemTable) else None
@@ -148,14 +154,18 @@ class StoppingRule:
 
     @property
     def best(self) -> Any:
-        """The only contender left, else None."""
-        left = self.contenders
-        return left[0] if len(left) == 1 and len(self._place) > 1 else None
+        """The only contender left of competitors that votes join, else None."""
+        return self.contenders[0] if self.settled else None
 
     @property
     def settled(self) -> bool:
         """Whether there is a best."""
-        return len(self._place) > 1 and len(self.contenders) == 1
+        return len(self._place) > 1 and len(self.contenders) == 1 and self.n_components == 1
+
+    @property
+    def n_components(self) -> int:
+        """Groups of competitors that no vote joins."""
+        return sum(place == parent for place, parent in enumerate(self._joined_to))
 
     @property
     def e_values(self) -> Array:
@@ -166,7 +176,8 @@ class StoppingRule:
     def __repr__(self) -> str:
         left = self.contenders
         what = f"{len(left)} contenders of {len(self._place)}" if len(left) != 1 else repr(left[0])
-        return f"<StoppingRule: level {self.level:g}, {self.n_votes} votes, {what}>"
+        groups = f" in {self.n_components} groups that never met" * (self.n_components > 1)
+        return f"<StoppingRule: level {self.level:g}, {self.n_votes} votes, {what}{groups}>"
 
     # -- votes ---------------------------------------------------------------------------
 
@@ -223,9 +234,18 @@ class StoppingRule:
         self._variance.append(_PRIOR_VARIANCE)
         self._log_e.append(0.0)
         self._dropped.append(False)
+        self._joined_to.append(len(self._joined_to))
+
+    def _root(self, place: int) -> int:
+        """The competitor that stands for the group of one; on the way there paths are halved."""
+        joined_to = self._joined_to
+        while joined_to[place] != place:
+            joined_to[place] = place = joined_to[joined_to[place]]
+        return place
 
     def _vote(self, a: int, b: int, score: float) -> None:
         """Pay out the stakes on a vote that scores so much for a, then learn from it."""
+        self._joined_to[self._root(a)] = self._root(b)
         mean, variance = self._mean, self._variance
         spread = sqrt(1.0 + variance[a] + variance[b])
         z = (mean[a] - mean[b]) / spread

@@ -22,8 +22,8 @@ from skpref._utils import (
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
-from skpref.data import ItemTable, Respondents, check_respondents, joint_groups
-from skpref.fitting import Asked
+from skpref.data import Comparisons, ItemTable, Respondents, check_respondents, joint_groups
+from skpref.fitting import Asked, warn_of_components
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
@@ -107,7 +107,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
     n_iter_, log_marginal_likelihood_value_ : int, float
         Passes over the answers, and the log evidence of all answers.
     kernel_, likelihood_, noise_variance_, tie_threshold_, grade_thresholds_, order_effect_, \
-    classes_, comparisons_, duels_, items_, n_features_in_, feature_names_in_
+    classes_, comparisons_, duels_, items_, n_item_components_, n_features_in_, feature_names_in_
         As in `PairwisePreferenceRegressor`.
 
     Notes
@@ -275,9 +275,11 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
             forget(self)
             self.users_ = np.empty(0, dtype=object) if known is None else known.names
+            warn_of_components(self)
             return self
         collaborate(self, X, y, ids, known, qid, sample_weight, order)
         self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))
+        warn_of_components(self)
         return self
 
     @available_if(_never)
@@ -434,6 +436,13 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         if not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+
+    def _informing_answers(self, user: Any) -> Comparisons | None:
+        """Answers that tell of a user's utility, None: all, as what tastes share is learned."""
+        study = getattr(self, "_study", None)
+        if study is None or study.method.population or study.method.by_features:
+            return None
+        return study.comparisons.part(np.flatnonzero(study.user == self._users.codes([user])[0]))
 
     def _held_parameters(self) -> dict[str, Any]:
         found = super()._held_parameters()

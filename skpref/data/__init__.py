@@ -51,6 +51,7 @@ from skpref.data._containers import (
     with_column,
 )
 from skpref.data._frame import DuelFrame, shown_together
+from skpref.data._groups import ItemGroups, component_labels
 from skpref.data._items import IdEncoder, ItemTable, distinct_rows, group_rows, id_numbers
 from skpref.data._kinds import (
     DUEL,
@@ -112,6 +113,7 @@ __all__ = [
     "DuelScale",
     "Duels",
     "IdEncoder",
+    "ItemGroups",
     "ItemTable",
     "Margins",
     "Reader",
@@ -138,6 +140,7 @@ __all__ = [
     "column_at",
     "column_floats",
     "column_names",
+    "component_labels",
     "consecutive",
     "distinct_rows",
     "duel_rows",

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from skpref._utils import Array, recorded
+from skpref.data._comparisons import Comparisons
 from skpref.data._containers import (
     all_strings,
     column_at,
@@ -24,6 +25,7 @@ from skpref.data._containers import (
     unmasked,
 )
 from skpref.data._frame import DuelFrame
+from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
 from skpref.data._ranks import check_real
 from skpref.data._sets import check_padding, check_sizes, consecutive, numbered, used_rows
@@ -525,6 +527,8 @@ class Reader:
     time : TimeAxis or None
         Of items at times, whose rows have the time as one column more, the last; None: there are
         none.
+    groups : ItemGroups or None
+        Which of the items that are known by an id, or by a table, answers join; None of others.
     """
 
     n_features: int
@@ -534,6 +538,7 @@ class Reader:
     table: ItemTable | None = None
     id_table: ItemTable | None = None
     time: TimeAxis | None = None
+    groups: ItemGroups | None = None
 
     @classmethod
     def of_table(cls, estimator: BaseEstimator, table: ItemTable) -> "Reader":
@@ -575,6 +580,14 @@ class Reader:
     def n_columns(self) -> int:
         """Columns of a row: the features, and the time if items have one."""
         return self.n_features + (self.time is not None)
+
+    def with_answers(self, comparisons: Comparisons, earlier: ItemGroups | None = None) -> "Reader":
+        """The same with the groups into which these answers, and earlier ones, join the items."""
+        if self.table is None and self.id_column is None:
+            return self
+        columns = slice(self.n_features) if self.id_column is None else [self.id_column]
+        groups = ItemGroups.of(comparisons.items[:, columns], comparisons.rows, earlier)
+        return replace(self, groups=groups)
 
     def at_time(self, time: Any) -> "Reader":
         """The same with another time for items whose time is not told.

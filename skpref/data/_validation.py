@@ -185,7 +185,8 @@ def check_training(
         comparisons = replace(comparisons, ordered=True)
     elif order is not None and likelihood is not None:
         _warn_order(estimator)
-    return Training(comparisons, classes, replace(reader, table=table), judges=told)
+    reader = replace(reader, table=table).with_answers(comparisons)
+    return Training(comparisons, classes, reader, judges=told)
 
 
 def _check_told(estimator: BaseEstimator, time: Any, before: Reader | None) -> None:
@@ -228,7 +229,7 @@ def as_before(
     training: Training,
     likelihood: TakesAnswers,
 ) -> Training:
-    """Further answers, with the labels of those fitted before.
+    """Further answers, with the labels of those fitted before, and the groups that all join.
 
     Parameters
     ----------
@@ -260,7 +261,8 @@ def as_before(
             f"{kinds[before is None].capitalize()} came after {kinds[before is not None]}. Make "
             "duels of all ratings (from_ratings), or fit anew."
         )
-    return training._replace(classes=before)  # a piece may hold one label alone
+    reader = reader.with_answers(training.comparisons, known.groups)
+    return training._replace(classes=before, reader=reader)  # a piece may hold one label alone
 
 
 def _warn_features(shown: Shown) -> None:
@@ -391,6 +393,7 @@ def _rated(
     won = np.ones(len(winner), dtype=bool)
     neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
     comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
+    reader = reader.with_answers(comparisons)
     return Training(comparisons, None, reader, winner if weight is None else winner[weight > 0.0])
 
 

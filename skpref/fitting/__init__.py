@@ -11,6 +11,7 @@ from skpref.fitting._averaging import (
     lattice,
     ratio_prior,
 )
+from skpref.fitting._components import components_in_words
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
 from skpref.fitting._hyperpriors import (
@@ -33,9 +34,13 @@ from skpref.fitting._inspected import (
     explained_estimator,
     last_step,
     mixed,
+    n_components_of,
     noise_deviation,
     positive,
     unit_length,
+    varying_columns,
+    warn_of_components,
+    without_component_warnings,
 )
 from skpref.fitting._judges import JudgePrior, Judges, Sight, check_judge_prior
 from skpref.fitting._judging import fit_judged
@@ -97,6 +102,7 @@ __all__ = [
     "check_kernel",
     "check_likelihood",
     "check_settings",
+    "components_in_words",
     "earlier_items",
     "estimator_of",
     "evidence",
@@ -117,6 +123,7 @@ __all__ = [
     "likelihood_priors",
     "make_model",
     "mixed",
+    "n_components_of",
     "noise_deviation",
     "positive",
     "progress",
@@ -127,4 +134,7 @@ __all__ = [
     "takes_streams",
     "told_later",
     "unit_length",
+    "varying_columns",
+    "warn_of_components",
+    "without_component_warnings",
 ]

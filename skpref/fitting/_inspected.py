@@ -1,7 +1,9 @@
 """The posterior of a fitted model, and its items under their names, for inspection."""
 
 import copy
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -16,10 +18,12 @@ from skpref._utils import (
     check_choice,
     generator_of,
     symmetric_root,
+    warn,
 )
 from skpref.data import (
     Comparisons,
     IdEncoder,
+    ItemGroups,
     ItemTable,
     all_strings,
     column_at,
@@ -28,6 +32,7 @@ from skpref.data import (
     is_missing,
 )
 from skpref.fitting._averaging import Weighted, affordable, average
+from skpref.fitting._components import component_of_rows, components_in_words
 from skpref.fitting._model import Model
 from skpref.gp import (
     Posterior,
@@ -128,15 +133,34 @@ class Mixture(NamedTuple):
     weights: Array
     parts: tuple[UtilityMoments, ...]
 
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Some of the utilities."""
+        parts = [
+            UtilityMoments(part.means[rows], part.cov[np.ix_(rows, rows)]) for part in self.parts
+        ]
+        return type(self)(self.weights, tuple(parts))
+
     @property
     def mean(self) -> Array:
         """Of each utility, (n,)."""
         means = [part.means.mean(axis=1) for part in self.parts]
         return np.stack(means, axis=1) @ self.weights
 
-    def relative(self, level: float) -> "Relative":
-        """Means and central intervals of each less the mean of all."""
-        return mixed(self.weights, [part.centred() for part in self.parts], level)
+    def relative(self, level: float, component: NDArray[np.intp] | None = None) -> "Relative":
+        """Means and central intervals of each less the mean of all, or of its component.
+
+        Of what is alone in one, where there are several, the mean is 0 and nothing is known.
+        """
+        component = np.zeros(len(self.mean), dtype=np.intp) if component is None else component
+        n, n_components = len(component), int(component.max()) + 1
+        mean, lower, upper = np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf)
+        for k in range(n_components):
+            rows = np.flatnonzero(component == k)
+            if len(rows) > 1 or n_components == 1:
+                some = self.take(rows) if n_components > 1 else self
+                found = mixed(self.weights, [part.centred() for part in some.parts], level)
+                mean[rows], lower[rows], upper[rows] = found
+        return Relative(mean, lower, upper)
 
     def margins(self, first: Any, second: Any, level: float) -> "Relative":
         """Means and central intervals of the margins of pairs."""
@@ -247,6 +271,8 @@ class Inspected:
         Of columns that hold numbers of groups, the groups.
     answered : ndarray of shape (n_rows, n_features + 1) or None
         Items at the times of their answers, where these have times.
+    item_groups : ItemGroups or None
+        Which items the answers join; None where nothing is known of the answers.
     """
 
     posterior: Any
@@ -265,6 +291,7 @@ class Inspected:
     scale: Array | None = None
     groups: dict[int, list] = field(default_factory=dict)
     answered: Array | None = None
+    item_groups: ItemGroups | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
@@ -325,7 +352,7 @@ class Inspected:
             shown = None if shown is None else np.append(shown, np.ones(len(lacking)))
         if reader.time is not None:
             training, shown = _as_now(training, shown, reader.time.now)
-        return cls(
+        subject = cls(
             *(posterior, encode, encoder, column, training, names, source),
             learned=learned,
             all_at_once=getattr(last, "_all_at_once", True),
@@ -334,6 +361,7 @@ class Inspected:
             shown=shown,
             answered=answered,
         )
+        return replace(subject, item_groups=_item_groups(last, subject, user))
 
     def of_votes(self, votes: Any) -> Self:
         """The same with the names and units of what `skpref.duels.from_votes` gave.
@@ -462,6 +490,59 @@ class Inspected:
         seen = slice(0, -1) if self.id_place is None else [self.id_place]
         who, times = self.answered[:, seen], self.answered[:, -1]
         return [np.unique(times[np.all(who == row[seen], axis=1)]) for row in rows]
+
+    def component_of(self, rows: Array) -> NDArray[np.intp]:
+        """Component of each row, from 0, the largest first: the prior alone compares these.
+
+        Of components of equal size the one that comes first is the first. All rows are of one
+        where nothing is known of the answers. See `component_of_rows`.
+        """
+        if self.item_groups is None:
+            return np.zeros(len(rows), dtype=np.intp)
+        time_place = None if self.posterior.reader.time is None else rows.shape[1] - 1
+        of_answers: set[int] = set()
+        if self.id_place is not None:
+            shown = np.ones(len(self.training)) if self.shown is None else self.shown
+            of_answers, _ = varying_columns(self.training, self.id_place, shown)
+        label = component_of_rows(
+            *(self.posterior.kernel, self.item_groups, self.training, rows),
+            *(self.id_place, time_place, of_answers),
+        )
+        _, first, code, size = np.unique(
+            label, return_index=True, return_inverse=True, return_counts=True
+        )
+        number = np.argsort(np.lexsort((first, -size)))
+        component: NDArray[np.intp] = number[code.reshape(-1)]
+        return component
+
+    def answered_components(self) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Names, or positions, of the items that answers are about, and the component of each."""
+        groups, place = self.item_groups, self.id_place
+        if groups is None:
+            return np.arange(1), np.zeros(1, dtype=np.intp)
+        if place is not None:
+            rows = self.training[np.sort(group_rows(self.training[:, [place]])[0])]
+            named = self.ids(rows)
+            names = rows[:, place] if named is None else named
+        else:
+            rows, names = self._in_table_order(groups.keys)
+            if self.posterior.reader.time is not None:
+                rows = np.column_stack([rows, np.zeros(len(rows))])
+        return names, self.component_of(rows)
+
+    def _in_table_order(self, rows):
+        """Items in the order of the model's table, with names; else as they are, by number."""
+        table = self.posterior.reader.table
+        if table is None or table.names is None:
+            return rows, np.arange(len(rows))
+        code = group_rows(np.concatenate([table.X, rows]))[1]
+        place = np.full(code.max() + 1, -1)
+        place[code[: len(table)]] = np.arange(len(table))
+        at = place[code[len(table) :]]
+        if np.any(at < 0):  # features that are not those of the table
+            return rows, np.arange(len(rows))
+        order = np.argsort(at)
+        return rows[order], table.names[at[order]]
 
     def at(self, n: int) -> Any:
         """The posterior as n rows may be asked of it."""
@@ -684,6 +765,20 @@ def _learned(last, posterior):
     return model, last.comparisons_
 
 
+def _item_groups(last, subject, user):
+    """Which items the answers of a fit join, None if nothing is known of these."""
+    reader, id_place = subject.posterior.reader, subject.id_place
+    comparisons = getattr(last, "comparisons_", None)
+    informing = getattr(last, "_informing_answers", None)
+    part = None if informing is None or is_missing(user) else informing(user)
+    if part is None and (reader.groups is not None or comparisons is None):
+        return reader.groups
+    answers: Any = comparisons if part is None else part
+    width = answers.items.shape[1] - (reader.time is not None)
+    columns = slice(width) if id_place is None else [id_place]
+    return ItemGroups.of(answers.items[:, columns], answers.rows)
+
+
 def estimator_of(model: Any) -> Any:
     """The best estimator of a search, the estimator of a learner, or the model itself."""
     if hasattr(model, "_to_rank") and hasattr(model, "estimator_"):
@@ -793,6 +888,85 @@ def _times_shown(comparisons: Any) -> Array:
     found = np.zeros(len(comparisons.items))
     np.add.at(found, comparisons.positions[there], weight)
     return found
+
+
+def varying_columns(
+    rows: Array, place: int | None, weight: Array
+) -> tuple[set[int], dict[int, NDArray[np.float64]]]:
+    """Columns that belong to answers, and those of which some ids have several values.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, n_columns)
+    place : int
+        Column of the ids, which there must be.
+    weight : ndarray of shape (n,)
+        How often each row was shown.
+
+    Returns
+    -------
+    varying : set of int
+        Columns that differ between rows of one id, of at least half of the ids that were shown
+        more than once.
+    mixed : dict of int to ndarray
+        Columns that differ between rows of fewer ids, and of which.
+    """
+    ids, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
+    code = code.reshape(-1)
+    # Weights need not be counts, and those of the outcomes of a soft vote add up to one but for
+    # rounding.
+    once = min(1.0, weight.min(initial=1.0)) * (1.0 + 1e-9)
+    n_again = np.count_nonzero(np.bincount(code, weight) > once)
+    varying: set[int] = set()
+    mixed: dict[int, NDArray[np.float64]] = {}
+    for j in range(rows.shape[1]):
+        differs = code[rows[:, j] != rows[first[code], j]]
+        within = ids[np.bincount(differs, minlength=len(ids)) > 0]
+        if len(within) and 2 * len(within) >= n_again:
+            varying.add(j)
+        elif len(within):
+            mixed[j] = within
+    return varying, mixed
+
+
+# How a warning of groups begins.
+_FALL_APART = "The answers fall into"
+
+
+@contextmanager
+def without_component_warnings() -> Iterator[None]:
+    """Context in which fits do not warn of groups, for callers that name or join these."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _FALL_APART)
+        yield
+
+
+def warn_of_components(estimator: Any) -> None:
+    """Warn where a fit is about items with names that neither answers nor the kernel join."""
+    groups = estimator.posterior_.reader.groups
+    if groups is None or not groups.label.any():
+        return
+    names, component = _of_all_answers(estimator).answered_components()
+    if not component.any():
+        return
+    warn(
+        f"{_FALL_APART} {components_in_words(names, component)}. No answer compares items "
+        "of different groups, so that the prior alone would rank these: boards leave such pairs "
+        "undecided. Ask for answers between the groups, skpref.active.next_pairs(model) names "
+        "them, or give features by which the items are alike."
+    )
+
+
+def n_components_of(estimator: Any) -> int:
+    """Number of groups of items that neither answers nor the kernel join, see `connected_items`."""
+    return int(_of_all_answers(estimator).answered_components()[1].max()) + 1
+
+
+def _of_all_answers(estimator):
+    """What is inspected, where the answers of all users count."""
+    several = hasattr(estimator.posterior_, "of")
+    subject = Inspected.of(estimator, estimator.users_[0] if several else None)
+    return replace(subject, item_groups=_item_groups(estimator, subject, None))
 
 
 def known_items(estimator: Any) -> NDArray[np.float64] | None:

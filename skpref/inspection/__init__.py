@@ -4,6 +4,7 @@ Functions take anything fitted that has a posterior, and give arrays, with a fra
 """
 
 from skpref.inspection._answer_effects import answer_effects
+from skpref.inspection._connected import connected_items
 from skpref.inspection._contenders import contenders
 from skpref.inspection._controls import control_effects
 from skpref.inspection._features import permutation_importance, without_item_effects
@@ -22,6 +23,7 @@ from skpref.inspection._trajectories import trajectories
 
 __all__ = [
     "answer_effects",
+    "connected_items",
     "control_effects",
     "group_residuals",
     "judge_reliability",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array, RandomLike, warn
 from skpref.data import ItemTable, group_rows, is_frame
-from skpref.fitting import Averaged, Inspected
+from skpref.fitting import Averaged, Inspected, varying_columns
 
 # Rows that are looked at to average over categories, at most.
 _MOST_ROWS = 50_000
@@ -42,11 +42,11 @@ class Columns:
     def __init__(self, subject: Inspected, rows: Array | None = None, came: bool = False):
         self._subject, place = subject, subject.id_place
         self.categories, self.measured = subject.seen_columns()
-        self.varying, self.mixed = _varying(subject.training, place, self.weight)
+        self.varying, self.mixed = varying_columns(subject.training, place, self.weight)
         # Rows, and their weights, that an id's own values are of.
         self._own = subject.training, self.weight
         if rows is not None and rows is not subject.training:
-            more, mixed = _varying(rows, place, np.ones(len(rows)))
+            more, mixed = varying_columns(rows, place, np.ones(len(rows)))
             self.varying |= more
             self.mixed = mixed if came else self.mixed | mixed
             self.mixed = {j: ids for j, ids in self.mixed.items() if j not in self.varying}
@@ -224,25 +224,6 @@ def _number(column, value):
     return number
 
 
-def _varying(rows, place, weight):
-    """Columns that differ within most ids, and within fewer: `Columns.varying` and `mixed`."""
-    ids, first, code = np.unique(rows[:, place], return_index=True, return_inverse=True)
-    code = code.reshape(-1)
-    # Weights need not be counts, and those of the outcomes of a soft vote add up to one but for
-    # rounding.
-    once = min(1.0, weight.min(initial=1.0)) * (1.0 + 1e-9)
-    n_again = np.count_nonzero(np.bincount(code, weight) > once)
-    varying, mixed = set(), {}
-    for j in range(rows.shape[1]):
-        differs = code[rows[:, j] != rows[first[code], j]]
-        within = ids[np.bincount(differs, minlength=len(ids)) > 0]
-        if len(within) and 2 * len(within) >= n_again:
-            varying.add(j)
-        elif len(within):
-            mixed[j] = within
-    return varying, mixed
-
-
 @dataclass(frozen=True, eq=False)
 class Contenders:
     """Who is ranked, each by an average of utilities.
@@ -271,6 +252,10 @@ class Contenders:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def components(self) -> NDArray[np.intp]:
+        """Component of each, see `Inspected.component_of`."""
+        return self.subject.component_of(self.rows[:, 0])
 
     def means(self) -> Array:
         """Posterior mean of each, at the hyperparameters of the fit."""

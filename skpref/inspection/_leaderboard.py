@@ -1,7 +1,7 @@
 """Items from best to worst, for all answers or a group of them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, RandomLike, check_choice, check_number, html_table
 from skpref.data import first_wins, table_frame
-from skpref.fitting import UNITS, Mixture, noise_deviation, unit_length
+from skpref.fitting import UNITS, Mixture, components_in_words, noise_deviation, unit_length
 from skpref.inspection._contenders import Columns, Contenders, contenders
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
@@ -38,6 +38,10 @@ def leaderboard(
     interval is one of f(item) minus the mean of f over ``items``. Intervals of two items that
     overlap do not say that their order is open; `Posterior.win_probability` with ``noise=False``
     does.
+
+    Where items fall into several groups that neither answers nor the kernel join (see
+    `connected_items`), nobody compared those of different groups: the board has one group after
+    the other, the zero is the mean of each, and no place is decided across.
 
     Parameters
     ----------
@@ -80,15 +84,22 @@ or votes, default=None
     Returns
     -------
     board : Bunch
-        Arrays of shape (n,), the largest posterior mean first.
+        Arrays of shape (n,), the largest posterior mean first; of several groups the largest group
+        first, then by the mean.
 
         names : names or ids of the items, or their positions where they have neither
         position : row of each in ``items``
-        utility : posterior mean, above the mean of the items, in units
-        lower, upper : central interval of that difference
-        probability_best : probability of the largest utility, summing to 1
-        rank_lower, rank_upper : shortest interval of ranks that holds at least ``level``
-        frame : DataFrame of these, one row a rank, where pandas is installed, else None
+        component : number of the group of each, from 0; one where all are joined
+        utility : posterior mean, above the mean of the items of its group, in units
+        lower, upper : central interval of that difference; infinite for an item that is alone in
+            its group, beside other groups
+        probability_best : probability of the largest utility, summing to 1; with m groups that of
+            the largest in its own, divided by m
+        rank_lower, rank_upper : shortest interval of ranks that holds at least ``level``; it has
+            room for all items of other groups above and below
+        frame : DataFrame of these, one row a rank, where pandas is installed, else None; with
+            ``component`` where there are several groups
+        n_components : number of groups
         level : float
         unit : str
         unit_length : one unit as a difference of the posterior's own utilities: times this,
@@ -100,7 +111,8 @@ or votes, default=None
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
             and ``upper`` in units, and the ``probability`` that the first is better than the
-            second. None where there is one item. See `undecided_pairs` for all pairs.
+            second. None where the first has none beside it in its group. See `undecided_pairs`
+            for all pairs.
         held : dict
             Value at which each column was held; None where categories were averaged over.
 
@@ -142,8 +154,10 @@ or votes, default=None
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
     of a rank interval are quantiles whose level is known to 0.002. Items of equal features have
     one utility; they share their probability of being best, and their rank intervals have room
-    for either order. Time and memory grow as n² + n · n_draws, that of one factorisation as n³; a
-    mean over hyperparameters takes some 50 runs of the engine, the last of a warm start each.
+    for either order. Between groups all is as in the limit of a level of each group of which
+    nothing is known: either of two items is the better one with probability ½. Time and memory grow
+    as n² + n · n_draws, that of one factorisation as n³; a mean over hyperparameters takes some 50
+    runs of the engine, the last of a warm start each.
 
     Examples
     --------
@@ -169,23 +183,26 @@ or votes, default=None
     length = unit_length(likelihood, unit)
     over = ranked.subject.over_hyperparameters(average)
     mixture = over.averages(ranked.rows, ranked.shares, unit)
-    relative = mixture.relative(level)
-    draws, inverse, counts = ranked.draws(over, unit, n_draws, random_state)
-    best, ranks = _ranked(draws, counts)
-    low, high = _shortest(ranks, level)
-    order = np.argsort(-relative.mean, kind="stable")
-    at_rank = inverse[order]
+    component = ranked.components()
+    n_components = int(component.max()) + 1
+    relative = mixture.relative(level, component)
+    places = _places(ranked.draws(over, unit, n_draws, random_state), component, level)
+    order = np.lexsort((-relative.mean, component))
     columns = {
         "names": ranked.names[order],
         "utility": relative.mean[order],
         "lower": relative.lower[order],
         "upper": relative.upper[order],
-        "probability_best": best[at_rank],
-        "rank_lower": low[at_rank],
-        "rank_upper": (high + counts - 1)[at_rank],
+        "probability_best": places.best[order],
+        "rank_lower": places.lower[order],
+        "rank_upper": places.upper[order],
     }
+    of_groups = {"component": component[order]}
+    if n_components > 1:
+        columns = {"names": columns["names"], **of_groups, **columns}
     return _Board(
-        **columns,
+        **{**of_groups, **columns},
+        n_components=n_components,
         position=order,
         frame=table_frame(columns, range(1, len(order) + 1), name="rank"),
         level=level,
@@ -193,7 +210,7 @@ or votes, default=None
         unit_length=length,
         noise_deviation=noise_deviation(likelihood),
         n_hyperparameters=len(over.weights),
-        lead=_lead(ranked, mixture, order, level),
+        lead=_lead(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
     )
 
@@ -202,10 +219,12 @@ class _Board(Bunch):
     """A leaderboard, which shows its first places."""
 
     def __repr__(self) -> str:
-        rows = self._rows()
+        rows, heads = self._rows(), self._group_heads()
         width = max((len(name) for name, *_ in rows), default=0)
         lines = [f"{self._head()}: place, utility, ranks, chance of being best"]
+        lines += self._about_groups()
         for k, (name, mean, low, high, first, last, best) in enumerate(rows, start=1):
+            lines += heads.get(k, [])
             lines.append(
                 f"  {k:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
                 f"  {first:3d} to {last:3d}  {best:6.1%}"
@@ -213,10 +232,12 @@ class _Board(Bunch):
         return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
 
     def _repr_html_(self) -> str:
+        several = self["n_components"] > 1
         rows = [
             (
                 k,
                 name,
+                *[self["component"][k - 1] + 1] * several,
                 f"{mean:.2f}",
                 f"{low:.2f} to {high:.2f}",
                 f"{first} to {last}",
@@ -224,8 +245,28 @@ class _Board(Bunch):
             )
             for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
         ]
-        titles = ("place", "name", "utility", "interval", "ranks", "chance of being best")
-        return html_table(self._head(), rows, titles, self._rest())
+        titles = ("utility", "interval", "ranks", "chance of being best")
+        head = ". ".join([self._head(), *self._about_groups()])
+        return html_table(
+            head, rows, ("place", "name", *["group"] * several, *titles), self._rest()
+        )
+
+    def _group_heads(self):
+        """Lines above the first place of each group, of all that are alone once."""
+        if self["n_components"] == 1:
+            return {}
+        component, sizes = self["component"], np.bincount(self["component"])
+        starts = np.flatnonzero(np.diff(component, prepend=-1))
+        heads = {k + 1: [f"  group {component[k] + 1}"] for k in starts if sizes[component[k]] > 1}
+        alone = np.flatnonzero(sizes[component] == 1)[:1]
+        return heads | {k + 1: ["  alone"] for k in alone}
+
+    def _about_groups(self):
+        """How many groups there are, if there are several."""
+        if self["n_components"] == 1:
+            return []
+        said = components_in_words(self["names"], self["component"])
+        return [f"{said}. Across groups nothing is decided: nobody compared their items"]
 
     def _head(self):
         percent = f"{100.0 * self['level']:g} %"
@@ -365,6 +406,9 @@ def undecided_pairs(
 ) -> Bunch:
     """Pairs of items of which the answers do not say which is better.
 
+    Pairs of items that neither answers nor the kernel join are among them: the prior alone would
+    decide these.
+
     Parameters
     ----------
     model, items, user, at, time, unit
@@ -383,8 +427,12 @@ def undecided_pairs(
         first, second : names as in `leaderboard`; the first has the larger posterior mean
         probability : that the first is better, without noise
         margin, lower, upper : by how much, in units
+        prior_alone : bool, whether the two are of different groups, see `connected_items`;
+            ``probability`` is then ½, ``margin`` NaN, and the interval infinite
         n_decided : number of the other pairs
-        frame : DataFrame of these arrays where pandas is installed, else None
+        n_components : number of groups
+        frame : DataFrame of these arrays where pandas is installed, else None; with
+            ``prior_alone`` where there are several groups
         level, unit
 
     Raises
@@ -413,24 +461,35 @@ def undecided_pairs(
     ranked = contenders(model, items, user, at, time)
     over = ranked.subject.over_hyperparameters(average)
     mixture = over.averages(ranked.rows, ranked.shares, unit)
-    order = np.argsort(-mixture.mean, kind="stable")
+    component = ranked.components()
+    order = np.lexsort((-mixture.mean, component))
     first, second = (order[each] for each in np.triu_indices(len(order), 1))
     sure = mixture.better(first, second)
+    sure[component[first] != component[second]] = 0.5
     tail = 0.5 * (1.0 - level)
     open_ = (sure > tail) & (sure < 1.0 - tail)
     first, second, sure = first[open_], second[open_], sure[open_]
+    across = component[first] != component[second]
     found = mixture.margins(first, second, level)
     columns = {
         "first": ranked.names[first],
         "second": ranked.names[second],
         "probability": sure,
-        "margin": found.mean,
-        "lower": found.lower,
-        "upper": found.upper,
+        "margin": np.where(across, np.nan, found.mean),
+        "lower": np.where(across, -np.inf, found.lower),
+        "upper": np.where(across, np.inf, found.upper),
     }
-    frame = table_frame(columns, range(len(first)))
-    n_decided = len(open_) - len(first)
-    return Bunch(**columns, n_decided=n_decided, frame=frame, level=level, unit=unit)
+    n_components = int(component.max()) + 1
+    shown = columns | {"prior_alone": across} if n_components > 1 else columns
+    return Bunch(
+        **columns,
+        prior_alone=across,
+        n_decided=len(open_) - len(first),
+        n_components=n_components,
+        frame=table_frame(shown, range(len(first))),
+        level=level,
+        unit=unit,
+    )
 
 
 def win_rates(
@@ -459,11 +518,14 @@ def win_rates(
         The largest posterior mean first.
 
         names, position : as in `leaderboard`
+        component : as in `leaderboard`; what is said of items of different groups the prior says
+            alone
+        n_components : number of groups
         win : ndarray of shape (n, n), the probability that the item of the row beats that of the
             column
         tie : ndarray of shape (n, n), that of a tie; zero without ties
-        score : ndarray of shape (n,), the mean over the other items of ``win`` + ½ ``tie``; NaN
-            of a single item
+        score : ndarray of shape (n,), the mean over the other items of its group of ``win`` + ½
+            ``tie``; NaN where there is none
         frame : DataFrame of ``win``, named along both sides, where pandas is installed, else None
 
     Notes
@@ -505,11 +567,61 @@ def win_rates(
         if order == 0:
             tie[j, i] = tie[i, j]
     scores = win + 0.5 * tie
-    against = scores.sum(axis=1) - np.diagonal(scores)
-    score = against / (n - 1) if n > 1 else np.full(1, np.nan)
+    component = ranked.components()
+    beside = (component[:, None] == component) & ~np.eye(n, dtype=bool)
+    n_beside = beside.sum(axis=1)
+    against = np.where(beside, scores, 0.0).sum(axis=1)
+    score = np.where(n_beside > 0, against / np.maximum(n_beside, 1), np.nan)
     names = ranked.names
     frame = table_frame(win, list(names), list(names))
-    return Bunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
+    return Bunch(
+        names=names,
+        position=by_mean,
+        component=component,
+        n_components=int(component.max()) + 1,
+        win=win,
+        tie=tie,
+        score=score,
+        frame=frame,
+    )
+
+
+class _Places(NamedTuple):
+    """Probability of being best, and interval of the rank, each of shape (n,)."""
+
+    best: Array
+    lower: NDArray[np.intp]
+    upper: NDArray[np.intp]
+
+
+def _places(
+    drawn: tuple[Array, NDArray[np.intp], NDArray[np.intp]],
+    component: NDArray[np.intp],
+    level: float,
+) -> _Places:
+    """Places within each component, with room for all other components above and below.
+
+    Parameters
+    ----------
+    drawn : tuple
+        As `Contenders.draws` gives it.
+    component : ndarray of shape (n,)
+    level : float
+    """
+    draws, inverse, counts = drawn
+    n, n_components = len(component), int(component.max()) + 1
+    best, lower, upper = np.empty(n), np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    by_component = np.split(
+        np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1]
+    )
+    for rows in by_component:
+        some, at = np.unique(inverse[rows], return_inverse=True)
+        at = at.reshape(-1)
+        share, ranks = _ranked(draws[some], counts[some])
+        low, high = _shortest(ranks, level)
+        best[rows] = share[at] / n_components
+        lower[rows], upper[rows] = low[at], (high + counts[some] - 1)[at] + n - len(rows)
+    return _Places(best, lower, upper)
 
 
 def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:

@@ -1,10 +1,11 @@
 """Utilities of items through time."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skpref._utils import Array, check_choice, check_number
@@ -67,7 +68,12 @@ def trajectories(
         times : ndarray of shape (n_times,)
             Floats, or datetime64 where the fit had dates; in UTC, where they had time zones.
         utility, lower, upper : ndarray of shape (n_items, n_times)
-            Posterior mean above that of the reference, and the central interval, in units.
+            Posterior mean above that of the reference, and the central interval, in units. Of
+            several groups that nothing joins (`connected_items`) the reference is the item's own
+            group; of an item of another group than all of a named reference nothing is known: 0
+            and infinite ends.
+        component : ndarray of int of shape (n_items,)
+            Number of the group of each, as in `leaderboard`.
         answered : list of ndarray
             Distinct times of each item's answers, ascending. Of streams of `SVI` those of the last
             piece.
@@ -138,17 +144,24 @@ def trajectories(
         chosen = contenders(model, _several(items), at=at)
     reference = board if relative is None else contenders(model, _several(relative), at=at)
     over = chosen.subject.over_hyperparameters(average)
-    rows, weights = _differences(chosen, reference)
+    component, groups = _components(chosen, reference)
+    beside = component[:, None] == groups
+    rows, weights = _differences(chosen, reference, beside)
+    several = len(np.unique(np.append(component, groups))) > 1
+    known = beside.sum(axis=1) > (1 if several and relative is None else 0)
     found = []
     for when in asked:
         rows[:, -1] = when
         found.append(over.sums(rows, weights, unit, level))
     mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
+    mean[~known], lower[~known], upper[~known] = 0.0, -np.inf, np.inf
     met = chosen.subject.answer_times(chosen.rows[:, 0])
     names, answered = chosen.names, [axis.times(part) for part in met]
     if best:
         order = np.argsort(-mean[:, np.argmax(asked)], kind="stable")
-        names, mean, lower, upper = (part[order] for part in (names, mean, lower, upper))
+        names, mean, lower, upper, component = (
+            part[order] for part in (names, mean, lower, upper, component)
+        )
         answered = [answered[k] for k in order]
     told = axis.times(asked)
     columns = {
@@ -165,6 +178,7 @@ def trajectories(
         utility=mean,
         lower=lower,
         upper=upper,
+        component=component,
         answered=answered,
         reference=None if relative is None else reference.names,
         n_items=len(reference),
@@ -221,11 +235,22 @@ def _several(items: Any) -> Any:
     return [items] if isinstance(items, str | int | np.integer) else items
 
 
-def _differences(chosen: Contenders, reference: Contenders) -> tuple[Array, Array]:
-    """Rows, and the weights that take the mean of some off others."""
-    m, n = len(chosen), len(reference)
-    own = np.kron(np.eye(m), chosen.shares)
-    mean = np.tile(np.tile(reference.shares, n) / n, (m, 1))
+def _components(
+    chosen: Contenders, reference: Contenders
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Components of those that were chosen, and of those in the reference."""
+    both = replace(reference, names=np.concatenate([reference.names, chosen.names]))
+    both = replace(both, rows=np.concatenate([reference.rows, chosen.rows]))
+    component = both.components()
+    return component[len(reference) :], component[: len(reference)]
+
+
+def _differences(
+    chosen: Contenders, reference: Contenders, beside: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """Rows, and the weights that take the mean of those beside each off it."""
+    own = np.kron(np.eye(len(chosen)), chosen.shares)
+    mean = np.kron(beside / np.maximum(beside.sum(axis=1), 1)[:, None], reference.shares)
     width = chosen.rows.shape[2]
     rows = np.concatenate([chosen.rows.reshape(-1, width), reference.rows.reshape(-1, width)])
     return rows, np.hstack([own, -mean])

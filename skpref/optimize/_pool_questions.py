@@ -28,7 +28,7 @@ from skpref.data import (
     take_rows,
     warn_labels,
 )
-from skpref.fitting import Inspected, held, likelihood_of
+from skpref.fitting import Inspected, held, likelihood_of, without_component_warnings
 from skpref.optimize._answers import TIE, label_of
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
@@ -232,7 +232,8 @@ class PoolQuestions:
             by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
             step = f"{estimator.steps[-1][0]}__" if by_step else ""
             given[f"{step}users"] = [each.user for each in told]
-        return estimator.fit(X, y, **given)
+        with without_component_warnings():  # further questions join the items
+            return estimator.fit(X, y, **given)
 
     def _training(self, state, told):
         """Duels, outcomes, and who was shown first."""

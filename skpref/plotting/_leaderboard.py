@@ -50,19 +50,25 @@ _WIDTH, _ENDS, _HEAD = 9.0, (4.2, 0.2), 2.7
 class LeaderboardDisplay:
     """Utilities with intervals, the best on top, beside them what is known of the places.
 
+    Groups of items that neither answers nor the kernel join stand one below the other, with a line
+    between them.
+
     Made by `from_estimator`; the parameters are kept as attributes, the best item first.
 
     Parameters
     ----------
     names : array-like of shape (n_items,)
     utility, lower, upper : array-like of shape (n_items,)
-        Posterior mean above the mean of all items, and its interval, in units.
+        Posterior mean above the mean of all items of the group, and its interval, in units; an
+        infinite one is not drawn, nor is its mean.
     probability_best, rank_lower, rank_upper : array-like of shape (n_items,)
         See `skpref.inspection.leaderboard`.
     level : float
     unit : {"noise", "elo", "logit"}
     n_items : int, default=None
         How many there were, where only some are shown. None: as many as are shown.
+    component : array-like of int of shape (n_items,), default=None
+        Number of the group of each. None: there is one.
 
     Attributes
     ----------
@@ -91,6 +97,7 @@ class LeaderboardDisplay:
     level: float = 0.9
     unit: str = "noise"
     n_items: int | None = None
+    component: ArrayLike | None = None
 
     @classmethod
     def from_estimator(
@@ -182,7 +189,14 @@ class LeaderboardDisplay:
         if top is not None:
             check_number("top", top, low=1, integer=True)
         shown = {name: board[name][:top] for name in _OF_ITEMS}
-        made = cls(**shown, level=board.level, unit=board.unit, n_items=len(board.names))
+        component = board.component[:top] if board.n_components > 1 else None
+        made = cls(
+            **shown,
+            level=board.level,
+            unit=board.unit,
+            n_items=len(board.names),
+            component=component,
+        )
         return made.plot(ax=ax, annotate=annotate, color=color)
 
     def plot(self, ax: Any = None, *, annotate: bool = True, color: Any = None) -> Self:
@@ -215,10 +229,17 @@ class LeaderboardDisplay:
         color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
-        self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
-        (self.points_,) = ax.plot(utility, rows, "o", color=color, markersize=4.5)
+        known = np.isfinite(lower) & np.isfinite(upper)
+        ends = np.where(known, lower, utility), np.where(known, upper, utility)
+        self.intervals_ = ax.hlines(rows, *ends, color=color, alpha=0.45, linewidth=2.5)
+        if self.component is not None:
+            for row in np.flatnonzero(np.diff(np.asarray(self.component))):
+                ax.axhline(row + 0.5, color="0.5", linewidth=0.6, zorder=0)
+        where = np.where(known, utility, np.nan)
+        (self.points_,) = ax.plot(where, rows, "o", color=color, markersize=4.5)
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
+        mean = mean if self.component is None else "the mean of each group"
         label = in_unit(f"utility above {mean}", self.unit)
         ax.set_xlabel(label)
         tidy(ax)
@@ -269,8 +290,9 @@ class LeaderboardDisplay:
         from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
         width, height = points_of(ax)
-        low = min(0.0, float(np.min(self.lower)))
-        high = max(0.0, float(np.max(self.upper)))
+        ends = np.concatenate([np.asarray(self.lower), np.asarray(self.upper)])
+        low = float(np.min(ends, where=np.isfinite(ends), initial=0.0))
+        high = float(np.max(ends, where=np.isfinite(ends), initial=0.0))
         spare = 0.05 * (high - low) or 1.0
         low, high = low - spare, high + spare
         share = columns * _WIDTH / width

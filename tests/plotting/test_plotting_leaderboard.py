@@ -197,3 +197,25 @@ def test_names_that_look_like_formulas_stay_text_when_shortened():
     display.figure_.canvas.draw()  # a formula that is none would raise
     for label in display.ax_.get_yticklabels():
         assert label.get_text().count("\\$") == label.get_text().count("$")
+
+
+def test_groups_are_apart_and_what_is_not_known_is_not_drawn():
+    names = ["ann", "bob", "cid", "dan", "new"]
+    model = PairwisePreferenceRegressor(
+        items=ItemTable.from_names(names), optimizer=None, noise_variance=0.25
+    )
+    with pytest.warns(UserWarning, match="fall into 2 groups"):
+        model.fit([["ann", "bob"], ["cid", "dan"]])
+    board = leaderboard(model)
+    display = LeaderboardDisplay.from_board(board)
+    x, _ = display.points_.get_data()
+    np.testing.assert_allclose(x, [*board.utility[:4], np.nan])
+    assert display.component.tolist() == [0, 0, 1, 1, 2]
+    across = [line.get_ydata()[0] for line in display.ax_.get_lines() if line.get_xdata()[-1] == 1]
+    assert across == [1.5, 3.5]
+    low, high = display.ax_.get_xlim()
+    assert low < board.lower[:4].min() and high > board.upper[:4].max()
+    assert "the mean of each group" in display.ax_.get_xlabel().replace("\n", " ")
+    assert "the mean of the 6 items" in LeaderboardDisplay.from_estimator(
+        players(6)
+    ).ax_.get_xlabel().replace("\n", " ")

@@ -1,0 +1,88 @@
+"""Groups of items that answers join: connected components, with an edge where two are compared."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from skpref._utils import Array, recorded
+from skpref.data._comparisons import Rows
+from skpref.data._items import distinct_rows, group_rows
+from skpref.data._sets import first_there
+
+
+def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Connected component of each item, where all items of a row of positions are joined.
+
+    Parameters
+    ----------
+    n_items : int
+    positions : ndarray of int of shape (n_answers, k)
+        -1 where there is no item.
+
+    Returns
+    -------
+    ndarray of int of shape (n_items,)
+        Time is linear in the number of items and answers.
+    """
+    lead = positions[np.arange(len(positions)), first_there(positions)]
+    begins, ends = np.broadcast_arrays(lead[:, None], positions)
+    there = (ends >= 0) & (ends != begins)
+    places = begins[there], ends[there]
+    edges = coo_array((np.ones(len(places[0])), places), shape=(n_items, n_items))
+    label: NDArray[np.intp] = connected_components(edges, directed=False)[1].astype(np.intp)
+    return label
+
+
+@recorded
+@dataclass(frozen=True, eq=False)
+class ItemGroups:
+    """Items that are in an answer, and the group of each: answers join the items of a group.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_items, n_columns)
+        Who an item is: its id, its position in a table, or all of its features.
+    label : ndarray of int of shape (n_items,)
+        Number of the group.
+    """
+
+    keys: Array
+    label: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, keys: Array, rows: Rows, earlier: Self | None = None) -> Self:
+        """Groups by answers, and by earlier ones of which the groups are known.
+
+        Parameters
+        ----------
+        keys : ndarray of shape (n, n_columns)
+            Of the items of the answers; equal rows are one item.
+        rows : Rows
+            Inequalities and ties of the answers. One of weight 0 is not among these, nor an item of
+            which nothing is said.
+        earlier : ItemGroups, optional
+        """
+        pairs = np.column_stack([rows.first, rows.second])
+        if earlier is not None:
+            first = np.unique(earlier.label, return_index=True)[1][earlier.label]
+            known = np.column_stack([np.arange(len(first)), first]) + len(keys)
+            pairs, keys = np.concatenate([pairs, known]), np.concatenate([keys, earlier.keys])
+        distinct, code = distinct_rows(keys)
+        return cls(distinct, component_labels(len(distinct), code[pairs]))
+
+    def labels_of(self, keys: Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Group of each of some items, and whether an answer is about it.
+
+        Each distinct item that is in no answer has a group of its own.
+        """
+        n = len(self.keys)
+        first, code = group_rows(np.concatenate([self.keys, keys]))
+        n_labels = int(self.label.max(initial=-1)) + 1
+        label = n_labels + np.arange(len(first))
+        label[code[:n]] = self.label
+        found = label[code[n:]]
+        return found, found < n_labels
