@@ -195,6 +195,11 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     ) -> Fitted:
         """A fit of these answers alone, by inducing points that are given or the engine's own."""
         comparisons, search = training.comparisons, settings.search
+        if settings.engine is not None and settings.engine.capabilities.samples:
+            # Random numbers are dealt out in the order of the answers.
+            keys = training.reader.sort_keys(comparisons.items)
+            comparisons = comparisons.in_canonical_order(keys)
+            training = training._replace(comparisons=comparisons)
         model = make_model(self, settings, training)
         if points is not None:
             model = at_points(model, points)
@@ -234,7 +239,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         self._keep(
             training,
             posterior_=replace(fitted.posterior, likelihood=likelihood, reader=training.reader),
-            comparisons_=fitted.comparisons,
+            comparisons_=training.comparisons if stream is None else fitted.comparisons,
             kernel_=model.kernel,
             likelihood_=likelihood,
             engine_=model.engine,
