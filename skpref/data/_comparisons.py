@@ -807,8 +807,8 @@ class Comparisons(ByValue):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is `kept`."""
-        return {name: part for name, part in vars(self).items() if name != "kept"}
+        """Its fields, without what is `kept` or counted, which is found again when asked for."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def of_answer(self) -> NDArray[np.intp]:

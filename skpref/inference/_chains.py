@@ -219,7 +219,9 @@ class Mixed(NamedTuple):
 
 
 def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> Mixed:
-    """Draw a batch, and, if asked to, another as long as the chains drift and have not mixed.
+    """Draw a batch, and, if asked to, another as long as the chains have not mixed.
+
+    Chains that are slow, and do not drift, end with the first: to go on would mend nothing.
 
     Parameters
     ----------
@@ -233,11 +235,20 @@ def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> 
         found = draw(n_draws)
         complete = 4 <= n_draws == found.draws.shape[1]
         split = split_rhat(found.judged) if found.draws.shape[1] >= 4 else None
-        if not (automatic and complete) or np.all(split <= tolerated(found.judged.shape)):
+        most = tolerated(found.judged.shape)
+        if not (automatic and complete) or np.all(split <= most):
             break
-        if not drifts(found.judged):
+        if is_slow(found.judged, most) and not drifts(found.judged):
             break
     return Mixed(found, split, discarded)
+
+
+def is_slow(draws: NDArray[np.float64], most_rhat: float) -> bool:
+    """Whether chains (n_chains, n_draws, n) make too few effective draws for this R̂.
+
+    Of stationary chains R̂ is 1 + n_chains/ESS, about.
+    """
+    return float(np.min(effective_draws(draws, "bulk"))) < len(draws) / (most_rhat - 1.0)
 
 
 def drifts(draws: NDArray[np.float64]) -> bool:

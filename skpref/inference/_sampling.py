@@ -165,7 +165,8 @@ class SampledEngine(AnswerEngine):
         noisy = NoisyMargins(problem)
         budget = Budget(self.max_work * _UNIT)
         drawn = None
-        if not (self._margins_at_once(problem.comparisons) or self._walls_cost_more(problem, gaussian)):
+        at_once = self._margins_at_once(problem.comparisons)
+        if not (at_once or self._walls_cost_more(problem, gaussian)):
             drawn = self._on_answers(problem, noisy, gaussian, start, rng, budget)
         if drawn is None:
             drawn = self._otherwise(problem, noisy, gaussian, start, rng, budget)
@@ -509,6 +510,7 @@ class HMC(SampledEngine):
             return False
         n_answers = float(problem.comparisons.n_singles)
         once = n_answers**3 / self._draws_held()  # a factor of the covariance
+        walls = min(walls, float(self._cap(problem.comparisons.n_singles)))
         by_walls = once + n_answers**2 + walls * wall_work(n_answers)
         return draw_work(problem, gaussian) < by_walls
 
