@@ -16,6 +16,7 @@ from skpref._utils import (
     CallbackSupportMixin,
     RandomLike,
     Recorded,
+    calibration_method,
     check_number,
     check_scoring_weights,
     passed,
@@ -206,6 +207,11 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     ) -> Fitted:
         """A fit of these answers alone, by inducing points that are given or the engine's own."""
         comparisons, search = training.comparisons, settings.search
+        if settings.engine is not None and settings.engine.capabilities.samples:
+            # Random numbers are dealt out in the order of the answers.
+            keys = training.reader.sort_keys(comparisons.items)
+            comparisons = comparisons.in_canonical_order(keys)
+            training = training._replace(comparisons=comparisons)
         model = make_model(self, settings, training)
         if points is not None:
             model = at_points(model, points)
@@ -245,7 +251,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         self._keep(
             training,
             posterior_=replace(fitted.posterior, likelihood=likelihood, reader=training.reader),
-            comparisons_=fitted.comparisons,
+            comparisons_=training.comparisons if stream is None else fitted.comparisons,
             kernel_=model.kernel,
             likelihood_=likelihood,
             engine_=model.engine,
@@ -292,6 +298,23 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
                 f"(n_duels, 2, n_features) or (n, k, n_features){table}; for utilities of items "
                 "call predict."
             )
+
+    def _decision(self, asked):
+        """Mean margins, or utilities of sets, as the judge sees them.
+
+        scikit-learn's calibration takes a column for each class where there are more than two. It
+        gets log-probabilities of these.
+        """
+        calibration, n_classes = calibration_method(), len(self.classes_)
+        if calibration == "temperature" and not np.array_equal(self.classes_, range(n_classes)):
+            raise ValueError(
+                f"CalibratedClassifierCV(method='temperature') takes labels 0, 1, ... in that "
+                f"order; those of this model are {self.classes_.tolist()}. Take method='sigmoid' "
+                "or 'isotonic'" + (", or fit duels with labels 0 and 1." if n_classes == 2 else ".")
+            )
+        if calibration is not None and n_classes > 2:
+            return np.maximum(asked.proba(log=True), np.log(np.finfo(np.float64).tiny))
+        return asked.seen()
 
     def _order(self, query, order):
         order = check_order(order, len(query), query.size)
@@ -882,7 +905,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
-        return self._asked("decision_function", X, order, judges, time).seen()
+        return self._decision(self._asked("decision_function", X, order, judges, time))
 
     def score(
         self,

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import (
@@ -303,8 +305,65 @@ def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
 
 def _answers(estimator: Any, X: Any, y: Any, metadata: dict) -> tuple[np.ndarray, np.ndarray]:
     """Column of each answer, and the probabilities of all: of choices where X holds sets."""
-    proba = estimator.predict_proba(X, **metadata)
+    proba = predicted("predict_proba", estimator, X, metadata)
     return answer_columns(y, proba, "choice" if _n_shown(X) > 2 else "duel")
+
+
+def predicted(method: str, estimator: Any, X: Any, metadata: Mapping[str, Any]) -> Any:
+    """Predictions with metadata, of a fitted search those of the model that it found best.
+
+    scikit-learn's searches hand no metadata to predictions.
+
+    Parameters
+    ----------
+    method : str
+        Of the estimator, such as "predict_proba".
+    estimator : estimator
+        A model, a search, a pipeline that ends in one of these, or a frozen one of them.
+    X : array-like
+    metadata : mapping
+        Passed to the model by name.
+
+    Raises
+    ------
+    ValueError
+        If the method takes none of these.
+    """
+    while metadata and (inner := _inner(estimator)) is not None:
+        if isinstance(estimator, Pipeline):
+            X = estimator[:-1].transform(X)
+        estimator = inner
+    try:
+        return getattr(estimator, method)(X, **metadata)
+    except TypeError as error:
+        if not metadata or "unexpected" not in str(error):
+            raise
+        remedy = (
+            "Score the fitted model inside it, whose predictions take them, or score without them."
+        )
+        if method == "predict":
+            remedy = (
+                "predict(X) gives utilities. Take a scorer of probabilities, such as "
+                "'neg_log_loss', or accuracy_scorer of skpref.metrics."
+            )
+        raise ValueError(
+            f"The scorer calls {method} of a {type(estimator).__name__}, which takes none of "
+            f"{sorted(metadata)}. {remedy}"
+        ) from error
+
+
+def _inner(estimator: Any) -> Any:
+    """The estimator that a search has found best, or that is frozen or ends a pipeline, if it is
+    or holds such a search; None: there is no search."""
+    if hasattr(estimator, "best_estimator_"):
+        return estimator.best_estimator_
+    if isinstance(estimator, FrozenEstimator):
+        held = estimator.estimator
+    elif isinstance(estimator, Pipeline):
+        held = estimator[-1]
+    else:
+        return None
+    return None if _inner(held) is None else held
 
 
 def _n_shown(X: Any) -> int:
@@ -435,9 +494,9 @@ def roc_auc_scorer(
         )
     metadata = passed(judges=judges, order=order, users=users, time=time)
     if hasattr(estimator, "decision_function"):
-        margin = estimator.decision_function(X, **metadata)
+        margin = predicted("decision_function", estimator, X, metadata)
     else:
-        margin = estimator.predict_proba(X, **metadata)[:, 1]
+        margin = predicted("predict_proba", estimator, X, metadata)[:, 1]
     won = np.ones(len(margin), dtype=bool) if y is None else parse_outcomes(y)
     return float(roc_auc_score(won, margin, sample_weight=sample_weight))
 
@@ -549,16 +608,7 @@ class _Told:
 
         @wraps(found)
         def told(X, **more):
-            try:
-                return found(X, **{**self._metadata, **more})
-            except TypeError as error:
-                if name != "predict" or "unexpected" not in str(error):
-                    raise
-                raise ValueError(
-                    "The scorer calls predict(X), which gives utilities and takes none of "
-                    f"{sorted(self._metadata)}. Take a scorer of probabilities, such as "
-                    "'neg_log_loss', or accuracy_scorer of skpref.metrics."
-                ) from error
+            return predicted(name, self._estimator, X, {**self._metadata, **more})
 
         return told
 

@@ -27,7 +27,13 @@ from skpref._utils._linalg import (
     symmetric_root,
     unit_band,
 )
-from skpref._utils._metadata import passed, refuse_dropped, refuse_unheard, unasked
+from skpref._utils._metadata import (
+    calibration_method,
+    passed,
+    refuse_dropped,
+    refuse_unheard,
+    unasked,
+)
 from skpref._utils._older_sklearn import (
     CallbackSupportMixin,
     ProgressBar,
@@ -60,6 +66,7 @@ __all__ = [
     "Summarised",
     "blas_threads",
     "bracketed_roots",
+    "calibration_method",
     "check_bounds",
     "check_choice",
     "check_lognormal",

@@ -85,6 +85,17 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
         raise _dropped(dropped, caller)
 
 
+def calibration_method() -> str | None:
+    """Method of scikit-learn's calibration where that asks for a prediction, else None."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _within(frame):
+        if frame.f_globals.get("__name__") == _CALIBRATION:
+            inner = frame.f_locals
+            return str(inner.get("method") or getattr(inner.get("self"), "method", "sigmoid"))
+        frame = frame.f_back
+    return None
+
+
 def refuse_unheard(estimator: BaseEstimator, told: Collection[str]) -> None:
     """Raise an error in a fold's fit if the scores to come will drop what it was told.
 

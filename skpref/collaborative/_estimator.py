@@ -335,7 +335,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        return self._answers("decision_function", X, users, order).seen()
+        return self._decision(self._answers("decision_function", X, users, order))
 
     def score(
         self,

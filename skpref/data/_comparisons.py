@@ -438,9 +438,14 @@ def _canonical(
     Who was shown first is left out where it does not tell answers apart.
     """
     shown = first.astype(np.intp) if ordered else np.zeros_like(positions)
-    last = rank.max(initial=0) + 1
-    sort = np.lexsort((shown, positions, np.where(rank > 0, rank, last)), axis=1)
+    sort = _one_sequence(positions, rank, shown)
     return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, shown)]
+
+
+def _one_sequence(positions, rank, shown):
+    """Sequence of the items of each answer: by rank, those of one rank by their numbers."""
+    last = rank.max(initial=0) + 1
+    return np.lexsort((shown, positions, np.where(rank > 0, rank, last)), axis=1)
 
 
 def _rows_of(n_items, told, at, counts):
@@ -715,6 +720,42 @@ class Comparisons(ByValue):
             rank=None if self.rank is None else self.rank[answers],
         )
 
+    def in_canonical_order(self, keys: NDArray[np.float64] | None = None) -> Self:
+        """The same answers in an order that depends on their set alone, for engines that draw.
+
+        Neither the order of the answers, nor the side on which an item was written, nor whether an
+        answer has weight 2 or came twice makes any difference to its rows and single answers.
+
+        Parameters
+        ----------
+        keys : ndarray of shape (n_items, n_keys), optional
+            What items are sorted by; by default their features.
+
+        Returns
+        -------
+        Comparisons
+        """
+        ascending = np.lexsort((self.items if keys is None else keys).T[::-1])
+        place = np.append(np.argsort(ascending), -1)  # of no item: −1
+        positions, order = place[self.positions], self.order
+        rank = np.where(self.kind == TIE, 0, [[1], [2]]).T if self.rank is None else self.rank
+        shown = np.where(order == 0, 0, 1) if self.ordered else np.zeros_like(positions)
+        sort = _one_sequence(np.where(positions < 0, len(place), positions), rank, shown)
+        positions, order, rank, shown = (
+            np.take_along_axis(each, sort, axis=1) for each in (positions, order, rank, shown)
+        )
+        columns = [shown, rank, positions, self.kind[:, None]]
+        if self.judge is not None:
+            columns.append(self.judge[:, None])
+        whole = replace(
+            self,
+            items=self.items[ascending],
+            positions=positions,
+            order=order,
+            rank=None if self.rank is None else rank,
+        )
+        return whole.part(np.lexsort(np.hstack(columns).T))
+
     def without_last_column(self) -> Self:
         """The same answers about items without their last column, such as that of times."""
         items, positions = _first_seen_items(self.items[:, :-1], self.positions)
@@ -766,8 +807,8 @@ class Comparisons(ByValue):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is `kept`."""
-        return {name: part for name, part in vars(self).items() if name != "kept"}
+        """Its fields, without what is `kept` or counted, which is found again when asked for."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def of_answer(self) -> NDArray[np.intp]:

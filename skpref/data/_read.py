@@ -589,6 +589,20 @@ class Reader:
         groups = ItemGroups.of(comparisons.items[:, columns], comparisons.rows, earlier)
         return replace(self, groups=groups)
 
+    def sort_keys(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows of items with ranks of names where codes stand, which follow first appearance."""
+        if self.table is not None and not self.table.has_features:
+            names, column = self.table.names, 0
+        else:
+            names, column = None if self.ids is None else self.ids.names, self.id_column
+        if names is None or len(names) == 0:
+            return rows
+        texts = np.array([(type(name).__name__, str(name)) for name in names.tolist()])
+        rank = np.argsort(np.lexsort(texts.T[::-1]))
+        keys = rows.copy()
+        keys[:, column] = rank[rows[:, column].astype(np.intp)]
+        return keys
+
     def at_time(self, time: Any) -> "Reader":
         """The same with another time for items whose time is not told.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
-from scipy.special import fdtri
+from scipy.special import fdtri, stdtrit
 
 from skpref._utils import cholesky, recorded, solve_lower
 from skpref.data import Comparisons, Rows
@@ -221,6 +221,8 @@ class Mixed(NamedTuple):
 def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> Mixed:
     """Draw a batch, and, if asked to, another as long as the chains have not mixed.
 
+    Chains that are slow, and do not drift, end with the first: to go on would mend nothing.
+
     Parameters
     ----------
     draw : callable
@@ -233,9 +235,48 @@ def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> 
         found = draw(n_draws)
         complete = 4 <= n_draws == found.draws.shape[1]
         split = split_rhat(found.judged) if found.draws.shape[1] >= 4 else None
-        if not (automatic and complete) or np.all(split <= tolerated(found.judged.shape)):
+        most = tolerated(found.judged.shape)
+        if not (automatic and complete) or np.all(split <= most):
+            break
+        if is_slow(found.judged, most) and not drifts(found.judged):
             break
     return Mixed(found, split, discarded)
+
+
+def is_slow(draws: NDArray[np.float64], most_rhat: float) -> bool:
+    """Whether chains (n_chains, n_draws, n) make too few effective draws for this R̂.
+
+    Of stationary chains R̂ is 1 + n_chains/ESS, about.
+    """
+    return float(np.min(effective_draws(draws, "bulk"))) < len(draws) / (most_rhat - 1.0)
+
+
+def drifts(draws: NDArray[np.float64]) -> bool:
+    """Whether all chains move one way still, from the first half of their draws to the second.
+
+    By a t-test of each coordinate over the chains, in the spirit of Geweke (1992). Where they do
+    not, they are slow, and going on mends nothing.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_chains, n_draws, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.inference._chains import drifts
+    >>> draws = np.random.default_rng(0).standard_normal((20, 50, 3))
+    >>> drifts(draws), drifts(draws + np.linspace(0.0, 1.0, 50)[:, None])
+    (False, True)
+    """
+    n_chains, n_draws, n = draws.shape
+    if n_chains == 1:  # which cannot be told from a slow one
+        return True
+    half = n_draws // 2
+    moved = draws[:, -half:].mean(axis=1) - draws[:, :half].mean(axis=1)
+    error = moved.std(axis=0, ddof=1) / np.sqrt(n_chains)
+    least = stdtrit(n_chains - 1, 1.0 - _FALSE_ALARM / (2 * n))
+    return bool(np.any(np.abs(moved.mean(axis=0)) > least * error))
 
 
 _LARGEST = 10_000
@@ -465,12 +506,33 @@ def step_work(rows: Rows) -> float:
     return 2.0 * n_margins * min(n_margins, rows.n_items) + _FACTOR * len(rows) + _STEP
 
 
+def draw_work(problem: Problem, gaussian: Approximation) -> float:
+    """Multiplications of one draw of one chain of `MarginChains`, about."""
+    steps = _THIN * _FEWER * MarginPosterior(problem, gaussian).first_steps()
+    return steps * step_work(problem.comparisons.rows)
+
+
 def bearable_walls(problem: Problem, gaussian: Approximation) -> int:
     """Walls a trajectory of exact HMC that take as long as `MarginChains` do for a draw."""
-    steps = _THIN * _FEWER * MarginPosterior(problem, gaussian).first_steps()
-    comparisons = problem.comparisons
-    walls = steps * step_work(comparisons.rows) / wall_work(comparisons.n_singles)
+    walls = draw_work(problem, gaussian) / wall_work(problem.comparisons.n_singles)
     return max(int(walls), FEW_WALLS)
+
+
+def expected_walls(problem: Problem, gaussian: Approximation) -> float | None:
+    """Walls a trajectory of exact HMC meets on average, by the sites of expectation propagation.
+
+    A wall is met as often as trajectories flow out through it: the density there of the noisy
+    margin, which is the slope of the answer's log-probability, times E[max(0, velocity)], with
+    velocities of the prior's variance, times π/2. None: there are no such sites, or answers share
+    noise.
+    """
+    if problem.rows.joint or "precision" not in gaussian.state:
+        return None
+    z = problem.oriented(gaussian.conditioned.mean)
+    slope = gaussian.state["shift"] - gaussian.state["precision"] * z
+    noise = problem.likelihood.regions(problem.answers).variance  # type: ignore[union-attr]  # checked
+    deviation = np.sqrt(problem.prior.variance[problem.index] + noise)
+    return float(np.sqrt(np.pi / 8.0) * (problem.counts * deviation) @ np.abs(slope))
 
 
 class MarginPosterior:

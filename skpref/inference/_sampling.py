@@ -24,7 +24,8 @@ from skpref.inference._chains import (
     bearable_walls,
     check_sampled,
     diagnose,
-    step_work,
+    draw_work,
+    expected_walls,
     tolerated,
     until_mixed,
     wall_work,
@@ -33,7 +34,7 @@ from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
 from skpref.inference._memory import available, check_memory
 from skpref.likelihoods import Likelihood
-from skpref.samplers import gibbs, hmc, most_walls
+from skpref.samplers import Trajectories, gibbs, most_walls
 
 # EP is a start here and gives the evidence, whose error is of second order: a few sweeps fewer.
 _EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
@@ -164,7 +165,8 @@ class SampledEngine(AnswerEngine):
         noisy = NoisyMargins(problem)
         budget = Budget(self.max_work * _UNIT)
         drawn = None
-        if not self._margins_at_once(problem.comparisons):
+        at_once = self._margins_at_once(problem.comparisons)
+        if not (at_once or self._walls_cost_more(problem, gaussian)):
             drawn = self._on_answers(problem, noisy, gaussian, start, rng, budget)
         if drawn is None:
             drawn = self._otherwise(problem, noisy, gaussian, start, rng, budget)
@@ -197,11 +199,11 @@ class SampledEngine(AnswerEngine):
         automatic = isinstance(self.burn_in, str)
         burn_in = self._first_burn_in[is_warm(start)] if automatic else int(self.burn_in)
         cautious = self._cautious(problem, gaussian)
-        covariance = noisy.covariance()
+        sampler = self._sampler(noisy.covariance(), *(noisy.box or (None, None)))
         state = noisy.start(gaussian.conditioned.mean, start, chains)
 
         def walk(engine, state, keep):
-            sample = partial(engine._sample, covariance, rng=rng, box=noisy.box, keep=keep)
+            sample = partial(engine._sample, sampler, rng=rng, keep=keep)
             dearer = 1.0 if noisy.box is None else _BOXED
 
             def work(found):
@@ -258,7 +260,11 @@ class SampledEngine(AnswerEngine):
     _name: ClassVar[str]
 
     @abstractmethod
-    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
+    def _sampler(self, covariance, lower, upper):
+        """What draws v of this covariance between these walls; None: v > 0."""
+
+    @abstractmethod
+    def _sample(self, sampler, state, n_draws, rng, keep=True):
         """Draws of v, a tuple with ``draws`` and ``state``."""
 
     @abstractmethod
@@ -268,6 +274,10 @@ class SampledEngine(AnswerEngine):
     @abstractmethod
     def _work_of(self, n_answers, found, keep):
         """Multiplications that draws took."""
+
+    def _walls_cost_more(self, problem, gaussian):
+        """Whether draws of the margins without noise are to be had for less."""
+        return False
 
     def _cautious(self, problem, gaussian):
         """The engine for burn-in; if another than itself rejects much, `_otherwise` draws."""
@@ -350,10 +360,6 @@ _SWEEP = 3.0
 _SWEEPS_A_DRAW = 1000.0
 # Of these sweeps those between draws, where they take the place of trajectories.
 _THIN = 50
-# Walls an answer that a trajectory meets where answers agree, and steps a draw that margins need
-# where there are many: where these cost less than those, burn-in need not be asked.
-_AGREEING = 0.4
-_MANY_STEPS = 300.0
 
 
 @recorded
@@ -485,21 +491,28 @@ class HMC(SampledEngine):
                 "noise_variance."
             )
 
-    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
-        cap = self._cap(len(covariance))
-        lower, upper = (None, None) if box is None else box
-        return hmc(covariance, state, n_draws, rng=rng, max_walls=cap, lower=lower, upper=upper)
+    def _sampler(self, covariance, lower, upper):
+        return Trajectories(covariance, lower, upper)
+
+    def _sample(self, sampler, state, n_draws, rng, keep=True):
+        return sampler.draw(state, n_draws, rng=rng, max_walls=self._cap(state.shape[1]))
 
     def _margins_at_once(self, comparisons):
         if self.method != "auto":
             return self.method == "margins"
         if comparisons.rows.joint:
             return False
-        n_answers = comparisons.n_singles
-        by_walls = _AGREEING * n_answers * wall_work(n_answers)
-        if _MANY_STEPS * step_work(comparisons.rows) < by_walls:
-            return True
-        return self._bytes_on_answers(n_answers) > available()
+        return self._bytes_on_answers(comparisons.n_singles) > available()
+
+    def _walls_cost_more(self, problem, gaussian):
+        walls = None if self.method != "auto" else expected_walls(problem, gaussian)
+        if walls is None:
+            return False
+        n_answers = float(problem.comparisons.n_singles)
+        once = n_answers**3 / self._draws_held()  # a factor of the covariance
+        walls = min(walls, float(self._cap(problem.comparisons.n_singles)))
+        by_walls = once + n_answers**2 + walls * wall_work(n_answers)
+        return draw_work(problem, gaussian) < by_walls
 
     def _most_work(self, n_answers, keep):
         return wall_work(n_answers) * (self._cap(n_answers) + 1.0)
@@ -584,10 +597,11 @@ class Gibbs(SampledEngine):
             )
         super().check(comparisons, likelihood)
 
-    def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
-        thin = self.thin if keep else 1
-        lower, upper = (None, None) if box is None else box
-        return gibbs(covariance, state, n_draws, rng=rng, thin=thin, lower=lower, upper=upper)
+    def _sampler(self, covariance, lower, upper):
+        return partial(gibbs, covariance, lower=lower, upper=upper)
+
+    def _sample(self, sampler, state, n_draws, rng, keep=True):
+        return sampler(state, n_draws, rng=rng, thin=self.thin if keep else 1)
 
     def _most_work(self, n_answers, keep):
         return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2

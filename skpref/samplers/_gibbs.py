@@ -7,6 +7,7 @@ move of the radius before each sweep.
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import ndtr, ndtri
 
 from skpref._utils import check_number
 from skpref.samplers._chains import (
@@ -18,7 +19,7 @@ from skpref.samplers._chains import (
     singular_below,
     start_positions,
 )
-from skpref.samplers.truncated_normal import quantile_below, quantile_between
+from skpref.samplers.truncated_normal import TAIL, quantile_below, quantile_between
 
 # Coordinates whose conditional means are kept up to date one by one; the rest follow by one product
 # of matrices a block.
@@ -129,22 +130,44 @@ def gibbs(
 
 def _sweep(v, pull, walls, uniform):
     """Renew every coordinate of v (t, n_chains) once, in place."""
-    t = len(v)
-    for begin in range(0, t, _BLOCK):
-        end = min(begin + _BLOCK, t)
-        means = pull[begin:end] @ v
-        within = np.ascontiguousarray(pull[begin:end, begin:end].T)[:, :, None]
-        for i, j in enumerate(range(begin, end)):
-            new = _renewed(means[i], walls[0][j], walls[1][j], uniform[j])
-            means[i + 1 :] += within[i, i + 1 :] * (new - v[j])
-            v[j] = new
+    renew = _renew if np.any(walls[1] < np.inf) else _renew_above
+    for begin in range(0, len(v), _BLOCK):
+        rows = slice(begin, begin + _BLOCK)
+        before = v[rows].copy()
+        means = _renew_block(v, rows, pull, walls, uniform, renew)
+        if renew is _renew_above and np.min(means - walls[0][rows, None]) < -TAIL:
+            v[rows] = before
+            _renew_block(v, rows, pull, walls, uniform, _renew)
 
 
-def _renewed(mean, lower, upper, uniform):
-    """N(mean, 1) between two walls, at one uniform a chain."""
+def _renew_block(v, rows, pull, walls, uniform, renew):
+    """Renew some coordinates, one after the other, in place; return their conditional means."""
+    # Above row i the changes of those renewed already, from row i on the means before these.
+    change, within = pull[rows] @ v, pull[rows, rows].copy()
+    np.fill_diagonal(within, 1.0)
+    means, before = np.empty_like(change), v[rows].copy()
+    ends = (wall[rows].tolist() for wall in walls)
+    each = enumerate(zip(means, v[rows], before, uniform[rows], *ends, strict=True))
+    for i, (mean, new, old, share, lower, upper) in each:
+        np.dot(within[i, : i + 1], change[: i + 1], out=mean)
+        renew(mean, lower, upper, share, new)
+        np.subtract(new, old, out=change[i])
+    return means
+
+
+def _renew(mean, lower, upper, uniform, out):
+    """N(mean, 1) between two walls, at one uniform a chain, in ``out``."""
     if upper < np.inf:
-        new = mean + quantile_between(lower - mean, upper - mean, uniform)
-        return np.clip(new, lower, upper)
+        np.clip(mean + quantile_between(lower - mean, upper - mean, uniform), lower, upper, out)
+        return
     # mean + x with x ~ N(0, 1) given x >= lower − mean; by symmetry mean − (x given x <= ...)
-    new = mean - quantile_below(mean - lower, uniform)
-    return np.maximum(new, SMALLEST if lower == 0 else lower, out=new)
+    np.maximum(mean - quantile_below(mean - lower, uniform), lower or SMALLEST, out=out)
+
+
+def _renew_above(mean, lower, upper, uniform, out):
+    """The same above one wall that is not too far in the tail, which the caller looks at."""
+    ndtr(mean - lower if lower else mean, out)
+    out *= uniform
+    ndtri(out, out)
+    np.subtract(mean, out, out=out)
+    np.maximum(out, lower or SMALLEST, out=out)

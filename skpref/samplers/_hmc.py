@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from skpref._utils import check_number
 from skpref.samplers._chains import Box, check_generator, covariance_root, start_positions
-from skpref.samplers._walls import AnyWalls, WallsAtOrigin
+from skpref.samplers._walls import AnyWalls, WallsAtOrigin, reflector_rows
 
 # Events between two looks at which trajectories are over: a look costs as much as an event or two,
 # and those that are over wait for it.
@@ -117,20 +117,52 @@ def hmc(
     >>> bool(np.allclose(chains.draws.mean(axis=(0, 1)), np.sqrt(2 / np.pi), atol=0.05))
     True
     """
-    covariance, root = covariance_root(covariance)
-    t = len(covariance)
-    check_number("n_draws", n_draws, low=1, integer=True)
-    check_generator(rng)
-    box = Box.of(lower, upper, t)
-    positions = start_positions(start, n_chains, t, box)
-    max_walls = most_walls(t) if max_walls is None else max_walls
-    check_number("max_walls", max_walls, low=0, integer=True)
+    trajectories = Trajectories(covariance, lower, upper)
+    return trajectories.draw(start, n_draws, rng=rng, n_chains=n_chains, max_walls=max_walls)
 
-    draws = _momenta(root, len(positions), n_draws, rng)
-    kind = WallsAtOrigin if box.is_positive else AnyWalls
-    walls = _run(kind(covariance, box, len(positions)), positions, draws, max_walls)
-    rejected_share = float(np.mean(walls > max_walls))
-    return HMCChains(draws, draws[:, -1].copy(), walls, rejected_share)
+
+class Trajectories:
+    """Exact Hamiltonian Monte Carlo of one N(0, Σ) on one box, factorised once, see `hmc`.
+
+    Parameters
+    ----------
+    covariance, lower, upper
+        As in `hmc`.
+    """
+
+    def __init__(
+        self,
+        covariance: np.ndarray,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ):
+        covariance, self._root = covariance_root(covariance)
+        self._variance = covariance.diagonal()
+        self._box = Box.of(lower, upper, len(covariance))
+        self._reflectors = reflector_rows(covariance)
+
+    def draw(
+        self,
+        start: np.ndarray,
+        n_draws: int,
+        *,
+        rng: np.random.Generator,
+        n_chains: int | None = None,
+        max_walls: int | None = None,
+    ) -> HMCChains:
+        """Draws of each chain from a start, see `hmc`."""
+        t = len(self._variance)
+        check_number("n_draws", n_draws, low=1, integer=True)
+        check_generator(rng)
+        positions = start_positions(start, n_chains, t, self._box)
+        max_walls = most_walls(t) if max_walls is None else max_walls
+        check_number("max_walls", max_walls, low=0, integer=True)
+        draws = _momenta(self._root, len(positions), n_draws, rng)
+        kind = WallsAtOrigin if self._box.is_positive else AnyWalls
+        walls = kind(self._reflectors, self._variance, self._box, len(positions))
+        n_met = _run(walls, positions, draws, max_walls)
+        rejected_share = float(np.mean(n_met > max_walls))
+        return HMCChains(draws, draws[:, -1].copy(), n_met, rejected_share)
 
 
 def most_walls(t: int) -> int:

@@ -38,10 +38,10 @@ class WallsAtOrigin:
     and is on its way out (A_i < 0, B_i <= 0) comes first and is put right at once.
     """
 
-    def __init__(self, covariance, box, n_chains):
-        self._reflectors = _reflectors(covariance)
-        self._ratio = np.empty((n_chains, len(covariance)))
-        self._row_start = np.arange(n_chains) * len(covariance)
+    def __init__(self, reflectors, variance, box, n_chains):
+        self._reflectors = reflectors
+        self._ratio = np.empty((n_chains, len(variance)))
+        self._row_start = np.arange(n_chains) * len(variance)
 
     def rows(self, v):
         """Coordinates (n, t) as the rows of the work arrays."""
@@ -87,8 +87,8 @@ class AnyWalls:
     origin, against which the row falls back); walls further out than R are never met (NaN).
     """
 
-    def __init__(self, covariance, box, n_chains):
-        t = len(covariance)
+    def __init__(self, reflectors, variance, box, n_chains):
+        t = len(variance)
         turned = np.isneginf(box.lower) & (box.upper < np.inf)
         slabs = ((box.lower > -np.inf) & (box.upper < np.inf)).nonzero()[0]
         self._box = box
@@ -96,10 +96,10 @@ class AnyWalls:
         self._sign = np.concatenate((np.where(turned, -1.0, 1.0), np.full(len(slabs), -1.0)))
         wall = np.concatenate((np.where(turned, -box.upper, box.lower), -box.upper[slabs]))
         # Signs after the diagonal has been made exact, or the rows of a slab would part.
-        table = _reflectors(covariance)[np.ix_(self._coordinate, self._coordinate)]
+        table = reflectors[np.ix_(self._coordinate, self._coordinate)]
         self._reflectors = table * np.multiply.outer(self._sign, self._sign)
         finite = (np.where(np.isfinite(w), np.abs(w), 0.0) for w in (box.lower, box.upper))
-        slack = _OUTSIDE * (np.sqrt(covariance.diagonal()) + np.maximum(*finite))
+        slack = _OUTSIDE * (np.sqrt(variance) + np.maximum(*finite))
         self._outer = box.lower - slack, box.upper + slack
         self._now = np.zeros(n_chains)  # tan(τ/2) of the last event
         self._sure = np.maximum(wall, 0.0)
@@ -174,7 +174,7 @@ class AnyWalls:
         self._table, self._row_start = self._table[:n_chains], self._row_start[:n_chains]
 
 
-def _reflectors(covariance):
+def reflector_rows(covariance):
     """Rows −2 Σ_j / Σ_jj; of a coordinate without variance, which never moves, 0."""
     variance = covariance.diagonal()
     factors = np.where(variance > 0, -2.0 / np.where(variance > 0, variance, 1.0), 0.0)

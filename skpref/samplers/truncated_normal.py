@@ -8,7 +8,7 @@ from skpref.samplers._chains import check_generator
 
 # Up to here Φ(−lower) times the smallest uniform is a normal number (Φ(−37) ~ 6e-300), and ndtri is
 # exact to rounding; it is several times faster than working with logarithms.
-_TAIL = 36.0
+TAIL = 36.0
 # From here on, long before log Φ overflows, a draw and its bound are the same double.
 _FARTHEST = 1e100
 
@@ -147,7 +147,7 @@ def _slab(lower, upper, uniform):
     share = np.where(flip, uniform, 1.0 - uniform)  # of the mass, below x
     base = ndtr(low)
     x = np.asarray(ndtri(base + share * (ndtr(high) - base)))
-    far = high < -_TAIL
+    far = high < -TAIL
     if far.any():
         x[far] = -_far(-high[far], -low[far], share[far])
     return np.where(flip, -x, x)
@@ -191,8 +191,8 @@ def quantile_below(upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     x = np.asarray(ndtr(upper))
     x *= uniform
     ndtri(x, out=x)
-    if x.size and upper.min() < -_TAIL:
-        far = upper < -_TAIL
+    if x.size and upper.min() < -TAIL:
+        far = upper < -TAIL
         bound = np.maximum(upper[far], -_FARTHEST)
         x[far] = ndtri_exp(log_ndtr(bound) + np.log(uniform[far]))
         np.copyto(x, upper, where=upper < -_FARTHEST)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import sklearn
 from core_support import random_duels, won
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import small_problem
@@ -16,7 +15,6 @@ from skew_support import contradicts, fitted, smooth_duels, truth_of
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils.estimator_checks import check_estimator
 
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting._fit import carried
@@ -24,7 +22,7 @@ from skpref.gp import PriorRule
 from skpref.gp import _posterior as _components
 from skpref.gp import _posterior as _pairs
 from skpref.inference import EP, HMC, Gibbs, Problem
-from skpref.inference._chains import tolerated
+from skpref.inference._chains import drifts, is_slow, tolerated
 from skpref.likelihoods import Probit
 from skpref.samplers import rhat
 
@@ -122,8 +120,9 @@ def test_the_evidence_engine_sets_the_hyperparameters():
     learned = PairwisePreferenceRegressor(inference=EP()).fit(X)
     for engine in (HMC(draws=20), Gibbs(draws=20)):
         model = PairwisePreferenceRegressor(inference=engine, random_state=0).fit(X)
-        assert model.kernel_ == learned.kernel_
-        assert model.noise_variance_ == learned.noise_variance_
+        # Answers stand in an order of their own: other sums in the last digit.
+        assert_allclose(model.kernel_.theta, learned.kernel_.theta, rtol=1e-10)
+        assert_allclose(model.noise_variance_, learned.noise_variance_, rtol=1e-10)
         value = model.log_marginal_likelihood_value_
         assert_allclose(value, learned.log_marginal_likelihood_value_, rtol=1e-8)
 
@@ -278,19 +277,52 @@ def test_automatic_burn_in_goes_on_until_the_chains_have_mixed():
     batches = []
 
     class Slow(HMC):
-        """HMC whose chains still disagree in the first two batches."""
+        """HMC whose chains still come from far off in the first two batches."""
 
-        def _sample(self, covariance, state, n_draws, rng, box=None, keep=True):
-            found = super()._sample(covariance, state, n_draws, rng, box, keep)
+        def _sample(self, sampler, state, n_draws, rng, keep=True):
+            found = super()._sample(sampler, state, n_draws, rng, keep)
             batches.append(n_draws)
             if len(batches) <= 3:  # burn-in and two batches
-                found = found._replace(draws=found.draws + np.arange(20.0)[:, None, None])
+                ramp = np.linspace(9.0, 0.0, n_draws)[:, None]
+                found = found._replace(draws=found.draws + ramp)
             return found
 
     model = fitted(smooth_duels(10), Slow())
     assert batches == [5, 50, 50, 50]
     assert model.diagnostics_.burn_in == 5 + 2 * 50
     assert model.diagnostics_.rhat.max() < 1.05
+
+
+def test_chains_that_are_slow_but_drift_no_more_end_with_one_batch():
+    batches = []
+
+    class Sticky(HMC):
+        """HMC whose chains stay apart from each other, each about a level of its own."""
+
+        def _sample(self, sampler, state, n_draws, rng, keep=True):
+            found = super()._sample(sampler, state, n_draws, rng, keep)
+            batches.append(n_draws)
+            return found._replace(draws=found.draws + np.arange(20.0)[:, None, None])
+
+    with pytest.warns(ConvergenceWarning, match="have not mixed"):
+        fitted(smooth_duels(10), Sticky())
+    assert batches == [5, 50]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_slow_chains_that_start_where_they_belong_are_no_drift(seed):
+    # An autoregression of 170 steps: a batch is too short for it, and the next would be, too.
+    rng = np.random.default_rng(seed)
+    draws = np.empty((20, 50, 30))
+    draws[:, 0] = rng.standard_normal((20, 30))
+    for k in range(1, 50):
+        step = np.sqrt(1.0 - 0.9**2) * rng.standard_normal((20, 30))
+        draws[:, k] = 0.9 * draws[:, k - 1] + step
+    assert not drifts(draws) and is_slow(draws, 1.05)
+    away = 3.0 * 0.9 ** np.arange(50)[:, None]  # the mean of chains that start 3 deviations off
+    assert drifts(draws + away)
+    independent = rng.standard_normal((20, 50, 30))
+    assert not is_slow(independent, 1.05)
 
 
 @pytest.mark.slow
@@ -307,25 +339,6 @@ def test_independent_draws_count_as_mixed(shape):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "engine",
-    [HMC(draws=4, chains=4, burn_in=1), Gibbs(draws=4, chains=4, burn_in=1, thin=1)],
-    ids=["hmc", "gibbs"],
-)
-def test_scikit_learn_checks(engine):
-    estimator = PairwisePreferenceRegressor(inference=engine, optimizer=None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", sklearn.exceptions.SkipTestWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        results = check_estimator(estimator, on_fail=None)
-    odd = {r["check_name"]: r["exception"] for r in results if r["status"] != "passed"}
-    # Rows in another order: other random numbers, see the test of weights below.
-    shuffled = "check_sample_weight_equivalence_on_dense_data"
-    assert set(odd) <= {"check_array_api_input", shuffled}, odd
-    assert len(results) >= 52
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_weights_are_repetitions(name):
     X, weight = smooth_duels(12, noise=1.0), np.array([1, 0, 2, 3, 1, 2, 0, 1, 4, 1, 2, 1])
@@ -333,18 +346,13 @@ def test_weights_are_repetitions(name):
     asked = X[:, 0]
     repeated = np.repeat(X, weight, axis=0)
     expected = model.fit(repeated).posterior_.mean(asked)
-    spread = model.posterior_.component_means(asked).std(axis=1)
-    effective = model.diagnostics_.ess_bulk.min()
     weighted = model.fit(X, sample_weight=weight)
     assert_allclose(weighted.posterior_.mean(asked), expected, rtol=1e-12, atol=1e-12)
     assert len(weighted.diagnostics_.rhat) == weight.sum()
     assert_allclose(weighted.duels_.counts, weight[weight > 0])
-    # In another order the draws are others, of the same distribution.
     order = np.random.default_rng(0).permutation(len(X))
     shuffled = model.fit(X[order], sample_weight=weight[order]).posterior_.mean(asked)
-    error = spread * np.sqrt(1.0 / effective + 1.0 / model.diagnostics_.ess_bulk.min())
-    assert np.max(np.abs(shuffled - expected) / error) < 4.5
-    assert not np.array_equal(shuffled, expected)
+    assert_array_equal(shuffled, expected)
 
 
 @pytest.mark.parametrize("name", ENGINES)
