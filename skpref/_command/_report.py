@@ -1,4 +1,4 @@
-"""What a report holds, and the sentences in it."""
+"""What a report holds, and the sentences in it; names stand there as they are."""
 
 import math
 import re
@@ -104,8 +104,8 @@ class Report:
         """By what margin the first is first."""
         lead = self.board.lead
         if lead is None:
-            return f"{in_one_line(self.board.names[0])} is alone."
-        first, second = map(in_one_line, lead.names)
+            return f"{self.board.names[0]} is alone."
+        first, second = lead.names
         return (
             f"{first} is first, by {self.number(lead.margin)} over {second} ({self.percent} "
             f"interval {self.number(lead.lower)} to {self.number(lead.upper)}). The probability "
@@ -132,7 +132,7 @@ class Report:
         if self.times is not None:
             if self.times.first < self.times.last:
                 lines.append("Competitors change with time, how fast is learned from the votes.")
-            lines += map(in_one_line, self.times.about())
+            lines += self.times.about()
         lines += self._about_drift()
         if self.by is not None:
             lines.append(
@@ -161,7 +161,7 @@ class Report:
             if name not in held:
                 whose = "each competitor" if name in self.same else "most competitors"
                 lines.append(
-                    f"{in_one_line(name)} is the same in all votes of {whose}: it is a feature of "
+                    f"{name} is the same in all votes of {whose}: it is a feature of "
                     "the competitors, not of the votes, and is not held."
                 )
         return lines
@@ -179,7 +179,7 @@ class Report:
             return ["The votes show no change of strengths with time."]
         return [
             f"Strengths move by about {self.number(deviation)} (standard deviation of the part "
-            f"that changes) on a scale of {_length(length)} {in_one_line(unit)}."
+            f"that changes) on a scale of {_length(length)} {unit}."
         ]
 
     def _with_interval(self, learned: Learned) -> str:
@@ -196,7 +196,7 @@ class Report:
         for kind, what in (("random", "at random"), ("adversarial", "the wrong way round")):
             found = columns["judge"][columns[f"probability_{kind}"] > 0.95]
             if len(found):
-                named = ", ".join(in_one_line(each) for each in found[:5])
+                named = ", ".join(map(str, found[:5]))
                 more = f" and {len(found) - 5} more" if len(found) > 5 else ""
                 verb = "answers" if len(found) == 1 else "answer"
                 lines.append(
@@ -238,11 +238,6 @@ def _chance(probability: float) -> str:
     if probability >= 0.9995:
         return "above 0.999"
     return "below 0.001" if probability < 0.0005 else f"{probability:.3f}"
-
-
-def in_one_line(value: Any) -> str:
-    """A name without line ends and what else steers a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(value))
 
 
 def as_options(text: str) -> str:

@@ -326,7 +326,7 @@ class _Reader:
         columns, index, names = (self._items(told[key]) for key in ("frame", "index", "columns"))
         for column, dtype in zip(columns, told["types"], strict=True):
             is_text = column.dtype == object and dtype in _TEXTS
-            if not is_text and dtype != str(column.dtype) or column.shape != (len(index),):
+            if (not is_text and dtype != str(column.dtype)) or column.shape != (len(index),):
                 raise ValueError(
                     f"a column of {len(index)} rows of {dtype!r:.40} cannot be made of an array "
                     f"of {column.dtype} of shape {column.shape}"

@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, RandomLike, check_choice, check_number, html_table
+from skpref._utils import (
+    Array,
+    PrintableBunch,
+    RandomLike,
+    check_choice,
+    check_number,
+    html_table,
+    printable_text,
+)
 from skpref.data import first_wins, table_frame
 from skpref.fitting import UNITS, Mixture, noise_deviation, unit_length
 from skpref.inspection._contenders import Columns, Contenders, contenders
@@ -240,7 +248,7 @@ class _Board(Bunch):
             # 0 without a sign
             utility = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
             ranks = self["rank_lower"][k], self["rank_upper"][k]
-            found.append((str(name), *utility, *ranks, self["probability_best"][k]))
+            found.append((printable_text(name), *utility, *ranks, self["probability_best"][k]))
         return found
 
     def _rest(self):
@@ -255,7 +263,7 @@ def _lead(
         return None
     first, second = order[:1], order[1:2]
     found = mixture.margins(first, second, level)
-    return Bunch(
+    return PrintableBunch(
         names=ranked.names[order[:2]],
         margin=float(found.mean[0]),
         lower=float(found.lower[0]),
@@ -430,7 +438,7 @@ def undecided_pairs(
     }
     frame = table_frame(columns, range(len(first)))
     n_decided = len(open_) - len(first)
-    return Bunch(**columns, n_decided=n_decided, frame=frame, level=level, unit=unit)
+    return PrintableBunch(**columns, n_decided=n_decided, frame=frame, level=level, unit=unit)
 
 
 def win_rates(
@@ -509,7 +517,7 @@ def win_rates(
     score = against / (n - 1) if n > 1 else np.full(1, np.nan)
     names = ranked.names
     frame = table_frame(win, list(names), list(names))
-    return Bunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
+    return PrintableBunch(names=names, position=by_mean, win=win, tie=tie, score=score, frame=frame)
 
 
 def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:

@@ -224,10 +224,8 @@ ODD = {
 
 @pytest.mark.parametrize("told", ODD.values(), ids=ODD)
 def test_odd_documents_are_refused_by_one_error_in_little_memory(told):
-    if isinstance(told, dict) and "format" in told:
-        arrays = document({}, **told)
-    else:
-        arrays = document(told)
+    more = told if isinstance(told, dict) and "format" in told else {}
+    arrays = document({} if more else told, **more)
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"array|format"):
         Holder.from_arrays(arrays)

@@ -1,6 +1,8 @@
 """LeaderboardDisplay: what is drawn is what the leaderboard says, at every size."""
 
+import io
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -197,3 +199,12 @@ def test_names_that_look_like_formulas_stay_text_when_shortened():
     display.figure_.canvas.draw()  # a formula that is none would raise
     for label in display.ax_.get_yticklabels():
         assert label.get_text().count("\\$") == label.get_text().count("$")
+
+
+def test_names_that_steer_terminals_leave_the_svg_well_formed():
+    names = np.array(["a\x1b[2Jb", "c\u202ed", "$\\frac{1}{0$"], dtype=object)
+    model = PairwisePreferenceRegressor(optimizer=None).fit(names[[[0, 1], [1, 2], [2, 0]]])
+    written = io.StringIO()
+    LeaderboardDisplay.from_estimator(model).figure_.savefig(written, format="svg")
+    ElementTree.fromstring(written.getvalue())
+    assert "\u202e" not in written.getvalue()
