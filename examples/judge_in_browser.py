@@ -88,9 +88,9 @@ def drop_unfinished(folder):
 
 
 def draw_next(study, store, noisy):
-    """One more trial with its picture, unless the page turns it down before it is drawn."""
-    trial = study.ask({name: distribution(values) for name, values in SPACE.items()})
+    """One more trial with its picture, unless it is turned down or given up before it is drawn."""
     with tempfile.TemporaryDirectory() as folder, suppress(UpdateFinishedTrialError):
+        trial = study.ask({name: distribution(values) for name, values in SPACE.items()})
         path = Path(folder) / f"{trial.number}.png"
         path.write_bytes(png(develop(noisy, trial.params)))
         made = upload_artifact(artifact_store=store, file_path=str(path), study_or_trial=trial)

@@ -251,6 +251,64 @@ def test_what_is_no_file_of_a_model_is_refused(models):
         read(changed(b'"gp.Posterior"', b'"os.system"'))
 
 
+def parts(told):
+    """Every container of a document with a key in it."""
+    pairs = told.items() if isinstance(told, dict) else enumerate(told)
+    for key, part in pairs:
+        yield told, key
+        if isinstance(part, dict | list):
+            yield from parts(part)
+
+
+def changed_at_random(arrays, classes, rng):
+    """The same arrays with one to three changes: of a value, a class, an array, or a byte."""
+    arrays, told = dict(arrays), json.loads(bytes(arrays["document"]))
+    keys = [key for key in arrays if key != "document"]
+    odd = [None, -1, 2**63, "x", [], {}, {"array": "no"}, {"pairs": [[[], 1]]}, {"set": [[1]]}]
+    odd += [{"objects": [1], "shape": [10**12]}, {"class": "os.system"}, {"number": "x"}]
+    for _ in range(rng.integers(1, 4)):
+        places = [*parts(told)]
+        held, key = places[rng.integers(len(places))]
+        where = rng.integers(5)
+        if where == 0:
+            held[key] = odd[rng.integers(len(odd))]
+        elif where == 1:
+            held[key] = {"class": classes[rng.integers(len(classes))]}
+        elif where == 2:
+            other, name = places[rng.integers(len(places))]
+            held[key] = json.loads(json.dumps(other[name]))
+        elif where == 3:
+            array = arrays[keys[rng.integers(len(keys))]]
+            forms = [array.astype(str), array.astype(object), array.ravel()[:1], np.array("x")]
+            arrays[keys[rng.integers(len(keys))]] = forms[rng.integers(4)]
+        else:
+            del held[key]
+    text = bytearray(json.dumps(told).encode())
+    if rng.random() < 0.2:
+        text[rng.integers(len(text))] = rng.integers(256)
+    return arrays | {"document": np.frombuffer(bytes(text), np.uint8)}
+
+
+@pytest.mark.parametrize("name", ["told later", "judges", "table", "users"])
+def test_changed_documents_give_a_model_or_one_error(models, name):
+    model, rng = models[name], np.random.default_rng(0)
+    arrays = model.to_arrays()
+    classes = sorted(
+        told[key]["class"]
+        for told, key in parts(json.loads(bytes(arrays["document"])))
+        if isinstance(told[key], dict) and "class" in told[key]
+    )
+    refused = 0
+    for _ in range(60):
+        damaged = changed_at_random(arrays, classes, rng)
+        try:
+            assert type(type(model).from_arrays(damaged)) is type(model)
+        except ValueError as error:
+            refused += 1
+            assert "array" in str(error) or "format" in str(error)
+    assert refused > 20
+
+
 # -- pickles, and versions -------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from skpref._command._rank import rank_votes
 from skpref._command._report import Report, as_options
 from skpref._command._writers import as_text, write
+from skpref._utils import printable_text
 from skpref.fitting import UNITS
 
 _EXAMPLES = """examples:
@@ -48,32 +49,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = _show_warning
         try:
             report = rank_votes(told)
-            told_names = write(report, told.out) if told.out is not None else []
+            told_names = write(report, told.out, told.raw) if told.out is not None else []
+            _show(report, told.top, told.out, told_names)
         except (ValueError, ImportError, OSError) as error:
             _tell(f"skpref: error: {as_options(str(error))}")
             return 2
         except KeyboardInterrupt:
             _tell("skpref: stopped.")
             return 130
-    _show(report, told.top, told.out, told_names)
     return 0
 
 
 def _show(report: Report, top: int, out: Path | None, names: list[str]) -> None:
     lines = as_text(report, top)
     if out is not None:
-        lines += ["", f"Written to {out}: {', '.join(names)}."]
+        lines += ["", printable_text(f"Written to {out}: {', '.join(names)}.")]
     text, encoding = "\n".join(lines) + "\n", sys.stdout.encoding or "utf-8"
     try:
         # Letters that a terminal does not have are no reason to fail.
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
-    except BrokenPipeError:  # by "| head"; nothing more can be written, at the end neither
+    except OSError as error:  # nothing more can be written, at the end neither
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # which is "| head"
+            raise
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(printable_text(line) + "\n")
     sys.stderr.flush()
 
 
@@ -187,6 +190,12 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument("--seed", type=int, default=0, help="of the draws of ranks (default: 0)")
     rank.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write CSV, Markdown, HTML and JSON there"
+    )
+    rank.add_argument(
+        "--raw",
+        action="store_true",
+        help="with --out: texts in CSV files as they are; otherwise those that a spreadsheet would "
+        "run as formulas, such as =1+1, have an apostrophe before them",
     )
     rank.add_argument(
         "--progress", action="store_true", help="say what is done, and how the fit goes on"

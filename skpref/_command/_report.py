@@ -1,11 +1,10 @@
-"""What a report holds, and the sentences in it."""
+"""What a report holds, and the sentences in it; names stand there as they are."""
 
 import math
 import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.utils import Bunch
 
 from skpref._command._times import Drift, Times
@@ -110,8 +109,7 @@ class Report:
         board = self.board
         if board.n_components == 1:
             return []
-        names = np.array([in_one_line(name) for name in board.names.tolist()], dtype=object)
-        said = components_in_words(names, board.component, "competitors")
+        said = components_in_words(board.names, board.component, "competitors")
         return [
             f"The votes fall into {said}. No vote compares competitors of different groups: which "
             "of two such is better is not known. Ranks and utilities are those within the group, "
@@ -123,8 +121,8 @@ class Report:
         """By what margin the first is first, of the largest group where there are several."""
         lead, several = self.board.lead, self.board.n_components > 1
         if lead is None:
-            return f"{in_one_line(self.board.names[0])} is alone."
-        first, second = map(in_one_line, lead.names)
+            return f"{self.board.names[0]} is alone."
+        first, second = lead.names
         of_group = " of group 1" if several else ""
         best = self.board.probability_best[0] * self.board.n_components
         return (
@@ -155,7 +153,7 @@ class Report:
         if self.times is not None:
             if self.times.first < self.times.last:
                 lines.append("Competitors change with time, how fast is learned from the votes.")
-            lines += map(in_one_line, self.times.about())
+            lines += self.times.about()
         lines += self._about_drift()
         if self.by is not None:
             lines.append(
@@ -188,7 +186,7 @@ class Report:
             if name not in held:
                 whose = "each competitor" if name in self.same else "most competitors"
                 lines.append(
-                    f"{in_one_line(name)} is the same in all votes of {whose}: it is a feature of "
+                    f"{name} is the same in all votes of {whose}: it is a feature of "
                     "the competitors, not of the votes, and is not held."
                 )
         return lines
@@ -206,7 +204,7 @@ class Report:
             return ["The votes show no change of strengths with time."]
         return [
             f"Strengths move by about {self.number(deviation)} (standard deviation of the part "
-            f"that changes) on a scale of {_length(length)} {in_one_line(unit)}."
+            f"that changes) on a scale of {_length(length)} {unit}."
         ]
 
     def _with_interval(self, learned: Learned) -> str:
@@ -223,7 +221,7 @@ class Report:
         for kind, what in (("random", "at random"), ("adversarial", "the wrong way round")):
             found = columns["judge"][columns[f"probability_{kind}"] > 0.95]
             if len(found):
-                named = ", ".join(in_one_line(each) for each in found[:5])
+                named = ", ".join(map(str, found[:5]))
                 more = f" and {len(found) - 5} more" if len(found) > 5 else ""
                 verb = "answers" if len(found) == 1 else "answer"
                 lines.append(
@@ -265,11 +263,6 @@ def _chance(probability: float) -> str:
     if probability >= 0.9995:
         return "above 0.999"
     return "below 0.001" if probability < 0.0005 else f"{probability:.3f}"
-
-
-def in_one_line(value: Any) -> str:
-    """A name without line ends and what else steers a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(value))
 
 
 def as_options(text: str) -> str:

@@ -1,21 +1,28 @@
-"""A report as text, CSV, Markdown, HTML and JSON."""
+"""A report as text, CSV, Markdown, HTML and JSON.
+
+Names come from strangers. Each format has one function through which all texts go: `printable_text`
+for a terminal, `csv_cell`, `markdown_text` and `html_text`.
+"""
 
 import csv
 import io
 import json
 import math
+import os
+import re
+import secrets
 import shutil
 import textwrap
 import unicodedata
 import warnings
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from skpref._command._report import Report, Table, in_one_line
+from skpref._command._report import Report, Table
+from skpref._utils import html_text, printable_text
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
@@ -43,37 +50,74 @@ svg { max-width: 100%; height: auto; }
 """
 
 
-def write(report: Report, folder: Path) -> list[str]:
+# A spreadsheet takes a cell that begins so for a formula, also with the wide signs of Japanese.
+_FORMULA = tuple("=+-@＝＋－＠\t\r\n")
+_NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def write(report: Report, folder: Path, raw: bool = False) -> list[str]:
     """Write all files of a report into a folder.
+
+    Parameters
+    ----------
+    report : Report
+    folder : Path
+    raw : bool, default=False
+        Whether texts in CSV files are as they are, also those that a spreadsheet runs as formulas.
 
     Returns
     -------
     list of str
         Names of the files, and what is missing in them.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written; all that were there are as they were.
     """
     picture = _picture(report)
     files = {
-        "board.csv": _csv(report.table),
+        "board.csv": _csv(report.table, raw),
         "board.md": as_markdown(report),
         "board.html": as_html(report, picture),
         "board.json": as_json(report),
-        "undecided.csv": _csv(report.undecided),
+        "undecided.csv": _csv(report.undecided, raw),
     }
     if picture is not None:
         files["board.svg"] = picture
     if report.controls is not None:
-        files["controls.csv"] = _csv(report.controls)
+        files["controls.csv"] = _csv(report.controls, raw)
     if report.judges is not None:
-        files["judges.csv"] = _csv(report.judges)
+        files["judges.csv"] = _csv(report.judges, raw)
     if report.groups:
-        files["groups.csv"] = _csv(_of_groups(report))
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="")
+        files["groups.csv"] = _csv(_of_groups(report), raw)
+    _replace_files(folder, files)
     names = list(files)
     if picture is None:
         at = names.index("board.html")
         names[at] += " (without a picture: matplotlib is not installed)"
     return names
+
+
+def _replace_files(folder: Path, files: dict[str, str]) -> None:
+    """Write files whole, then give all their names at once: what was there is whole until then.
+
+    A name that is a symbolic link becomes a file; what it leads to stays as it is.
+    """
+    mark = secrets.token_hex(4)
+    written = {folder / f".{name}.{mark}": folder / name for name in files}
+    try:
+        for path, text in zip(written, files.values(), strict=True):
+            with path.open("xb") as file:
+                # JSON may name half a character, which UTF-8 does not have.
+                file.write(text.encode("utf-8", "backslashreplace"))
+                file.flush()
+                os.fsync(file.fileno())  # a full disk may say so only now
+        for path, final in written.items():
+            os.replace(path, final)
+    finally:
+        for path in written:
+            path.unlink(missing_ok=True)
 
 
 def _of_groups(report: Report) -> Table:
@@ -88,11 +132,27 @@ def _of_groups(report: Report) -> Table:
 # -- tables --------------------------------------------------------------------------------
 
 
-def _csv(table: Table) -> str:
+def csv_cell(value: Any) -> Any:
+    """A value as a cell that no spreadsheet runs: an apostrophe stands before what looks a formula.
+
+    Numbers are as they are, and so are texts of negative ones, which a spreadsheet leaves alone.
+
+    Examples
+    --------
+    >>> from skpref._command._writers import csv_cell
+    >>> [csv_cell(each) for each in ("=1+1", "+1", "-5", -0.5, "a=b")]
+    ["'=1+1", "'+1", '-5', -0.5, 'a=b']
+    """
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
+    return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
+
+
+def _csv(table: Table, raw: bool) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows(_finite(table.rows()))
+    rows = _finite(table.rows())
+    writer.writerows(row if raw else map(csv_cell, row) for row in rows)
     return text.getvalue()
 
 
@@ -114,7 +174,7 @@ def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[lis
         formats |= dict.fromkeys(("lower", "upper"), formats["slope"])
     rows = table.rows(top)
     cells = {
-        name: [formats.get(name, in_one_line)(row[j]) for row in rows]
+        name: [formats.get(name, printable_text)(row[j]) for row in rows]
         for j, name in enumerate(table.columns)
     }
     if "rank_lower" in cells:
@@ -154,8 +214,8 @@ def as_text(report: Report, top: int) -> list[str]:
     if report.controls is not None:
         lines += ["", *_lines(report, report.controls), *_wrapped(*report.about_controls())]
     for name, table in report.groups.items():
-        lines += ["", f"{report.by}: {in_one_line(name)}", *_lines(report, table, min(top, 5))]
-    return lines
+        lines += ["", f"{report.by}: {name}", *_lines(report, table, min(top, 5))]
+    return list(map(printable_text, lines))
 
 
 def _wrapped(*sentences: str) -> list[str]:
@@ -198,14 +258,18 @@ def _width(text: str) -> int:
 
 def as_markdown(report: Report) -> str:
     """The report as a page in Markdown."""
-    parts = [f"# {_plain(report.title)}", report.summary + "."]
-    parts += [*map(_plain, report.about_components()), report.lead(), report.open_pairs()]
-    parts += [_markdown(report, report.table)]
-    parts += report.about()
+
+    def said(*lines: str) -> list[str]:
+        return list(map(markdown_text, lines))
+
+    parts = [f"# {markdown_text(report.title)}", *said(report.summary + ".")]
+    parts += said(*report.about_components(), report.lead(), report.open_pairs())
+    parts += [_markdown(report, report.table), *said(*report.about())]
     if report.controls is not None:
-        parts += ["## Controls", _markdown(report, report.controls), *report.about_controls()]
+        parts += ["## Controls", _markdown(report, report.controls)]
+        parts += said(*report.about_controls())
     for name, table in report.groups.items():
-        parts += [f"## {_plain(report.by)}: {_plain(in_one_line(name))}", _markdown(report, table)]
+        parts += [f"## {markdown_text(f'{report.by}: {name}')}", _markdown(report, table)]
     if report.judges is not None:
         parts += ["## Judges", _markdown(report, report.judges)]
     if len(report.undecided):
@@ -219,9 +283,18 @@ def _more_pairs(report: Report) -> list[str]:
     return [f"{more} more are in undecided.csv."] if more > 0 else []
 
 
-def _plain(text: Any) -> str:
-    """A name that Markdown does not read as anything else."""
-    return "".join(f"\\{letter}" if letter in r"\`*_[]<>|#" else letter for letter in str(text))
+def markdown_text(text: Any) -> str:
+    """A text that Markdown, also GitHub's, shows as it is, at the beginning of a line too.
+
+    Examples
+    --------
+    >>> from skpref._command._writers import markdown_text
+    >>> print(markdown_text("1. <b> & &lt; at http://a_b"))
+    1\\. \\<b\\> & \\&lt; at http\\://a\\_b
+    """
+    text = re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", printable_text(text).strip())
+    text = re.sub(r"(&(?=#?\w+;)|:(?=//))", r"\\\1", text)
+    return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", text)
 
 
 def _markdown(report: Report, table: Table, top: int | None = None) -> str:
@@ -229,7 +302,7 @@ def _markdown(report: Report, table: Table, top: int | None = None) -> str:
     left = _filled(_is_text(table), len(heads))
     lines = [heads, ["---" if text else "---:" for text in left]]
     lines += [
-        [_plain(cell) if text else cell for cell, text in zip(row, left, strict=True)]
+        [markdown_text(cell) if text else cell for cell, text in zip(row, left, strict=True)]
         for row in rows
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -239,9 +312,9 @@ def as_html(report: Report, picture: str | None) -> str:
     """The report as one page that needs nothing else."""
 
     def said(*lines: str) -> list[str]:
-        return [f"<p>{escape(line)}</p>" for line in lines]
+        return [f"<p>{html_text(line)}</p>" for line in lines]
 
-    parts = [f"<h1>{escape(report.title)}</h1>", *said(report.summary + ".")]
+    parts = [f"<h1>{html_text(report.title)}</h1>", *said(report.summary + ".")]
     parts += said(*report.about_components(), report.lead(), report.open_pairs())
     if picture is not None:
         parts += [picture]
@@ -252,7 +325,7 @@ def as_html(report: Report, picture: str | None) -> str:
         parts += ["<h2>Controls</h2>", _html(report, report.controls)]
         parts += said(*report.about_controls())
     for name, table in report.groups.items():
-        parts += [f"<h2>{escape(str(report.by))}: {escape(str(name))}</h2>", _html(report, table)]
+        parts += [f"<h2>{html_text(f'{report.by}: {name}')}</h2>", _html(report, table)]
     if report.judges is not None:
         parts += ["<h2>Judges</h2>", _html(report, report.judges)]
     if len(report.undecided):
@@ -262,7 +335,7 @@ def as_html(report: Report, picture: str | None) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(report.title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{html_text(report.title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"{body}\n</body>\n</html>\n"
     )
 
@@ -273,7 +346,8 @@ def _html(report: Report, table: Table, top: int | None = None) -> str:
 
     def line(tag: str, cells: list[str]) -> str:
         made = (
-            f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True)
+            f"<{tag}{kind}>{html_text(cell)}</{tag}>"
+            for cell, kind in zip(cells, kinds, strict=True)
         )
         return f"<tr>{''.join(made)}</tr>"
 

@@ -50,7 +50,7 @@ from skpref._utils._parameters import (
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
 from skpref._utils._records import Recorded, recorded, recorded_types, skpref_version
 from skpref._utils._roots import bracketed_roots
-from skpref._utils._summary import Summarised, html_table
+from skpref._utils._summary import PrintableBunch, Summarised, html_table, html_text, printable_text
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -60,6 +60,7 @@ __all__ = [
     "Array",
     "CallbackSupportMixin",
     "NoCovarianceError",
+    "PrintableBunch",
     "ProgressBar",
     "RandomLike",
     "Recorded",
@@ -78,6 +79,7 @@ __all__ = [
     "floor_variance",
     "generator_of",
     "html_table",
+    "html_text",
     "inverse_blocks",
     "inverse_cholesky",
     "is_covariance",
@@ -85,6 +87,7 @@ __all__ = [
     "leading_axes",
     "passed",
     "pivoted_cholesky",
+    "printable_text",
     "recorded",
     "recorded_types",
     "refuse_dropped",

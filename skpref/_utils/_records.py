@@ -6,11 +6,14 @@ a document in JSON, under the key `DOCUMENT`.
 
 import inspect
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib import import_module
-from typing import Any, NoReturn, Self, TypeVar
+from types import UnionType
+from typing import Any, NoReturn, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,9 +98,9 @@ class Recorded:
         Raises
         ------
         ValueError
-            If these are not such arrays, are incomplete or of a newer format.
-        TypeError
-            If they are of an object of another class.
+            If these are not such arrays, are incomplete, of a newer format, or of an object of
+            another class (which is a TypeError as well). No array is made that is larger than
+            those which are given.
 
         Examples
         --------
@@ -111,10 +114,17 @@ class Recorded:
         made = _read(arrays)
         if not isinstance(made, cls):
             kind = type(made).__name__
-            raise TypeError(
-                f"The arrays hold a {kind}, not a {cls.__name__}: call {kind}.from_arrays(arrays)."
+            remedy = (
+                f"call {kind}.from_arrays(arrays)"
+                if isinstance(made, Recorded)
+                else "give what to_arrays() of such an object returned"
             )
+            raise _OtherClassError(f"The arrays hold a {kind}, not a {cls.__name__}: {remedy}.")
         return made
+
+
+class _OtherClassError(ValueError, TypeError):
+    """The arrays are of an object of another class than the one whose `from_arrays` was called."""
 
 
 class _Writer:
@@ -235,10 +245,12 @@ def _read(arrays):
     try:
         document = json.loads(bytes(np.asarray(arrays[DOCUMENT], dtype=np.uint8)))
         written, told = document["format"], document["object"]
-    except (ValueError, TypeError, KeyError) as error:
+    except Exception as error:  # a mapping may raise anything, and JSON be too deep to read
         raise ValueError(
             f"The array {DOCUMENT!r} is not what to_arrays() writes: {error}."
         ) from None
+    if not isinstance(written, int) or written < 1:
+        raise ValueError(f"The arrays are of format {written!r:.40}; it must be an integer from 1.")
     if written > FORMAT:
         raise ValueError(
             f"The arrays are of format {written}, written by skpref {document.get('skpref')}; "
@@ -246,11 +258,11 @@ def _read(arrays):
         )
     try:
         return _Reader(arrays).value(told)
-    except (KeyError, TypeError, AttributeError, IndexError, StopIteration) as error:
+    except Exception as error:  # of odd fields a constructor may raise anything
         raise ValueError(
-            f"The arrays, written by skpref {document.get('skpref')}, are incomplete or not of a "
-            f"form that skpref {skpref_version()} reads: {error}. Write them again by the version "
-            "that made them, or fit the model again."
+            f"The arrays, written by skpref {document.get('skpref')!s:.40}, are incomplete or not "
+            f"of a form that skpref {skpref_version()} reads: {error}. Write them again by the "
+            "version that made them, or fit the model again."
         ) from error
 
 
@@ -277,21 +289,31 @@ class _Reader:
     def _array(self, told):
         key = told["array"]
         if key not in self._copies:
-            self._copies[key] = np.array(self._arrays[key])
+            array = np.asarray(self._arrays[key])
+            if array.dtype.kind not in _KINDS:
+                raise TypeError(f"the array {key!r} is of type {array.dtype}, which none may be")
+            self._copies[key] = np.array(array)
         return self._copies[key]
 
+    def _items(self, told):
+        if not isinstance(told, list):
+            raise TypeError(f"a list is expected in place of {told!r:.40}")
+        return self.value(told)
+
     def _objects(self, told):
-        values = self.value(told["objects"])
+        values, shape = told["objects"], told["shape"]
+        if any(type(n) is not int or n < 0 for n in shape) or math.prod(shape) != len(values):
+            raise ValueError(f"{len(values)} values do not fill an array of shape {shape!r:.40}")
         found = np.empty(len(values), dtype=object)
-        found[:] = values
-        return found.reshape(told["shape"])
+        found[:] = self._items(values)
+        return found.reshape(shape)
 
     def _several(self, told):
         ((kind, values),) = told.items()
-        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](self.value(values))
+        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](self._items(values))
 
     def _pairs(self, told):
-        return dict(map(tuple, self.value(told["pairs"])))
+        return dict(map(tuple, self._items(told["pairs"])))
 
     def _number(self, told):
         return float(told["number"])
@@ -301,7 +323,14 @@ class _Reader:
 
     def _frame(self, told):
         pandas = import_module("pandas")
-        columns, index, names = (self.value(told[key]) for key in ("frame", "index", "columns"))
+        columns, index, names = (self._items(told[key]) for key in ("frame", "index", "columns"))
+        for column, dtype in zip(columns, told["types"], strict=True):
+            is_text = column.dtype == object and dtype in _TEXTS
+            if (not is_text and dtype != str(column.dtype)) or column.shape != (len(index),):
+                raise ValueError(
+                    f"a column of {len(index)} rows of {dtype!r:.40} cannot be made of an array "
+                    f"of {column.dtype} of shape {column.shape}"
+                )
         made = [
             pandas.Series(column, index=index, dtype=dtype)
             for column, dtype in zip(columns, told["types"], strict=True)
@@ -325,8 +354,12 @@ _MADE_BY = {
 
 
 def made_of(cls: Any, state: dict[str, Any]) -> Any:
-    """An object of a class by its `state_of`."""
+    """An object of a class by its `state_of`; TypeError if a field is not of its type."""
     if issubclass(cls, tuple) or is_dataclass(cls):
+        for name, hint in _hints(cls).items():
+            if name in state and not _is_of(state[name], hint):
+                kind = type(state[name]).__name__
+                raise TypeError(f"{cls.__name__}.{name} is a {kind}, and must be {hint}")
         return cls(**state)
     if issubclass(cls, BaseEstimator | Kernel):
         names = inspect.signature(cls).parameters
@@ -339,3 +372,19 @@ def made_of(cls: Any, state: dict[str, Any]) -> Any:
     else:
         made.__dict__.update(state)
     return made
+
+
+_hints = cache(get_type_hints)
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type; what it contains is not looked at."""
+    kind, arguments = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return any(_is_of(value, each) for each in arguments)
+    if kind is np.ndarray and isinstance(value, np.ndarray):
+        (of,) = get_args(arguments[1]) if arguments else (Any,)
+        return of is Any or value.dtype.kind in "biuf"  # all others are of numbers
+    if kind is float:
+        return isinstance(value, float | int)
+    return kind is Any or not isinstance(kind, type) or isinstance(value, kind)

@@ -1,8 +1,37 @@
-"""Summaries of objects as tables for notebooks."""
+"""Texts of others on a terminal and in HTML, and summaries of objects as tables for notebooks."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
+
+from sklearn.utils import Bunch
+
+
+def printable_text(value: Any) -> str:
+    """A value as one line of text, with a space in place of each character that is not printable.
+
+    Line ends, escape sequences, marks of direction and characters of no width go, so that a name
+    can neither steer a terminal nor look like another one.
+
+    Examples
+    --------
+    >>> from skpref._utils import printable_text
+    >>> printable_text("a\\x1b[2Jb")
+    'a [2Jb'
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in str(value))
+
+
+class PrintableBunch(Bunch):
+    """A Bunch that prints on a terminal as `printable_text` has it, also the frames in it."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(printable_text, super().__repr__().split("\n")))
+
+
+def html_text(value: Any) -> str:
+    """A value as text of HTML: no tags, entities or unprintable characters of its own."""
+    return escape(printable_text(value))
 
 
 def html_table(
@@ -23,15 +52,15 @@ def html_table(
     align = "right" if head else "left"
 
     def cells(row: Sequence[Any]) -> str:
-        first, *rest = (escape(str(cell)) for cell in row)
+        first, *rest = map(html_text, row)
         tail = "".join(f'<td style="text-align: {align}">{cell}</td>' for cell in rest)
         return f'<tr><th scope="row" style="text-align: left">{first}</th>{tail}</tr>'
 
-    titles = "".join(f'<th scope="col">{escape(title)}</th>' for title in head)
-    below = f"<div>{escape(more)}</div>" if more else ""
+    titles = "".join(f'<th scope="col">{html_text(title)}</th>' for title in head)
+    below = f"<div>{html_text(more)}</div>" if more else ""
     return (
         '<div><table><caption style="text-align: left">'
-        f"{escape(caption)}</caption>"
+        f"{html_text(caption)}</caption>"
         + (f"<thead><tr>{titles}</tr></thead>" if titles else "")
         + f"<tbody>{''.join(map(cells, rows))}</tbody></table>{below}</div>"
     )

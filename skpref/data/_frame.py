@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from skpref._utils import printable_text
 from skpref.data._containers import (
     column_names,
     frame_floats,
@@ -265,7 +266,7 @@ class DuelFrame:
         if self.columns is None:
             what = f"{n_features} feature{'s' if n_features > 1 else ''}"
         else:
-            columns = list(map(str, self.columns))
+            columns = list(map(printable_text, self.columns))
             more = f", … ({len(columns)})" if len(columns) > 6 else ""
             what = f"columns {', '.join(columns[:6])}{more}"
         ids = "" if self.id_column is None else f", ids in {self.id_column}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-from skpref._utils import Array, check_bounds, check_number, recorded
+from skpref._utils import Array, check_bounds, check_number, printable_text, recorded
 from skpref.data import Respondents
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Components, defended, pair_moments, stacked
@@ -304,7 +304,7 @@ class Judges:
         shown = order
         if len(order) > 2 * _SHOWN:
             shown = np.concatenate([order[:_SHOWN], order[-_SHOWN:]])
-        names = [str(name) for name in self.ids[shown]]
+        names = [printable_text(name) for name in self.ids[shown]]
         width = max((len(name) for name in names), default=0)
         for name, k in zip(names, shown, strict=True):
             # 0 without a sign

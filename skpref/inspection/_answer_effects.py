@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, check_choice, check_number
+from skpref._utils import Array, PrintableBunch, check_choice, check_number
 from skpref.data import table_frame
 from skpref.fitting import UNITS, Inspected, hyperparameter_spread, unit_length
 from skpref.likelihoods import JudgeReliability, Likelihood
@@ -100,7 +100,7 @@ def answer_effects(
     names[:] = [likelihood.free[place] for place in places]
     columns = {"names": names, "value": value, "lower": ends[0], "upper": ends[1]}
     frame = table_frame(columns, range(len(places)))
-    return Bunch(**columns, frame=frame, unit=unit, level=level)
+    return PrintableBunch(**columns, frame=frame, unit=unit, level=level)
 
 
 def _own(likelihood: Likelihood) -> Likelihood:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import kendalltau
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, check_choice, check_number
+from skpref._utils import Array, PrintableBunch, check_choice, check_number
 from skpref.data import table_frame
 from skpref.fitting import UNITS, Averaged, mixed, positive
 from skpref.inspection._contenders import Columns, Contenders, contenders
@@ -139,7 +139,7 @@ def control_effects(
         "tau": np.array([each.tau for each in moves]),
         "moved": np.array([each.moved for each in moves]),
     }
-    return Bunch(
+    return PrintableBunch(
         **values,
         frame=table_frame(values, range(len(places))),
         tau_together=together.tau,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import RandomLike, check_number, generator_of, passed
+from skpref._utils import PrintableBunch, RandomLike, check_number, generator_of, passed
 from skpref.data import (
     Shown,
     column_at,
@@ -109,7 +109,7 @@ def permutation_importance(
             items = _exchanged(distinct, j, rng.permutation(len(first)))
             shown = _shown(items, inverse, pairs, id_column)
             losses[j, k] = baseline - value(model, shown, y, **told, **more)
-    return Bunch(
+    return PrintableBunch(
         importances_mean=losses.mean(axis=1),
         importances_std=losses.std(axis=1),
         importances=losses,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref._utils import check_number
+from skpref._utils import PrintableBunch, check_number
 from skpref.data import table_frame
 from skpref.fitting import last_step
 
@@ -81,4 +81,4 @@ def judge_reliability(model: Any, *, level: float = 0.9) -> Bunch:
         columns |= own
     names = judges.ids[order]
     frame = table_frame(columns, list(names))
-    return Bunch(**{"names": names, **columns, **own}, level=level, frame=frame)
+    return PrintableBunch(**{"names": names, **columns, **own}, level=level, frame=frame)

@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, RandomLike, check_choice, check_number, html_table
+from skpref._utils import (
+    Array,
+    PrintableBunch,
+    RandomLike,
+    check_choice,
+    check_number,
+    html_table,
+    printable_text,
+)
 from skpref.data import first_wins, table_frame
 from skpref.fitting import UNITS, Mixture, components_in_words, noise_deviation, unit_length
 from skpref.inspection._contenders import Columns, Contenders, contenders
@@ -281,7 +289,7 @@ class _Board(Bunch):
             # 0 without a sign
             utility = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
             ranks = self["rank_lower"][k], self["rank_upper"][k]
-            found.append((str(name), *utility, *ranks, self["probability_best"][k]))
+            found.append((printable_text(name), *utility, *ranks, self["probability_best"][k]))
         return found
 
     def _rest(self):
@@ -296,7 +304,7 @@ def _lead(
         return None
     first, second = order[:1], order[1:2]
     found = mixture.margins(first, second, level)
-    return Bunch(
+    return PrintableBunch(
         names=ranked.names[order[:2]],
         margin=float(found.mean[0]),
         lower=float(found.lower[0]),
@@ -481,7 +489,7 @@ def undecided_pairs(
     }
     n_components = int(component.max()) + 1
     shown = columns | {"prior_alone": across} if n_components > 1 else columns
-    return Bunch(
+    return PrintableBunch(
         **columns,
         prior_alone=across,
         n_decided=len(open_) - len(first),
@@ -574,7 +582,7 @@ def win_rates(
     score = np.where(n_beside > 0, against / np.maximum(n_beside, 1), np.nan)
     names = ranked.names
     frame = table_frame(win, list(names), list(names))
-    return Bunch(
+    return PrintableBunch(
         names=names,
         position=by_mean,
         component=component,

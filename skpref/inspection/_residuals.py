@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri, xlogy
 from sklearn.utils import Bunch
 
-from skpref._utils import check_number
+from skpref._utils import PrintableBunch, check_number
 from skpref.data import table_frame
 from skpref.inspection._outcomes import forecast_of
 from skpref.metrics import group_codes
@@ -107,7 +107,7 @@ def group_residuals(
         columns |= {name: observed[:, j] - predicted[:, j], f"{name}, band": band[:, j]}
     surprise_band = half * np.sqrt(sums[:, 2]) / size
     columns |= {"surprise": log_loss - expected, "surprise, band": surprise_band}
-    return Bunch(
+    return PrintableBunch(
         groups=names,
         size=size,
         outcomes=outcomes,

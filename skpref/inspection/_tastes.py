@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, check_choice, leading_axes
+from skpref._utils import Array, PrintableBunch, check_choice, leading_axes
 from skpref.data import Shown, table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.inspection._contenders import contenders
@@ -121,7 +121,7 @@ def user_tastes(
     tastes = away @ axes.T / np.sqrt(n)
     project = (axes - axes.mean(axis=1, keepdims=True)) @ sums / (np.sqrt(n) * length)
     covariance = np.stack([_projected(last, user, rows, project) for user in who])
-    return Bunch(
+    return PrintableBunch(
         users=who,
         tastes=tastes,
         covariance=covariance,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from skpref._utils import check_choice, check_number
+from skpref._utils import PrintableBunch, check_choice, check_number
 from skpref.data import table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.gp import PosteriorMixture
@@ -111,7 +111,7 @@ def sampler_traces(
     split = rhat(by_chain) if enough else np.full(len(order), np.nan)
     ess = effective_draws(by_chain, "bulk") if enough else np.full(len(order), np.nan)
     names = ranked.names[order]
-    return Bunch(
+    return PrintableBunch(
         names=names,
         position=order,
         draws=draws,

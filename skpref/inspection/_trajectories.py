@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, check_choice, check_number
+from skpref._utils import Array, check_choice, check_number, printable_text
 from skpref.data import table_frame
 from skpref.fitting import UNITS, noise_deviation, unit_length
 from skpref.inspection._contenders import Contenders, contenders
@@ -197,7 +197,7 @@ class _Trajectories(Bunch):
     """Trajectories, which show their ends."""
 
     def __repr__(self) -> str:
-        names, times = [str(name) for name in self["names"].tolist()], self["times"]
+        names, times = [*map(printable_text, self["names"].tolist())], self["times"]
         reference = f"the mean of {self['n_items']}"
         if self["reference"] is not None and self["n_items"] == 1:
             reference = repr(self["reference"].tolist()[0])

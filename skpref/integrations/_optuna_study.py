@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from optuna import Study
@@ -127,6 +128,19 @@ def is_choosing(trial: FrozenTrial) -> bool:
     """Whether a trial is there and nothing is known of its parameters."""
     known = {CHOSEN, "fixed_params"} & trial.system_attrs.keys()
     return trial.state == TrialState.RUNNING and not trial.distributions and not known
+
+
+def stale_trials(study: Study, seconds: float) -> list[FrozenTrial]:
+    """Running trials that have had no parameters for so long, by the clocks of the workers."""
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    now = datetime.now()
+    return [
+        each
+        for each in running
+        if not each.distributions
+        and each.datetime_start is not None
+        and (now - each.datetime_start).total_seconds() > seconds
+    ]
 
 
 def keep_chosen(

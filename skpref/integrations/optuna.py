@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from skpref._utils import RandomLike, seed_of
+from skpref._utils import RandomLike, check_number, seed_of
 from skpref.optimize import PreferenceOptimizer
 
 try:
@@ -29,6 +30,7 @@ from skpref.integrations._optuna_study import (
     is_choosing,
     keep_chosen,
     params_of,
+    stale_trials,
 )
 
 __all__ = ["PreferentialSampler"]
@@ -57,6 +59,10 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     ----------
     seed : int, RandomState instance, Generator or None, default=None
         The same seed, trials and answers give the same next trial.
+    stale_after : float, default=120.0
+        Seconds after which a trial without parameters is failed, as its worker must have been
+        killed. The default is ten times the longest choice that was measured: 11 s, after 500
+        answers about six parameters. See `fail_stale_trials`.
     **options
         Parameters of `PreferenceOptimizer`, but for those that the study holds: ``acquisition``,
         ``noise_variance``, ``forgetting_rate`` and so on.
@@ -73,7 +79,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     between them. A trial that was skipped stays away, and so does what is close to it.
 
     If a trial cannot be sampled, it is told as failed before the error is raised, so that no page
-    waits for it.
+    waits for it. A worker that was killed cannot tell: see `fail_stale_trials`.
 
     References
     ----------
@@ -101,7 +107,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     True
     """
 
-    def __init__(self, *, seed: RandomLike = None, **options: Any):
+    def __init__(self, *, seed: RandomLike = None, stale_after: float = 120.0, **options: Any):
         refused = [name for name in _OF_THE_STUDY if name in options]
         if refused:
             raise TypeError(
@@ -111,7 +117,8 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         # What is wrong with the options is said now; a kernel depends on the number of parameters.
         known = {name: each for name, each in options.items() if name != "kernel"}
         PreferenceOptimizer([(0.0, 1.0)], **known)
-        self._options = options
+        check_number("stale_after", stale_after, low=0.0, open_low=True)
+        self._options, self._stale_after = options, stale_after
         self._entropy = np.random.SeedSequence(seed_of(seed)).entropy
 
     def reseed_rng(self) -> None:
@@ -170,12 +177,50 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
             if best in self._items(judged, [number], distributions, space)
         )
 
+    def fail_stale_trials(self, study: Any) -> list[int]:
+        """Fail trials that have had no parameters for longer than ``stale_after``.
+
+        A worker that is killed while it asks leaves such a trial, which counts among the
+        ``n_generate`` for ever. `ask` calls this, and of studies of Optuna Dashboard so does
+        ``should_generate``. Trials with parameters, which wait for a judge, stay.
+
+        What was asked for is not lost: parameters that a failed trial was to have are enqueued for
+        the next one. This also holds for a worker that was not killed but slow: it gets Optuna's
+        ``UpdateFinishedTrialError``, and its next trial has the parameters that it had chosen.
+
+        Parameters
+        ----------
+        study : PreferentialStudy or Study
+            On any storage. Optuna's heartbeat is of no use here: it is of `Study.optimize` and one
+            storage, and fails trials whose worker is gone, also those that wait for a judge.
+
+        Returns
+        -------
+        list of int
+            Numbers of the trials that were failed.
+
+        Raises
+        ------
+        ValueError
+            If the study is not preferential.
+        """
+        study = getattr(study, "_study", study)
+        check_preferential(study)
+        failed = []
+        for trial in stale_trials(study, self._stale_after):
+            with suppress(RuntimeError):  # of Optuna: another worker was quicker
+                study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+                failed.append(trial.number)
+                if fixed := trial.system_attrs.get("fixed_params"):
+                    study.enqueue_trial(fixed, user_attrs=trial.user_attrs)
+        return failed
+
     # -- what Optuna calls ---------------------------------------------------------------
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Refuse a study that is not preferential, before `optimize` runs an objective."""
         with _failing(study, trial):
-            check_preferential(study)
+            self.fail_stale_trials(study)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -193,10 +238,15 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     ) -> dict[str, Any]:
         """The parameters of a trial that joins those which are shown."""
         with _failing(study, trial):
-            params = {}
-            if search_space:
+            fixed, params = trial.system_attrs.get("fixed_params", {}), {}
+            if search_space.keys() - fixed.keys():
                 params = self._chosen(Judged.of(study), trial.number, search_space)
-            keep_chosen(study, trial, params, search_space)
+            try:
+                keep_chosen(study, trial, params, search_space)
+            except RuntimeError:  # of Optuna: the trial was failed in the meantime
+                if params and not fixed:
+                    study.enqueue_trial(params)
+                raise
             return params
 
     def sample_independent(
@@ -313,11 +363,12 @@ def _read(study):
 
 @contextmanager
 def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """If something is raised, tell the trial as failed, so that nobody waits for it."""
+    """If something is raised, also by Ctrl-C, fail the trial, so that nobody waits for it."""
     try:
         yield
-    except Exception:
-        study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+    except BaseException:
+        with suppress(RuntimeError):  # of Optuna: it was failed already
+            study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
         raise
 
 
@@ -334,3 +385,25 @@ def _wait_for_others(study, trial):
         ):
             return
         time.sleep(_POLL)
+
+
+def _fail_stale_first(should_generate):
+    """``should_generate`` of the dashboard's studies, after stale trials of our sampler are failed.
+
+    Where all of ``n_generate`` trials are stale, no `ask` comes any more that could fail them.
+    """
+
+    @wraps(should_generate)
+    def ask_again(study: Any) -> bool:
+        sampler = study._study.sampler
+        if isinstance(sampler, PreferentialSampler):
+            sampler.fail_stale_trials(study)
+        return bool(should_generate(study))
+
+    return ask_again
+
+
+with suppress(ImportError):
+    from optuna_dashboard.preferential import PreferentialStudy
+
+    PreferentialStudy.should_generate = _fail_stale_first(PreferentialStudy.should_generate)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skpref._utils import printable_text
 from skpref.fitting import UNITS
 
 # Of its width or height, axes keep at least this much where room is made for labels.
@@ -96,8 +97,8 @@ def legend_on_top(ax: Any, columns: int) -> Any:
 
 
 def plain(text: Any) -> str:
-    """A name as text that matplotlib does not read as a formula."""
-    return str(text).replace("$", r"\$")
+    """A name as text that matplotlib does not read as a formula, nor a reader of SVG as no text."""
+    return "\n".join(map(printable_text, str(text).split("\n"))).replace("$", r"\$")
 
 
 def shortened(text: Any, most: int = 40) -> str:

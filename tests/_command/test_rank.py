@@ -1,6 +1,7 @@
 """`skpref rank`: from a table of votes to files that say what the functions say."""
 
 import csv
+import errno
 import gzip
 import importlib
 import io
@@ -23,6 +24,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref._command import _rank, main
 from skpref._command._report import as_options
 from skpref._command._times import Drift
+from skpref._command._writers import csv_cell
 from skpref.duels import from_votes
 from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
 
@@ -826,3 +828,192 @@ def test_the_extra_for_the_picture_brings_matplotlib():
         "optional-dependencies"
     ]
     assert any(each.startswith("matplotlib") for each in extras["plot"])
+
+
+# -- names of strangers ----------------------------------------------------------------------
+
+STRANGE = [
+    "<img src=x onerror=alert(1)>",
+    '=HYPERLINK("http://evil.example", "x")',
+    "+1",
+    "@SUM(A1)",
+    "-2+3",
+    "\x1b[31mred\x07",
+    "left\u202eright\u200b",
+    "&lt;b&gt; **bold** ~~gone~~",
+    "1. [x](http://evil.example)",
+    "$\\frac{1}{0$ `code` | #",
+    "＝1+1",
+    "-5",
+]
+FORMULAS = [name for name in STRANGE if name[0] in "=+-@＝" and name != "-5"]
+
+
+def shown(name):
+    """A name as a page or a terminal shows it: what cannot be seen is a space."""
+    hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return "".join(" " if unicodedata.category(each) in hidden else each for each in name).strip()
+
+
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory):
+    """Votes on names that are tags, formulas and controls of terminals; judges and groups too."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(12, size=120)
+    second = (first + rng.integers(1, 12, size=120)) % 12
+    rows = {
+        "a": [STRANGE[k] for k in first],
+        "b": [STRANGE[k] for k in second],
+        "winner": np.where(first < second, "a", "b").tolist(),
+        "=<b>slow</b>": (first - second).tolist(),
+        "judge": [STRANGE[k] for k in rng.integers(6, size=120)],
+        "<i>kind</i>": [STRANGE[k] for k in rng.integers(2, size=120)],
+    }
+    return write(tmp_path_factory.mktemp("strange") / "<b>votes\u202e.csv", rows)
+
+
+OPTIONS = ["--judge", "judge", "--controls", "=<b>slow</b>", "--by", "<i>kind</i>"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pages_show_strange_names_as_texts(strange, tmp_path, capsys, held):
+    """A reader of Markdown, one of HTML and one of XML find the names, and nothing else in them."""
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True})
+    assert run("rank", strange, *OPTIONS, "--out", tmp_path) == 0
+    said = capsys.readouterr().out
+    assert all(letter.isprintable() for line in said.split("\n") for letter in line)
+    tokens = markdown.enable(["table", "strikethrough"]).parse(
+        (tmp_path / "board.md").read_text("utf-8")
+    )
+    inline = [each for token in tokens for each in token.children or ()]
+    kinds = {each.type for each in [*tokens, *inline]}
+    assert not kinds & {"html_inline", "html_block", "link_open", "image", "em_open", "strong_open"}
+    assert not kinds & {"s_open", "code_inline", "code_block", "blockquote_open", "hr"}
+    assert not kinds & {"ordered_list_open", "bullet_list_open"}
+    texts = ["".join(each.content for each in t.children) for t in tokens if t.type == "inline"]
+    page = _Cells()
+    page.feed((tmp_path / "board.html").read_text("utf-8"))
+    assert not page.tags & {"img", "b", "i"}
+    for name in STRANGE:
+        assert texts.count(shown(name)) >= 3 + (name in STRANGE[:6])  # boards; judges
+        assert [" ".join(row[1].split()) for row in page.tables[0]].count(
+            " ".join(shown(name).split())
+        ) == 1
+    assert shown("<b>votes\u202e.csv") in texts
+    for name in ("board.html", "board.svg", "board.md"):
+        text = (tmp_path / name).read_text("utf-8")
+        assert all(letter.isprintable() for line in text.split("\n") for letter in line)
+    ElementTree.fromstring((tmp_path / "board.svg").read_text("utf-8"))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_cell_of_a_csv_file_is_a_formula(strange, tmp_path, capsys, held):
+    for raw in ([], ["--raw"]):
+        assert run("rank", strange, *OPTIONS, "--out", tmp_path, *raw) == 0
+        ranked = {row["name"] for row in rows_of(tmp_path / "board.csv")}
+        escaped = {"'" * (not raw and name in FORMULAS) + name for name in STRANGE}
+        assert ranked == escaped
+        begins = set()
+        for path in tmp_path.glob("*.csv"):
+            for row in rows_of(path):
+                begins |= {cell[:1] for cell in row.values() if not is_number(cell)}
+        assert bool(begins & set("=+-@＝")) is bool(raw)
+    board = json.loads((tmp_path / "board.json").read_text("utf-8"))["board"]
+    assert {row["name"] for row in board} == set(STRANGE)
+
+
+def is_number(cell):
+    try:
+        return cell == "" or (cell[0] != "+" and np.isfinite(float(cell)))
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("cell", "escaped"),
+    [
+        *[(each, f"'{each}") for each in ("=1", "+1", "-1+1", "@x", "\t=1", "\r=1", "-", "-inf")],
+        *[(each, f"'{each}") for each in ("--1", "-1e", "-0x1", "-١", "＋1", "\n=1", "- a")],
+        *[(each, each) for each in ("-1", "-0.5", "-1e-5", "1", "a=b", "'=1", "", " =1", "5+1")],
+        *[(each, each) for each in (-1, -0.5, float("-inf"), None, 3)],
+    ],
+)
+def test_cells_like_formulas_have_an_apostrophe(cell, escaped):
+    assert csv_cell(cell) == escaped
+
+
+def names_and_texts(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("nth", [1, 3, 5])
+def test_a_full_disk_leaves_the_former_files(votes_csv, tmp_path, capsys, held, monkeypatch, nth):
+    assert run("rank", votes_csv, "--out", tmp_path) == 0
+    before, n_written = names_and_texts(tmp_path), []
+
+    def full(_):
+        n_written.append(1)
+        if len(n_written) == nth:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    capsys.readouterr()
+    assert run("rank", votes_csv, "--unit", "elo", "--out", tmp_path) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert names_and_texts(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_a_file_that_grows_too_large_leaves_the_former_files(votes_csv, tmp_path):
+    resource = pytest.importorskip("resource")
+    command = [sys.executable, "-m", "skpref", "rank", str(votes_csv), "--out", str(tmp_path)]
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    assert subprocess.run(command, cwd=ROOT, capture_output=True).returncode == 0
+    before = names_and_texts(tmp_path)
+    ran = subprocess.run(
+        [*command, "--unit", "elo"], cwd=ROOT, capture_output=True, text=True, preexec_fn=limit
+    )
+    assert ran.returncode == 2 and "File too large" in ran.stderr and ran.stderr.count("\n") == 1
+    assert names_and_texts(tmp_path) == before
+
+
+def test_links_and_folders_of_the_names_of_files(votes_csv, tmp_path, capsys, held):
+    kept, out = tmp_path / "kept.txt", tmp_path / "out"
+    kept.write_text("mine")
+    out.mkdir()
+    (out / "board.csv").symlink_to(kept)
+    (out / "board.md").symlink_to(tmp_path / "nowhere")
+    assert run("rank", votes_csv, "--out", out) == 0
+    assert kept.read_text() == "mine" and not (tmp_path / "nowhere").exists()
+    assert not any(path.is_symlink() for path in out.iterdir())
+    assert len(rows_of(out / "board.csv")) == 4
+    (out / "board.csv").unlink()
+    (out / "board.csv").mkdir()
+    assert run("rank", votes_csv, "--out", out) == 2
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
+
+
+def test_half_a_character_is_no_reason_to_fail(tmp_path, capsys, held):
+    names = ["\ud800x", "b", "c"]
+    votes = [{"a": names[k % 3], "b": names[(k + 1) % 3], "winner": "a"} for k in range(9)]
+    (tmp_path / "votes.json").write_text(json.dumps(votes))
+    assert run("rank", tmp_path / "votes.json", "--out", tmp_path) == 0
+    board = json.loads((tmp_path / "board.json").read_text("utf-8"))["board"]
+    assert sorted(row["name"] for row in board) == sorted(names)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.slow
+def test_a_terminal_that_takes_nothing_is_said(votes_csv):
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "skpref", "rank", str(votes_csv)],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert ran.returncode == 2 and "No space left" in ran.stderr and ran.stderr.count("\n") == 1

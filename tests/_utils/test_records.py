@@ -1,8 +1,11 @@
 """Objects as arrays and back: every kind of value, and what cannot be told."""
 
 import io
+import json
+import tracemalloc
+import zipfile
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,6 +23,16 @@ class Holder(Recorded):
 
     content: Any
     more: Any = "unless told"
+
+
+@recorded
+class Typed(NamedTuple):
+    """Fields of which each must be what its annotation says."""
+
+    weights: np.ndarray[Any, np.dtype[np.float64]] | None
+    length: float
+    count: int
+    name: str | None = None
 
 
 @recorded
@@ -146,3 +159,124 @@ def test_damaged_files_are_refused():
             refused += 1
             assert "array" in str(error) or "format" in str(error)
     assert refused > 50
+
+
+def document(told, **more):
+    """Arrays whose document says so."""
+    text = told if isinstance(told, str) else json.dumps({"format": 1, "object": told, **more})
+    return {"document": np.frombuffer(text.encode(), dtype=np.uint8), "a": np.arange(3.0)}
+
+
+def nested(depth, opening="[", closing="]"):
+    return f'{{"format": 1, "object": {opening * depth}1{closing * depth}}}'
+
+
+TYPED = {"class": Typed.__module__.rpartition(".")[2] + ".Typed", "length": 1.0, "count": 2}
+ODD = {
+    "a list of depth 10^5": nested(100_000),
+    "a list of depth 400": nested(400),
+    "tuples of depth 300": nested(300, '{"tuple": [', "]}"),
+    "arrays of depth 300": nested(300, '{"shape": [1], "objects": [', "]}"),
+    "no document": "[]",
+    "a text as format": {"format": "1"},
+    "a list as format": {"format": [1]},
+    "format 0": {"format": 0},
+    "a number": 5,
+    "a list": [1],
+    "no object of this class": {"class": "kernels.Identity"},
+    "an unknown class": {"class": "os.system"},
+    "a list as class": {"class": []},
+    "a function as class": {"class": f"{TYPED['class'][:-5]}known"},
+    "an unknown kind": {"lambda": "x"},
+    "an empty object": {},
+    "too few values": {"objects": [1, 2], "shape": [10**6, 10**6]},
+    "a negative shape": {"objects": [1, 2], "shape": [-1]},
+    "no values, of a large shape": {"objects": [], "shape": [0, 10**30]},
+    "a shape of fractions": {"objects": [1], "shape": [1.0]},
+    "a text as shape": {"objects": [1], "shape": "x"},
+    "a text as tuple": {"tuple": "abc"},
+    "a set of lists": {"set": [[1]]},
+    "pairs of three": {"pairs": [[1, 2, 3]]},
+    "a text as number": {"number": "one"},
+    "a list as number": {"number": [1]},
+    "a list as array": {"array": ["a"]},
+    "texts as weights": TYPED | {"weights": "abc"},
+    "an array as length": TYPED | {"weights": None, "length": {"array": "a"}},
+    "a fraction as count": TYPED | {"weights": None, "count": 2.5},
+    "a number as name": TYPED | {"weights": None, "name": 7},
+    "a field too many": TYPED | {"weights": None, "lengths": 1.0},
+    "a field too few": TYPED,
+    "a column of texts of a gigabyte": {
+        "frame": [{"array": "a"}],
+        "types": ["U300000000"],
+        "columns": ["x"],
+        "index": [0, 1, 2],
+    },
+    "a number as column": {"frame": [5], "types": ["int64"], "columns": [1], "index": [0, 1]},
+    "rows without values": {
+        "frame": [{"array": "a"}],
+        "types": ["float64"],
+        "columns": ["x"],
+        "index": [*range(2000)],
+    },
+}
+
+
+@pytest.mark.parametrize("told", ODD.values(), ids=ODD)
+def test_odd_documents_are_refused_by_one_error_in_little_memory(told):
+    more = told if isinstance(told, dict) and "format" in told else {}
+    arrays = document({} if more else told, **more)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"array|format"):
+        Holder.from_arrays(arrays)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20 + 50 * arrays["document"].size
+
+
+def test_what_annotations_allow_is_read():
+    for value in (
+        Typed(np.arange(3), 1, 2),
+        Typed(None, 0.5, True, "x"),
+        Typed(np.zeros(0, bool), float("inf"), 10**30),
+    ):
+        assert repr(again(value)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.array(["a", "b"]), np.array([1, "b"], dtype=object), "text", None, [[1.0], [1.0, 2.0]]],
+    ids=repr,
+)
+def test_arrays_of_another_type_are_refused(array):
+    with pytest.raises(ValueError, match="incomplete or not of a form"):
+        Holder.from_arrays(
+            Holder(Typed(np.arange(3.0), 1.0, 2)).to_arrays() | {"content.weights": array}
+        )
+
+
+@pytest.mark.parametrize("shape", [(2**31,), (2**44,), (-1,)])
+def test_a_file_that_lies_about_a_shape_is_refused(tmp_path, shape):
+    """The head of an array says more than its bytes hold."""
+    path, lies = tmp_path / "holder.npz", io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        lies, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    np.savez(path, document=Holder(np.arange(3.0)).to_arrays()["document"])
+    with zipfile.ZipFile(path, "a") as packed:
+        packed.writestr("content.npy", lies.getvalue() + bytes(24))
+    with np.load(path) as arrays, pytest.raises(ValueError, match="incomplete or not of a form"):
+        Holder.from_arrays(arrays)
+
+
+def test_the_error_of_another_class_names_its_method():
+    @recorded
+    @dataclass
+    class Another(Recorded):
+        content: Any
+
+    for kind in (ValueError, TypeError):
+        with pytest.raises(kind, match=r"hold a Another, not a Holder: call Another\.from_arrays"):
+            Holder.from_arrays(Another(1).to_arrays())
+    with pytest.raises(ValueError, match=r"hold a int, not a Holder: give what to_arrays"):
+        Holder.from_arrays(document(5))

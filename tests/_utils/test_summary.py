@@ -3,11 +3,20 @@
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
+import pytest
 
 from skpref import ItemTable, PairwisePreferenceRegressor, PreferenceOptimizer
-from skpref._utils import html_table
+from skpref._utils import html_table, printable_text
+from skpref.active import StoppingRule
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.inspection import leaderboard
+from skpref.duels import DuelFrame
+from skpref.inspection import (
+    judge_reliability,
+    leaderboard,
+    trajectories,
+    undecided_pairs,
+    win_rates,
+)
 from skpref.optimize import ActiveLearner
 
 NASTY = "<img src=x onerror=alert(1)> & 'co'"
@@ -89,3 +98,30 @@ def test_a_board_shows_what_it_prints():
         assert row[1] in line
         assert all(part in line for part in (row[2], *row[3].split(" to "), row[5]))
     assert parsed(board._repr_html_()).find("./div").text == printed[-1].strip() == "… 5 more"
+
+
+CONTROLS = "a\x1b[2Jb\u202ec\u200bd\r\ne\x9bf\u2028g\u2066h\ufeff"
+
+
+def test_what_is_not_printable_is_a_space():
+    assert printable_text(CONTROLS) == "a [2Jb c d  e f g h "
+    assert printable_text("模型 é e\u0301 🎉 Ωמ") == "模型 é e\u0301 🎉 Ωמ"
+    assert printable_text(3.5) == "3.5"
+    html = html_table(CONTROLS, [(CONTROLS, CONTROLS)], [CONTROLS, "b"], CONTROLS)
+    assert html.isprintable() and cells(html)[1] == [printable_text(CONTROLS)] * 2
+
+
+def test_what_prints_itself_steers_no_terminal():
+    names = np.array([CONTROLS, f"{CONTROLS}2", "x"], dtype=object)
+    games = names[[[0, 1], [1, 2], [2, 0], [0, 2]]]
+    model = PairwisePreferenceRegressor(optimizer=None).fit(games, judges=names[[0, 1, 0, 1]])
+    dated = PairwisePreferenceRegressor(drift="wiener", optimizer=None)
+    dated.fit(games, time=[0, 1, 2, 3])
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[0.0], [1.0]], columns=[CONTROLS])
+    told = [leaderboard(model), model.judges_, trajectories(dated), DuelFrame(frame, [[0, 1]])]
+    told += [judge_reliability(model), win_rates(model), undecided_pairs(model)]
+    told += [StoppingRule().update(games[:1])]
+    for each in told:
+        assert all(letter.isprintable() for line in repr(each).split("\n") for letter in line)
+    assert leaderboard(model)._repr_html_().isprintable()

@@ -31,6 +31,13 @@ READY = """gone => {
     return titles.length === 3 && !titles.includes(gone)
         && pictures.length === 3 && pictures.every(each => each.complete && each.naturalWidth);
 }"""
+# Every text with such a word that the page shows, however briefly.
+REPORT_FAILURES = """new MutationObserver(changes => {
+    for (const node of changes.flatMap(each => [...each.addedNodes])) {
+        const text = node.innerText || node.textContent || '';
+        if (/fail|error|undefined/i.test(text) && text.length < 1000) reportFailure(text);
+    }
+}).observe(document, {childList: true, subtree: true})"""
 
 
 def badness(params):
@@ -43,7 +50,9 @@ class Judge:
 
     def __init__(self, page, folder):
         self.page, self.url = page, f"sqlite:///{folder / 'study.db'}"
-        self.answers, self.gone = [], ""
+        self.answers, self.gone, self.failures = [], "", []
+        page.expose_function("reportFailure", lambda text: self.failures.append(text))
+        page.add_init_script(REPORT_FAILURES)
 
     @property
     def study(self):
@@ -151,6 +160,7 @@ def test_thirty_answers_on_the_page(tmp_path, monkeypatch):
             judge.undo()
             while len(judge.answers) < N_ANSWERS // 2:
                 judge.answer()
+            assert judge.failures == []
             judge.answer(wait=False)  # and the worker is killed while it chooses
         before = judge.study.preferences
         with served(command, url, log):

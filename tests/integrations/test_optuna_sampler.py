@@ -1,8 +1,11 @@
 """The sampler against storages: in memory, SQLite, workers in processes and threads."""
 
+import os
 import pickle
 import shutil
+import signal
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -12,6 +15,8 @@ pytest.importorskip("optuna_dashboard")
 
 import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 from optuna_dashboard._preferential_history import (
     NewHistory,
@@ -499,6 +504,166 @@ def test_two_hundred_trials():
         best = pair[0]
     assert study._study.sampler.recommend(study).number == best.number
     assert abs(study.ask(LINE).params["x"] - 0.3) < 0.3
+
+
+# -- workers that are killed or slow ---------------------------------------------------------
+
+
+def in_memory(_):
+    return optuna.storages.InMemoryStorage()
+
+
+def in_sqlite(folder):
+    return f"sqlite:///{folder / 'study.db'}"
+
+
+def in_journal(folder):
+    return JournalStorage(JournalFileBackend(str(folder / "study.log")))
+
+
+STORAGES = [in_memory, in_sqlite, in_journal]
+
+
+class Killed(PreferentialSampler):
+    """Of a worker that is killed while it chooses."""
+
+    def sample_relative(self, *_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_a_worker(storage):
+    """A process of its own that asks and does not come back."""
+    child = os.fork()
+    if not child:
+        try:
+            load_study(study_name="judged", storage=storage(), sampler=Killed()).ask(LINE)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def state_of(study):
+    return [each.state.name for each in study.trials]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("storage", STORAGES[1:])
+def test_workers_killed_while_they_ask_stop_a_study_for_so_many_seconds(tmp_path, storage):
+    begun = time.monotonic()
+    study = begin(2, storage(tmp_path), stale_after=3.0)
+    run(study, 1)
+    while len(study.trials) < 4:
+        kill_a_worker(lambda: storage(tmp_path))
+    assert [each.params for each in study.trials[2:]] == [{}, {}]
+    answers = judged(study).answers
+    while not study.should_generate():
+        assert time.monotonic() < begun + 60.0
+        time.sleep(0.05)
+    assert time.monotonic() > begun + 3.0
+    assert state_of(study)[2:] == ["FAIL", "FAIL"]
+    fill(study)
+    assert len(active(study)) == 2 and all(each.params for each in active(study))
+    assert judged(study).answers == answers
+    assert not study.should_generate() and len(study.trials) == 5
+
+
+def leave(study, **attributes):
+    """A trial whose worker was killed."""
+    storage = study._study._storage
+    if attributes:
+        study.enqueue_trial(**attributes)
+        return study._study._pop_waiting_trial_id()
+    return storage.create_new_trial(study._study._study_id)
+
+
+def at_once(study):
+    """Let what has no parameters be stale at once, as another worker sees it."""
+    return PreferentialSampler(stale_after=1e-9).fail_stale_trials(study)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_only_trials_without_parameters_are_stale(tmp_path, storage):
+    study = begin(3, storage(tmp_path))
+    for _ in range(2):
+        study.ask(LINE)
+    leave(study)
+    assert at_once(study) == [2] and at_once(study) == []
+    assert state_of(study) == ["RUNNING", "RUNNING", "FAIL"]
+    leave(study)
+    assert not study.should_generate()  # it is young
+    study._study.sampler = PreferentialSampler(seed=0, stale_after=0.5)
+    time.sleep(0.6)
+    assert study.should_generate() and state_of(study)[3:] == ["FAIL"]
+    leave(study)
+    time.sleep(0.6)
+    study.ask(LINE)
+    assert state_of(study)[4:] == ["FAIL", "RUNNING"]
+    study.report_preference(study.trials[0], study.trials[1])
+    assert at_once(study) == []
+    assert len(judged(study).answers) == 1 and len(judged(study).active) == 2
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_worker_that_is_slow_loses_a_trial_but_not_what_it_chose(tmp_path, storage, monkeypatch):
+    study = begin(2, storage(tmp_path))
+    run(study, 2, PLANE)
+    sampler, chosen = study._study.sampler, []
+
+    def slow(*arguments):
+        chosen.append(type(sampler)._chosen(sampler, *arguments))
+        assert at_once(study) == [3]
+        return chosen[-1]
+
+    monkeypatch.setattr(sampler, "_chosen", slow)
+    with pytest.raises(RuntimeError):  # UpdateFinishedTrialError of Optuna, where it has that
+        study.ask(PLANE)
+    assert state_of(study)[3:] == ["FAIL", "WAITING"]
+    assert study.should_generate()
+    assert study.ask(PLANE).params == chosen[0] and len(chosen) == 1
+    assert len(active(study)) == 2
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_parameters_that_were_enqueued_are_enqueued_again(tmp_path, storage):
+    study = begin(2, storage(tmp_path))
+    run(study, 1)
+    leave(study, params={"x": 0.125}, user_attrs={"of": "ann"})
+    assert at_once(study) == [2]
+    trial = study.ask(LINE)
+    assert trial.params == {"x": 0.125} and trial.user_attrs == {"of": "ann"}
+    assert state_of(study)[2:] == ["FAIL", "RUNNING"]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_a_worker_that_is_stopped_while_it_chooses_fails_its_trial(raised, monkeypatch):
+    study = begin(2)
+    run(study, 1)
+
+    def stopped(*_):
+        raise raised
+
+    monkeypatch.setattr(study._study.sampler, "_chosen", stopped)
+    with pytest.raises(raised):
+        study.ask(LINE)
+    assert state_of(study)[-1] == "FAIL" and study.should_generate()
+
+
+def test_studies_of_other_samplers_are_left_alone():
+    study = begin(2, stale_after=1e-9)
+    study._study.sampler = optuna.samplers.RandomSampler(seed=0)
+    leave(study)
+    study.ask(LINE)
+    assert not study.should_generate() and state_of(study) == ["RUNNING", "RUNNING"]
+    plain = optuna.create_study(sampler=PreferentialSampler())
+    with pytest.raises(ValueError, match="not preferential"):
+        PreferentialSampler().fail_stale_trials(plain)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), "10", None])
+def test_the_time_of_stale_trials_is_a_positive_number(seconds):
+    with pytest.raises((ValueError, TypeError), match="stale_after must"):
+        PreferentialSampler(stale_after=seconds)
 
 
 # -- refusals --------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """LeaderboardDisplay: what is drawn is what the leaderboard says, at every size."""
 
+import io
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -219,3 +221,12 @@ def test_groups_are_apart_and_what_is_not_known_is_not_drawn():
     assert "the mean of the 6 items" in LeaderboardDisplay.from_estimator(
         players(6)
     ).ax_.get_xlabel().replace("\n", " ")
+
+
+def test_names_that_steer_terminals_leave_the_svg_well_formed():
+    names = np.array(["a\x1b[2Jb", "c\u202ed", "$\\frac{1}{0$"], dtype=object)
+    model = PairwisePreferenceRegressor(optimizer=None).fit(names[[[0, 1], [1, 2], [2, 0]]])
+    written = io.StringIO()
+    LeaderboardDisplay.from_estimator(model).figure_.savefig(written, format="svg")
+    ElementTree.fromstring(written.getvalue())
+    assert "\u202e" not in written.getvalue()
