@@ -39,7 +39,7 @@ from skpref.inference import EP
 from skpref.likelihoods import JudgeReliability, Probit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, data_folder, report
+from common import RESULTS, data_folder, report, unless_missing
 
 N_JUDGES, N_ANSWERS, N_TEST, N_ITEMS = 60, 45, 20, 40
 KERNEL, NOISE, SPREAD = RBF([0.7, 0.7]), 0.05, 0.35
@@ -146,9 +146,9 @@ def real_sets():
     options = {"tie_threshold": 0.1, "order_effect_bounds": (-1.0, 1.0)}
     yield "language models, ties", names, data.X, data.y, data.judge, options
     for experiment in (1, 2):
-        try:
-            cars = fetch_cars(experiment=experiment, data_home=data_folder() / "cars")
-        except OSError:
+        home = data_folder() / "cars"
+        cars = unless_missing("cars", fetch_cars, experiment=experiment, data_home=home)
+        if cars is None:
             continue
         yield f"cars {experiment}", cars.item_table, cars.X, cars.y, cars.user, {}
 

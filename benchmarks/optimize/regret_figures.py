@@ -19,6 +19,10 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, ROOT, needs
+
+needs("matplotlib")
 import matplotlib
 
 matplotlib.use("Agg")
@@ -27,8 +31,6 @@ import numpy as np
 
 from skpref.datasets import TEST_FUNCTIONS
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, ROOT
 from regret import FLOOR, METHODS, PROTOCOL, read
 
 BELIEVERS = ("default", "HB-EI", "HB-UCB", "HB-mean", "HB-MUC", "HB-BVEI")

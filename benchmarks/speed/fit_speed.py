@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import PairwisePreferenceRegressor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, load_problem, report
+from common import RESULTS, leave, load_problem, report
 
 PEER = Path(__file__).with_name("peer_botorch.py")
 
@@ -59,7 +59,10 @@ def fit_peer(python, problem, noise_variance, learn, repeats):
         command = [python, str(PEER), str(path), "--noise-variance", str(noise_variance)]
         command += ["--repeats", str(repeats), *(["--learn"] if learn else [])]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.strip().splitlines()[-1])
+    last = done.stdout.strip().splitlines()[-1]
+    if not last.startswith("{"):
+        leave(last)
+    found = json.loads(last)
     # the first fit pays for the library's own start
     seconds = found["seconds"][1:] or found["seconds"]
     return float(np.median(seconds)), found["log_loss"], found["accuracy"], found["version"]

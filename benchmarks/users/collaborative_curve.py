@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _collaborative_sets import SETS
 from collaborative import Half, append, done, regressor, scores, split, summary
-from common import RESULTS, report
+from common import RESULTS, report, unless_missing
 
 KEY = ("method", "duels", "split")
 EACH = 45
@@ -65,7 +65,9 @@ def main():
         if tuple(map(str, task)) in there:
             continue
         with threadpool_limits(1):
-            append(path, {**dict(zip(KEY, task, strict=True)), **run(*task)})
+            found = unless_missing("Sushi", run, *task)
+        if found is not None:
+            append(path, {**dict(zip(KEY, task, strict=True)), **found})
     rows = summary(done(path), ("method", "duels"))
     report(rows, path.with_name("collaborative_curve_summary.csv"), set="Sushi, 100 users")
 
