@@ -34,6 +34,14 @@ HART6_P = 1e-4 * np.array(
 )
 
 
+def few(usual, least):
+    """A number of a script that has no option for it: the least where SKPREF_SMALLEST is set.
+
+    Tests run every script in that way.
+    """
+    return least if "SKPREF_SMALLEST" in os.environ else usual
+
+
 def data_folder():
     """Folder of data sets that are not bundled: SKPREF_DATA or ../shared/data."""
     return Path(os.environ.get("SKPREF_DATA", ROOT.parent / "shared" / "data"))

@@ -22,7 +22,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import from_probabilities, from_votes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report
+from common import RESULTS, few, report
 
 
 def timed(function):
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--votes", type=int, default=1_000_000)
     warnings.simplefilter("ignore")
     n = parser.parse_args().votes
-    rows = [{"correlation": "", **row} for row in [*reading(n), *soft(2000), *soft(20_000)]]
+    rows = [{"correlation": "", **row} for row in [*reading(n), *soft(few(2000, 50)), *soft(few(20_000, 100))]]
     report(rows, RESULTS / "read_votes.csv")
 
 

@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import PairwisePreferenceRegressor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, leave, load_problem, report
+from common import RESULTS, few, leave, load_problem, report
 
 PEER = Path(__file__).with_name("peer_botorch.py")
 
@@ -71,13 +71,13 @@ def fit_peer(python, problem, noise_variance, learn, repeats):
 def compare(options):
     """Rows of the table of fits; version of the peer."""
     rows, version = [], None
-    for noise_variance, sizes in ((1e-2, options.sizes), (1e-4, [200])):
+    for noise_variance, sizes in ((1e-2, options.sizes), (1e-4, few([200], []))):
         for n_duels in sizes:
             problem = load_problem("gp4", noise_variance, n_duels)
             for learn in (False, True):
                 row = {"problem": "gp4", "noise": noise_variance, "t": n_duels}
                 row["hyperparameters"] = "learned" if learn else "fixed"
-                repeats = 3 if n_duels >= 500 else 7
+                repeats = few(3 if n_duels >= 500 else 7, 1)
                 for inference in ("laplace", "ep"):
                     found = fit_here(problem, inference, noise_variance, learn, repeats)
                     row[f"{inference} s"], row[f"{inference} log-loss"] = found[:2]
@@ -93,15 +93,15 @@ def compare(options):
 
 def large():
     """Rows of the table of large problems."""
-    rows = []
+    rows, n = [], few(100_000, 100)
     rng = np.random.default_rng(0)
     items = rng.random((100, 4))
     K = RBF(0.5)(items) + 1e-10 * np.eye(100)
     f = np.linalg.cholesky(K) @ rng.standard_normal(100)
     for data_noise in (1e-4, 1e-2, 1.0):
-        first = rng.integers(0, 100, 100_000)
-        second = (first + rng.integers(1, 100, 100_000)) % 100
-        v = f[first] - f[second] + np.sqrt(2 * data_noise) * rng.standard_normal(100_000)
+        first = rng.integers(0, 100, n)
+        second = (first + rng.integers(1, 100, n)) % 100
+        v = f[first] - f[second] + np.sqrt(2 * data_noise) * rng.standard_normal(n)
         pairs = np.stack([first, second], axis=1)
         for noise_variance in (1e-4, 1e-3, 1e-2, 1e-1, 1.0):
             model = PairwisePreferenceRegressor(
@@ -119,7 +119,7 @@ def large():
                     "sweeps": model.n_iter_,
                 }
             )
-    problem = load_problem("gp4", 1e-2, 2000)
+    problem = load_problem("gp4", 1e-2, few(2000, 20))
     X = np.stack([problem["W"], problem["L"]], axis=1)
     for inference in ("laplace", "ep"):
         model = PairwisePreferenceRegressor(

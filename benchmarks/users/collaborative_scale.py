@@ -36,11 +36,11 @@ from skpref.duels import ItemTable
 from skpref.metrics import answer_log_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, data_folder, report, unless_missing
+from common import RESULTS, data_folder, few, report, unless_missing
 
 KEYS = ("set", "method", "users", "n_learning_answers")
 EVERYBODY = 5000
-HELD_OUT = 100
+HELD_OUT = few(100, 5)
 OF_FEATURES = ("cpu", "bonilla")
 
 
