@@ -2,8 +2,8 @@
 
 Section 6 and appendix F: one model for all methods, an RBF kernel with a lengthscale a column and
 σ² = 1e-4; the lengthscales maximise Laplace's evidence before the first duel that is asked and
-after every ten, between 0.1 and 0.5 of the range as in the public code; the item that is recommended
-is the first one of the next duel.
+after every ten, between 0.1 and 0.5 of the range as in the public code (two starts of the search,
+there ten); the item that is recommended is the first one of the next duel.
 
 Draws of the margins: DuelUCB and EIIG have 1 000 by Gibbs sampling, of 50 chains after 100 sweeps
 each, where the paper has one chain after 1 000 sweeps. One draw (HB, DuelTS) is one of exact
