@@ -1,4 +1,4 @@
-"""Every benchmark script runs at its smallest size: with its data sets and without, and writes where it is told."""
+"""Every benchmark script runs at its smallest size, with its data sets and without."""
 
 import multiprocessing
 import os
@@ -36,9 +36,11 @@ SMALLEST = {
     "optimize/ask_latency.py": "--dims 2 --duels 6-8 --lead 0",
     "optimize/bits_needed.py": "",
     "optimize/forgetting.py": "--seeds 2 --duels 5 --rates 0.0 --judges moved",
-    "optimize/generated_regret.py": "--problems 'draw 1 rbf 2' --methods mean --seeds 0 --answers 2",
+    "optimize/generated_regret.py": "--problems 'draw 1 rbf 2' --seeds 0 --answers 2"
+    " --methods mean",
     "optimize/joining.py": "--functions branin --sizes 2 --seeds 0 --answers 3",
-    "optimize/judges_who_err.py": "--judges wrong --methods believer --seeds 0 --answers 2 --problems 'draw 0 rbf 2'",
+    "optimize/judges_who_err.py": "--judges wrong --methods believer --seeds 0 --answers 2"
+    " --problems 'draw 0 rbf 2'",
     "optimize/least_gain.py": "--least 0.01 --problems branin --seeds 0",
     "optimize/peer_optuna_page.py": "--parts size --answers 2 --seeds 0",
     "optimize/peer_regret.py": "--peer optuna --functions branin --seeds 0 --duels 2",
@@ -60,7 +62,7 @@ SMALLEST = {
     "robustness/kill_resume.py": "--kills 1 --steps 2 --strategies random",
     "robustness/processes.py": "--events 10 --judges 2",
     "robustness/same_results.py": "--list",
-    "scale/scale.py": "--largest 1000 --parts small --method SVI --points 10",
+    "scale/scale.py": "--largest 100 --parts small --method logistic",
     "scale/scale_figures.py": "--output OUT",
     "scale/scale_passes.py": "--largest 1000 --points 10",
     "scale/scale_rivals.py": '\'{"method": "choix", "items": 20, "features": 2, "duels": 50}\'',
@@ -83,14 +85,28 @@ SMALLEST = {
     "users/collaborative_scale.py": "--users 5 --sets a --methods cp",
     "users/collaborative_traffic.py": "--users 10 --passes 2",
 }
-SLOW = ()
+# Over two seconds.
+SLOW = (
+    "leaderboard/judges.py",
+    "leaderboard/leaderboard_scale.py",
+    "leaderboard/sandwich.py",
+    "learning/embeddings.py",
+    "learning/sparse_quality.py",
+    "optimize/bits_needed.py",
+    "optimize/generated_regret.py",
+    "optimize/judges_who_err.py",
+    "optimize/regret_figures.py",
+    "scale/shards.py",
+    "users/collaborative_figures.py",
+)
 FROM_RESULTS = ("collaborative_figures", "regret_figures", "scale_figures")  # they read tables
 
 
 def reads_data(path):
-    """Whether a script, or a part beside it that it imports, looks for data sets that do not ship."""
+    """Whether a script, or a part beside it that it imports, looks for data sets."""
     text = path.read_text(encoding="utf-8")
-    parts = [path.with_name(f"{name}.py") for name in re.findall(r"^from (_\w+) import", text, re.M)]
+    names = re.findall(r"^from (_\w+) import", text, re.M)
+    parts = [path.with_name(f"{name}.py") for name in names]
     return any("data_folder" in each.read_text(encoding="utf-8") for each in (path, *parts))
 
 
@@ -133,7 +149,12 @@ def files(folder):
     return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
-@pytest.mark.parametrize("name", sorted(SCRIPTS))
+def marked(names):
+    """These scripts, with the slow ones marked."""
+    return [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in sorted(names)]
+
+
+@pytest.mark.parametrize("name", marked(SCRIPTS))
 def test_script_runs_without_data_sets(name, tmp_path):
     before = files(RESULTS)
     absent = tmp_path / "absent"
@@ -142,7 +163,7 @@ def test_script_runs_without_data_sets(name, tmp_path):
     assert files(RESULTS) == before
 
 
-@pytest.mark.parametrize("name", sorted(n for n, path in SCRIPTS.items() if reads_data(path)))
+@pytest.mark.parametrize("name", marked(n for n, path in SCRIPTS.items() if reads_data(path)))
 def test_script_runs_with_data_sets(name, tmp_path):
     if not REAL.is_dir():
         pytest.skip("original data not found: set SKPREF_DATA to their folder")

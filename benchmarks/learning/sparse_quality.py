@@ -119,7 +119,8 @@ def main():
         for task in few(tasks(), tasks()[2:3]):
             setting = dict(zip(KEYS, (task.name, "", "", "learned", points), strict=True))
             found = [done[key] for key in done if (key[0], key[-1]) == (task.name, str(points))]
-            row = found[0] if found else unless_missing(task.name, real, setting, task, options.splits)
+            arguments = task.name, real, setting, task, options.splits
+            row = found[0] if found else unless_missing(*arguments)
             if row is not None:
                 rows.append(row)
                 report(rows, options.out)

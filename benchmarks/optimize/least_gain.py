@@ -59,8 +59,7 @@ def run(name, seed, least):
     _questions._LEAST_GAIN = least
     row = {"problem": name, "seed": seed, "least": least}
     if name in TEST_FUNCTIONS:
-        regret.build = former
-        found = regret.run(name, FORMER, 0.0, seed, ANSWERS)
+        found = regret.run(name, FORMER, 0.0, seed, ANSWERS, former)
         return row | {"kind": "function", "regret": found["regret"].split()[-1], "stuck": ""}
     which = "held-out" if name.startswith(HELD_OUT) else "development"
     problem = generated(which)[name.removeprefix(HELD_OUT)]

@@ -32,7 +32,9 @@ import os
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; workers inherit it
     os.environ[variable] = "1"
@@ -49,11 +51,6 @@ from _paper_protocol import IN_FIGURES, PAPER, PaperOptimizer
 from common import RESULTS, sources
 
 METHODS = ("default", "best", *STRATEGIES)
-# Of each protocol: its methods, and those that run unless others are named.
-PROTOCOLS = {
-    "own": (METHODS, ("default", "HB-EI", "random"), "regret.csv"),
-    "paper": (tuple(PAPER), IN_FIGURES, "regret_paper.csv"),
-}
 # Of another kind of answer: number of items shown, and threshold in shares of the range.
 ANSWERS = {"ties": (2, 0.02), "best-of-3": (3, 0.0), "best-of-4": (4, 0.0)}
 PEERS = ("Optuna", "BoTorch-EUBO", "paper-HB-EI")  # run by peer_regret.py, never here
@@ -64,15 +61,28 @@ STEPS = (20, 40, 60, 100)
 FLOOR = 1e-4
 
 
-def build(method, bounds, seed, protocol="own"):
+def build(method, bounds, seed):
     """The optimizer of a method."""
-    if protocol == "paper":
-        return PaperOptimizer(method, bounds, seed)
     if method == "default" or method in ANSWERS:
         return HallucinationBelieverOptimizer(bounds, random_state=seed)
     if method == "best":
         return PreferenceOptimizer(bounds, random_state=seed)
     return PreferenceOptimizer(bounds, **STRATEGIES[method]._asdict(), random_state=seed)
+
+
+class Protocol(NamedTuple):
+    """What makes an optimizer of a method, all methods, those of a plain run, and the file."""
+
+    make: Callable
+    methods: tuple[str, ...]
+    usual: tuple[str, ...]
+    file: str
+
+
+PROTOCOLS = {
+    "own": Protocol(build, (*METHODS, *ANSWERS), ("default", "HB-EI", "random"), "regret.csv"),
+    "paper": Protocol(PaperOptimizer, tuple(PAPER), IN_FIGURES, "regret_paper.csv"),
+}
 
 
 def judge_of(function, size, threshold, flip, rng):
@@ -93,7 +103,7 @@ def judge_of(function, size, threshold, flip, rng):
     return judge
 
 
-def run(name, method, flip, seed, n_duels, protocol="own"):
+def run(name, method, flip, seed, n_duels, make=build):
     """One unit of work.
 
     Returns
@@ -105,7 +115,7 @@ def run(name, method, flip, seed, n_duels, protocol="own"):
     function = load_test_function(name)
     size, threshold = ANSWERS.get(method, (2, 0.0))
     judge = judge_of(function, size, threshold, flip, np.random.default_rng([seed, 1]))
-    optimizer = build(method, function.bounds, seed, protocol)
+    optimizer = make(method, function.bounds, seed)
     d = len(function.bounds)
     start = np.random.default_rng([seed, 0]).random((3 * d, size, d))
     for items in function.from_unit(start):
@@ -192,7 +202,8 @@ def table(units):
         return
     heads = [f"log10 regret @{step}".rjust(21) for step in STEPS]
     print("function      flip method       seeds " + " ".join(heads) + "  ms: ask wait  95 %")
-    ranks = {name: k for k, name in enumerate((*TEST_FUNCTIONS, *METHODS, *PAPER, *ANSWERS, *PEERS))}
+    every = (*TEST_FUNCTIONS, *METHODS, *PAPER, *ANSWERS, *PEERS)
+    ranks = {name: k for k, name in enumerate(every)}
     order = sorted(groups, key=lambda key: (ranks[key[0]], key[1], ranks[key[2]]))
     for name, flip, method in order:
         found = groups[name, flip, method]
@@ -231,11 +242,10 @@ def main():
         parser.error("--duels must be 1 or more")
     if not options.table and set(options.methods or ()) & set(PEERS):
         parser.error("peers are run by peer_regret.py, and shown here by --table")
-    known, usual, file = PROTOCOLS[options.protocol]
-    options.results = options.results or RESULTS / file
-    unknown = set(options.methods or ()) - {*known, *(PEERS if options.table else ())}
-    if unknown - (set(ANSWERS) if options.protocol == "own" else set()):
-        parser.error(f"of the protocol {options.protocol} there are {', '.join(known)}")
+    protocol = PROTOCOLS[options.protocol]
+    options.results = options.results or RESULTS / protocol.file
+    if set(options.methods or ()) - {*protocol.methods, *PEERS}:
+        parser.error(f"protocol {options.protocol} has {', '.join(protocol.methods)}")
 
     def chosen(unit):
         wanted = (
@@ -255,13 +265,14 @@ def main():
             (name, method, flip, seed)
             for seed in options.seeds or range(2)
             for name in options.functions or ("branin", "hartmann-3")
-            for method in options.methods or usual
+            for method in options.methods or protocol.usual
         ]
         enough = {unit for unit, series in done.items() if len(series["regret"]) >= options.duels}
         left = [unit for unit in units if options.fresh or unit not in enough]
         print(f"{len(units)} units, {len(units) - len(left)} of them done")
         parallel = joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-        for row in parallel(joblib.delayed(run)(*unit, options.duels, options.protocol) for unit in left):
+        tasks = (joblib.delayed(run)(*unit, options.duels, protocol.make) for unit in left)
+        for row in parallel(tasks):
             append(options.results, row)
             print(*(row[key] for key in UNIT), "regret", row["regret"].split()[-1], flush=True)
         done = {unit: series for unit, series in read(options.results).items() if unit in units}

@@ -29,11 +29,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-
-from skpref.datasets import TEST_FUNCTIONS
-
 from _paper_protocol import IN_FIGURES
 from regret import FLOOR, METHODS, PROTOCOLS, read
+
+from skpref.datasets import TEST_FUNCTIONS
 
 BELIEVERS = ("default", "HB-EI", "HB-UCB", "HB-mean", "HB-MUC", "HB-BVEI")
 BELIEVERS += ("KB-EI", "CL-EI")
@@ -132,7 +131,7 @@ def main():
     parser.add_argument("--output", type=Path, default=ROOT / "doc" / "regret_study")
     parser.add_argument("--flip", type=float, default=0.0)
     options = parser.parse_args()
-    path = options.results or RESULTS / PROTOCOLS[options.protocol][2]
+    path = options.results or RESULTS / PROTOCOLS[options.protocol].file
     groups = groups_of(path, options.flip, options.duels)
     options.output.mkdir(parents=True, exist_ok=True)
     if options.protocol == "paper":

@@ -31,10 +31,10 @@ from common import RESULTS, needs, problems_file, report, versions
 needs("torch", "botorch", "optuna_dashboard")
 import torch
 from optuna_dashboard.preferential.samplers.gp import _orthants_MVN_Gibbs_sampling_jit
+from samplers import MIXED, PUBLISHED, covariance_of, measure
 from threadpoolctl import threadpool_limits
 
 from skpref.samplers import effective_draws, hmc, rhat
-from samplers import MIXED, PUBLISHED, covariance_of, measure
 
 PEERS = ("optuna-dashboard", "optuna", "torch", "botorch")
 

@@ -22,7 +22,6 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
-
 LINES = (
     ("svi", 100, "true", "SVI, 100 points", "C0", "-"),
     ("svi", 500, "true", "SVI, 500 points", "C0", "--"),

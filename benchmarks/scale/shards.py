@@ -29,6 +29,7 @@ from common import RESULTS, needs, report, versions
 needs("distributed")
 from distributed import Client, LocalCluster
 from joblib import Parallel, delayed, parallel_config
+from scale import Problem as Answers
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref.duels import Comparisons
@@ -37,7 +38,6 @@ from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
 from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
-from scale import Problem as Answers
 
 PASSES = 8
 

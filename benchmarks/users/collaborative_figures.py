@@ -22,7 +22,6 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-
 from _collaborative_sets import SHARES
 from collaborative import FUNCTIONS, METHODS, done
 

@@ -53,9 +53,7 @@ class Counted:
 
 def sushi(users):
     """Rankings of these people, set B."""
-    return fetch_sushi(
-        subset="b", users=users, data_home=data_folder(), download_if_missing=False
-    )
+    return fetch_sushi(subset="b", users=users, data_home=data_folder(), download_if_missing=False)
 
 
 def main():

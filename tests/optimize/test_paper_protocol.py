@@ -52,7 +52,7 @@ def test_methods_are_those_of_the_figures():
     from regret import PROTOCOLS
 
     assert set(IN_FIGURES) == NAMED <= set(PAPER)
-    assert PROTOCOLS["paper"][1] == IN_FIGURES
+    assert PROTOCOLS["paper"].usual == IN_FIGURES
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")  # they are as short as there
