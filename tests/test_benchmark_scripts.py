@@ -172,3 +172,27 @@ def test_script_runs_with_data_sets(name, tmp_path):
     assert code == 0, output
     assert "left out" not in output
     assert files(RESULTS) == before
+
+
+def test_every_script_has_a_smallest_size():
+    assert set(SMALLEST) == set(SCRIPTS)
+    assert set(SLOW) <= set(SCRIPTS)
+
+
+def test_script_without_its_package_ends_with_one_line(tmp_path):
+    script = tmp_path / "script.py"
+    told = f"import sys\nsys.path.insert(0, {str(BENCHMARKS)!r})\nfrom common import needs\n"
+    script.write_text(told + "needs('sys', 'no_such_package')\nprint('went on')\n")
+    code, output = run(script, "", tmp_path, tmp_path)
+    assert code == 0
+    (line,) = output.splitlines()
+    assert "script.py needs no_such_package:" in line
+
+
+def test_index_tells_where_each_data_set_is_from():
+    index = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in index.splitlines() if line.startswith("|")]
+    told = {name: row[3] for row in rows for name in re.findall(r"`([\w-]+)`", row[1])}
+    for path in BENCHMARKS.rglob("*.py"):
+        for name in re.findall(r'data_folder\(\) / "([\w-]+)"', path.read_text(encoding="utf-8")):
+            assert re.search(r"https?://|skpref\.datasets", told[name]), (path, name)
