@@ -97,6 +97,11 @@ SLOW = (
     "optimize/judges_who_err.py",
     "optimize/regret_figures.py",
     "scale/shards.py",
+    "scale/streams.py",
+    "speed/exact.py",
+    "speed/hallucination_speed.py",
+    "time/strength_through_time.py",
+    "time/through_time.py",
     "users/collaborative_figures.py",
 )
 FROM_RESULTS = ("collaborative_figures", "regret_figures", "scale_figures")  # they read tables
