@@ -5,13 +5,16 @@ import hashlib
 import json
 import os
 import platform
+import sys
+from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = Path(os.environ.get("SKPREF_RESULTS", ROOT / "benchmarks" / "results"))
 HART6_ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
 HART6_A = np.array(
     [
@@ -31,9 +34,46 @@ HART6_P = 1e-4 * np.array(
 )
 
 
+def few(usual, least):
+    """A number of a script that has no option for it: the least where SKPREF_SMALLEST is set.
+
+    Tests run every script in that way.
+    """
+    return least if "SKPREF_SMALLEST" in os.environ else usual
+
+
 def data_folder():
     """Folder of data sets that are not bundled: SKPREF_DATA or ../shared/data."""
     return Path(os.environ.get("SKPREF_DATA", ROOT.parent / "shared" / "data"))
+
+
+@cache
+def note(line):
+    """Print a line, if it was not printed before."""
+    print(line, flush=True)
+
+
+def unless_missing(name, work, *arguments, **options):
+    """What some work returns; None, and a note, where the files of its data set are missing."""
+    try:
+        return work(*arguments, **options)
+    except OSError as error:
+        note(f"left out {name}: {error}")
+        return None
+
+
+def leave(line):
+    """End a script in good order where what it needs is missing; the line says so."""
+    print(line)
+    sys.exit(0)
+
+
+def needs(*packages):
+    """Leave, unless these packages are installed."""
+    absent = [each for each in packages if find_spec(each) is None]
+    if absent:
+        script = Path(sys.argv[0]).name
+        leave(f"{script} needs {', '.join(absent)}: run it by a Python that has what it compares.")
 
 
 def problems_file():
@@ -118,7 +158,13 @@ def versions(*packages):
 
 
 def report(rows, path, *, quiet=False, **extra):
-    """Print rows (dicts) as a table and write them as CSV, versions in a JSON beside it."""
+    """Print rows (dicts) as a table and write them as CSV, versions in a JSON beside it.
+
+    Without rows nothing is written.
+    """
+    if not rows:
+        print("no rows")
+        return
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_show(row.get(column, "")) for column in columns] for row in rows]
     widths = [max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(columns)]

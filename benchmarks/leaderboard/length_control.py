@@ -39,7 +39,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref.kernels import Identity, OnColumns
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report
+from common import RESULTS, leave, report
 
 FOLDER = "weighted_alpaca_eval_gpt4_turbo/annotations.json"
 LEAST = 1e-6  # probabilities of verdicts are taken to lie this far from 0 and 1
@@ -142,6 +142,8 @@ def main():
     parser.add_argument("--repository", required=True, help="a clone of tatsu-lab/alpaca_eval")
     parser.add_argument("--folds", type=int, default=5)
     options = parser.parse_args()
+    if not Path(options.repository).is_dir():
+        leave(f"no folder {options.repository}: git clone https://github.com/tatsu-lab/alpaca_eval")
     models, n_prompts, rows = read(options.repository)
     control = controls(rows)
     print(f"{len(rows)} verdicts of {len(models) - 1} models on {n_prompts} prompts")

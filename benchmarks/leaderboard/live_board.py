@@ -44,7 +44,7 @@ from skpref.active import StoppingRule, all_pairs, bald, next_pairs
 from skpref.inspection import leaderboard
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report
+from common import RESULTS, few, report
 
 LEVEL, SPREAD, BATCH = 0.05, 0.5, 100
 # Votes that a board starts with, and how many of the 100 competitors they are on.
@@ -271,7 +271,7 @@ def main():
     options = parser.parse_args()
     parts = {
         "ranks": lambda: ranks(options.repeats),
-        "first": lambda: first_place(options.repeats),
+        "first": lambda: first_place(options.repeats, few(60_000, 500)),
         "peeking": lambda: peeking(options.simulations, options.by_posterior),
     }
     rows = parts[options.part]()

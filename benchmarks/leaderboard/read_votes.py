@@ -15,14 +15,16 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, few, needs, report
+
+needs("pandas")
 import pandas as pd
 from scipy.stats import norm
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import from_probabilities, from_votes
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report
 
 
 def timed(function):
@@ -90,7 +92,8 @@ def main():
     parser.add_argument("--votes", type=int, default=1_000_000)
     warnings.simplefilter("ignore")
     n = parser.parse_args().votes
-    rows = [{"correlation": "", **row} for row in [*reading(n), *soft(2000), *soft(20_000)]]
+    timed_rows = [*reading(n), *soft(few(2000, 50)), *soft(few(20_000, 100))]
+    rows = [{"correlation": "", **row} for row in timed_rows]
     report(rows, RESULTS / "read_votes.csv")
 
 

@@ -40,7 +40,7 @@ from skpref.kernels import OnColumns
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _active_sets import SETS
-from common import RESULTS
+from common import RESULTS, leave, unless_missing
 
 # Name of `query`'s strategy and its options; "ivm" and "svm" are here.
 STRATEGIES = {
@@ -159,10 +159,12 @@ class Machine:
         return int(np.argmin(np.where(known, np.inf, far)))
 
 
-def one(name, by, split, strategies):
+def rows_of(name, by, split, strategies):
     """A row for each strategy."""
-    if not strategies:
-        return
+    return list(_rows_of(name, by, split, strategies)) if strategies else []
+
+
+def _rows_of(name, by, split, strategies):
     pool, truth, test, right = split_of(name, split)
     kind, kernel, noise_variance = learned(pool, truth, by)
     of_whole = {}  # which takes as long as all the rest
@@ -239,9 +241,12 @@ def main():
             unit = (name, options.kernel, split)
             mine = [r for r in rows if (r["set"], r["chosen_by"], int(r["split"])) == unit]
             done = {row["strategy"] for row in mine}
-            rows += one(*unit, [each for each in options.strategies if each not in done])
+            left = [each for each in options.strategies if each not in done]
+            rows += unless_missing(name, rows_of, *unit, left) or []
             _write(path, COLUMNS, rows)
     found = list(summary(rows))
+    if not found:
+        leave("no rows")
     _write(RESULTS / "active_summary.csv", list(found[0]), found)
     for row in found:
         print(*row.values(), sep="\t")

@@ -67,7 +67,7 @@ import _plackett_luce
 import _tied_bradley_terry as bradley_terry
 from _answers_scores import pooled, reliability, scores, verdict
 from _answers_sets import TIED, sushi
-from common import RESULTS, Table, report, sources
+from common import RESULTS, Table, leave, report, sources, unless_missing
 
 RIVALS = ("davidson", "rao-kupper", "probit", "multinomial", "shares")
 ON_TIES = ("ep", "ep in prompts", "laplace", *RIVALS)
@@ -198,6 +198,11 @@ def ranking_model(split, method):
 # --- running ---------------------------------------------------------------------------------
 
 
+def splits_of(*arguments, **options):
+    """The splits of `sushi`."""
+    return list(sushi(*arguments, **options))
+
+
 def units(options):
     """Name of a task, of a split, the split and the methods for it, one task after the other."""
     for task, make in TIED.items():
@@ -216,7 +221,8 @@ def units(options):
     for subset in options.sets if "sushi" in options.tasks else ():
         for n_people in options.people:
             task = f"sushi {subset}, {n_people} people"
-            for name, split in sushi(subset, n_people, **options.n_splits):
+            found = unless_missing(task, splits_of, subset, n_people, **options.n_splits)
+            for name, split in found or ():
                 yield task, name, split, [m for m in ON_RANKINGS if m in options.methods]
 
 
@@ -302,7 +308,7 @@ def main():
         table.add([dict(zip(KEYS, unit, strict=True)) | row for row in found])
         print(*unit, *(f"{row['log-loss']:.4f}" for row in found), flush=True)
     if not table.rows():
-        parser.error("nothing has been run yet")
+        leave("nothing has been run yet")
     last = {tuple(row[key] for key in (*KEYS, "shown")): row for row in table.rows()}
     lines, bins, verdicts = summary(last.values())
     with (RESULTS / "answers_calibration.csv").open("w", newline="") as handle:

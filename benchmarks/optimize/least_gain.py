@@ -33,10 +33,10 @@ import generated_regret
 import regret
 from _generated_methods import METHODS
 from _generated_problems import make_problems
-from common import RESULTS
+from common import RESULTS, few
 
 FUNCTIONS = ("branin", "bukin-6", "ackley-4", "hartmann-3", "hartmann-4", "levy-13")
-ANSWERS, FORMER = 60, "default, former noise, prior .5"
+ANSWERS, FORMER = few(60, 2), "default, former noise, prior .5"
 # Of regret: of functions in their own unit, of generated problems in shares of the range.
 FLOORS = {"function": 1e-4, "generated": 1e-5, "held-out": 1e-5}
 HELD_OUT = "held-out, "
@@ -59,8 +59,7 @@ def run(name, seed, least):
     _questions._LEAST_GAIN = least
     row = {"problem": name, "seed": seed, "least": least}
     if name in TEST_FUNCTIONS:
-        regret.build = former
-        found = regret.run(name, FORMER, 0.0, seed, ANSWERS)
+        found = regret.run(name, FORMER, 0.0, seed, ANSWERS, former)
         return row | {"kind": "function", "regret": found["regret"].split()[-1], "stuck": ""}
     which = "held-out" if name.startswith(HELD_OUT) else "development"
     problem = generated(which)[name.removeprefix(HELD_OUT)]

@@ -37,6 +37,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"): 
     os.environ[variable] = "1"
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, ROOT, needs, report, versions
+
+needs("torch", "botorch", "optuna_dashboard")
 import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
@@ -44,9 +49,6 @@ from optuna_dashboard.preferential import create_study
 
 from skpref.datasets import load_test_function
 from skpref.integrations.optuna import PreferentialSampler
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, ROOT, report, versions
 
 PACKAGES = ("optuna", "optuna-dashboard", "botorch", "gpytorch", "torch")
 OURS = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "optuna", "optuna-dashboard")

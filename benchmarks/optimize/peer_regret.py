@@ -45,10 +45,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import generated_regret
 from _generated_methods import Method
 from _generated_problems import SUBSET, make_problems
-from common import RESULTS
+from common import RESULTS, needs
 from regret import UNIT, append, append_row, read
 
-PEERS = ("optuna", "eubo", "paper")
+# And the packages that each needs.
+PEERS = {
+    "optuna": ("torch", "botorch", "optuna_dashboard"),
+    "eubo": ("torch", "botorch"),
+    "paper": ("GPy",),
+}
 GENERATED = (*generated_regret.COLUMNS, "crashed", "sources")
 
 
@@ -173,6 +178,7 @@ def main():
     parser.add_argument("--time-asks", type=int, default=0, help="time so many asks, write nothing")
     parser.add_argument("--told", type=int, default=60, help="duels told before those timed")
     options = parser.parse_args()
+    needs(*PEERS[options.peer])
     if options.peer == "paper":
         if options.paper_code is None or not (options.paper_code / "src").is_dir():
             parser.error("--peer paper needs --paper-code, a folder that has the code's src")

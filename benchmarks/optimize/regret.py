@@ -2,7 +2,7 @@
 
     python benchmarks/optimize/regret.py [--functions branin hartmann-3]
         [--methods default HB-EI EUBO] [--seeds 0 1 2 3] [--duels 60] [--flip 0.1] [--jobs 2]
-        [--fresh] [--table]
+        [--protocol paper] [--fresh] [--table]
 
 A unit of work is a (function, method, flip, seed). All methods get the same 3 d duels of uniform
 random items and the same judge for a seed; then ``--duels`` further ones are asked and told, and
@@ -17,10 +17,11 @@ for the chosen functions, methods, seeds and flip (all, where none is chosen) an
 the others are ``STRATEGIES`` with the
 defaults of `PreferenceOptimizer`. "ties", "best-of-3" and "best-of-4" (``ANSWERS``) are "default"
 with other answers: ties where the values differ by less than 2 % of the function's range, and the
-best of so many items shown; their first 3 d questions are of that kind, too. "HB-EI-protocol" is
-HB-EI in the setting of Takeno et al. (2023): an RBF kernel without a prior, noise variance 1e-4,
-lengthscales learned every ten duels by Laplace's evidence (between 0.1 and 0.5 of the range, as in
-the experiments of their public code), and the last winner recommended.
+best of so many items shown; their first 3 d questions are of that kind, too.
+
+``--protocol paper`` takes the methods of Takeno et al. (2023) and the setting of their experiments
+(``PAPER`` in ``_paper_protocol.py``: RBF, noise variance 1e-4, lengthscales learned every ten duels
+by Laplace's evidence), and keeps its units in ``results/regret_paper.csv``.
 
 Single-threaded; with ``--jobs`` above the number of free cores the seconds mean little.
 """
@@ -31,7 +32,9 @@ import os
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; workers inherit it
     os.environ[variable] = "1"
@@ -39,17 +42,15 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy; wo
 import joblib
 import numpy as np
 from scipy.stats import qmc
-from sklearn.gaussian_process.kernels import RBF
 
 from skpref.datasets import TEST_FUNCTIONS, load_test_function
-from skpref.inference import Hallucination
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from _paper_protocol import IN_FIGURES, PAPER, PaperOptimizer
 from common import RESULTS, sources
 
-PROTOCOL = "HB-EI-protocol"
-METHODS = ("default", "best", *STRATEGIES, PROTOCOL)
+METHODS = ("default", "best", *STRATEGIES)
 # Of another kind of answer: number of items shown, and threshold in shares of the range.
 ANSWERS = {"ties": (2, 0.02), "best-of-3": (3, 0.0), "best-of-4": (4, 0.0)}
 PEERS = ("Optuna", "BoTorch-EUBO", "paper-HB-EI")  # run by peer_regret.py, never here
@@ -66,20 +67,22 @@ def build(method, bounds, seed):
         return HallucinationBelieverOptimizer(bounds, random_state=seed)
     if method == "best":
         return PreferenceOptimizer(bounds, random_state=seed)
-    if method == PROTOCOL:
-        return PreferenceOptimizer(
-            bounds,
-            inference=Hallucination(evidence="laplace"),
-            incumbent="last_winner",
-            acquisition="ei",
-            kernel=RBF(np.full(len(bounds), 0.3), (0.1, 0.5)),
-            noise_variance=1e-4,
-            noise_variance_bounds="fixed",
-            lengthscale_prior=None,
-            refit_every=10,
-            random_state=seed,
-        )
     return PreferenceOptimizer(bounds, **STRATEGIES[method]._asdict(), random_state=seed)
+
+
+class Protocol(NamedTuple):
+    """What makes an optimizer of a method, all methods, those of a plain run, and the file."""
+
+    make: Callable
+    methods: tuple[str, ...]
+    usual: tuple[str, ...]
+    file: str
+
+
+PROTOCOLS = {
+    "own": Protocol(build, (*METHODS, *ANSWERS), ("default", "HB-EI", "random"), "regret.csv"),
+    "paper": Protocol(PaperOptimizer, tuple(PAPER), IN_FIGURES, "regret_paper.csv"),
+}
 
 
 def judge_of(function, size, threshold, flip, rng):
@@ -100,7 +103,7 @@ def judge_of(function, size, threshold, flip, rng):
     return judge
 
 
-def run(name, method, flip, seed, n_duels):
+def run(name, method, flip, seed, n_duels, make=build):
     """One unit of work.
 
     Returns
@@ -112,7 +115,7 @@ def run(name, method, flip, seed, n_duels):
     function = load_test_function(name)
     size, threshold = ANSWERS.get(method, (2, 0.0))
     judge = judge_of(function, size, threshold, flip, np.random.default_rng([seed, 1]))
-    optimizer = build(method, function.bounds, seed)
+    optimizer = make(method, function.bounds, seed)
     d = len(function.bounds)
     start = np.random.default_rng([seed, 0]).random((3 * d, size, d))
     for items in function.from_unit(start):
@@ -131,8 +134,7 @@ def run(name, method, flip, seed, n_duels):
             held = time.perf_counter()
             ask_seconds.append(held - told)
             wait_seconds.append(held - begin)
-        best = optimizer.incumbent_ if method == PROTOCOL else optimizer.recommend()
-        regret.append(function.regret(best))
+        regret.append(function.regret(optimizer.recommend()))
     series = {"regret": regret, "ask_seconds": ask_seconds, "wait_seconds": wait_seconds}
     row = {"function": name, "method": method, "flip": flip, "seed": seed, "duels": n_duels}
     row |= {key: " ".join(f"{v:.4g}" for v in values) for key, values in series.items()}
@@ -200,7 +202,8 @@ def table(units):
         return
     heads = [f"log10 regret @{step}".rjust(21) for step in STEPS]
     print("function      flip method       seeds " + " ".join(heads) + "  ms: ask wait  95 %")
-    ranks = {name: k for k, name in enumerate((*TEST_FUNCTIONS, *METHODS, *ANSWERS, *PEERS))}
+    every = (*TEST_FUNCTIONS, *METHODS, *PAPER, *ANSWERS, *PEERS)
+    ranks = {name: k for k, name in enumerate(every)}
     order = sorted(groups, key=lambda key: (ranks[key[0]], key[1], ranks[key[2]]))
     for name, flip, method in order:
         found = groups[name, flip, method]
@@ -222,14 +225,15 @@ def table(units):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", nargs="+", choices=TEST_FUNCTIONS)
-    parser.add_argument("--methods", nargs="+", choices=(*METHODS, *ANSWERS, *PEERS))
+    parser.add_argument("--methods", nargs="+", choices=(*METHODS, *PAPER, *ANSWERS, *PEERS))
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="own")
     parser.add_argument("--seeds", nargs="+", type=int)
     parser.add_argument("--duels", type=int, default=60, help="after the 3 d random ones")
     parser.add_argument("--flip", type=float, help="share of answers turned round (0)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--fresh", action="store_true", help="run also what the file has")
     parser.add_argument("--table", action="store_true", help="print the file's figures only")
-    parser.add_argument("--results", type=Path, default=RESULTS / "regret.csv")
+    parser.add_argument("--results", type=Path, help="of the protocol by default")
     parser.add_argument(
         "--peer-results", type=Path, default=RESULTS / "regret_peers.csv", help="for --table"
     )
@@ -238,6 +242,10 @@ def main():
         parser.error("--duels must be 1 or more")
     if not options.table and set(options.methods or ()) & set(PEERS):
         parser.error("peers are run by peer_regret.py, and shown here by --table")
+    protocol = PROTOCOLS[options.protocol]
+    options.results = options.results or RESULTS / protocol.file
+    if set(options.methods or ()) - {*protocol.methods, *PEERS}:
+        parser.error(f"protocol {options.protocol} has {', '.join(protocol.methods)}")
 
     def chosen(unit):
         wanted = (
@@ -257,13 +265,14 @@ def main():
             (name, method, flip, seed)
             for seed in options.seeds or range(2)
             for name in options.functions or ("branin", "hartmann-3")
-            for method in options.methods or ("default", "HB-EI", "random")
+            for method in options.methods or protocol.usual
         ]
         enough = {unit for unit, series in done.items() if len(series["regret"]) >= options.duels}
         left = [unit for unit in units if options.fresh or unit not in enough]
         print(f"{len(units)} units, {len(units) - len(left)} of them done")
         parallel = joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-        for row in parallel(joblib.delayed(run)(*unit, options.duels) for unit in left):
+        tasks = (joblib.delayed(run)(*unit, options.duels, protocol.make) for unit in left)
+        for row in parallel(tasks):
             append(options.results, row)
             print(*(row[key] for key in UNIT), "regret", row["regret"].split()[-1], flush=True)
         done = {unit: series for unit, series in read(options.results).items() if unit in units}

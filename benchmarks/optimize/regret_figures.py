@@ -1,11 +1,12 @@
 """Pictures of what ``regret.py`` wrote: regret over duels and over seconds, twelve functions.
 
     python benchmarks/optimize/regret_figures.py [--results FILE] [--output doc/regret_study]
-        [--flip 0]
+        [--flip 0] [--protocol paper] [--duels 100]
 
 ``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have the methods of Takeno et al. (2023), Fig. 4
-and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions, in the paper's
-own setting, and with margins that are not drawn (kriging believer, constant liar). A line is the
+and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions, and with margins
+that are not drawn (kriging believer, constant liar). With ``--protocol paper`` there is a table
+alone, of the methods in the setting of the paper (see ``regret.py``). A line is the
 median over seeds of the log10 regret of the recommended item (floor 1e-4), the grey band the
 quartiles of the default. ``ranks.csv`` has a line a method: its seeds, its rank among the methods
 at the same function and seed, averaged, the same of its medians over seeds, median seconds of
@@ -19,31 +20,32 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, ROOT, needs
+
+needs("matplotlib")
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from _paper_protocol import IN_FIGURES
+from regret import FLOOR, METHODS, PROTOCOLS, read
 
 from skpref.datasets import TEST_FUNCTIONS
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, ROOT
-from regret import FLOOR, METHODS, PROTOCOL, read
-
 BELIEVERS = ("default", "HB-EI", "HB-UCB", "HB-mean", "HB-MUC", "HB-BVEI")
-BELIEVERS += (PROTOCOL, "KB-EI", "CL-EI")
+BELIEVERS += ("KB-EI", "CL-EI")
 OTHERS = ("default", *(m for m in METHODS if m not in BELIEVERS), "HB-EI", "HB-UCB")
-N_DUELS = 100
 
 
-def groups_of(path, flip):
+def groups_of(path, flip, n_duels):
     """{(function, method): (log10 regret (n_seeds, n), cumulative seconds (n_seeds, n))}."""
     found = defaultdict(list)
     for (name, method, flipped, _), series in sorted(read(path).items()):
-        if flipped == flip and len(series["regret"]) >= N_DUELS:
-            regret = np.log10(np.maximum(series["regret"][:N_DUELS], FLOOR))
-            found[name, method].append((regret, np.cumsum(series["wait_seconds"][:N_DUELS])))
+        if flipped == flip and len(series["regret"]) >= n_duels:
+            regret = np.log10(np.maximum(series["regret"][:n_duels], FLOOR))
+            found[name, method].append((regret, np.cumsum(series["wait_seconds"][:n_duels])))
     return {
         key: tuple(np.array(part) for part in zip(*runs, strict=True))
         for key, runs in found.items()
@@ -60,7 +62,7 @@ def draw(groups, methods, over_seconds, path):
                 continue
             regret, seconds = groups[name, method]
             low, middle, high = np.quantile(regret, [0.25, 0.5, 0.75], axis=0)
-            x = np.median(seconds, axis=0) if over_seconds else np.arange(1, N_DUELS + 1)
+            x = np.median(seconds, axis=0) if over_seconds else np.arange(1, len(middle) + 1)
             bold = method == "default"
             dashed = "--" if method == "random" else "-"
             colour = "black" if bold else colours[method]
@@ -82,9 +84,9 @@ def draw(groups, methods, over_seconds, path):
     plt.close(figure)
 
 
-def ranks(groups, path):
+def ranks(groups, every_method, path):
     """Write and print the table of methods."""
-    methods = [m for m in METHODS if any((name, m) in groups for name in TEST_FUNCTIONS)]
+    methods = [m for m in every_method if any((name, m) in groups for name in TEST_FUNCTIONS)]
     names = [name for name in TEST_FUNCTIONS if any((name, m) in groups for m in methods)]
     medians = np.full((len(methods), len(names)), np.nan)
     seconds, paired, seeds = medians.copy(), medians.copy(), []
@@ -123,16 +125,22 @@ def places(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=Path, default=RESULTS / "regret.csv")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default="own")
+    parser.add_argument("--results", type=Path, help="of the protocol by default")
+    parser.add_argument("--duels", type=int, default=100, help="after the 3 d random ones")
     parser.add_argument("--output", type=Path, default=ROOT / "doc" / "regret_study")
     parser.add_argument("--flip", type=float, default=0.0)
     options = parser.parse_args()
-    groups = groups_of(options.results, options.flip)
+    path = options.results or RESULTS / PROTOCOLS[options.protocol].file
+    groups = groups_of(path, options.flip, options.duels)
     options.output.mkdir(parents=True, exist_ok=True)
+    if options.protocol == "paper":
+        ranks(groups, IN_FIGURES, options.output / "ranks_paper.csv")
+        return
     draw(groups, OTHERS, False, options.output / "fig4_8_duels.png")
     draw(groups, OTHERS, True, options.output / "fig4_8_seconds.png")
     draw(groups, BELIEVERS, False, options.output / "fig9.png")
-    ranks(groups, options.output / "ranks.csv")
+    ranks(groups, METHODS, options.output / "ranks.csv")
 
 
 if __name__ == "__main__":

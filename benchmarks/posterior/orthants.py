@@ -110,6 +110,8 @@ def summary(rows):
     found = []
     for low, high in BANDS:
         within = [row for row in rows if low <= row["noise_variance"] <= high]
+        if not within:
+            continue
         for name in (
             "hmc", "ep", "ep_outcomes", "gaussian_outcomes", "ep_log_evidence",
             "oracle", "oracle_log_evidence",

@@ -24,15 +24,17 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
     os.environ[variable] = "1"
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, needs, problems_file, report, versions
+
+needs("torch", "botorch", "optuna_dashboard")
 import torch
 from optuna_dashboard.preferential.samplers.gp import _orthants_MVN_Gibbs_sampling_jit
+from samplers import MIXED, PUBLISHED, covariance_of, measure
 from threadpoolctl import threadpool_limits
 
 from skpref.samplers import effective_draws, hmc, rhat
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, problems_file, report, versions
-from samplers import MIXED, PUBLISHED, covariance_of, measure
 
 PEERS = ("optuna-dashboard", "optuna", "torch", "botorch")
 

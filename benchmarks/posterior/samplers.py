@@ -41,6 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import RESULTS, ROOT
 
 SWEEPS = 4  # of Gibbs after each trajectory of the mixture
+LEAST = 1e-3  # seconds: what a clock of the processor may not see
 MIXED = 1.05
 
 # (problem, σ²) -> t -> smallest effective sample size per second of paper's Gibbs, Optuna
@@ -130,12 +131,12 @@ def measure(sampler, covariance, start, seconds, rng):
     draw = SAMPLERS[sampler]
     begin = time.process_time()
     state = draw(covariance, start, SWEEPS + 1, rng=rng).state
-    pilot = (time.process_time() - begin) / (SWEEPS + 1)
+    pilot = max(time.process_time() - begin, LEAST) / (SWEEPS + 1)
     most = max(50, int(1e7 / start.size))  # 80 MB of draws
     n_draws = int(np.clip(seconds / pilot, 50, most))
     begin = time.process_time()
     chains = draw(covariance, state, n_draws, rng=rng)
-    taken = time.process_time() - begin
+    taken = max(time.process_time() - begin, LEAST)
     smallest = float(effective_draws(chains.draws, "mean").min())
     fields = {
         "sampler": sampler,

@@ -24,13 +24,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import Table, needs
+
+needs("matplotlib")
 import _skew_calibration
 import _skew_examples
 import _skew_figures
 import _skew_small
 import _skew_units
 from _skew_setting import FUNCTIONS, KNOWN, OUTPUT, TRIALS
-from common import Table
 
 PARTS = ("fig1", "compare", "rmse", "chains", "evidence", "calibration", "small", "default")
 CALIBRATION_TRIALS = 30  # differences between engines are small beside those between trials

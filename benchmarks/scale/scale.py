@@ -54,7 +54,7 @@ from skpref.kernels import ProductMatern, median_lengthscales
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _scale_problem import NOISE_VARIANCE, SEEN, Problem
-from common import RESULTS, report, sources
+from common import RESULTS, leave, report, sources
 
 PIECE = 100_000
 ENGINES = {
@@ -237,7 +237,10 @@ def row_of(setting, options):
         return ended
     if child.returncode:
         raise RuntimeError(f"{setting}:\n{child.stderr[-2000:]}")
-    return setting | json.loads(child.stdout.strip().splitlines()[-1])
+    last = child.stdout.strip().splitlines()[-1]
+    if not last.startswith("{"):
+        leave(last)
+    return setting | json.loads(last)
 
 
 def main():

@@ -12,14 +12,15 @@ import csv
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, ROOT, needs
+
+needs("matplotlib")
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, ROOT
 
 LINES = (
     ("svi", 100, "true", "SVI, 100 points", "C0", "-"),

@@ -13,22 +13,26 @@
 - ``choix``: Bradley-Terry, which sees no features, by ``choix.ilsr_pairwise(alpha=0.01)``.
 """
 
+import argparse
 import json
 import os
 import resource
 import sys
 import time
+from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before numpy is imported
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _scale_problem import SEEN, Problem
+from common import needs
 
 
 def gppl(problem, setting):
     """Probabilities of the test pairs, seconds."""
-    sys.path.insert(0, os.environ.get("GPPL", "."))
     from gp_pref_learning import GPPrefLearning
 
     np.random.seed(0)  # noqa: NPY002 - the code draws from the global generator
@@ -84,14 +88,24 @@ def _logistic(score, pairs):
     return 1.0 / (1.0 + np.exp(-np.clip(margin, -500.0, 500.0)))
 
 
-METHODS = {"gppl": gppl, "xgboost": xgboost, "choix": choix}
+# What runs a method, and the package that it needs.
+METHODS = {
+    "gppl": (gppl, "gp_pref_learning"),
+    "xgboost": (xgboost, "xgboost"),
+    "choix": (choix, "choix"),
+}
 
 
 def main():
-    setting = json.loads(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("setting", type=json.loads, help="JSON")
+    setting = parser.parse_args().setting
+    sys.path.insert(0, os.environ.get("GPPL", "."))
+    work, package = METHODS[setting["method"]]
+    needs(package)
     problem = Problem(setting["items"], setting["features"])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    chance, seconds = METHODS[setting["method"]](problem, setting)
+    chance, seconds = work(problem, setting)
     accuracy, log_loss = problem.scores(chance)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(

@@ -22,8 +22,14 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before numpy is imported
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, needs, report, versions
+
+needs("distributed")
 from distributed import Client, LocalCluster
 from joblib import Parallel, delayed, parallel_config
+from scale import Problem as Answers
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref.duels import Comparisons
@@ -32,10 +38,6 @@ from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
 from skpref.inference._natural import Batch
 from skpref.likelihoods import Probit
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report, versions
-from scale import Problem as Answers
 
 PASSES = 8
 

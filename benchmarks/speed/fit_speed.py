@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import PairwisePreferenceRegressor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, load_problem, report
+from common import RESULTS, few, leave, load_problem, report
 
 PEER = Path(__file__).with_name("peer_botorch.py")
 
@@ -59,7 +59,10 @@ def fit_peer(python, problem, noise_variance, learn, repeats):
         command = [python, str(PEER), str(path), "--noise-variance", str(noise_variance)]
         command += ["--repeats", str(repeats), *(["--learn"] if learn else [])]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.strip().splitlines()[-1])
+    last = done.stdout.strip().splitlines()[-1]
+    if not last.startswith("{"):
+        leave(last)
+    found = json.loads(last)
     # the first fit pays for the library's own start
     seconds = found["seconds"][1:] or found["seconds"]
     return float(np.median(seconds)), found["log_loss"], found["accuracy"], found["version"]
@@ -68,13 +71,13 @@ def fit_peer(python, problem, noise_variance, learn, repeats):
 def compare(options):
     """Rows of the table of fits; version of the peer."""
     rows, version = [], None
-    for noise_variance, sizes in ((1e-2, options.sizes), (1e-4, [200])):
+    for noise_variance, sizes in ((1e-2, options.sizes), (1e-4, few([200], []))):
         for n_duels in sizes:
             problem = load_problem("gp4", noise_variance, n_duels)
             for learn in (False, True):
                 row = {"problem": "gp4", "noise": noise_variance, "t": n_duels}
                 row["hyperparameters"] = "learned" if learn else "fixed"
-                repeats = 3 if n_duels >= 500 else 7
+                repeats = few(3 if n_duels >= 500 else 7, 1)
                 for inference in ("laplace", "ep"):
                     found = fit_here(problem, inference, noise_variance, learn, repeats)
                     row[f"{inference} s"], row[f"{inference} log-loss"] = found[:2]
@@ -90,15 +93,15 @@ def compare(options):
 
 def large():
     """Rows of the table of large problems."""
-    rows = []
+    rows, n = [], few(100_000, 100)
     rng = np.random.default_rng(0)
     items = rng.random((100, 4))
     K = RBF(0.5)(items) + 1e-10 * np.eye(100)
     f = np.linalg.cholesky(K) @ rng.standard_normal(100)
     for data_noise in (1e-4, 1e-2, 1.0):
-        first = rng.integers(0, 100, 100_000)
-        second = (first + rng.integers(1, 100, 100_000)) % 100
-        v = f[first] - f[second] + np.sqrt(2 * data_noise) * rng.standard_normal(100_000)
+        first = rng.integers(0, 100, n)
+        second = (first + rng.integers(1, 100, n)) % 100
+        v = f[first] - f[second] + np.sqrt(2 * data_noise) * rng.standard_normal(n)
         pairs = np.stack([first, second], axis=1)
         for noise_variance in (1e-4, 1e-3, 1e-2, 1e-1, 1.0):
             model = PairwisePreferenceRegressor(
@@ -116,7 +119,7 @@ def large():
                     "sweeps": model.n_iter_,
                 }
             )
-    problem = load_problem("gp4", 1e-2, 2000)
+    problem = load_problem("gp4", 1e-2, few(2000, 20))
     X = np.stack([problem["W"], problem["L"]], axis=1)
     for inference in ("laplace", "ep"):
         model = PairwisePreferenceRegressor(

@@ -24,7 +24,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref.inference import EP, HMC, Gibbs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, load_problem, report
+from common import RESULTS, few, load_problem, report
 
 
 def seconds(function, repeats):
@@ -70,19 +70,19 @@ def main():
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--without-1000", action="store_true")
     options = parser.parse_args()
-    rows, few = [], max(3, options.repeats // 6)
+    rows, fewer, n = [], few(max(3, options.repeats // 6), 1), few(200, 5)
     one = HMC(draws=1, chains=1)
     for noise_variance in (1e-4, 1e-2):
-        for n_duels in (50, 200):
+        for n_duels in few((50, 200), (5,)):
             setting = (n_duels, noise_variance)
             rows.append(measure("hallucination", *setting, one, options.repeats, False))
             rows.append(measure("its EP", *setting, EP(), options.repeats, False))
-        setting = (200, noise_variance)
-        rows.append(measure("HMC(), 1000 probabilities", *setting, HMC(), few, True))
-    setting = (200, 1e-4)
-    rows.append(measure("hallucination", *setting, one, few, False, flipped=True))
-    rows.append(measure("HMC(), 1000 probabilities", *setting, HMC(), 3, True, flipped=True))
-    rows.append(measure("Gibbs(), 1000 probabilities", 200, 1e-2, Gibbs(), 3, True))
+        setting = (n, noise_variance)
+        rows.append(measure("HMC(), 1000 probabilities", *setting, HMC(), fewer, True))
+    setting, thrice = (n, 1e-4), few(3, 1)
+    rows.append(measure("hallucination", *setting, one, fewer, False, flipped=True))
+    rows.append(measure("HMC(), 1000 probabilities", *setting, HMC(), thrice, True, flipped=True))
+    rows.append(measure("Gibbs(), 1000 probabilities", n, 1e-2, Gibbs(), thrice, True))
     if not options.without_1000:
         rows.append(measure("HMC()", 1000, 1e-2, HMC(), 1, False))
         rows.append(measure("HMC()", 1000, 1e-4, HMC(), 1, False))

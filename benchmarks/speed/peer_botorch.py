@@ -5,10 +5,17 @@ Run by ``fit_speed.py`` in an environment that has botorch; nothing of this pack
 
 import argparse
 import json
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import needs
+
+needs("torch", "gpytorch", "botorch")
 import torch
 from botorch import __version__
 from botorch.fit import fit_gpytorch_mll

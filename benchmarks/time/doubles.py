@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report
+from common import RESULTS, leave, report
 
 TARGET = RESULTS / "doubles.csv"
 LEARNT, FITTED, YEAR = 0.70, 0.85, 365.25
@@ -123,6 +123,8 @@ def main():
     from skpref.inference import EP
 
     matches = played(options.folder)
+    if not matches:
+        leave(f"no files atp_matches_doubles_*.csv in {options.folder}")
     day = np.array([match[0] for match in matches])
     first, second, won = sides_of(matches)
     last = day[int(np.ceil(LEARNT * len(day))) - 1]

@@ -43,7 +43,7 @@ from scipy.optimize import minimize
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _peer_time import peak
 from _time_baselines import YEAR, Matches, elo, filtered, together, windows
-from common import RESULTS, data_folder, report
+from common import RESULTS, data_folder, report, unless_missing
 
 TARGET = RESULTS / "strength_through_time.csv"
 PEER = Path(__file__).with_name("_peer_time.py")
@@ -345,7 +345,10 @@ def main():
     for name in options.data:
         with tempfile.TemporaryDirectory() as scratch:
             problem = Path(scratch) / "problem.npz"
-            train, test = load(name, options.tennis)
+            parts = unless_missing(name, load, name, options.tennis)
+            if parts is None:
+                continue
+            train, test = parts
             save(problem, train, test)
             sizes = {
                 "data": name,
@@ -353,7 +356,7 @@ def main():
                 "learnt": len(train.day),
                 "predicted": len(test.day),
             }
-            del train, test
+            del train, test, parts
             for label in labels:
                 if label in METHODS:
                     told = json.dumps([label, options.calls, str(problem)])

@@ -50,7 +50,7 @@ from skpref.metrics import answer_accuracy, answer_log_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _collaborative_sets import SETS, SHARES
-from common import RESULTS, report
+from common import RESULTS, report, unless_missing
 
 RIVALS = ("bt", "bt pooled", "bt both")
 METHODS = ("cp", "cpu", "su", "pooled", "birlutiu", "bonilla", "su as there", *RIVALS)
@@ -227,8 +227,9 @@ def main():
                 if tuple(map(str, task)) in there:
                     continue
                 with threadpool_limits(1):
-                    found = run(*task)
-                append(options.results, {**dict(zip(KEY, task, strict=True)), **found})
+                    found = unless_missing(name, run, *task)
+                if found is not None:
+                    append(options.results, {**dict(zip(KEY, task, strict=True)), **found})
     path = options.results.with_name(f"{options.results.stem}_summary.csv")
     report(summary(done(options.results)), path, data="see _collaborative_sets.py")
 

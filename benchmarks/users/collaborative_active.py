@@ -28,7 +28,7 @@ from skpref.metrics import answer_accuracy, answer_log_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _collaborative_sets import SETS
-from common import RESULTS, report
+from common import RESULTS, few, report, unless_missing
 
 METHODS, STRATEGIES = ("cpu", "cp", "su"), ("bald", "entropy", "random")
 PAPER = {
@@ -43,7 +43,7 @@ PAPER["Sushi"]["su"] = (0.183, 0.199, 0.215)
 PAPER["MovieLens"]["su"] = (0.233, 0.240, 0.253)
 PAPER["Election"]["su"] = (0.331, 0.349, 0.344)
 PAPER["Jura"]["su"] = (0.183, 0.169, 0.201)
-TEST, INITIAL, ROUNDS, LEARNED = 0.25, 5, 10, (5, 10)
+TEST, INITIAL, ROUNDS, LEARNED = 0.25, 5, few(10, 1), (5, 10)
 COLUMNS = ["set", "users", "split", "method", "strategy", "round", "error", "log_loss"]
 KEY = COLUMNS[:5]
 
@@ -104,6 +104,11 @@ def run(name, n_users, split, method, strategies):
             learns = turn + 1 in LEARNED
             now = study.fitted(model if learns else fixed, answered)
             fixed = held(now) if learns else fixed
+
+
+def rows_of(name, n_users, split, method, strategies):
+    """The rows of `run`."""
+    return list(run(name, n_users, split, method, strategies)) if strategies else []
 
 
 def _done(path):
@@ -206,7 +211,7 @@ def main():
                     each for each in STRATEGIES if done.count((*map(str, given), each)) < ROUNDS + 1
                 ]
                 with threadpool_limits(1):
-                    found = list(run(*given, left)) if left else []
+                    found = unless_missing(name, rows_of, *given, left) or []
                 _add(options.results, found)
                 for row in found[ROUNDS :: ROUNDS + 1]:
                     print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})

@@ -24,7 +24,7 @@ from skpref.collaborative import CollaborativePreferenceRegressor
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _collaborative_sets import SETS, SHARES
 from collaborative import append, done, scores, split
-from common import RESULTS, report
+from common import RESULTS, few, report
 
 KEY = ("method", "log_items", "log_users", "split")
 VARIANCE = {"cpu": 2.5, "bonilla": 5.0, "vb": 2.5}
@@ -33,7 +33,7 @@ VARIANCE = {"cpu": 2.5, "bonilla": 5.0, "vb": 2.5}
 def run(method, log_items, log_users, seed):
     """Log evidence, error and log-loss at lengthscales, or where None came at learned ones."""
     rng = np.random.default_rng([seed, 100])
-    data = SETS["Synthetic"](rng, 100)
+    data = SETS["Synthetic"](rng, few(100, 4))
     learn, rest = split(data, SHARES["Synthetic"], rng)
     learned = log_items is None
     bounds = (1e-2, 1e2) if learned else "fixed"

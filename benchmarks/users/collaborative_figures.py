@@ -12,17 +12,18 @@ import argparse
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, ROOT, needs
+
+needs("matplotlib")
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _collaborative_sets import SHARES
 from collaborative import FUNCTIONS, METHODS, done
-from common import RESULTS, ROOT
 
 # Table 1 of the paper (means of 25 splits), and its supplement's table 2 (and deviations).
 PAPER = {

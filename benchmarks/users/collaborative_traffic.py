@@ -27,7 +27,7 @@ from skpref.duels import ItemTable
 from skpref.inference import _workers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, data_folder, report
+from common import RESULTS, data_folder, report, unless_missing
 
 
 class Counted:
@@ -51,17 +51,19 @@ class Counted:
         return found
 
 
+def sushi(users):
+    """Rankings of these people, set B."""
+    return fetch_sushi(subset="b", users=users, data_home=data_folder(), download_if_missing=False)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=int, default=1200)
     parser.add_argument("--passes", type=int, default=4)
     options = parser.parse_args()
-    data = fetch_sushi(
-        subset="b",
-        users=range(options.users),
-        data_home=data_folder(),
-        download_if_missing=False,
-    )
+    data = unless_missing("Sushi", sushi, range(options.users))
+    if data is None:
+        return
     passes, held = [], []
 
     class Away(_teams.Away):
