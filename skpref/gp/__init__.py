@@ -31,6 +31,12 @@ from skpref.gp._inducing import (
     unexplained_share,
     whitening,
 )
+from skpref.gp._orthant_moments import (
+    MOST_ENTRIES,
+    OrthantMoments,
+    orthant_moments,
+    propagated_moments,
+)
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
     Components,
@@ -53,6 +59,7 @@ from skpref.gp._prior import (
     Sites,
     choose_prior,
 )
+from skpref.gp._shared_noise import SitePrecision
 from skpref.gp._through_time import ThroughTime
 
 __all__ = [
@@ -72,12 +79,14 @@ __all__ = [
     "MarginMoments",
     "Marginals",
     "Moments",
+    "OrthantMoments",
     "Posterior",
     "Prior",
     "PriorRule",
     "Pull",
     "RowMoments",
     "SamplePaths",
+    "SitePrecision",
     "Sites",
     "ThroughTime",
     "TimeSpread",
@@ -94,8 +103,10 @@ __all__ = [
     "mean_variance",
     "mixture_quantile",
     "moments",
+    "orthant_moments",
     "pair_moments",
     "place",
+    "propagated_moments",
     "spanning_items",
     "stacked",
     "unexplained",

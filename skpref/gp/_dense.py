@@ -1,9 +1,9 @@
 """Exact priors on all margins or all items: the only place that factorises.
 
-Margins are z = A f with f ~ N(0, K); sites are Gaussian pseudo-observations of z. The margins of
-joint answers carry noise, v = z + e, which their sites observe together with z. The same posterior
-is reached by all margins (matrices of the size of the number of distinct margins) or by all items
-(matrices of the size of the number of distinct items).
+Margins are z = A f with f ~ N(0, K); sites are Gaussian pseudo-observations of z, of joint answers
+of several margins at once. The same posterior is reached by all margins (matrices of the size of
+the number of distinct margins) or by all items (matrices of the size of the number of distinct
+items).
 """
 
 from abc import abstractmethod
@@ -35,7 +35,7 @@ from skpref.gp._prior import (
     check_finite,
     check_means,
 )
-from skpref.gp._shared_noise import JointNoise, among_pairs
+from skpref.gp._shared_noise import JointNoise, SitePrecision, among_pairs
 from skpref.gp._utilities import (
     ITEM_SIDE,
     LARGE,
@@ -196,9 +196,6 @@ class Dense(Prior):
         reach = np.abs(self.K) @ self._item_weights(dual)
         mean = reach[self.first] + reach[self.second]
         scale = prior[self.first] + prior[self.second]
-        if self.noise is not None:
-            noise = self.noise.diagonal()
-            mean, scale = mean + noise * np.abs(dual), scale + noise
         return MarginErrors(mean=unit * mean, variance=unit * scale)
 
     def energy_error(self, dual: Array) -> float:
@@ -221,18 +218,13 @@ class Dense(Prior):
 
 
 class DenseMargins(Dense):
-    """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ, noise included.
-
-    Of joint answers each may be given once only.
-    """
+    """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ."""
 
     starts_at_mode: ClassVar[bool] = False
 
     def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
         super().__init__(K, margins, noise, kernel, items, contract)
         self.S = super().covariance()
-        if noise is not None:
-            noise.add_to(self.S)
         self.variance = floor_variance(np.diagonal(self.S), 0.0)
 
     @classmethod
@@ -253,26 +245,32 @@ class DenseMargins(Dense):
 
     def covariance(self) -> Array:
         """S, see `Prior.covariance`."""
-        return self.S if self.noise is None else super().covariance()
+        return self.S
 
     def condition(self, precision, shift):
+        if isinstance(precision, SitePrecision):
+            return self._along_axes(precision, shift)
         if np.isinf(precision).any():
             return self._given(precision, shift)
-        root = np.sqrt(precision)
-        B = self.S * root
-        B *= root[:, None]
-        B.flat[:: len(B) + 1] += 1.0
-        inverse, log_det = inverse_cholesky(B.T)
-        dual = self._dual(inverse, precision, shift)
+        inverse, log_det = self._factorised(self.S, precision)
+        dual = self._dual(self.S, inverse, precision, shift)
         left = np.einsum("ij,ij->j", inverse, inverse)  # diag(B⁻¹) = 1 − τ × posterior variance
         variance = (1.0 - left) / np.where(precision > 0.0, precision, 1.0)
         weak = np.flatnonzero(precision * self.variance < _WEAK)
         if len(weak):
-            half = inverse @ (root[:, None] * self.S[:, weak])
+            half = inverse @ (np.sqrt(precision)[:, None] * self.S[:, weak])
             variance[weak] = self.variance[weak] - np.einsum("ij,ij->j", half, half)
         return Marginals(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
 
-    def _dual(self, inverse, precision, shift):
+    def _factorised(self, S, precision):
+        """A root of B⁻¹, B = I + τ^½ S τ^½, and log|B|."""
+        root = np.sqrt(precision)
+        B = S * root
+        B *= root[:, None]
+        B.flat[:: len(B) + 1] += 1.0
+        return inverse_cholesky(B.T)
+
+    def _dual(self, S, inverse, precision, shift):
         wide = (lambda x: x) if shift.ndim == 1 else (lambda x: x[:, None])
         root, strong = np.sqrt(precision), precision > 0.0
         # w = τ^½ B⁻¹ (target τ^½): no difference of large numbers
@@ -280,12 +278,31 @@ class DenseMargins(Dense):
             return wide(root) * (inverse.T @ (inverse @ (shift / wide(root))))
         rest = np.where(wide(strong), 0.0, shift)
         scaled = (shift - rest) / wide(np.where(strong, root, 1.0))
-        scaled -= wide(root) * (self.S @ rest)
+        scaled -= wide(root) * (S @ rest)
         return rest + wide(root) * (inverse.T @ (inverse @ scaled))
+
+    def _along_axes(self, precision, shift):
+        """By the principal axes of each joint answer's site, along which it has factors."""
+        S = precision.along_axes(precision.along_axes(self.S).T)
+        inverse, log_det = self._factorised(S, precision.strength)
+        dual = self._dual(S, inverse, precision.strength, precision.along_axes(shift))
+        dual = precision.from_axes(dual)
+        half = inverse @ (np.sqrt(precision.strength)[:, None] * precision.along_axes(self.S))
+        variance = self.variance - np.einsum("ij,ij->j", half, half)
+        joint = []
+        for block in precision.blocks:
+            at = block.margin
+            part = np.moveaxis(half[:, at], 1, 0)
+            told = np.swapaxes(part, 1, 2) @ part
+            joint.append(self.S[at[:, :, None], at[:, None, :]] - told)
+        variance = floor_variance(variance, 0.0)
+        return Marginals(self.S @ dual, variance, dual, log_det, inverse, tuple(joint))
 
     def shifted(self, marginals, precision, shift):
         """`condition` on sites of the same, finite precision: without a factorisation."""
-        dual = self._dual(marginals.root, precision, shift)
+        if isinstance(precision, SitePrecision):
+            return self.condition(precision, shift)
+        dual = self._dual(self.S, marginals.root, precision, shift)
         return marginals._replace(mean=self.S @ dual, dual=dual)
 
     def centre(self, precision, shift):
@@ -301,7 +318,9 @@ class DenseMargins(Dense):
             follows[block.margin[~block.basis]] = True
         used = np.flatnonzero((known & ~follows) | (~known & (precision > 0.0)))
         spread = np.where(known[used], 0.0, 1.0 / precision[used])
-        C = self.S[np.ix_(used, used)]
+        noisy = self.S.copy()
+        self._shared.add_to(noisy)
+        C = noisy[np.ix_(used, used)]
         C.flat[:: len(C) + 1] += spread
         inverse, log_det = inverse_cholesky(C.T)
         told = known[used] if shift.ndim == 1 else known[used][:, None]
@@ -313,24 +332,17 @@ class DenseMargins(Dense):
         variance = self.variance - np.einsum("ij,ij->j", *[root @ self.S] * 2)
         variance = floor_variance(np.where(known, 0.0, variance), 0.0)
         root /= _scale(precision)
-        return Marginals(self.S @ dual, variance, dual, log_det, root)
+        return Marginals(noisy @ dual, variance, dual, log_det, root)
 
     def gain(self, marginals, precision, shift):
         """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
-        factor = self.incidence @ (marginals.root.T * _scale(precision)[:, None])
+        factor = self.incidence @ _root_times(precision, marginals.root.T)
         return Gain(factor, self.incidence @ columns(marginals.dual))
 
     def gram(self, marginals, precision):
         """D Dᵀ."""
-        half = marginals.root.T * _scale(precision)[:, None]
+        half = _root_times(precision, marginals.root.T)
         return self.incidence @ (self.incidence @ (half @ half.T)).T
-
-    def noise_slope(self, marginals, precision):
-        """d log Z / dσ² by the noise of joint answers, of one item."""
-        half = marginals.root.T * _scale(precision)[:, None]
-        rows = [(block, half[block.margin]) for block in self._shared.blocks]
-        gains = ((block, part @ np.swapaxes(part, 1, 2)) for block, part in rows)
-        return self._shared.slope(marginals.dual, gains)
 
 
 class DenseItems(ByVector, Dense):
@@ -343,8 +355,6 @@ class DenseItems(ByVector, Dense):
         diagonal = np.diagonal(K)
         apart = diagonal[self.first] + diagonal[self.second]
         self.variance = floor_variance(apart - 2.0 * K[self.first, self.second], 0.0)
-        if noise is not None:
-            self.variance += noise.diagonal()
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
@@ -372,7 +382,8 @@ class DenseItems(ByVector, Dense):
     def _laplacian(self, precision):
         """Aᵀ T A with T the precision of the sites in z; sparse where that is worth while."""
         first, second = self.first[: self.n_shared], self.second[: self.n_shared]
-        apart = np.where(first == second, 0.0, precision[: self.n_shared])
+        single = precision.single if isinstance(precision, SitePrecision) else precision
+        apart = np.where(first == second, 0.0, single[: self.n_shared])
         if self.noise is None and self.n_items >= LARGE:
             laplacian = csr_array(self.incidence.multiply(apart) @ self.incidence.T)
             return laplacian if few(laplacian) else laplacian.toarray()
@@ -409,18 +420,26 @@ class DenseItems(ByVector, Dense):
     def gram(self, marginals, precision):
         """D Dᵀ."""
         laplacian = self._laplacian(precision)
-        if self.n_items >= LARGE and self.variance @ precision < _LOSSY * len(precision):
+        strength = precision.strength if isinstance(precision, SitePrecision) else precision
+        if self.n_items >= LARGE and self.variance @ strength < _LOSSY * len(strength):
             # L Σ L; of Σ the transpose, which is it as well, stands in memory by rows.
             gain = laplacian @ (laplacian @ marginals.root.covariance.T).T
             whole = laplacian.toarray() if issparse(laplacian) else laplacian
             return whole - 0.5 * (gain + gain.T)
-        D = self.gain(marginals, precision, np.zeros_like(precision)).factor
+        D = self.gain(marginals, precision, np.zeros(self.n_margins)).factor
         return D @ D.T
 
 
 def _scale(precision):
     """Root of the precision, 1 where that is infinite."""
     return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
+
+
+def _root_times(precision, matrix):
+    """The root of the precision times the rows of a matrix."""
+    if isinstance(precision, SitePrecision):
+        return precision.from_axes(precision.strength[:, None] ** 0.5 * matrix)
+    return _scale(precision)[:, None] * matrix
 
 
 EXACT += [DenseMargins, DenseItems]

@@ -1,6 +1,11 @@
-"""Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
+"""Expectation propagation on the margins, all sites in parallel (GPML section 3.6).
+
+A duel has a site on its margin. A joint answer has one on all of its margins, with a matrix as its
+precision.
+"""
 
 from collections import deque
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -8,7 +13,15 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array, check_number, recorded
 from skpref.data import Comparisons
-from skpref.gp import PriorRule, Sites
+from skpref.gp import (
+    MOST_ENTRIES,
+    OrthantMoments,
+    PriorRule,
+    SitePrecision,
+    Sites,
+    orthant_moments,
+    propagated_moments,
+)
 from skpref.inference._base import (
     WORST,
     Approximation,
@@ -21,7 +34,7 @@ from skpref.inference._base import (
     warm_start_array,
 )
 from skpref.inference._laplace import MANY, starting_sites
-from skpref.likelihoods import Answers, Likelihood, TiltedMoments
+from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 
 _MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
@@ -38,6 +51,8 @@ _APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
 # A cavity with less than this share of the marginal's precision is improper.
 _PROPER = 1e-12
+# Matrices of precision are lifted by this share of their trace, so that they have a root.
+_JITTER = 1e-13
 
 
 @recorded
@@ -67,8 +82,11 @@ class EP(Engine):
 
     Notes
     -----
-    The fixed point is the same as that of EP on the noisy margins v > 0. Choices and rankings,
-    whose inequalities share noise, have their sites on these.
+    The fixed point is the same as that of EP on the noisy margins v > 0. A choice or a ranking has
+    one site, which reproduces the means and covariances of all its margins: exactly up to three
+    inequalities, by fixed points of quadrature up to 32. Of more, and where some inequalities
+    follow from others (two above two), these moments are themselves found by expectation
+    propagation with a factor for each inequality.
 
     References
     ----------
@@ -126,54 +144,57 @@ class EP(Engine):
     ) -> Approximation:
         """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
-        n = len(problem.counts)
-        tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
-        carried = tau is not None and nu is not None
-        if tau is None or nu is None:
+        rows = _Rows(problem)
+        sites = rows.carried(start)
+        carried = sites is not None
+        if sites is None:
             many = problem.prior.starts_at_mode or np.any(problem.counts > 1.0)
             # With many duels an item the way from zero may diverge, and where joint answers
             # contradict each other it may be trapped far from the fixed point.
             near_mode = many or problem.rows.joint
-            tau, nu = starting_sites(problem) if near_mode else np.zeros((2, n))
-        path = _Path(problem, 1.0 - self.damping)
-        best = sweep = _sweep(problem, tau, nu)
+            n = len(problem.counts)
+            sites = rows.sites(*(starting_sites(problem) if near_mode else np.zeros((2, n))))
+        path = _Path(rows, 1.0 - self.damping)
+        best = sweep = _sweep(rows, sites)
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
             if n_iter > 1:
-                sweep = _sweep(problem, tau, nu)
+                sweep = _sweep(rows, sites)
             if sweep.residual < best.residual:
                 best = sweep
             if best.residual < 0.5 * mark[0]:
                 mark = (best.residual, n_iter)
             converged = best.residual < self.tol
             if not converged and n_iter - mark[1] >= _PATIENCE:
-                converged = best.residual <= min(best.rounding(problem), WORST)
+                converged = best.residual <= min(best.rounding(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
             if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
                 break
-            sweep.settle_repeats(problem)
+            sweep.settle_repeats()
             if not sweep.residual <= _GROWTH * best.residual:
-                tau, nu = path.back(best)
+                sites = path.back(best)
             else:
-                tau, nu = path.forward(sweep)
-        sites = Sites(best.shift, best.precision, best.log_evidence(problem))
-        state = {"precision": best.site_precision, "shift": best.site_shift}
-        return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
+                sites = path.forward(sweep)
+        found = Sites(best.shift, best.precision, best.log_evidence())
+        state = rows.state(best.sites)
+        return Approximation(found, best.conditioned, state, n_iter, best.residual, converged)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
-        sites, conditioned = approximation.sites, approximation.conditioned
-        state = approximation.state
-        marginals = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
+        conditioned, likelihood = approximation.conditioned, problem.likelihood
+        rows = _Rows(problem)
+        sites = rows.carried(approximation.state)
+        if sites is None:
+            raise ValueError("The state of the approximation is not of these answers.")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = _cavities(marginals, (state["precision"], state["shift"]))
+            found = _cavities(rows.marginals(conditioned), (sites.precision, sites.shift))
+            joint = [each.update(conditioned, sites) for each in rows.joint]
         cavity = found.mean, found.variance
-        slopes = problem.likelihood.tilted_theta_gradient(*cavity, problem.answers, problem.power)
-        by_kernel = problem.prior.pull_back(conditioned, sites.precision)
-        by_likelihood = slopes @ problem.copies
-        if problem.rows.joint:
-            by_noise = problem.prior.noise_slope(conditioned, sites.precision)
-            by_likelihood += by_noise * problem.likelihood.item_noise_gradient()
+        slopes = likelihood.tilted_theta_gradient(*cavity, rows.answers, rows.power)
+        by_kernel = problem.prior.pull_back(conditioned, approximation.sites.precision)
+        by_likelihood = slopes @ rows.copies
+        for block, update in zip(rows.joint, joint, strict=True):
+            by_likelihood += block.theta_gradient(update.moments, likelihood)
         return EvidenceGradient(by_kernel, by_likelihood)
 
 
@@ -314,6 +335,246 @@ def _cavities(marginals, sites, least_share=None):
     return _Cavities(mean - cav_var * site_slope, cav_var, share, proper, site_slope)
 
 
+class _SiteValues(NamedTuple):
+    """Sites of all answers.
+
+    Attributes
+    ----------
+    precision, shift : ndarray of shape (n_single,)
+        Of duels and ties.
+    roots : list of ndarray of shape (n_blocks, m, m)
+        Lower triangular roots of the precision of joint answers, as `_Rows.joint` has them.
+    shifts : list of ndarray of shape (n_blocks, m)
+        Of the same.
+    """
+
+    precision: Array
+    shift: Array
+    roots: list[Array]
+    shifts: list[Array]
+
+
+class _Rows:
+    """Rows of a problem: those of duels and ties, and joint answers by their size."""
+
+    def __init__(self, problem):
+        self.problem, self.prior = problem, problem.prior
+        part = problem.rows.kind == INEQUALITY
+        self.single = slice(None) if not problem.rows.joint else np.flatnonzero(~part)
+        self.index, self.sign = problem.index[self.single], problem.sign[self.single]
+        self.counts, self.copies = problem.counts[self.single], problem.copies[self.single]
+        self.answers, self.power = problem.answers, problem.power
+        self.joint = []
+        if problem.rows.joint:
+            self.answers = self.answers.take(self.single)
+            self.power = None if self.power is None else self.power[self.single]
+            blocks = problem.rows.margins.blocks
+            row = np.argsort(problem.index[part])  # of joint margins, which have one row each
+            row = np.flatnonzero(part)[row]
+            first = problem.rows.margins.n_shared
+            self.joint = [
+                _JointRows(problem, k, block, row[block.margin - first])
+                for k, block in enumerate(blocks)
+            ]
+
+    def oriented(self, margins):
+        """Values on the margins as winner over loser, one a row."""
+        return self.sign * margins[self.index]
+
+    def marginals(self, conditioned):
+        """Means and variances of the rows' margins."""
+        return self.oriented(conditioned.mean), conditioned.variance[self.index]
+
+    def pooled(self, values):
+        """Sum over the rows on each margin, as often as they were given."""
+        found = np.bincount(self.index, self.copies * values, self.prior.n_margins)
+        return found.astype(np.float64, copy=False)  # of no row they would be integers
+
+    def precision(self, sites):
+        """The precision of all sites, on the margins."""
+        single = self.pooled(sites.precision)
+        if not self.joint:
+            return single
+        blocks = tuple(each.block for each in self.joint)
+        joint = tuple(
+            each.block.counts[:, None, None] * _squared(root)
+            for each, root in zip(self.joint, sites.roots, strict=True)
+        )
+        return SitePrecision(single, blocks, joint)
+
+    def shift(self, sites):
+        """Their shift."""
+        shift = self.pooled(self.sign * sites.shift)
+        for each, own in zip(self.joint, sites.shifts, strict=True):
+            shift[each.block.margin] = each.block.counts[:, None] * own
+        return shift
+
+    def sites(self, precision, shift, coupling=None):
+        """Sites by arrays over all rows; of joint answers the precisions are the diagonals, and
+        ``coupling`` the matrices in units of these, the identity by default."""
+        roots, shifts = [], []
+        for each in self.joint:
+            deviation = np.sqrt(precision[each.row])
+            unit = np.eye(each.size)
+            if coupling is not None:
+                unit = np.moveaxis(coupling[: each.size][:, each.row], 0, 2)
+            roots.append(each.root(deviation[:, :, None] * unit * deviation[:, None, :]))
+            shifts.append(shift[each.row])
+        return _SiteValues(precision[self.single], shift[self.single], roots, shifts)
+
+    def state(self, sites):
+        """Sites as arrays whose last axis runs over all rows."""
+        if not self.joint:
+            return {"precision": sites.precision, "shift": sites.shift}
+        n, width = len(self.problem.counts), max(each.size for each in self.joint)
+        precision, shift, coupling = np.empty(n), np.empty(n), np.zeros((width, n))
+        precision[self.single], shift[self.single] = sites.precision, sites.shift
+        for each, root, own in zip(self.joint, sites.roots, sites.shifts, strict=True):
+            whole = _squared(root)
+            strength = np.einsum("bii->bi", whole)
+            unit = np.sqrt(np.where(strength > 0.0, strength, 1.0))
+            whole = whole / (unit[:, :, None] * unit[:, None, :])
+            precision[each.row], shift[each.row] = strength, own
+            coupling[: each.size, each.row] = np.moveaxis(whole, 2, 0)
+        return {"precision": precision, "shift": shift, "coupling": coupling}
+
+    def carried(self, start):
+        """Sites of a state to start from, None if it has none of these answers."""
+        n = len(self.problem.counts)
+        tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
+        if start is None or tau is None or nu is None:
+            return None
+        if not self.joint:
+            return self.sites(tau, nu)
+        coupling = start.get("coupling")
+        width = max(each.size for each in self.joint)
+        if coupling is None or coupling.shape[1] != n or len(coupling) < width:
+            return None
+        return self.sites(tau, nu, np.where(np.isnan(coupling), 0.0, coupling))
+
+
+def _squared(root):
+    return root @ np.swapaxes(root, 1, 2)
+
+
+class _JointUpdate(NamedTuple):
+    """What `site_update` finds of duels, of joint answers of one size."""
+
+    moments: OrthantMoments
+    root: Array
+    shift: Array
+    log_gain: Array
+    off_mean: Array
+    off_variance: Array
+    proper: bool
+
+
+class _JointRows:
+    """Joint answers of one size, whose sites are on all their margins."""
+
+    def __init__(self, problem, number, block, row):
+        self._number, self.block, self.row = number, block, row
+        self.size = row.shape[1]
+        self._answers = problem.answers.take(row.ravel())
+        self._noise = problem.likelihood.item_noise * block.pattern
+        lower = problem.likelihood.regions(self._answers).lower
+        self._lower = lower.reshape(row.shape)
+        variance = np.maximum(problem.prior.variance[block.margin], 1e-300)
+        self._floor = _FLOOR / variance
+        regular = self.size <= MOST_ENTRIES and bool(block.basis.all())
+        self._moments = orthant_moments if regular else propagated_moments
+        self._order = self._canonical(problem)
+
+    def _canonical(self, problem):
+        """Inequalities of every answer in an order that does not depend on how items are numbered.
+
+        Points of quadrature tell them apart.
+        """
+        rank = np.empty(len(problem.comparisons.items), dtype=np.intp)
+        rank[np.lexsort(problem.comparisons.items.T)] = np.arange(len(rank))
+        margins, at = problem.rows.margins, self.block.margin
+        return np.lexsort((rank[margins.second[at]], rank[margins.first[at]]), axis=1)
+
+    def root(self, precision):
+        """Lower triangular root of precisions."""
+        return _semidefinite_factor(precision)
+
+    def update(self, conditioned, sites):
+        """Sites that reproduce the moments of cavity times answer; see `site_update`."""
+        k, unit = self._number, np.eye(self.size)
+        root, shift = sites.roots[k], sites.shifts[k]
+        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[k]
+        half = covariance @ root
+        share = unit - np.swapaxes(root, 1, 2) @ half
+        eigenvalues = np.linalg.eigvalsh(share)
+        proper = eigenvalues[:, 0] > _PROPER
+        share[~proper] = unit
+        covariance = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
+        slope = shift - _times(_squared(root), mean)
+        centre = mean - _times(covariance, slope)
+        found = self._orthant(centre - self._lower, covariance + self._noise)
+        gradient, curvature = found.gradient, found.curvature
+        precision = np.linalg.solve(unit - curvature @ covariance, curvature)
+        moved = _times(covariance, gradient)
+        wanted = gradient + _times(precision, centre + moved)
+        log_det = np.sum(np.log(np.where(proper[:, None], eigenvalues, 1.0)), axis=1)
+        log_gain = found.log_probability - 0.5 * log_det
+        log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, covariance, slope)
+        before, deviation = conditioned.joint[k], _diagonal_root(covariance)
+        tilted = covariance - covariance @ curvature @ covariance
+        scale = _diagonal_root(before)
+        off = np.abs(tilted - before) / (scale[:, :, None] * scale[:, None, :])
+        off_mean = np.abs(moved - _times(covariance, slope)) / deviation
+        precision, wanted = self.root(precision), wanted.copy()
+        precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
+        off_mean = self.block.counts * np.max(off_mean, axis=1)
+        off_variance = self.block.counts * np.max(off, axis=(1, 2))
+        return _JointUpdate(
+            found, precision, wanted, log_gain, off_mean, off_variance, bool(proper.all())
+        )
+
+    def _orthant(self, mean, covariance):
+        order = self._order
+        rows = np.arange(len(order))[:, None]
+        across = (rows[:, :, None], order[:, :, None], order[:, None, :])
+        found = self._moments(mean[rows, order], covariance[across])
+        gradient, curvature = np.empty_like(mean), np.empty_like(covariance)
+        gradient[rows, order], curvature[across] = found.gradient, found.curvature
+        return OrthantMoments(found.log_probability, gradient, curvature)
+
+    def theta_gradient(self, found, likelihood):
+        """Derivatives of the log normalisers in the likelihood's theta, summed over the answers."""
+        counts, pattern, gradient = self.block.counts, self.block.pattern, found.gradient
+        fit = np.einsum("bi,bij,bj->b", gradient, pattern, gradient)
+        spread = np.einsum("bij,bij->b", found.curvature, pattern)
+        slope = 0.5 * float(counts @ (fit - spread)) * likelihood.item_noise_gradient()
+        weighted = (counts[:, None] * gradient).ravel()
+        return slope - likelihood.lower_slopes(self._answers) @ weighted
+
+
+def _times(matrix, vector):
+    return np.matmul(matrix, vector[:, :, None])[:, :, 0]
+
+
+def _diagonal_root(matrix):
+    return np.sqrt(np.maximum(np.einsum("bii->bi", matrix), 1e-300))
+
+
+def _semidefinite_factor(matrix):
+    """Lower triangular roots of positive semi-definite matrices, a little above them."""
+    matrix = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
+    size = matrix.shape[1]
+    lift = _JITTER * np.trace(matrix, axis1=1, axis2=2) + 1e-300
+    try:
+        return np.linalg.cholesky(matrix + lift[:, None, None] * np.eye(size))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        lifted = np.sqrt(np.maximum(values, lift[:, None]))
+        upper = np.linalg.qr(np.swapaxes(vectors * lifted[:, None, :], 1, 2), mode="r")
+        sign = np.where(np.einsum("bii->bi", upper) < 0.0, -1.0, 1.0)
+        return np.swapaxes(upper * sign[:, :, None], 1, 2)
+
+
 class _Sweep:
     """One sweep of parallel EP at given sites.
 
@@ -322,35 +583,40 @@ class _Sweep:
     3. How far the present sites are from that: the residual.
     """
 
-    def __init__(self, problem, site_precision, site_shift, conditioned):
-        self.site_precision, self.site_shift = site_precision, site_shift
-        copies = problem.copies
-        self.precision = problem.pool(site_precision, problem.shared)
-        self.shift = problem.pool(problem.sign * site_shift, problem.shared)
+    def __init__(self, rows, sites, conditioned=None):
+        self.rows, self.sites, copies = rows, sites, rows.copies
+        self.precision, self.shift = rows.precision(sites), rows.shift(sites)
         if conditioned is None:
-            conditioned = problem.prior.condition(self.precision, self.shift)
+            conditioned = rows.prior.condition(self.precision, self.shift)
         self.conditioned = conditioned
-        marginals = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
-        update = site_update(
-            marginals,
-            (site_precision, site_shift),
-            problem.likelihood,
-            problem.answers,
-            problem.power,
-        )
+        likelihood = rows.problem.likelihood
+        own = sites.precision, sites.shift
+        update = site_update(rows.marginals(conditioned), own, likelihood, rows.answers, rows.power)
         self.update = update
         self.wanted_precision, self.wanted_shift = update.site_precision, update.site_shift
         _, gradient, _, shrink = update.tilted
         # (tilted mean − marginal mean) / cavity deviation, and 1 − tilted over marginal variance
         off_mean = np.abs(gradient - update.site_slope) * np.sqrt(update.cav_var)
         off_var = np.abs(1.0 - shrink / update.cav_share)
-        residual = float(np.max(copies * np.maximum(off_mean, off_var)))
-        self.residual = residual if update.proper.all() or residual > 1.0 else 1.0
+        self.joint = [each.update(conditioned, sites) for each in rows.joint]
+        parts = [(copies * off_mean, copies * off_var)]
+        parts += [(each.off_mean, each.off_variance) for each in self.joint]
+        self.off_mean, self.off_variance = (
+            float(np.max(np.concatenate(each), initial=0.0)) for each in zip(*parts, strict=True)
+        )
+        residual = max(self.off_mean, self.off_variance)
+        proper = update.proper.all() and all(each.proper for each in self.joint)
+        self.residual = residual if proper or residual > 1.0 else 1.0
         if not np.isfinite(self.residual):
             self.residual = np.inf
-        self.off_mean, self.off_variance = np.max(copies * off_mean), np.max(copies * off_var)
 
-    def centred(self, problem):
+    @cached_property
+    def wanted(self):
+        """The sites that it asks for."""
+        joint = [each.root for each in self.joint], [each.shift for each in self.joint]
+        return _SiteValues(self.wanted_precision, self.wanted_shift, *joint)
+
+    def centred(self):
         """Sites of the same precision that also reproduce the means.
 
         With the precisions the marginals' variances stay, and with these the factorisation.
@@ -362,40 +628,41 @@ class _Sweep:
             # mean: GPML (3.59) at the present precision.
             slope = sweep.update.site_slope
             slope = slope + (gradient - slope) / shrink
-            site_shift = slope + sweep.site_precision * problem.oriented(sweep.conditioned.mean)
-            shift = problem.pool(problem.sign * site_shift, problem.shared)
-            moved = problem.prior.shifted(sweep.conditioned, sweep.precision, shift)
-            moved = _Sweep(problem, sweep.site_precision, site_shift, moved)
+            rows, precision = self.rows, sweep.sites.precision
+            site_shift = slope + precision * rows.oriented(sweep.conditioned.mean)
+            sites = sweep.sites._replace(shift=site_shift)
+            moved = rows.prior.shifted(sweep.conditioned, sweep.precision, rows.shift(sites))
+            moved = _Sweep(rows, sites, moved)
             if not moved.off_mean < _NEARER * sweep.off_mean:
                 break
             sweep = moved
         return sweep
 
-    def rounding(self, problem):
+    def rounding(self):
         """Residual to expect of exact sites, from the errors of the margins' two moments."""
-        update, conditioned = self.update, self.conditioned
-        errors = problem.prior.rounding(conditioned.dual)
-        of_mean, of_var = errors.mean[problem.index], errors.variance[problem.index]
-        terms = np.abs(self.site_shift)
-        terms = terms + np.abs(self.site_precision * problem.oriented(conditioned.mean))
+        update, conditioned, rows = self.update, self.conditioned, self.rows
+        errors = rows.prior.rounding(conditioned.dual)
+        of_mean, of_var = errors.mean[rows.index], errors.variance[rows.index]
+        precision, shift = self.sites.precision, self.sites.shift
+        terms = np.abs(shift) + np.abs(precision * rows.oriented(conditioned.mean))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            of_share = self.site_precision * of_var / update.cav_share
-            of_slope = self.site_precision * of_mean + _EPS * terms
+            of_share = precision * of_var / update.cav_share
+            of_slope = precision * of_mean + _EPS * terms
             # The cavity follows both: its variance by of_var / share², its mean by the rest;
             # curvature times cavity variance is at most 1.
             of_cavity = of_mean + of_var / update.cav_share**2 * np.abs(update.site_slope)
             off_mean = 2.0 * of_slope + update.tilted.curvature * of_cavity
             off_mean *= np.sqrt(update.cav_var)
-            floor = problem.copies * np.maximum(off_mean, 2.0 * of_share)
-        return float(np.max(floor))
+            floor = rows.copies * np.maximum(off_mean, 2.0 * of_share)
+        return float(np.max(floor, initial=0.0))
 
-    def settle_repeats(self, problem):
+    def settle_repeats(self):
         """Set the sites of equal duels to their common fixed point."""
-        # Of joint answers there is one site a margin: the prior counts them.
-        counts, update = problem.shared, self.update
+        rows, update = self.rows, self.update
+        counts, likelihood = rows.copies, rows.problem.likelihood
         variance = update.cav_var * update.cav_share
         mean = update.cav_mean + update.cav_var * update.site_slope
-        share = 1.0 - counts * self.site_precision * variance
+        share = 1.0 - counts * self.sites.precision * variance
         repeated = (counts > 1.0) & (share > _PROPER) & (variance > 0.0)
         if not repeated.any():
             return
@@ -403,44 +670,48 @@ class _Sweep:
         cav_var = variance[every] / share[every]  # without all of the equal sites
         cav_mean = mean[every] - cav_var * counts[every] * update.site_slope[every]
         near = update.cav_mean[every], update.cav_var[every]
-        answers = problem.answers.take(every)
-        site = problem.likelihood.repeated_site(cav_mean, cav_var, counts[every], answers, near)
+        answers = rows.answers.take(every)
+        site = likelihood.repeated_site(cav_mean, cav_var, counts[every], answers, near)
         solved = np.isfinite(site.precision) & np.isfinite(site.shift)
         self.wanted_precision[every[solved]] = site.precision[solved]
         self.wanted_shift[every[solved]] = site.shift[solved]
 
-    def log_evidence(self, problem):
+    def log_evidence(self):
         """log Z_EP (GPML 3.65)."""
         conditioned = self.conditioned
         joint = conditioned.dual @ conditioned.mean + conditioned.log_det
-        return float(problem.copies @ self.update.log_gain - 0.5 * joint)
+        gained = float(self.rows.copies @ self.update.log_gain)
+        for rows, update in zip(self.rows.joint, self.joint, strict=True):
+            gained += float(rows.block.counts @ update.log_gain)
+        return gained - 0.5 * float(joint)
 
 
-def _sweep(problem, site_precision, site_shift, conditioned=None):
+def _sweep(rows, sites):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sweep = _Sweep(problem, site_precision, site_shift, conditioned)
-        if conditioned is not None:
-            return sweep
-        return sweep.centred(problem) if len(problem.counts) >= MANY else sweep
+        sweep = _Sweep(rows, sites)
+        # Moments of joint answers take longer than a factorisation.
+        return sweep.centred() if len(rows.counts) >= MANY and not rows.joint else sweep
 
 
 class _Path:
     """Anderson's extrapolation of the sites in (log τ, ν/√τ), with a fallback.
 
     In these coordinates sites that differ by orders of magnitude weigh alike and precisions
-    stay positive.
+    stay positive. Joint answers have a triangular root of their precision in the place of √τ.
     """
 
-    def __init__(self, problem, step):
-        prior = np.maximum(problem.prior.variance[problem.index], 1e-300)
+    def __init__(self, rows, step):
+        prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
         self._floor = _FLOOR / prior
+        self._lower = [np.tril_indices(each.size, -1) for each in rows.joint]
+        self._shapes = [each.row.shape for each in rows.joint]
         self._step = step
         self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
 
     def forward(self, sweep):
-        point = self._encode(sweep.site_precision, sweep.site_shift)
-        move = self._encode(sweep.wanted_precision, sweep.wanted_shift) - point
+        point = self._encode(sweep.sites)
+        move = self._encode(sweep.wanted) - point
         self._points.append(point)
         self._moves.append(move)
         target = point + self._step * move
@@ -457,15 +728,34 @@ class _Path:
         self._step = max(0.5 * self._step, 0.02)
         self._points.clear()
         self._moves.clear()
-        point = self._encode(best.site_precision, best.site_shift)
-        move = self._encode(best.wanted_precision, best.wanted_shift) - point
+        point = self._encode(best.sites)
+        move = self._encode(best.wanted) - point
         return self._decode(point + self._step * move)
 
-    def _encode(self, tau, nu):
-        lifted = tau + self._floor
-        return np.concatenate([np.log(lifted), nu / np.sqrt(lifted)])
+    def _encode(self, sites):
+        lifted = sites.precision + self._floor
+        parts = [np.log(lifted), sites.shift / np.sqrt(lifted)]
+        for root, shift, (i, j) in zip(sites.roots, sites.shifts, self._lower, strict=True):
+            diagonal = np.einsum("bii->bi", root)
+            white = np.linalg.solve(root, shift[:, :, None])
+            parts += [2.0 * np.log(diagonal).ravel(), white.ravel()]
+            parts.append((root[:, i, j] / diagonal[:, i]).ravel())
+        return np.concatenate(parts)
 
     def _decode(self, point):
-        log_tau, scaled = np.split(point, 2)
+        n = len(self._floor)
+        log_tau, scaled = point[:n], point[n : 2 * n]
         lifted = np.exp(np.minimum(log_tau, 80.0))
-        return np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
+        roots, shifts, begin = [], [], 2 * n
+        for (n_blocks, m), (i, j) in zip(self._shapes, self._lower, strict=True):
+            sizes = np.array([m, m, len(i)]) * n_blocks
+            logs, white, below = np.split(point[begin : begin + sizes.sum()], np.cumsum(sizes)[:2])
+            begin += sizes.sum()
+            root = np.zeros((n_blocks, m, m))
+            root[:, range(m), range(m)] = 1.0
+            root[:, i, j] = below.reshape(n_blocks, -1)
+            root *= np.exp(0.5 * np.minimum(logs, 80.0)).reshape(n_blocks, m, 1)
+            roots.append(root)
+            shifts.append(_times(root, white.reshape(n_blocks, m)))
+        precision, shift = np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
+        return _SiteValues(precision, shift, roots, shifts)
