@@ -21,10 +21,10 @@ MOST_ENTRIES = 32
 # answer are right to about 1 % then.
 _POINTS = 128
 # Nodes of the integral over correlations: probabilities of three are right to 1e-10 (absolute).
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 # Less than this is found by points, which are right in relative terms.
-_RARE = 1e-4
+_RARE = 1e-6
 # Newton steps towards the proposals' means; any means are right, good ones make weights even.
 _TILTING = 4
 # Doubles of an array: what the caches hold.

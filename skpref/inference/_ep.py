@@ -51,7 +51,9 @@ _APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
 # A cavity with less than this share of the marginal's precision is improper.
 _PROPER = 1e-12
-# Matrices of precision are lifted by this share of their trace, so that they have a root.
+# The same for matrices of precision, whose weakest directions quadrature does not know better.
+_JOINT_FLOOR = 1e-3
+# These are lifted by this share of their trace, so that they have a root.
 _JITTER = 1e-13
 
 
@@ -480,7 +482,7 @@ class _JointRows:
         lower = problem.likelihood.regions(self._answers).lower
         self._lower = lower.reshape(row.shape)
         variance = np.maximum(problem.prior.variance[block.margin], 1e-300)
-        self._floor = _FLOOR / variance
+        self.floor = (_JOINT_FLOOR / variance)[:, :, None] * np.eye(self.size)
         regular = self.size <= MOST_ENTRIES and bool(block.basis.all())
         self._moments = orthant_moments if regular else propagated_moments
         self._order = self._canonical(problem)
@@ -704,7 +706,7 @@ class _Path:
         prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
         self._floor = _FLOOR / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.joint]
-        self._shapes = [each.row.shape for each in rows.joint]
+        self._floors = [each.floor for each in rows.joint]
         self._step = step
         self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
@@ -735,7 +737,10 @@ class _Path:
     def _encode(self, sites):
         lifted = sites.precision + self._floor
         parts = [np.log(lifted), sites.shift / np.sqrt(lifted)]
-        for root, shift, (i, j) in zip(sites.roots, sites.shifts, self._lower, strict=True):
+        for each, shift, floor, (i, j) in zip(
+            sites.roots, sites.shifts, self._floors, self._lower, strict=True
+        ):
+            root = np.linalg.cholesky(_squared(each) + floor)
             diagonal = np.einsum("bii->bi", root)
             white = np.linalg.solve(root, shift[:, :, None])
             parts += [2.0 * np.log(diagonal).ravel(), white.ravel()]
@@ -747,7 +752,8 @@ class _Path:
         log_tau, scaled = point[:n], point[n : 2 * n]
         lifted = np.exp(np.minimum(log_tau, 80.0))
         roots, shifts, begin = [], [], 2 * n
-        for (n_blocks, m), (i, j) in zip(self._shapes, self._lower, strict=True):
+        for floor, (i, j) in zip(self._floors, self._lower, strict=True):
+            n_blocks, m, _ = floor.shape
             sizes = np.array([m, m, len(i)]) * n_blocks
             logs, white, below = np.split(point[begin : begin + sizes.sum()], np.cumsum(sizes)[:2])
             begin += sizes.sum()
@@ -755,7 +761,7 @@ class _Path:
             root[:, range(m), range(m)] = 1.0
             root[:, i, j] = below.reshape(n_blocks, -1)
             root *= np.exp(0.5 * np.minimum(logs, 80.0)).reshape(n_blocks, m, 1)
-            roots.append(root)
+            roots.append(_semidefinite_factor(_squared(root) - floor))
             shifts.append(_times(root, white.reshape(n_blocks, m)))
         precision, shift = np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
         return _SiteValues(precision, shift, roots, shifts)
