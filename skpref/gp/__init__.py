@@ -35,7 +35,7 @@ from skpref.gp._orthant_moments import (
     MOST_ENTRIES,
     OrthantMoments,
     orthant_moments,
-    propagated_moments,
+    propagate_entries,
 )
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
@@ -106,7 +106,7 @@ __all__ = [
     "orthant_moments",
     "pair_moments",
     "place",
-    "propagated_moments",
+    "propagate_entries",
     "spanning_items",
     "stacked",
     "unexplained",

@@ -14,12 +14,10 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from skpref._utils import Array
 from skpref.gp._orthants import bivariate, log_bivariate
 
-# Entries beyond which, and whatever M is, one factor an entry is matched (`propagated_moments`):
-# with these points the covariance of so many has errors as large as those of that.
+# Entries up to which points know covariances better than a factor an entry (`propagate_entries`).
 MOST_ENTRIES = 32
-# Points of the unit cube for four entries and more: standard deviations of utilities after one
-# answer are right to about 1 % then.
-_POINTS = 128
+# Points of the unit cube for four entries and more.
+_POINTS = 512
 # Nodes of the integral over correlations: probabilities of three are right to 1e-10 (absolute).
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
@@ -29,8 +27,8 @@ _RARE = 1e-6
 _TILTING = 4
 # Doubles of an array: what the caches hold.
 _BLOCK = 2**17
-# Rounds of expectation propagation at most, and the change of its sites that ends them.
-_ROUNDS, _SETTLED = 200, 1e-11
+# A cavity with less than this share of the marginal's precision is improper.
+_PROPER = 1e-12
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _TINY = 1e-300
 
@@ -56,8 +54,9 @@ class OrthantMoments(NamedTuple):
 def orthant_moments(mean: Array, covariance: Array) -> OrthantMoments:
     """Moments of Gaussian vectors given that all entries are positive.
 
-    Up to three entries they are exact. Of more it is a mean over 128 fixed points [1]_, whose
-    proposals are tilted [2]_: the same numbers give the same result.
+    Up to three entries they are exact. Of more it is a mean over 512 fixed points [1]_, whose
+    proposals are tilted [2]_: the same numbers give the same result. Standard deviations given
+    4 to 24 entries are off by about 1 % at root mean square and 5 % at worst.
 
     Parameters
     ----------
@@ -65,7 +64,6 @@ def orthant_moments(mean: Array, covariance: Array) -> OrthantMoments:
         μ.
     covariance : ndarray of shape (n, m, m)
         M, positive definite.
-
     References
     ----------
     .. [1] Genz (1992), Numerical computation of multivariate normal probabilities.
@@ -129,7 +127,8 @@ def _of_three(mean, covariance):
     found = _with_curvature(np.log(total), gradient, across, mean, covariance)
     rare = np.flatnonzero(~(probability > _RARE))
     if len(rare):
-        for whole, part in zip(found, _by_points(mean[rare], covariance[rare]), strict=True):
+        parts = _by_points(mean[rare], covariance[rare])
+        for whole, part in zip(found, parts, strict=True):
             whole[rare] = part
     return found
 
@@ -225,14 +224,15 @@ def _trivariate(limits, correlation):
 
 def _by_points(mean, covariance):
     n, m = mean.shape
-    step = max(1, _BLOCK // (_POINTS * m))
+    points, step = cube_lattice(m - 1), max(1, _BLOCK // (_POINTS * m))
     parts = [
-        _weighted(mean[at : at + step], covariance[at : at + step]) for at in range(0, n, step)
+        _weighted(mean[at : at + step], covariance[at : at + step], points)
+        for at in range(0, n, step)
     ]
     return OrthantMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def _weighted(mean, covariance):
+def _weighted(mean, covariance, points):
     """By separation of variables: v = μ − L y, each y_k normal of mean t_k and cut off above."""
     n, m = mean.shape
     factor = np.linalg.cholesky(covariance)
@@ -240,7 +240,6 @@ def _weighted(mean, covariance):
     scaled = np.tril(factor / pivot[:, :, None], -1)
     limits = mean / pivot
     tilt = _tilts(limits, scaled)
-    points = cube_lattice(m - 1)
     draws, log_weight = np.empty((n, m, points.shape[1])), np.zeros((n, points.shape[1]))
     for k in range(m):
         upper = np.broadcast_to((limits - tilt)[:, k, None], log_weight.shape)
@@ -316,49 +315,65 @@ def _hazard(u):
     return np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))
 
 
-# -- as many as there are, and entries that follow from others -----------------------------------
+# -- a factor an entry ---------------------------------------------------------------------------
 
 
-def propagated_moments(mean: Array, covariance: Array) -> OrthantMoments:
-    """`orthant_moments` approximately, by expectation propagation with a factor an entry.
+class EntrySites(NamedTuple):
+    """One step of expectation propagation with a Gaussian factor for each entry.
+
+    Attributes
+    ----------
+    moments : OrthantMoments
+        Under the factors as they came; where these agree with the step, approximately those of
+        `orthant_moments`.
+    precision, shift : ndarray of shape (n, m)
+        Of the factors that reproduce the mean and the variance of each entry.
+    off_mean, off_variance : ndarray of shape (n, m)
+        By how much the entries' means differ before and after, in deviations of the cavities, and
+        their variances, as shares.
+    """
+
+    moments: OrthantMoments
+    precision: Array
+    shift: Array
+    off_mean: Array
+    off_variance: Array
+
+
+def propagate_entries(mean: Array, covariance: Array, precision: Array, shift: Array) -> EntrySites:
+    """Factors of each entry that reproduce its mean and variance, v > 0, given those of the others.
 
     Parameters
     ----------
-    mean : ndarray of shape (n, m)
+    mean, precision, shift : ndarray of shape (n, m)
+        μ, and the factors so far.
     covariance : ndarray of shape (n, m, m)
-        May be singular.
+        M; may be singular.
     """
-    n, m = mean.shape
-    precision, shift = np.zeros((n, m)), np.zeros((n, m))
-    share = np.ones((n, 1))  # of the way that is gone
-    last = np.full(n, np.inf)
-    for _ in range(_ROUNDS):
-        root = np.sqrt(precision)
-        inner = np.eye(m) + root[:, :, None] * covariance * root[:, None, :]
-        gain = root[:, :, None] * np.linalg.solve(inner, root[:, :, None] * np.eye(m))
-        slope = shift - precision * mean
-        slope = slope - np.matmul(gain, np.matmul(covariance, slope[:, :, None]))[:, :, 0]
-        centre = mean + np.matmul(covariance, slope[:, :, None])[:, :, 0]
-        spread = covariance - covariance @ gain @ covariance
-        variance = np.maximum(np.einsum("nii->ni", spread), _TINY)
-        left = np.clip(1.0 - precision * variance, 1e-10, 1.0)
-        cavity = variance / left
-        u = (centre - cavity * slope) / np.sqrt(cavity)
-        ratio = _hazard(u)
-        bend = ratio * (ratio + u)
-        rest = np.maximum(1.0 - bend, _TINY)
-        wanted = bend / (rest * cavity)
-        wanted_shift = (ratio + u * bend) / (rest * np.sqrt(cavity))
-        away = np.max(np.abs(ratio - slope * np.sqrt(cavity)), axis=1)
-        away = np.maximum(away, np.max(np.abs(1.0 - rest / left), axis=1))
-        if np.all(away < _SETTLED):
-            break
-        share = np.where((away > last)[:, None], 0.5 * share, share)
-        share, last = np.maximum(share, 0.05), away
-        precision = precision + share * (wanted - precision)
-        shift = shift + share * (wanted_shift - shift)
+    root = np.sqrt(precision)
+    inner = np.eye(mean.shape[1]) + root[:, :, None] * covariance * root[:, None, :]
+    gain = root[:, :, None] * np.linalg.inv(inner) * root[:, None, :]
+    slope = shift - precision * mean
+    slope = slope - np.einsum("nij,njk,nk->ni", gain, covariance, slope, optimize=True)
+    centre = mean + np.einsum("nij,nj->ni", covariance, slope)
+    variance = np.einsum("nii->ni", covariance - covariance @ gain @ covariance)
+    variance = np.maximum(variance, _TINY)
+    left = 1.0 - precision * variance
+    proper = left > _PROPER
+    left = np.where(proper, left, 1.0)
+    cavity = variance / left
+    deviation = np.sqrt(cavity)
+    u = (centre - cavity * slope) / deviation
+    ratio = _hazard(u)
+    bend = ratio * (ratio + u)
+    rest = np.maximum(1.0 - bend, _TINY)
     gained = log_ndtr(u) - 0.5 * np.log(left) + 0.5 * cavity * slope**2
-    log_det = np.linalg.slogdet(inner)[1]
-    log_probability = np.sum(gained, axis=1) - 0.5 * log_det
+    log_probability = np.sum(gained, axis=1) - 0.5 * np.linalg.slogdet(inner)[1]
     log_probability -= 0.5 * np.einsum("ni,nij,nj->n", slope, covariance, slope)
-    return OrthantMoments(log_probability, slope, gain)
+    return EntrySites(
+        OrthantMoments(log_probability, slope, gain),
+        np.where(proper, bend / (rest * cavity), precision),
+        np.where(proper, (ratio + u * bend) / (rest * deviation), shift),
+        np.where(proper, np.abs(ratio - slope * deviation), 1.0),
+        np.where(proper, np.abs(1.0 - rest / left), 1.0),
+    )

@@ -20,7 +20,7 @@ from skpref.gp import (
     SitePrecision,
     Sites,
     orthant_moments,
-    propagated_moments,
+    propagate_entries,
 )
 from skpref.inference._base import (
     WORST,
@@ -49,6 +49,11 @@ _TRIED, _FAR = 25, 1e-2
 # each shorten the way to that.
 _APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
+# Errors of the moments of joint answers by rounding, in deviations.
+_MOMENTS = 1e-11
+# Looser tolerances than this are those of a search for hyperparameters. Residuals of answers whose
+# moments are found by quadrature count so much less: what points do not know need not agree.
+_SEARCHING, _BY_POINTS = 1e-6, 1e-2
 # A cavity with less than this share of the marginal's precision is improper.
 _PROPER = 1e-12
 # The same for matrices of precision, whose weakest directions quadrature does not know better.
@@ -85,10 +90,11 @@ class EP(Engine):
     Notes
     -----
     The fixed point is the same as that of EP on the noisy margins v > 0. A choice or a ranking has
-    one site, which reproduces the means and covariances of all its margins: exactly up to three
-    inequalities, by fixed points of quadrature up to 32. Of more, and where some inequalities
-    follow from others (two above two), these moments are themselves found by expectation
-    propagation with a factor for each inequality.
+    one site, which reproduces the means and covariances of all its noisy margins: exactly up to
+    three inequalities, by 512 fixed points of quadrature up to 32. Each inequality has a factor of
+    its own where there are more, where some follow from others (two above two), and, of more than
+    three, with a ``tol`` above 1e-6, as the search for hyperparameters has it: this is quicker,
+    and too sure where margins move together.
 
     References
     ----------
@@ -146,7 +152,7 @@ class EP(Engine):
     ) -> Approximation:
         """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
-        rows = _Rows(problem)
+        rows = _Rows(problem, self.tol)
         sites = rows.carried(start)
         carried = sites is not None
         if sites is None:
@@ -184,7 +190,7 @@ class EP(Engine):
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         conditioned, likelihood = approximation.conditioned, problem.likelihood
-        rows = _Rows(problem)
+        rows = _Rows(problem, self.tol)
         sites = rows.carried(approximation.state)
         if sites is None:
             raise ValueError("The state of the approximation is not of these answers.")
@@ -345,7 +351,7 @@ class _SiteValues(NamedTuple):
     precision, shift : ndarray of shape (n_single,)
         Of duels and ties.
     roots : list of ndarray of shape (n_blocks, m, m)
-        Lower triangular roots of the precision of joint answers, as `_Rows.joint` has them.
+        Lower triangular roots of the precision of joint answers' noisy margins, by their size.
     shifts : list of ndarray of shape (n_blocks, m)
         Of the same.
     """
@@ -359,7 +365,7 @@ class _SiteValues(NamedTuple):
 class _Rows:
     """Rows of a problem: those of duels and ties, and joint answers by their size."""
 
-    def __init__(self, problem):
+    def __init__(self, problem, tol):
         self.problem, self.prior = problem, problem.prior
         part = problem.rows.kind == INEQUALITY
         self.single = slice(None) if not problem.rows.joint else np.flatnonzero(~part)
@@ -375,7 +381,7 @@ class _Rows:
             row = np.flatnonzero(part)[row]
             first = problem.rows.margins.n_shared
             self.joint = [
-                _JointRows(problem, k, block, row[block.margin - first])
+                _JointRows(problem, tol, k, block, row[block.margin - first])
                 for k, block in enumerate(blocks)
             ]
 
@@ -399,7 +405,7 @@ class _Rows:
             return single
         blocks = tuple(each.block for each in self.joint)
         joint = tuple(
-            each.block.counts[:, None, None] * _squared(root)
+            each.block.counts[:, None, None] * _squared(each.behind_noise(root))
             for each, root in zip(self.joint, sites.roots, strict=True)
         )
         return SitePrecision(single, blocks, joint)
@@ -407,8 +413,10 @@ class _Rows:
     def shift(self, sites):
         """Their shift."""
         shift = self.pooled(self.sign * sites.shift)
-        for each, own in zip(self.joint, sites.shifts, strict=True):
-            shift[each.block.margin] = each.block.counts[:, None] * own
+        for each, root, own in zip(self.joint, sites.roots, sites.shifts, strict=True):
+            shift[each.block.margin] = each.block.counts[:, None] * each.pulled(
+                each.behind_noise(root), own
+            )
         return shift
 
     def sites(self, precision, shift, coupling=None):
@@ -472,19 +480,21 @@ class _JointUpdate(NamedTuple):
 
 
 class _JointRows:
-    """Joint answers of one size, whose sites are on all their margins."""
+    """Joint answers of one size, whose sites are on all their noisy margins, v = z + e."""
 
-    def __init__(self, problem, number, block, row):
+    def __init__(self, problem, tol, number, block, row):
         self._number, self.block, self.row = number, block, row
         self.size = row.shape[1]
         self._answers = problem.answers.take(row.ravel())
         self._noise = problem.likelihood.item_noise * block.pattern
         lower = problem.likelihood.regions(self._answers).lower
         self._lower = lower.reshape(row.shape)
-        variance = np.maximum(problem.prior.variance[block.margin], 1e-300)
-        self.floor = (_JOINT_FLOOR / variance)[:, :, None] * np.eye(self.size)
-        regular = self.size <= MOST_ENTRIES and bool(block.basis.all())
-        self._moments = orthant_moments if regular else propagated_moments
+        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self._noise)
+        exact, few = self.size <= 3, self.size <= MOST_ENTRIES and tol <= _SEARCHING
+        self._whole = (exact or few) and bool(block.basis.all())
+        lift = (_JOINT_FLOOR if self._whole else _FLOOR) / np.maximum(variance, 1e-300)
+        self.floor = lift[:, :, None] * np.eye(self.size)
+        self._residual = self.block.counts * (_BY_POINTS if self._whole and not exact else 1.0)
         self._order = self._canonical(problem)
 
     def _canonical(self, problem):
@@ -498,51 +508,69 @@ class _JointRows:
         return np.lexsort((rank[margins.second[at]], rank[margins.first[at]]), axis=1)
 
     def root(self, precision):
-        """Lower triangular root of precisions."""
-        return _semidefinite_factor(precision)
+        """Lower triangular root of precisions, which are diagonal where factors are."""
+        if self._whole:
+            return _semidefinite_factor(precision)
+        return np.sqrt(np.eye(self.size) * np.maximum(precision, 0.0))
+
+    def behind_noise(self, root):
+        """A root of (N + (R Rᵀ)⁻¹)⁻¹, the precision of z, where R Rᵀ is that of v."""
+        inner = np.eye(self.size) + np.swapaxes(root, 1, 2) @ self._noise @ root
+        upper = np.swapaxes(np.linalg.cholesky(inner), 1, 2)
+        return np.swapaxes(np.linalg.solve(np.swapaxes(upper, 1, 2), np.swapaxes(root, 1, 2)), 1, 2)
+
+    def pulled(self, root, shift):
+        """The shift of z where that of v is known, and a root of the precision of z."""
+        return shift - _times(_squared(root), _times(self._noise, shift))
 
     def update(self, conditioned, sites):
         """Sites that reproduce the moments of cavity times answer; see `site_update`."""
         k, unit = self._number, np.eye(self.size)
         root, shift = sites.roots[k], sites.shifts[k]
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[k]
-        half = covariance @ root
-        share = unit - np.swapaxes(root, 1, 2) @ half
+        of_z = self.behind_noise(root)
+        half = covariance @ of_z
+        share = unit - np.swapaxes(of_z, 1, 2) @ half
         eigenvalues = np.linalg.eigvalsh(share)
         proper = eigenvalues[:, 0] > _PROPER
-        share[~proper] = unit
-        covariance = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
-        slope = shift - _times(_squared(root), mean)
-        centre = mean - _times(covariance, slope)
-        found = self._orthant(centre - self._lower, covariance + self._noise)
-        gradient, curvature = found.gradient, found.curvature
-        precision = np.linalg.solve(unit - curvature @ covariance, curvature)
-        moved = _times(covariance, gradient)
-        wanted = gradient + _times(precision, centre + moved)
-        log_det = np.sum(np.log(np.where(proper[:, None], eigenvalues, 1.0)), axis=1)
-        log_gain = found.log_probability - 0.5 * log_det
-        log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, covariance, slope)
-        before, deviation = conditioned.joint[k], _diagonal_root(covariance)
-        tilted = covariance - covariance @ curvature @ covariance
-        scale = _diagonal_root(before)
-        off = np.abs(tilted - before) / (scale[:, :, None] * scale[:, None, :])
-        off_mean = np.abs(moved - _times(covariance, slope)) / deviation
-        precision, wanted = self.root(precision), wanted.copy()
+        share[~proper], eigenvalues[~proper] = unit, 1.0
+        cavity = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
+        slope = self.pulled(of_z, shift) - _times(_squared(of_z), mean)
+        centre = mean - _times(cavity, slope)
+        noisy = cavity + self._noise
+        if self._whole:
+            found, precision, wanted = self._matched(centre, noisy)
+            moved = _times(noisy, found.gradient - slope)
+            off_mean = np.abs(moved) / _diagonal_root(noisy)
+            tilted = cavity - cavity @ found.curvature @ cavity
+            scale = _diagonal_root(covariance)
+            off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
+        else:
+            strength = np.einsum("bii->bi", root) ** 2
+            entries = propagate_entries(
+                centre - self._lower, noisy, strength, shift - strength * self._lower
+            )
+            found, off_mean, off = entries.moments, entries.off_mean, entries.off_variance[:, None]
+            precision = entries.precision[:, :, None] * unit
+            wanted = entries.shift + entries.precision * self._lower
+        log_gain = found.log_probability - 0.5 * np.sum(np.log(eigenvalues), axis=1)
+        log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
+        precision = self.root(precision)
         precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
-        off_mean = self.block.counts * np.max(off_mean, axis=1)
-        off_variance = self.block.counts * np.max(off, axis=(1, 2))
-        return _JointUpdate(
-            found, precision, wanted, log_gain, off_mean, off_variance, bool(proper.all())
-        )
+        off_mean, off = self._residual * off_mean.max(axis=1), self._residual * off.max(axis=(1, 2))
+        return _JointUpdate(found, precision, wanted, log_gain, off_mean, off, bool(proper.all()))
 
-    def _orthant(self, mean, covariance):
+    def _matched(self, mean, covariance):
+        """Moments of the answer, and the site of v that reproduces them."""
         order = self._order
         rows = np.arange(len(order))[:, None]
         across = (rows[:, :, None], order[:, :, None], order[:, None, :])
-        found = self._moments(mean[rows, order], covariance[across])
+        inside = orthant_moments((mean - self._lower)[rows, order], covariance[across])
         gradient, curvature = np.empty_like(mean), np.empty_like(covariance)
-        gradient[rows, order], curvature[across] = found.gradient, found.curvature
-        return OrthantMoments(found.log_probability, gradient, curvature)
+        gradient[rows, order], curvature[across] = inside.gradient, inside.curvature
+        precision = np.linalg.solve(np.eye(self.size) - curvature @ covariance, curvature)
+        shift = gradient + _times(precision, mean + _times(covariance, gradient))
+        return OrthantMoments(inside.log_probability, gradient, curvature), precision, shift
 
     def theta_gradient(self, found, likelihood):
         """Derivatives of the log normalisers in the likelihood's theta, summed over the answers."""
@@ -656,7 +684,8 @@ class _Sweep:
             off_mean = 2.0 * of_slope + update.tilted.curvature * of_cavity
             off_mean *= np.sqrt(update.cav_var)
             floor = rows.copies * np.maximum(off_mean, 2.0 * of_share)
-        return float(np.max(floor, initial=0.0))
+        joint = [_MOMENTS * float(each.block.counts.max()) for each in rows.joint]
+        return max([float(np.max(floor, initial=0.0)), *joint])
 
     def settle_repeats(self):
         """Set the sites of equal duels to their common fixed point."""
