@@ -55,6 +55,8 @@ from skpref.likelihoods import Likelihood
 
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
+# The same of the weakest direction of a joint answer's site, whose marginals are less exact anyway.
+_LOST_BELOW = 1e-6
 # Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
 _LOSSY = 1e4
 # Square matrices of an exact fit that are held at once: by margins those of their side and of the
@@ -249,28 +251,24 @@ class DenseMargins(Dense):
 
     def condition(self, precision, shift):
         if isinstance(precision, SitePrecision):
-            return self._along_axes(precision, shift)
+            return self._given_joint(precision, shift)
         if np.isinf(precision).any():
             return self._given(precision, shift)
-        inverse, log_det = self._factorised(self.S, precision)
-        dual = self._dual(self.S, inverse, precision, shift)
+        root = np.sqrt(precision)
+        B = self.S * root
+        B *= root[:, None]
+        B.flat[:: len(B) + 1] += 1.0
+        inverse, log_det = inverse_cholesky(B.T)
+        dual = self._dual(inverse, precision, shift)
         left = np.einsum("ij,ij->j", inverse, inverse)  # diag(B⁻¹) = 1 − τ × posterior variance
         variance = (1.0 - left) / np.where(precision > 0.0, precision, 1.0)
         weak = np.flatnonzero(precision * self.variance < _WEAK)
         if len(weak):
-            half = inverse @ (np.sqrt(precision)[:, None] * self.S[:, weak])
+            half = inverse @ (root[:, None] * self.S[:, weak])
             variance[weak] = self.variance[weak] - np.einsum("ij,ij->j", half, half)
         return Marginals(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
 
-    def _factorised(self, S, precision):
-        """A root of B⁻¹, B = I + τ^½ S τ^½, and log|B|."""
-        root = np.sqrt(precision)
-        B = S * root
-        B *= root[:, None]
-        B.flat[:: len(B) + 1] += 1.0
-        return inverse_cholesky(B.T)
-
-    def _dual(self, S, inverse, precision, shift):
+    def _dual(self, inverse, precision, shift):
         wide = (lambda x: x) if shift.ndim == 1 else (lambda x: x[:, None])
         root, strong = np.sqrt(precision), precision > 0.0
         # w = τ^½ B⁻¹ (target τ^½): no difference of large numbers
@@ -278,31 +276,59 @@ class DenseMargins(Dense):
             return wide(root) * (inverse.T @ (inverse @ (shift / wide(root))))
         rest = np.where(wide(strong), 0.0, shift)
         scaled = (shift - rest) / wide(np.where(strong, root, 1.0))
-        scaled -= wide(root) * (S @ rest)
+        scaled -= wide(root) * (self.S @ rest)
         return rest + wide(root) * (inverse.T @ (inverse @ scaled))
 
-    def _along_axes(self, precision, shift):
-        """By the principal axes of each joint answer's site, along which it has factors."""
-        S = precision.along_axes(precision.along_axes(self.S).T)
-        inverse, log_det = self._factorised(S, precision.strength)
-        dual = self._dual(S, inverse, precision.strength, precision.along_axes(shift))
-        dual = precision.from_axes(dual)
-        half = inverse @ (np.sqrt(precision.strength)[:, None] * precision.along_axes(self.S))
-        variance = self.variance - np.einsum("ij,ij->j", half, half)
-        joint = []
+    def _given_joint(self, precision, shift):
+        """By B = I + Rᵀ S R, with R the root of the sites' precision."""
+        pulled = precision.root_transposed_times(self.S)
+        B = precision.root_transposed_times(pulled.T)
+        B.flat[:: len(B) + 1] += 1.0
+        inverse, log_det = inverse_cholesky(B.T)
+        of_joint = np.zeros(self.n_margins, dtype=bool)
         for block in precision.blocks:
+            of_joint[block.margin] = True
+        # w = R B⁻¹ R⁻¹ shift: no difference of large numbers
+        rest = np.where(of_joint | (precision.single > 0.0), 0.0, shift)
+        scaled = precision.root_solved(shift - rest) - pulled @ rest
+        dual = rest + precision.root_times(inverse.T @ (inverse @ scaled))
+        variance, joint = self._spread(precision, pulled, inverse, of_joint)
+        return Marginals(self.S @ dual, variance, dual, log_det, inverse, joint)
+
+    def _spread(self, precision, pulled, inverse, of_joint):
+        """Variances, and covariances among the margins of each joint answer."""
+        variance, joint = np.empty(self.n_margins), []
+        strength = precision.single * self.variance
+        single = np.flatnonzero(~of_joint & (strength >= _WEAK))
+        left = np.einsum("ij,ij->j", inverse[:, single], inverse[:, single])
+        variance[single] = (1.0 - left) / precision.single[single]
+        weak = np.flatnonzero(~of_joint & (strength < _WEAK))
+        half = inverse @ pulled[:, weak]
+        variance[weak] = self.variance[weak] - np.einsum("ij,ij->j", half, half)
+        for block, root in zip(precision.blocks, precision.roots, strict=True):
             at = block.margin
-            part = np.moveaxis(half[:, at], 1, 0)
-            told = np.swapaxes(part, 1, 2) @ part
-            joint.append(self.S[at[:, :, None], at[:, None, :]] - told)
-        variance = floor_variance(variance, 0.0)
-        return Marginals(self.S @ dual, variance, dual, log_det, inverse, tuple(joint))
+            part = np.moveaxis(inverse[:, at], 1, 0)
+            told = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
+            # Rᵀ Σ R = I − B⁻¹; where R is weak, digits would be lost.
+            span = np.linalg.norm(np.linalg.inv(root), axis=(1, 2))
+            weak = np.flatnonzero(~(span**2 * _LOST_BELOW < self.variance[at].max(axis=1)))
+            inner = np.linalg.inv(root)
+            spread = np.swapaxes(inner, 1, 2) @ told @ inner
+            if len(weak):
+                rows = at[weak]
+                half = inverse @ pulled[:, rows.ravel()]
+                half = np.moveaxis(half.reshape(len(half), *rows.shape), 1, 0)
+                before = self.S[rows[:, :, None], rows[:, None, :]]
+                spread[weak] = before - np.swapaxes(half, 1, 2) @ half
+            variance[at] = np.einsum("bii->bi", spread)
+            joint.append(spread)
+        return floor_variance(variance, 0.0), tuple(joint)
 
     def shifted(self, marginals, precision, shift):
         """`condition` on sites of the same, finite precision: without a factorisation."""
         if isinstance(precision, SitePrecision):
             return self.condition(precision, shift)
-        dual = self._dual(self.S, marginals.root, precision, shift)
+        dual = self._dual(marginals.root, precision, shift)
         return marginals._replace(mean=self.S @ dual, dual=dual)
 
     def centre(self, precision, shift):
@@ -420,7 +446,7 @@ class DenseItems(ByVector, Dense):
     def gram(self, marginals, precision):
         """D Dᵀ."""
         laplacian = self._laplacian(precision)
-        strength = precision.strength if isinstance(precision, SitePrecision) else precision
+        strength = precision.diagonal if isinstance(precision, SitePrecision) else precision
         if self.n_items >= LARGE and self.variance @ strength < _LOSSY * len(strength):
             # L Σ L; of Σ the transpose, which is it as well, stands in memory by rows.
             gain = laplacian @ (laplacian @ marginals.root.covariance.T).T
@@ -438,7 +464,7 @@ def _scale(precision):
 def _root_times(precision, matrix):
     """The root of the precision times the rows of a matrix."""
     if isinstance(precision, SitePrecision):
-        return precision.from_axes(precision.strength[:, None] ** 0.5 * matrix)
+        return precision.root_times(matrix)
     return _scale(precision)[:, None] * matrix
 
 

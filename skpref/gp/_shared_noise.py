@@ -25,12 +25,25 @@ class SitePrecision:
         Of the margins of duels and ties; 0 on those of joint answers.
     blocks : tuple of Block
         The joint answers by their number of inequalities, as `Margins` has them.
-    joint : tuple of ndarray of shape (n_blocks, m, m)
-        Of each of these answers, as often as it was given; positive semi-definite.
+    roots : tuple of ndarray of shape (n_blocks, m, m)
+        R with R Rᵀ the precision of each of these answers, as often as it was given.
     """
 
-    def __init__(self, single: Array, blocks: tuple[Block, ...], joint: tuple[Array, ...]):
-        self.single, self.blocks, self.joint = single, blocks, joint
+    def __init__(self, single: Array, blocks: tuple[Block, ...], roots: tuple[Array, ...]):
+        self.single, self.blocks, self.roots = single, blocks, roots
+
+    @cached_property
+    def joint(self) -> list[Array]:
+        """R Rᵀ."""
+        return [root @ np.swapaxes(root, 1, 2) for root in self.roots]
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Precision of every margin by itself, (n_margins,)."""
+        diagonal = self.single.copy()
+        for block, root in zip(self.blocks, self.roots, strict=True):
+            diagonal[block.margin] = np.einsum("bij,bij->bi", root, root)
+        return diagonal
 
     def times(self, vector: Array) -> Array:
         """The precision times a vector (n_margins,)."""
@@ -39,31 +52,29 @@ class SitePrecision:
             product[block.margin] = np.einsum("bij,bj->bi", precision, vector[block.margin])
         return product
 
-    @cached_property
-    def strength(self) -> Array:
-        """Precisions along the principal axes of each answer, (n_margins,)."""
-        strength = self.single.copy()
-        for block, (values, _) in zip(self.blocks, self._axes, strict=True):
-            strength[block.margin] = np.maximum(values, 0.0)
-        return strength
+    def root_times(self, matrix: Array) -> Array:
+        """R times a vector (n_margins,) or the columns of a matrix."""
+        return self._times(matrix, self.roots)
 
-    @cached_property
-    def _axes(self):
-        return [np.linalg.eigh(precision) for precision in self.joint]
+    def root_transposed_times(self, matrix: Array) -> Array:
+        """Rᵀ times a vector (n_margins,) or the columns of a matrix."""
+        return self._times(matrix, [np.swapaxes(root, 1, 2) for root in self.roots])
 
-    def along_axes(self, matrix: Array) -> Array:
-        """A vector or the rows of a matrix in the principal axes of each answer."""
-        return self._turned(matrix, "bji,bj...->bi...")
+    def root_solved(self, vector: Array) -> Array:
+        """R⁻¹ times a vector (n_margins,), 0 on single margins without a precision."""
+        positive = self.single > 0.0
+        solved = np.where(positive, vector / np.sqrt(np.where(positive, self.single, 1.0)), 0.0)
+        for block, root in zip(self.blocks, self.roots, strict=True):
+            at = block.margin
+            solved[at] = np.linalg.solve(root, vector[at][:, :, None])[:, :, 0]
+        return solved
 
-    def from_axes(self, matrix: Array) -> Array:
-        """A vector or the rows of a matrix in these axes, back on the margins."""
-        return self._turned(matrix, "bij,bj...->bi...")
-
-    def _turned(self, matrix, way):
-        turned = matrix.copy()
-        for block, (_, axes) in zip(self.blocks, self._axes, strict=True):
-            turned[block.margin] = np.einsum(way, axes, matrix[block.margin], optimize=True)
-        return turned
+    def _times(self, matrix, factors):
+        columns = matrix if matrix.ndim == 2 else matrix[:, None]
+        product = np.sqrt(self.single)[:, None] * columns
+        for block, factor in zip(self.blocks, factors, strict=True):
+            product[block.margin] = factor @ columns[block.margin]
+        return product if matrix.ndim == 2 else product[:, 0]
 
 
 class JointNoise:

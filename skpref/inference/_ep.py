@@ -196,7 +196,10 @@ class EP(Engine):
             raise ValueError("The state of the approximation is not of these answers.")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = _cavities(rows.marginals(conditioned), (sites.precision, sites.shift))
-            joint = [each.update(conditioned, sites) for each in rows.joint]
+            joint = [
+                each.update(conditioned, sites, each.behind_noise(root))
+                for each, root in zip(rows.joint, sites.roots, strict=True)
+            ]
         cavity = found.mean, found.variance
         slopes = likelihood.tilted_theta_gradient(*cavity, rows.answers, rows.power)
         by_kernel = problem.prior.pull_back(conditioned, approximation.sites.precision)
@@ -398,26 +401,19 @@ class _Rows:
         found = np.bincount(self.index, self.copies * values, self.prior.n_margins)
         return found.astype(np.float64, copy=False)  # of no row they would be integers
 
-    def precision(self, sites):
-        """The precision of all sites, on the margins."""
-        single = self.pooled(sites.precision)
+    def pooled_sites(self, sites, roots):
+        """Precision and shift of all sites on the margins; of joint answers as ``roots`` have it,
+        see `_JointRows.behind_noise`."""
+        precision, shift = self.pooled(sites.precision), self.pooled(self.sign * sites.shift)
         if not self.joint:
-            return single
+            return precision, shift
+        counted = []
+        for each, root, own in zip(self.joint, roots, sites.shifts, strict=True):
+            counts = each.block.counts
+            counted.append(np.sqrt(counts)[:, None, None] * root)
+            shift[each.block.margin] = counts[:, None] * each.pulled(root, own)
         blocks = tuple(each.block for each in self.joint)
-        joint = tuple(
-            each.block.counts[:, None, None] * _squared(each.behind_noise(root))
-            for each, root in zip(self.joint, sites.roots, strict=True)
-        )
-        return SitePrecision(single, blocks, joint)
-
-    def shift(self, sites):
-        """Their shift."""
-        shift = self.pooled(self.sign * sites.shift)
-        for each, root, own in zip(self.joint, sites.roots, sites.shifts, strict=True):
-            shift[each.block.margin] = each.block.counts[:, None] * each.pulled(
-                each.behind_noise(root), own
-            )
-        return shift
+        return SitePrecision(precision, blocks, tuple(counted)), shift
 
     def sites(self, precision, shift, coupling=None):
         """Sites by arrays over all rows; of joint answers the precisions are the diagonals, and
@@ -523,17 +519,18 @@ class _JointRows:
         """The shift of z where that of v is known, and a root of the precision of z."""
         return shift - _times(_squared(root), _times(self._noise, shift))
 
-    def update(self, conditioned, sites):
-        """Sites that reproduce the moments of cavity times answer; see `site_update`."""
+    def update(self, conditioned, sites, of_z):
+        """Sites that reproduce the moments of cavity times answer; see `site_update`.
+
+        ``of_z`` is `behind_noise` of the sites.
+        """
         k, unit = self._number, np.eye(self.size)
         root, shift = sites.roots[k], sites.shifts[k]
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[k]
-        of_z = self.behind_noise(root)
         half = covariance @ of_z
         share = unit - np.swapaxes(of_z, 1, 2) @ half
-        eigenvalues = np.linalg.eigvalsh(share)
-        proper = eigenvalues[:, 0] > _PROPER
-        share[~proper], eigenvalues[~proper] = unit, 1.0
+        proper = _positive(share)
+        share[~proper] = unit
         cavity = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
         slope = self.pulled(of_z, shift) - _times(_squared(of_z), mean)
         centre = mean - _times(cavity, slope)
@@ -553,7 +550,7 @@ class _JointRows:
             found, off_mean, off = entries.moments, entries.off_mean, entries.off_variance[:, None]
             precision = entries.precision[:, :, None] * unit
             wanted = entries.shift + entries.precision * self._lower
-        log_gain = found.log_probability - 0.5 * np.sum(np.log(eigenvalues), axis=1)
+        log_gain = found.log_probability - 0.5 * np.linalg.slogdet(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
         precision = self.root(precision)
         precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
@@ -582,6 +579,15 @@ class _JointRows:
         return slope - likelihood.lower_slopes(self._answers) @ weighted
 
 
+def _positive(matrices):
+    """Which of them are positive definite."""
+    try:
+        np.linalg.cholesky(matrices - _PROPER * np.eye(matrices.shape[1]))
+    except np.linalg.LinAlgError:
+        return np.linalg.eigvalsh(matrices)[:, 0] > _PROPER
+    return np.ones(len(matrices), dtype=bool)
+
+
 def _times(matrix, vector):
     return np.matmul(matrix, vector[:, :, None])[:, :, 0]
 
@@ -594,7 +600,7 @@ def _semidefinite_factor(matrix):
     """Lower triangular roots of positive semi-definite matrices, a little above them."""
     matrix = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
     size = matrix.shape[1]
-    lift = _JITTER * np.trace(matrix, axis1=1, axis2=2) + 1e-300
+    lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), 1e-300)
     try:
         return np.linalg.cholesky(matrix + lift[:, None, None] * np.eye(size))
     except np.linalg.LinAlgError:
@@ -615,7 +621,10 @@ class _Sweep:
 
     def __init__(self, rows, sites, conditioned=None):
         self.rows, self.sites, copies = rows, sites, rows.copies
-        self.precision, self.shift = rows.precision(sites), rows.shift(sites)
+        roots = [
+            each.behind_noise(root) for each, root in zip(rows.joint, sites.roots, strict=True)
+        ]
+        self.precision, self.shift = rows.pooled_sites(sites, roots)
         if conditioned is None:
             conditioned = rows.prior.condition(self.precision, self.shift)
         self.conditioned = conditioned
@@ -628,7 +637,10 @@ class _Sweep:
         # (tilted mean − marginal mean) / cavity deviation, and 1 − tilted over marginal variance
         off_mean = np.abs(gradient - update.site_slope) * np.sqrt(update.cav_var)
         off_var = np.abs(1.0 - shrink / update.cav_share)
-        self.joint = [each.update(conditioned, sites) for each in rows.joint]
+        self.joint = [
+            each.update(conditioned, sites, root)
+            for each, root in zip(rows.joint, roots, strict=True)
+        ]
         parts = [(copies * off_mean, copies * off_var)]
         parts += [(each.off_mean, each.off_variance) for each in self.joint]
         self.off_mean, self.off_variance = (
@@ -661,7 +673,8 @@ class _Sweep:
             rows, precision = self.rows, sweep.sites.precision
             site_shift = slope + precision * rows.oriented(sweep.conditioned.mean)
             sites = sweep.sites._replace(shift=site_shift)
-            moved = rows.prior.shifted(sweep.conditioned, sweep.precision, rows.shift(sites))
+            shift = rows.pooled(rows.sign * site_shift)
+            moved = rows.prior.shifted(sweep.conditioned, sweep.precision, shift)
             moved = _Sweep(rows, sites, moved)
             if not moved.off_mean < _NEARER * sweep.off_mean:
                 break
