@@ -35,7 +35,6 @@ from skpref.gp._orthant_moments import (
     MOST_ENTRIES,
     OrthantMoments,
     orthant_moments,
-    propagate_entries,
 )
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
@@ -106,7 +105,6 @@ __all__ = [
     "orthant_moments",
     "pair_moments",
     "place",
-    "propagate_entries",
     "spanning_items",
     "stacked",
     "unexplained",

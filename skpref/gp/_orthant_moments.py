@@ -14,7 +14,7 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from skpref._utils import Array
 from skpref.gp._orthants import bivariate, log_bivariate
 
-# Entries up to which points know covariances better than a factor an entry (`propagate_entries`).
+# Entries up to which these points know covariances well.
 MOST_ENTRIES = 32
 # Points of the unit cube for four entries and more.
 _POINTS = 512
@@ -27,8 +27,6 @@ _RARE = 1e-6
 _TILTING = 4
 # Doubles of an array: what the caches hold.
 _BLOCK = 2**17
-# A cavity with less than this share of the marginal's precision is improper.
-_PROPER = 1e-12
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _TINY = 1e-300
 
@@ -313,67 +311,3 @@ def _tilts(limits, scaled):
 def _hazard(u):
     """φ/Φ, to full relative precision."""
     return np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))
-
-
-# -- a factor an entry ---------------------------------------------------------------------------
-
-
-class EntrySites(NamedTuple):
-    """One step of expectation propagation with a Gaussian factor for each entry.
-
-    Attributes
-    ----------
-    moments : OrthantMoments
-        Under the factors as they came; where these agree with the step, approximately those of
-        `orthant_moments`.
-    precision, shift : ndarray of shape (n, m)
-        Of the factors that reproduce the mean and the variance of each entry.
-    off_mean, off_variance : ndarray of shape (n, m)
-        By how much the entries' means differ before and after, in deviations of the cavities, and
-        their variances, as shares.
-    """
-
-    moments: OrthantMoments
-    precision: Array
-    shift: Array
-    off_mean: Array
-    off_variance: Array
-
-
-def propagate_entries(mean: Array, covariance: Array, precision: Array, shift: Array) -> EntrySites:
-    """Factors of each entry that reproduce its mean and variance, v > 0, given those of the others.
-
-    Parameters
-    ----------
-    mean, precision, shift : ndarray of shape (n, m)
-        μ, and the factors so far.
-    covariance : ndarray of shape (n, m, m)
-        M; may be singular.
-    """
-    root = np.sqrt(precision)
-    inner = np.eye(mean.shape[1]) + root[:, :, None] * covariance * root[:, None, :]
-    gain = root[:, :, None] * np.linalg.inv(inner) * root[:, None, :]
-    slope = shift - precision * mean
-    slope = slope - np.einsum("nij,njk,nk->ni", gain, covariance, slope, optimize=True)
-    centre = mean + np.einsum("nij,nj->ni", covariance, slope)
-    variance = np.einsum("nii->ni", covariance - covariance @ gain @ covariance)
-    variance = np.maximum(variance, _TINY)
-    left = 1.0 - precision * variance
-    proper = left > _PROPER
-    left = np.where(proper, left, 1.0)
-    cavity = variance / left
-    deviation = np.sqrt(cavity)
-    u = (centre - cavity * slope) / deviation
-    ratio = _hazard(u)
-    bend = ratio * (ratio + u)
-    rest = np.maximum(1.0 - bend, _TINY)
-    gained = log_ndtr(u) - 0.5 * np.log(left) + 0.5 * cavity * slope**2
-    log_probability = np.sum(gained, axis=1) - 0.5 * np.linalg.slogdet(inner)[1]
-    log_probability -= 0.5 * np.einsum("ni,nij,nj->n", slope, covariance, slope)
-    return EntrySites(
-        OrthantMoments(log_probability, slope, gain),
-        np.where(proper, bend / (rest * cavity), precision),
-        np.where(proper, (ratio + u * bend) / (rest * deviation), shift),
-        np.where(proper, np.abs(ratio - slope * deviation), 1.0),
-        np.where(proper, np.abs(1.0 - rest / left), 1.0),
-    )

@@ -20,7 +20,6 @@ from skpref.gp import (
     SitePrecision,
     Sites,
     orthant_moments,
-    propagate_entries,
 )
 from skpref.inference._base import (
     WORST,
@@ -194,18 +193,23 @@ class EP(Engine):
         sites = rows.carried(approximation.state)
         if sites is None:
             raise ValueError("The state of the approximation is not of these answers.")
+        behind = rows.behind_noise(sites)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = _cavities(rows.marginals(conditioned), (sites.precision, sites.shift))
+            marginals = rows.marginals(conditioned, behind)
+            found = _cavities(marginals, (sites.precision, sites.shift))
             joint = [
-                each.update(conditioned, sites, each.behind_noise(root))
-                for each, root in zip(rows.joint, sites.roots, strict=True)
+                each.update(conditioned, *at)
+                for each, *at in zip(rows.whole, sites.roots, sites.shifts, behind, strict=False)
             ]
         cavity = found.mean, found.variance
         slopes = likelihood.tilted_theta_gradient(*cavity, rows.answers, rows.power)
         by_kernel = problem.prior.pull_back(conditioned, approximation.sites.precision)
         by_likelihood = slopes @ rows.copies
-        for block, update in zip(rows.joint, joint, strict=True):
+        for block, update in zip(rows.whole, joint, strict=True):
             by_likelihood += block.theta_gradient(update.moments, likelihood)
+        for each, of_z in zip(rows.parts, behind[len(rows.whole) :], strict=True):
+            slope = each.slope_at(conditioned, of_z)
+            by_likelihood += slope * likelihood.item_noise_gradient()
         return EvidenceGradient(by_kernel, by_likelihood)
 
 
@@ -352,9 +356,10 @@ class _SiteValues(NamedTuple):
     Attributes
     ----------
     precision, shift : ndarray of shape (n_single,)
-        Of duels and ties.
+        Of the rows that have sites of their own: duels, ties, and inequalities of joint answers on
+        their noisy margins.
     roots : list of ndarray of shape (n_blocks, m, m)
-        Lower triangular roots of the precision of joint answers' noisy margins, by their size.
+        Lower triangular roots of the precision of whole joint answers' noisy margins, by size.
     shifts : list of ndarray of shape (n_blocks, m)
         Of the same.
     """
@@ -366,76 +371,105 @@ class _SiteValues(NamedTuple):
 
 
 class _Rows:
-    """Rows of a problem: those of duels and ties, and joint answers by their size."""
+    """Rows of a problem: those that have sites of their own, and joint answers that have one."""
 
     def __init__(self, problem, tol):
         self.problem, self.prior = problem, problem.prior
-        part = problem.rows.kind == INEQUALITY
-        self.single = slice(None) if not problem.rows.joint else np.flatnonzero(~part)
+        self.single, self.whole, self.parts = slice(None), [], []
+        if problem.rows.joint:
+            self._divide(problem, tol)
         self.index, self.sign = problem.index[self.single], problem.sign[self.single]
-        self.counts, self.copies = problem.counts[self.single], problem.copies[self.single]
         self.answers, self.power = problem.answers, problem.power
-        self.joint = []
         if problem.rows.joint:
             self.answers = self.answers.take(self.single)
             self.power = None if self.power is None else self.power[self.single]
-            blocks = problem.rows.margins.blocks
-            row = np.argsort(problem.index[part])  # of joint margins, which have one row each
-            row = np.flatnonzero(part)[row]
-            first = problem.rows.margins.n_shared
-            self.joint = [
-                _JointRows(problem, tol, k, block, row[block.margin - first])
-                for k, block in enumerate(blocks)
-            ]
+        self.copies = problem.copies[self.single]
+        # Sites that a row puts on its margin; an inequality puts its own elsewhere.
+        self.shared = np.where(self.answers.kind == INEQUALITY, 0.0, self.copies)
+
+    def _divide(self, problem, tol):
+        margins = problem.rows.margins
+        part = np.flatnonzero(problem.rows.kind == INEQUALITY)
+        row = part[np.argsort(problem.index[part])]  # joint margins have one row each
+        single = problem.rows.kind != INEQUALITY
+        for k, block in enumerate(margins.blocks):
+            at = row[block.margin - margins.n_shared]
+            few = at.shape[1] <= 3 or (at.shape[1] <= MOST_ENTRIES and tol <= _SEARCHING)
+            if few and block.basis.all():
+                self.whole.append(_JointRows(problem, k, block, at))
+            else:
+                single[at] = True
+                self.parts.append(_FactoredRows(problem, k, block, at))
+        self.single = np.flatnonzero(single)
+        place = np.cumsum(single) - 1
+        for each in self.parts:
+            each.place = place[each.row]
 
     def oriented(self, margins):
         """Values on the margins as winner over loser, one a row."""
         return self.sign * margins[self.index]
 
-    def marginals(self, conditioned):
-        """Means and variances of the rows' margins."""
-        return self.oriented(conditioned.mean), conditioned.variance[self.index]
-
     def pooled(self, values):
         """Sum over the rows on each margin, as often as they were given."""
-        found = np.bincount(self.index, self.copies * values, self.prior.n_margins)
+        found = np.bincount(self.index, self.shared * values, self.prior.n_margins)
         return found.astype(np.float64, copy=False)  # of no row they would be integers
 
-    def pooled_sites(self, sites, roots):
-        """Precision and shift of all sites on the margins; of joint answers as ``roots`` have it,
-        see `_JointRows.behind_noise`."""
+    def behind_noise(self, sites):
+        """Joint answers' sites on the margins without noise: `Behind` of each block, in order."""
+        whole = zip(self.whole, sites.roots, sites.shifts, strict=True)
+        behind = [each.behind_noise(root, shift) for each, root, shift in whole]
+        for each in self.parts:
+            own = sites.precision[each.place], sites.shift[each.place]
+            behind.append(
+                each.behind_noise(np.sqrt(own[0])[:, :, None] * np.eye(each.size), own[1])
+            )
+        return behind
+
+    def on_margins(self, sites, behind):
+        """Precision and shift of all sites on the margins."""
         precision, shift = self.pooled(sites.precision), self.pooled(self.sign * sites.shift)
-        if not self.joint:
+        if not behind:
             return precision, shift
-        counted = []
-        for each, root, own in zip(self.joint, roots, sites.shifts, strict=True):
-            counts = each.block.counts
-            counted.append(np.sqrt(counts)[:, None, None] * root)
-            shift[each.block.margin] = counts[:, None] * each.pulled(root, own)
-        blocks = tuple(each.block for each in self.joint)
-        return SitePrecision(precision, blocks, tuple(counted)), shift
+        every = [*self.whole, *self.parts]
+        order = np.argsort([each.number for each in every])
+        roots = [
+            np.sqrt(e.block.counts)[:, None, None] * b.root
+            for e, b in zip(every, behind, strict=True)
+        ]
+        for each, of_z in zip(every, behind, strict=True):
+            shift[each.block.margin] = each.block.counts[:, None] * of_z.shift
+        blocks = tuple(every[k].block for k in order)
+        return SitePrecision(precision, blocks, tuple(roots[k] for k in order)), shift
+
+    def marginals(self, conditioned, behind):
+        """Means and variances of the rows' margins; of inequalities with their noise."""
+        mean, variance = self.oriented(conditioned.mean), conditioned.variance[self.index]
+        for each, of_z in zip(self.parts, behind[len(self.whole) :], strict=True):
+            mean[each.place], variance[each.place] = each.noisy(conditioned, of_z)
+        return mean, variance
 
     def sites(self, precision, shift, coupling=None):
-        """Sites by arrays over all rows; of joint answers the precisions are the diagonals, and
-        ``coupling`` the matrices in units of these, the identity by default."""
+        """Sites by arrays over all rows; of whole joint answers the precisions are the diagonals,
+        and ``coupling`` the matrices in units of these, the identity by default."""
         roots, shifts = [], []
-        for each in self.joint:
+        for each in self.whole:
             deviation = np.sqrt(precision[each.row])
             unit = np.eye(each.size)
             if coupling is not None:
                 unit = np.moveaxis(coupling[: each.size][:, each.row], 0, 2)
-            roots.append(each.root(deviation[:, :, None] * unit * deviation[:, None, :]))
+            whole = deviation[:, :, None] * unit * deviation[:, None, :]
+            roots.append(_semidefinite_factor(whole))
             shifts.append(shift[each.row])
         return _SiteValues(precision[self.single], shift[self.single], roots, shifts)
 
     def state(self, sites):
         """Sites as arrays whose last axis runs over all rows."""
-        if not self.joint:
+        if not self.whole:
             return {"precision": sites.precision, "shift": sites.shift}
-        n, width = len(self.problem.counts), max(each.size for each in self.joint)
+        n, width = len(self.problem.counts), max(each.size for each in self.whole)
         precision, shift, coupling = np.empty(n), np.empty(n), np.zeros((width, n))
         precision[self.single], shift[self.single] = sites.precision, sites.shift
-        for each, root, own in zip(self.joint, sites.roots, sites.shifts, strict=True):
+        for each, root, own in zip(self.whole, sites.roots, sites.shifts, strict=True):
             whole = _squared(root)
             strength = np.einsum("bii->bi", whole)
             unit = np.sqrt(np.where(strength > 0.0, strength, 1.0))
@@ -450,13 +484,81 @@ class _Rows:
         tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
         if start is None or tau is None or nu is None:
             return None
-        if not self.joint:
-            return self.sites(tau, nu)
         coupling = start.get("coupling")
-        width = max(each.size for each in self.joint)
-        if coupling is None or coupling.shape[1] != n or len(coupling) < width:
-            return None
-        return self.sites(tau, nu, np.where(np.isnan(coupling), 0.0, coupling))
+        width = max([each.size for each in self.whole], default=0)
+        if coupling is not None and (coupling.shape[1] != n or len(coupling) < width):
+            coupling = None
+        return self.sites(tau, nu, None if coupling is None else np.nan_to_num(coupling))
+
+
+class _Behind(NamedTuple):
+    """The site of a joint answer's z, where it has one of v = z + e.
+
+    Attributes
+    ----------
+    root : ndarray of shape (n_blocks, m, m)
+        Of its precision (N + P⁻¹)⁻¹, P that of v.
+    shift : ndarray of shape (n_blocks, m)
+    log_det : ndarray of shape (n_blocks,)
+        log|I + N P|.
+    """
+
+    root: Array
+    shift: Array
+    log_det: Array
+
+
+class _NoisyBlock:
+    """Joint answers of one size and their noise."""
+
+    def __init__(self, problem, number, block, row):
+        self.number, self.block, self.row = number, block, row
+        self.size = row.shape[1]
+        self.noise = problem.likelihood.item_noise * block.pattern
+
+    def behind_noise(self, root, shift):
+        """`_Behind` of sites on the noisy margins."""
+        inner = np.eye(self.size) + np.swapaxes(root, 1, 2) @ self.noise @ root
+        lower = np.linalg.cholesky(inner)
+        log_det = 2.0 * np.sum(np.log(np.einsum("bii->bi", lower)), axis=1)
+        root = root @ np.swapaxes(np.linalg.inv(lower), 1, 2)
+        pulled = _times(np.swapaxes(root, 1, 2), _times(self.noise, shift))
+        return _Behind(root, shift - _times(root, pulled), log_det)
+
+    def noise_slope(self, gradient, curvature):
+        """Derivative of the log normalisers in the noise of one item, summed over the answers."""
+        fit = np.einsum("bi,bij,bj->b", gradient, self.block.pattern, gradient)
+        spread = np.einsum("bij,bij->b", curvature, self.block.pattern)
+        return 0.5 * float(self.block.counts @ (fit - spread))
+
+
+class _FactoredRows(_NoisyBlock):
+    """Joint answers of one size, each of whose inequalities has a site of its own."""
+
+    place: NDArray[np.intp]  # rows of the sites
+
+    def noisy(self, conditioned, of_z):
+        """Means and variances of the noisy margins under all sites."""
+        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
+        precision = _squared(of_z.root)
+        slope = of_z.shift - _times(precision, mean)
+        gain = np.eye(self.size) - self.noise @ precision
+        spread = gain @ covariance @ np.swapaxes(gain, 1, 2) + gain @ self.noise
+        return mean + _times(self.noise, slope), np.einsum("bii->bi", spread)
+
+    def evidence_gap(self, conditioned, of_z):
+        """What the log evidence has more if the sites are on z than if they are on v."""
+        mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
+        slope = of_z.shift - _times(precision, mean)
+        of_noise = np.einsum("bi,bij,bj->b", slope, self.noise, slope)
+        return 0.5 * float(self.block.counts @ (of_noise + of_z.log_det))
+
+    def slope_at(self, conditioned, of_z):
+        """`noise_slope` under all sites."""
+        mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
+        covariance = conditioned.joint[self.number]
+        gradient = of_z.shift - _times(precision, mean)
+        return self.noise_slope(gradient, precision - precision @ covariance @ precision)
 
 
 def _squared(root):
@@ -475,22 +577,18 @@ class _JointUpdate(NamedTuple):
     proper: bool
 
 
-class _JointRows:
-    """Joint answers of one size, whose sites are on all their noisy margins, v = z + e."""
+class _JointRows(_NoisyBlock):
+    """Joint answers of one size, each of which has one site on all its noisy margins."""
 
-    def __init__(self, problem, tol, number, block, row):
-        self._number, self.block, self.row = number, block, row
-        self.size = row.shape[1]
+    def __init__(self, problem, number, block, row):
+        super().__init__(problem, number, block, row)
         self._answers = problem.answers.take(row.ravel())
-        self._noise = problem.likelihood.item_noise * block.pattern
         lower = problem.likelihood.regions(self._answers).lower
         self._lower = lower.reshape(row.shape)
-        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self._noise)
-        exact, few = self.size <= 3, self.size <= MOST_ENTRIES and tol <= _SEARCHING
-        self._whole = (exact or few) and bool(block.basis.all())
-        lift = (_JOINT_FLOOR if self._whole else _FLOOR) / np.maximum(variance, 1e-300)
+        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
+        lift = _JOINT_FLOOR / np.maximum(variance, 1e-300)
         self.floor = lift[:, :, None] * np.eye(self.size)
-        self._residual = self.block.counts * (_BY_POINTS if self._whole and not exact else 1.0)
+        self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
         self._order = self._canonical(problem)
 
     def _canonical(self, problem):
@@ -503,56 +601,24 @@ class _JointRows:
         margins, at = problem.rows.margins, self.block.margin
         return np.lexsort((rank[margins.second[at]], rank[margins.first[at]]), axis=1)
 
-    def root(self, precision):
-        """Lower triangular root of precisions, which are diagonal where factors are."""
-        if self._whole:
-            return _semidefinite_factor(precision)
-        return np.sqrt(np.eye(self.size) * np.maximum(precision, 0.0))
-
-    def behind_noise(self, root):
-        """A root of (N + (R Rᵀ)⁻¹)⁻¹, the precision of z, where R Rᵀ is that of v."""
-        inner = np.eye(self.size) + np.swapaxes(root, 1, 2) @ self._noise @ root
-        upper = np.swapaxes(np.linalg.cholesky(inner), 1, 2)
-        return np.swapaxes(np.linalg.solve(np.swapaxes(upper, 1, 2), np.swapaxes(root, 1, 2)), 1, 2)
-
-    def pulled(self, root, shift):
-        """The shift of z where that of v is known, and a root of the precision of z."""
-        return shift - _times(_squared(root), _times(self._noise, shift))
-
-    def update(self, conditioned, sites, of_z):
-        """Sites that reproduce the moments of cavity times answer; see `site_update`.
-
-        ``of_z`` is `behind_noise` of the sites.
-        """
-        k, unit = self._number, np.eye(self.size)
-        root, shift = sites.roots[k], sites.shifts[k]
-        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[k]
-        half = covariance @ of_z
-        share = unit - np.swapaxes(of_z, 1, 2) @ half
+    def update(self, conditioned, root, shift, of_z):
+        """Sites that reproduce the moments of cavity times answer; see `site_update`."""
+        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
+        half = covariance @ of_z.root
+        share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
         proper = _positive(share)
-        share[~proper] = unit
+        share[~proper] = np.eye(self.size)
         cavity = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
-        slope = self.pulled(of_z, shift) - _times(_squared(of_z), mean)
-        centre = mean - _times(cavity, slope)
-        noisy = cavity + self._noise
-        if self._whole:
-            found, precision, wanted = self._matched(centre, noisy)
-            moved = _times(noisy, found.gradient - slope)
-            off_mean = np.abs(moved) / _diagonal_root(noisy)
-            tilted = cavity - cavity @ found.curvature @ cavity
-            scale = _diagonal_root(covariance)
-            off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
-        else:
-            strength = np.einsum("bii->bi", root) ** 2
-            entries = propagate_entries(
-                centre - self._lower, noisy, strength, shift - strength * self._lower
-            )
-            found, off_mean, off = entries.moments, entries.off_mean, entries.off_variance[:, None]
-            precision = entries.precision[:, :, None] * unit
-            wanted = entries.shift + entries.precision * self._lower
+        slope = of_z.shift - _times(_squared(of_z.root), mean)
+        centre, noisy = mean - _times(cavity, slope), cavity + self.noise
+        found, precision, wanted = self._matched(centre, noisy)
+        off_mean = np.abs(_times(noisy, found.gradient - slope)) / _diagonal_root(noisy)
+        tilted = cavity - cavity @ found.curvature @ cavity
+        scale = _diagonal_root(covariance)
+        off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
         log_gain = found.log_probability - 0.5 * np.linalg.slogdet(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
-        precision = self.root(precision)
+        precision = _semidefinite_factor(precision)
         precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
         off_mean, off = self._residual * off_mean.max(axis=1), self._residual * off.max(axis=(1, 2))
         return _JointUpdate(found, precision, wanted, log_gain, off_mean, off, bool(proper.all()))
@@ -571,12 +637,10 @@ class _JointRows:
 
     def theta_gradient(self, found, likelihood):
         """Derivatives of the log normalisers in the likelihood's theta, summed over the answers."""
-        counts, pattern, gradient = self.block.counts, self.block.pattern, found.gradient
-        fit = np.einsum("bi,bij,bj->b", gradient, pattern, gradient)
-        spread = np.einsum("bij,bij->b", found.curvature, pattern)
-        slope = 0.5 * float(counts @ (fit - spread)) * likelihood.item_noise_gradient()
-        weighted = (counts[:, None] * gradient).ravel()
-        return slope - likelihood.lower_slopes(self._answers) @ weighted
+        slope = self.noise_slope(found.gradient, found.curvature)
+        weighted = (self.block.counts[:, None] * found.gradient).ravel()
+        by_ends = likelihood.lower_slopes(self._answers) @ weighted
+        return slope * likelihood.item_noise_gradient() - by_ends
 
 
 def _positive(matrices):
@@ -621,16 +685,15 @@ class _Sweep:
 
     def __init__(self, rows, sites, conditioned=None):
         self.rows, self.sites, copies = rows, sites, rows.copies
-        roots = [
-            each.behind_noise(root) for each, root in zip(rows.joint, sites.roots, strict=True)
-        ]
-        self.precision, self.shift = rows.pooled_sites(sites, roots)
+        self.behind = rows.behind_noise(sites)
+        self.precision, self.shift = rows.on_margins(sites, self.behind)
         if conditioned is None:
             conditioned = rows.prior.condition(self.precision, self.shift)
         self.conditioned = conditioned
+        marginals = rows.marginals(conditioned, self.behind)
         likelihood = rows.problem.likelihood
         own = sites.precision, sites.shift
-        update = site_update(rows.marginals(conditioned), own, likelihood, rows.answers, rows.power)
+        update = site_update(marginals, own, likelihood, rows.answers, rows.power)
         self.update = update
         self.wanted_precision, self.wanted_shift = update.site_precision, update.site_shift
         _, gradient, _, shrink = update.tilted
@@ -638,8 +701,8 @@ class _Sweep:
         off_mean = np.abs(gradient - update.site_slope) * np.sqrt(update.cav_var)
         off_var = np.abs(1.0 - shrink / update.cav_share)
         self.joint = [
-            each.update(conditioned, sites, root)
-            for each, root in zip(rows.joint, roots, strict=True)
+            each.update(conditioned, *at)
+            for each, *at in zip(rows.whole, sites.roots, sites.shifts, self.behind, strict=False)
         ]
         parts = [(copies * off_mean, copies * off_var)]
         parts += [(each.off_mean, each.off_variance) for each in self.joint]
@@ -697,13 +760,13 @@ class _Sweep:
             off_mean = 2.0 * of_slope + update.tilted.curvature * of_cavity
             off_mean *= np.sqrt(update.cav_var)
             floor = rows.copies * np.maximum(off_mean, 2.0 * of_share)
-        joint = [_MOMENTS * float(each.block.counts.max()) for each in rows.joint]
+        joint = [_MOMENTS * float(each.block.counts.max()) for each in rows.whole]
         return max([float(np.max(floor, initial=0.0)), *joint])
 
     def settle_repeats(self):
         """Set the sites of equal duels to their common fixed point."""
         rows, update = self.rows, self.update
-        counts, likelihood = rows.copies, rows.problem.likelihood
+        counts, likelihood = rows.shared, rows.problem.likelihood
         variance = update.cav_var * update.cav_share
         mean = update.cav_mean + update.cav_var * update.site_slope
         share = 1.0 - counts * self.sites.precision * variance
@@ -725,8 +788,11 @@ class _Sweep:
         conditioned = self.conditioned
         joint = conditioned.dual @ conditioned.mean + conditioned.log_det
         gained = float(self.rows.copies @ self.update.log_gain)
-        for rows, update in zip(self.rows.joint, self.joint, strict=True):
+        for rows, update in zip(self.rows.whole, self.joint, strict=True):
             gained += float(rows.block.counts @ update.log_gain)
+        behind = self.behind[len(self.rows.whole) :]
+        for rows, of_z in zip(self.rows.parts, behind, strict=True):
+            gained -= rows.evidence_gap(conditioned, of_z)
         return gained - 0.5 * float(joint)
 
 
@@ -734,7 +800,8 @@ def _sweep(rows, sites):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sweep = _Sweep(rows, sites)
         # Moments of joint answers take longer than a factorisation.
-        return sweep.centred() if len(rows.counts) >= MANY and not rows.joint else sweep
+        many = len(rows.copies) >= MANY and not rows.problem.rows.joint
+        return sweep.centred() if many else sweep
 
 
 class _Path:
@@ -747,8 +814,8 @@ class _Path:
     def __init__(self, rows, step):
         prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
         self._floor = _FLOOR / prior
-        self._lower = [np.tril_indices(each.size, -1) for each in rows.joint]
-        self._floors = [each.floor for each in rows.joint]
+        self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
+        self._floors = [each.floor for each in rows.whole]
         self._step = step
         self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
