@@ -37,6 +37,11 @@ from skpref.gp._mixture import (
     mixture_proba,
     posterior_parts,
 )
+from skpref.gp._orthant_moments import (
+    MOST_ENTRIES,
+    OrthantMoments,
+    orthant_moments,
+)
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
     Components,
@@ -59,6 +64,7 @@ from skpref.gp._prior import (
     Sites,
     choose_prior,
 )
+from skpref.gp._shared_noise import SitePrecision
 from skpref.gp._through_time import ThroughTime
 
 __all__ = [
@@ -78,6 +84,7 @@ __all__ = [
     "MarginMoments",
     "Marginals",
     "Moments",
+    "OrthantMoments",
     "Posterior",
     "PosteriorMixture",
     "Prior",
@@ -85,6 +92,7 @@ __all__ = [
     "Pull",
     "RowMoments",
     "SamplePaths",
+    "SitePrecision",
     "Sites",
     "ThroughTime",
     "TimeSpread",
@@ -103,6 +111,7 @@ __all__ = [
     "mixture_proba",
     "mixture_quantile",
     "moments",
+    "orthant_moments",
     "pair_moments",
     "place",
     "posterior_parts",

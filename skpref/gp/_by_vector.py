@@ -1,8 +1,7 @@
 """Priors by a Gaussian vector that the margins are linear in: z = A x, and x given sites on z.
 
-The vector is that of all items' utilities, or of the weights of features. The margins of joint
-answers carry noise, v = z + e, which their sites observe together with z: an answer is then a
-Gaussian pseudo-observation of several margins at once.
+The vector is that of all items' utilities, or of the weights of features. The site of a joint
+answer is a Gaussian pseudo-observation of several margins at once.
 """
 
 from abc import abstractmethod
@@ -12,10 +11,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, floor_variance
+from skpref._utils import Array
 from skpref.data import Block
 from skpref.gp._prior import Marginals, Prior
-from skpref.gp._shared_noise import Seen
+from skpref.gp._shared_noise import SitePrecision
 
 
 class Vector(Protocol):
@@ -65,74 +64,50 @@ class ByVector(Prior):
     def _among(self, vector: Any, at: NDArray[np.intp]) -> Array:
         """Covariances (n, m, m) among the margins of each row of ``at``, (n, m)."""
 
-    def _joint_precision(self, precision: Array) -> Iterable[tuple[Block, Array]]:
+    def _joint_precision(self, precision: Array | SitePrecision) -> Iterable[tuple[Block, Array]]:
         """Of z by joint answers, all times each was given."""
-        if np.isinf(precision).any():
-            return self._shared.known()
-        seen = self._shared.seen(precision, np.zeros(self.n_margins))
-        return ((each.block, each.block.counts[:, None, None] * each.precision) for each in seen)
+        if isinstance(precision, SitePrecision):
+            return zip(precision.blocks, precision.joint, strict=True)
+        return self._shared.known()
 
-    def centre(self, precision: Array, shift: Array) -> tuple[Array, Array]:
+    def centre(self, precision: Array | SitePrecision, shift: Array) -> tuple[Array, Array]:
         """Mean and dual alone of `condition`, which are quicker."""
         return self._centre(self._given_sites(precision), precision, shift)
 
     def _centre(self, vector, precision, shift):
-        if self.noise is not None:
-            seen = list(self.noise.seen(precision, shift))
-            return self._noisy_centre(seen, vector, precision, shift)
         mean = self.lifted(vector.times(self.pulled(shift)))
+        if isinstance(precision, SitePrecision):
+            return mean, shift - precision.times(mean)
         return mean, shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
 
-    def condition(self, precision: Array, shift: Array) -> Marginals:
+    def condition(self, precision: Array | SitePrecision, shift: Array) -> Marginals:
         """See `Prior.condition`."""
         vector = self._given_sites(precision)
-        if self.noise is not None:
-            return self._with_noise(precision, shift, vector)
+        if not isinstance(precision, SitePrecision) and np.isinf(precision).any():
+            return self._given(precision, shift, vector)
         mean, dual = self._centre(vector, precision, shift)
-        return Marginals(mean, self._spread(vector), dual, vector.log_det, vector)
+        among = tuple(self._among(vector, block.margin) for block in self._blocks(precision))
+        return Marginals(mean, self._spread(vector), dual, vector.log_det, vector, among)
 
-    def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
+    @staticmethod
+    def _blocks(precision):
+        return precision.blocks if isinstance(precision, SitePrecision) else ()
+
+    def shifted(
+        self, marginals: Marginals, precision: Array | SitePrecision, shift: Array
+    ) -> Marginals:
         """`condition` on sites of the same, finite precision: without a factorisation."""
         mean, dual = self._centre(marginals.root, precision, shift)
         return marginals._replace(mean=mean, dual=dual)
 
-    def _with_noise(self, precision, shift, vector):
-        if np.isinf(precision).any():
-            return self._given(precision, shift, vector)
-        seen = list(self._shared.seen(precision, shift))
-        mean, dual = self._noisy_centre(seen, vector, precision, shift)
-        variance, log_det = self._spread(vector), vector.log_det
-        for each in seen:
-            at = each.block.margin
-            among = self._among(vector, at)
-            variance[at] = np.einsum("bii->bi", each.left) + np.einsum(
-                "bij,bjk,bik->bi", each.gain, among, each.gain
-            )
-            log_det += float(each.block.counts @ each.log_det)
-        return Marginals(mean, floor_variance(variance, 0.0), dual, log_det, vector)
-
-    def _pull(self, precision: Array, shift: Array, seen: list[Seen] | None = None) -> Array:
-        """The sites' shift in z: of joint answers by all times each was given."""
-        pull = shift if self.noise is None else shift.copy()
-        if self.noise is not None and np.isinf(precision).any():
-            for block, joint in self.noise.known():
-                pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
-        elif self.noise is not None:
-            for each in self.noise.seen(precision, shift) if seen is None else seen:
-                pull[each.block.margin] = each.block.counts[:, None] * each.shift
+    def _pull(self, precision, shift):
+        """The sites' shift, where margins of joint answers are known that of their z."""
+        if isinstance(precision, SitePrecision) or not np.isinf(precision).any():
+            return shift
+        pull = shift.copy()
+        for block, joint in self._shared.known():
+            pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
         return pull
-
-    def _noisy_centre(self, seen, vector, precision, shift):
-        pull = self._pull(precision, shift, seen)
-        mean = self.lifted(vector.times(self.pulled(pull)))
-        for each in seen:
-            at = each.block.margin
-            noisy = mean[at] + np.einsum("bij,bj->bi", each.noise, shift[at])
-            mean[at] = np.einsum("bij,bj->bi", each.gain, noisy)
-        dual = shift - precision * mean
-        for block in self._shared.blocks:
-            dual[block.margin] *= block.counts[:, None]
-        return mean, dual
 
     def _given(self, precision, shift, vector):
         """Margins of joint answers are known, the others seen through their sites."""
@@ -147,13 +122,3 @@ class ByVector(Prior):
             mean[at] = shift[at]
         variance = np.where(np.isinf(precision), 0.0, self._spread(vector))
         return Marginals(mean, variance, dual, vector.log_det, vector)
-
-    def noise_slope(self, marginals: Marginals, precision: Array) -> float:
-        """d log Z / dσ² by the noise of joint answers, of one item."""
-        dual, gains = marginals.dual.copy(), []
-        for each in self._shared.seen(precision, np.zeros(self.n_margins)):
-            P, at = each.precision, each.block.margin
-            spread = self._among(marginals.root, at)
-            gains.append((each.block, P - P @ spread @ P))
-            dual[at] /= each.block.counts[:, None]
-        return self._shared.slope(dual, gains)

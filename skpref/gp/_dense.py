@@ -1,9 +1,9 @@
 """Exact priors on all margins or all items: the only place that factorises.
 
-Margins are z = A f with f ~ N(0, K); sites are Gaussian pseudo-observations of z. The margins of
-joint answers carry noise, v = z + e, which their sites observe together with z. The same posterior
-is reached by all margins (matrices of the size of the number of distinct margins) or by all items
-(matrices of the size of the number of distinct items).
+Margins are z = A f with f ~ N(0, K); sites are Gaussian pseudo-observations of z, of joint answers
+of several margins at once. The same posterior is reached by all margins (matrices of the size of
+the number of distinct margins) or by all items (matrices of the size of the number of distinct
+items).
 """
 
 from abc import abstractmethod
@@ -35,7 +35,7 @@ from skpref.gp._prior import (
     check_finite,
     check_means,
 )
-from skpref.gp._shared_noise import JointNoise, among_pairs
+from skpref.gp._shared_noise import JointNoise, SitePrecision, among_pairs
 from skpref.gp._utilities import (
     ITEM_SIDE,
     LARGE,
@@ -55,6 +55,8 @@ from skpref.likelihoods import Likelihood
 
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
+# The same of the weakest direction of a joint answer's site, whose marginals are less exact anyway.
+_LOST_BELOW = 1e-6
 # Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
 _LOSSY = 1e4
 # Square matrices of an exact fit that are held at once: by margins those of their side and of the
@@ -196,9 +198,6 @@ class Dense(Prior):
         reach = np.abs(self.K) @ self._item_weights(dual)
         mean = reach[self.first] + reach[self.second]
         scale = prior[self.first] + prior[self.second]
-        if self.noise is not None:
-            noise = self.noise.diagonal()
-            mean, scale = mean + noise * np.abs(dual), scale + noise
         return MarginErrors(mean=unit * mean, variance=unit * scale)
 
     def energy_error(self, dual: Array) -> float:
@@ -221,18 +220,13 @@ class Dense(Prior):
 
 
 class DenseMargins(Dense):
-    """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ, noise included.
-
-    Of joint answers each may be given once only.
-    """
+    """The prior on p distinct margins by their (p, p) covariance S = A K Aᵀ."""
 
     starts_at_mode: ClassVar[bool] = False
 
     def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
         super().__init__(K, margins, noise, kernel, items, contract)
         self.S = super().covariance()
-        if noise is not None:
-            noise.add_to(self.S)
         self.variance = floor_variance(np.diagonal(self.S), 0.0)
 
     @classmethod
@@ -253,9 +247,11 @@ class DenseMargins(Dense):
 
     def covariance(self) -> Array:
         """S, see `Prior.covariance`."""
-        return self.S if self.noise is None else super().covariance()
+        return self.S
 
     def condition(self, precision, shift):
+        if isinstance(precision, SitePrecision):
+            return self._given_joint(precision, shift)
         if np.isinf(precision).any():
             return self._given(precision, shift)
         root = np.sqrt(precision)
@@ -283,8 +279,55 @@ class DenseMargins(Dense):
         scaled -= wide(root) * (self.S @ rest)
         return rest + wide(root) * (inverse.T @ (inverse @ scaled))
 
+    def _given_joint(self, precision, shift):
+        """By B = I + Rᵀ S R, with R the root of the sites' precision."""
+        pulled = precision.root_transposed_times(self.S)
+        B = precision.root_transposed_times(pulled.T)
+        B.flat[:: len(B) + 1] += 1.0
+        inverse, log_det = inverse_cholesky(B.T)
+        of_joint = np.zeros(self.n_margins, dtype=bool)
+        for block in precision.blocks:
+            of_joint[block.margin] = True
+        # w = R B⁻¹ R⁻¹ shift: no difference of large numbers
+        rest = np.where(of_joint | (precision.single > 0.0), 0.0, shift)
+        scaled = precision.root_solved(shift - rest) - pulled @ rest
+        dual = rest + precision.root_times(inverse.T @ (inverse @ scaled))
+        variance, joint = self._spread(precision, pulled, inverse, of_joint)
+        return Marginals(self.S @ dual, variance, dual, log_det, inverse, joint)
+
+    def _spread(self, precision, pulled, inverse, of_joint):
+        """Variances, and covariances among the margins of each joint answer."""
+        variance, joint = np.empty(self.n_margins), []
+        strength = precision.single * self.variance
+        single = np.flatnonzero(~of_joint & (strength >= _WEAK))
+        left = np.einsum("ij,ij->j", inverse[:, single], inverse[:, single])
+        variance[single] = (1.0 - left) / precision.single[single]
+        weak = np.flatnonzero(~of_joint & (strength < _WEAK))
+        half = inverse @ pulled[:, weak]
+        variance[weak] = self.variance[weak] - np.einsum("ij,ij->j", half, half)
+        for block, root in zip(precision.blocks, precision.roots, strict=True):
+            at = block.margin
+            part = np.moveaxis(inverse[:, at], 1, 0)
+            told = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
+            # Rᵀ Σ R = I − B⁻¹; where R is weak, digits would be lost.
+            span = np.linalg.norm(np.linalg.inv(root), axis=(1, 2))
+            weak = np.flatnonzero(~(span**2 * _LOST_BELOW < self.variance[at].max(axis=1)))
+            inner = np.linalg.inv(root)
+            spread = np.swapaxes(inner, 1, 2) @ told @ inner
+            if len(weak):
+                rows = at[weak]
+                half = inverse @ pulled[:, rows.ravel()]
+                half = np.moveaxis(half.reshape(len(half), *rows.shape), 1, 0)
+                before = self.S[rows[:, :, None], rows[:, None, :]]
+                spread[weak] = before - np.swapaxes(half, 1, 2) @ half
+            variance[at] = np.einsum("bii->bi", spread)
+            joint.append(spread)
+        return floor_variance(variance, 0.0), tuple(joint)
+
     def shifted(self, marginals, precision, shift):
         """`condition` on sites of the same, finite precision: without a factorisation."""
+        if isinstance(precision, SitePrecision):
+            return self.condition(precision, shift)
         dual = self._dual(marginals.root, precision, shift)
         return marginals._replace(mean=self.S @ dual, dual=dual)
 
@@ -301,7 +344,9 @@ class DenseMargins(Dense):
             follows[block.margin[~block.basis]] = True
         used = np.flatnonzero((known & ~follows) | (~known & (precision > 0.0)))
         spread = np.where(known[used], 0.0, 1.0 / precision[used])
-        C = self.S[np.ix_(used, used)]
+        noisy = self.S.copy()
+        self._shared.add_to(noisy)
+        C = noisy[np.ix_(used, used)]
         C.flat[:: len(C) + 1] += spread
         inverse, log_det = inverse_cholesky(C.T)
         told = known[used] if shift.ndim == 1 else known[used][:, None]
@@ -313,24 +358,17 @@ class DenseMargins(Dense):
         variance = self.variance - np.einsum("ij,ij->j", *[root @ self.S] * 2)
         variance = floor_variance(np.where(known, 0.0, variance), 0.0)
         root /= _scale(precision)
-        return Marginals(self.S @ dual, variance, dual, log_det, root)
+        return Marginals(noisy @ dual, variance, dual, log_det, root)
 
     def gain(self, marginals, precision, shift):
         """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
-        factor = self.incidence @ (marginals.root.T * _scale(precision)[:, None])
+        factor = self.incidence @ _root_times(precision, marginals.root.T)
         return Gain(factor, self.incidence @ columns(marginals.dual))
 
     def gram(self, marginals, precision):
         """D Dᵀ."""
-        half = marginals.root.T * _scale(precision)[:, None]
+        half = _root_times(precision, marginals.root.T)
         return self.incidence @ (self.incidence @ (half @ half.T)).T
-
-    def noise_slope(self, marginals, precision):
-        """d log Z / dσ² by the noise of joint answers, of one item."""
-        half = marginals.root.T * _scale(precision)[:, None]
-        rows = [(block, half[block.margin]) for block in self._shared.blocks]
-        gains = ((block, part @ np.swapaxes(part, 1, 2)) for block, part in rows)
-        return self._shared.slope(marginals.dual, gains)
 
 
 class DenseItems(ByVector, Dense):
@@ -343,8 +381,6 @@ class DenseItems(ByVector, Dense):
         diagonal = np.diagonal(K)
         apart = diagonal[self.first] + diagonal[self.second]
         self.variance = floor_variance(apart - 2.0 * K[self.first, self.second], 0.0)
-        if noise is not None:
-            self.variance += noise.diagonal()
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
@@ -372,7 +408,8 @@ class DenseItems(ByVector, Dense):
     def _laplacian(self, precision):
         """Aᵀ T A with T the precision of the sites in z; sparse where that is worth while."""
         first, second = self.first[: self.n_shared], self.second[: self.n_shared]
-        apart = np.where(first == second, 0.0, precision[: self.n_shared])
+        single = precision.single if isinstance(precision, SitePrecision) else precision
+        apart = np.where(first == second, 0.0, single[: self.n_shared])
         if self.noise is None and self.n_items >= LARGE:
             laplacian = csr_array(self.incidence.multiply(apart) @ self.incidence.T)
             return laplacian if few(laplacian) else laplacian.toarray()
@@ -409,18 +446,26 @@ class DenseItems(ByVector, Dense):
     def gram(self, marginals, precision):
         """D Dᵀ."""
         laplacian = self._laplacian(precision)
-        if self.n_items >= LARGE and self.variance @ precision < _LOSSY * len(precision):
+        strength = precision.diagonal if isinstance(precision, SitePrecision) else precision
+        if self.n_items >= LARGE and self.variance @ strength < _LOSSY * len(strength):
             # L Σ L; of Σ the transpose, which is it as well, stands in memory by rows.
             gain = laplacian @ (laplacian @ marginals.root.covariance.T).T
             whole = laplacian.toarray() if issparse(laplacian) else laplacian
             return whole - 0.5 * (gain + gain.T)
-        D = self.gain(marginals, precision, np.zeros_like(precision)).factor
+        D = self.gain(marginals, precision, np.zeros(self.n_margins)).factor
         return D @ D.T
 
 
 def _scale(precision):
     """Root of the precision, 1 where that is infinite."""
     return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
+
+
+def _root_times(precision, matrix):
+    """The root of the precision times the rows of a matrix."""
+    if isinstance(precision, SitePrecision):
+        return precision.root_times(matrix)
+    return _scale(precision)[:, None] * matrix
 
 
 EXACT += [DenseMargins, DenseItems]

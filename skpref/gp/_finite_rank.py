@@ -37,7 +37,7 @@ from skpref.gp._prior import (
     check_finite,
     check_means,
 )
-from skpref.gp._shared_noise import JointNoise
+from skpref.gp._shared_noise import JointNoise, SitePrecision
 from skpref.gp._utilities import columns
 from skpref.kernels import FiniteFeatures, Kernel, Teams, Term, finite_features
 from skpref.likelihoods import Likelihood
@@ -549,8 +549,6 @@ class FiniteRank(ByVector):
         self.variance = features.own_squares(self._own)
         check_finite(kernel, np.concatenate([finite.variance, self.variance]))
         self._largest = float(np.max(self.variance))
-        if noise is not None:
-            self.variance = self.variance + noise.diagonal()
 
     @classmethod
     def of(
@@ -621,8 +619,9 @@ class FiniteRank(ByVector):
         if self.noise is None:
             found = self._features.gram(precision)
         else:
-            single = np.where(np.arange(self.n_margins) < self.n_shared, precision, 0.0)
-            found = self._features.gram(single)
+            of_joint = np.arange(self.n_margins) >= self.n_shared
+            single = precision.single if isinstance(precision, SitePrecision) else precision
+            found = self._features.gram(np.where(of_joint, 0.0, single))
             for block, joint in self._joint_precision(precision):
                 for some, rows in self._features.sets(block.margin):
                     flat = rows.reshape(-1, rows.shape[2])

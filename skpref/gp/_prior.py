@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._utils import Array, RandomLike, recorded, semidefinite_root
 from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import Posterior
-from skpref.gp._shared_noise import JointNoise
+from skpref.gp._shared_noise import JointNoise, SitePrecision
 from skpref.likelihoods import Likelihood
 
 _NO_JOINT = (
@@ -36,9 +36,10 @@ class Sites(NamedTuple):
     ----------
     shift : ndarray of shape (n_margins,) or (n_margins, n_components)
         Precision times target.
-    precision : ndarray of shape (n_margins,)
-        May be zero. Infinite where a margin of a joint answer is known, noise included; its
-        ``shift`` then is its value (the mean, of an answer given more than once).
+    precision : ndarray of shape (n_margins,) or SitePrecision
+        May be zero. With joint answers a `SitePrecision`; or infinite where a margin of a joint
+        answer is known, noise included: its ``shift`` then is its value (the mean, of an answer
+        given more than once).
     log_evidence : float
         Logarithm of the probability of the duels.
 
@@ -52,23 +53,25 @@ class Sites(NamedTuple):
     """
 
     shift: Array
-    precision: Array
+    precision: Array | SitePrecision
     log_evidence: float
 
 
 class Marginals(NamedTuple):
-    """Marginals of the margins under sites, of joint answers with their noise.
+    """Marginals of the margins under sites; where those are known, noise included, the known ones.
 
     Attributes
     ----------
     mean : ndarray of shape (n_margins,) or (n_margins, n_components)
     variance : ndarray of shape (n_margins,)
     dual : ndarray of the shape of ``mean``
-        w with mean = S w; of equal joint answers their sum.
+        w with mean = S w.
     log_det : float
         log|I + τ^½ S τ^½|.
     root : object
         What the prior found them by, for itself alone.
+    joint : tuple of ndarray of shape (n_blocks, m, m)
+        Covariances among the margins of each joint answer, by the blocks of `Margins`.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Marginals(NamedTuple):
     dual: Array
     log_det: float
     root: Any = None
+    joint: tuple[Array, ...] = ()
 
 
 class MarginErrors(NamedTuple):
@@ -155,7 +159,7 @@ class Prior(ABC):
     variance : ndarray of shape (n_margins,)
         Prior variance of every margin, diag(S).
     noise : JointNoise or None
-        That the margins of joint answers carry and share, with ``takes_joint``.
+        That the inequalities of joint answers share, with ``takes_joint``.
     takes_joint : bool
         Whether there may be answers of several inequalities.
     starts_at_mode : bool
@@ -208,11 +212,14 @@ class Prior(ABC):
         """S times a vector (n_margins,) or the columns of a matrix."""
 
     @abstractmethod
-    def condition(self, precision: Array, shift: Array) -> Marginals:
-        """The margins given sites: precision (n_margins,), shift likewise or with a column each."""
+    def condition(self, precision: Any, shift: Array) -> Marginals:
+        """The margins given sites: precision (n_margins,), shift likewise or with a column each.
+
+        With ``takes_joint`` the precision may be a `SitePrecision`.
+        """
 
     @abstractmethod
-    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+    def pull_back(self, marginals: Marginals, precision: Any, push: Array | None = None) -> Array:
         """Gradient in ``kernel.theta`` of the log-probability of sites, which stay.
 
         With R = (S + τ⁻¹)⁻¹ and w the dual it is ½ tr[(w wᵀ − R) dS]. A ``push`` u (n_margins,)
@@ -236,11 +243,11 @@ class Prior(ABC):
         """Moments of the margins under what an engine found with this prior."""
         return MarginMoments(found.mean, found.variance, np.zeros(self.n_margins))
 
-    def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
+    def shifted(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
         """`condition` on sites of the same, finite precision, whose marginals are known."""
         return self.condition(precision, shift)
 
-    def centre(self, precision: Array, shift: Array) -> tuple[Array, Array]:
+    def centre(self, precision: Any, shift: Array) -> tuple[Array, Array]:
         """Mean and dual alone of `condition`."""
         found = self.condition(precision, shift)
         return found.mean, found.dual
@@ -252,10 +259,6 @@ class Prior(ABC):
     def root(self) -> Array:
         """A root of S, with as few columns as it has."""
         return semidefinite_root(self.covariance())
-
-    def noise_slope(self, marginals: Marginals, precision: Array) -> float:
-        """d log Z / dσ² by the noise of joint answers, of one item; needed with ``takes_joint``."""
-        raise NotImplementedError(_NO_JOINT.format(type(self).__name__, "noise_slope"))
 
     def on_duels(self, margins: Margins) -> "Prior":
         """The same on margins without noise between the same items; with ``takes_joint``."""

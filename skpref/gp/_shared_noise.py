@@ -1,13 +1,11 @@
-"""Noise that the inequalities of one answer share, and Gaussian sites under it.
+"""Noise that the inequalities of one answer share, and sites of whole answers.
 
-Of a joint answer v = z + e, e ~ N(0, N) with N = σ² × pattern; a site is a Gaussian factor of v,
-diag(τ) its precision and ν its shift. Given z, an answer is then a Gaussian pseudo-observation of z
-with precision P = (N + τ⁻¹)⁻¹. All is done for many answers at once, by their number of
-inequalities; σ² > 0 and τ ≥ 0 suffice, N may be singular.
+Of a joint answer v = z + e, e ~ N(0, N) with N = σ² × pattern. A site of the answer is a Gaussian
+factor of all its margins z at once, with a precision that is a matrix.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,33 +16,65 @@ from skpref.data import Block, Margins
 Array = NDArray[np.float64]
 
 
-class Seen(NamedTuple):
-    """Answers of one size seen through their sites, arrays (n_blocks, m, m) and (n_blocks, m).
+class SitePrecision:
+    """Precision of sites where some answers are joint.
 
-    Attributes
+    Parameters
     ----------
-    block : Block
-    noise : ndarray
-        N.
-    precision : ndarray
-        P, of z.
-    gain : ndarray
-        H = (I + N τ)⁻¹: E[v | z] = H (z + N ν).
-    left : ndarray
-        Var[v | z] = H N.
-    shift : ndarray
-        Hᵀ ν, of z.
-    log_det : ndarray of shape (n_blocks,)
-        log|I + N τ|.
+    single : ndarray of shape (n_margins,)
+        Of the margins of duels and ties; 0 on those of joint answers.
+    blocks : tuple of Block
+        The joint answers by their number of inequalities, as `Margins` has them.
+    roots : tuple of ndarray of shape (n_blocks, m, m)
+        R with R Rᵀ the precision of each of these answers, as often as it was given.
     """
 
-    block: Block
-    noise: Array
-    precision: Array
-    gain: Array
-    left: Array
-    shift: Array
-    log_det: Array
+    def __init__(self, single: Array, blocks: tuple[Block, ...], roots: tuple[Array, ...]):
+        self.single, self.blocks, self.roots = single, blocks, roots
+
+    @cached_property
+    def joint(self) -> list[Array]:
+        """R Rᵀ."""
+        return [root @ np.swapaxes(root, 1, 2) for root in self.roots]
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Precision of every margin by itself, (n_margins,)."""
+        diagonal = self.single.copy()
+        for block, root in zip(self.blocks, self.roots, strict=True):
+            diagonal[block.margin] = np.einsum("bij,bij->bi", root, root)
+        return diagonal
+
+    def times(self, vector: Array) -> Array:
+        """The precision times a vector (n_margins,)."""
+        product = self.single * vector
+        for block, precision in zip(self.blocks, self.joint, strict=True):
+            product[block.margin] = np.einsum("bij,bj->bi", precision, vector[block.margin])
+        return product
+
+    def root_times(self, matrix: Array) -> Array:
+        """R times a vector (n_margins,) or the columns of a matrix."""
+        return self._times(matrix, self.roots)
+
+    def root_transposed_times(self, matrix: Array) -> Array:
+        """Rᵀ times a vector (n_margins,) or the columns of a matrix."""
+        return self._times(matrix, [np.swapaxes(root, 1, 2) for root in self.roots])
+
+    def root_solved(self, vector: Array) -> Array:
+        """R⁻¹ times a vector (n_margins,), 0 on single margins without a precision."""
+        positive = self.single > 0.0
+        solved = np.where(positive, vector / np.sqrt(np.where(positive, self.single, 1.0)), 0.0)
+        for block, root in zip(self.blocks, self.roots, strict=True):
+            at = block.margin
+            solved[at] = np.linalg.solve(root, vector[at][:, :, None])[:, :, 0]
+        return solved
+
+    def _times(self, matrix, factors):
+        columns = matrix if matrix.ndim == 2 else matrix[:, None]
+        product = np.sqrt(self.single)[:, None] * columns
+        for block, factor in zip(self.blocks, factors, strict=True):
+            product[block.margin] = factor @ columns[block.margin]
+        return product if matrix.ndim == 2 else product[:, 0]
 
 
 class JointNoise:
@@ -82,18 +112,6 @@ class JointNoise:
         for block in self.blocks:
             covariance[_pairs(block)] += self.variance * block.pattern
 
-    def seen(self, tau: Array, nu: Array) -> Iterator[Seen]:
-        """The answers under sites, whose parameters are given for all margins."""
-        for block in self.blocks:
-            noise = self.variance * block.pattern
-            site = tau[block.margin]
-            inner = np.eye(noise.shape[1]) + noise * site[:, None, :]
-            gain, log_det = inverse_blocks(inner)
-            precision = site[:, :, None] * gain
-            shift = np.einsum("bji,bj->bi", gain, nu[block.margin])
-            symmetric = 0.5 * (precision + np.swapaxes(precision, 1, 2))
-            yield Seen(block, noise, symmetric, gain, gain @ noise, shift, log_det)
-
     def known(self) -> Iterator[tuple[Block, Array]]:
         """The answers with v known: precision of z, with zeros for inequalities that follow."""
         for block in self.blocks:
@@ -102,24 +120,6 @@ class JointNoise:
             noise += np.where(block.basis, 0.0, 1.0)[:, :, None] * np.eye(noise.shape[1])
             precision = np.where(independent, inverse_blocks(noise)[0], 0.0)
             yield block, block.counts[:, None, None] * precision
-
-    def slope(self, dual: Array, gain: Iterable[tuple[Block, Array]]) -> float:
-        """d log Z / dσ² by the noise.
-
-        Parameters
-        ----------
-        dual : ndarray of shape (n_margins,)
-            Weights w of single answers, mean of v = (S + N) w.
-        gain : iterable of (Block, ndarray of shape (n_blocks, m, m))
-            (S + N + τ⁻¹)⁻¹ of single answers.
-        """
-        total = 0.0
-        for block, inner in gain:
-            w = dual[block.margin]
-            fit = np.einsum("bi,bij,bj->b", w, block.pattern, w)
-            spread = np.einsum("bij,bij->b", inner, block.pattern)
-            total += 0.5 * float(block.counts @ (fit - spread))
-        return total
 
 
 def among_pairs(covariance: Array, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:

@@ -125,12 +125,6 @@ class Problem(Generic[PriorT]):
         return np.maximum(self.counts, 1.0)
 
     @cached_property
-    def shared(self) -> NDArray[np.float64]:
-        """Sites that a row puts on its margin: its copies; of a joint answer, counted by the prior,
-        one."""
-        return np.where(self.rows.kind == INEQUALITY, 1.0, self.copies)
-
-    @cached_property
     def power(self) -> NDArray[np.float64] | None:
         """Power of each of these factors, below 1 for a count below 1; None: all are 1."""
         return np.minimum(self.counts, 1.0) if np.any(self.counts < 1.0) else None

@@ -395,7 +395,10 @@ class NoisyMargins:
         z = self._problem.oriented(gaussian.conditioned.mean)
         pull = gaussian.state["shift"] - gaussian.state["precision"] * z
         mean = self._sign * gaussian.conditioned.mean[self._index]
-        return self._clipped(mean + self._turn * self._noise * pull[self.row])
+        mean += self._turn * self._noise * pull[self.row]
+        if self._sets is not None:  # E[v | z] = z + N g, g the slope of the answer's site
+            mean += self._sets.noise_times(gaussian.conditioned.dual)
+        return self._clipped(mean)
 
     def constant(self, value: float) -> NDArray[np.float64]:
         """The same value for every v; what is nearest to it in the box where it lies outside."""
@@ -455,6 +458,7 @@ class _Sets:
         sizes = np.diff([*begins, len(part)])
         margin = problem.index[singles.row[part[begins]]]
         self._at, self._pattern, self._follow = [], [], []
+        self._margin, self._counts, self._n = [], [], len(singles.row)
         for block in rows.margins.blocks:
             size = block.margin.shape[1]
             mine = sizes == size
@@ -462,12 +466,24 @@ class _Sets:
             order = np.argsort(block.margin[:, 0])
             found = order[np.searchsorted(block.margin[order, 0], margin[mine])]
             self._at.append(at)
+            self._margin.append(margin[mine][:, None] + np.arange(size))
+            self._counts.append(block.counts[found])
             self._pattern.append(block.pattern[found])
             self._follow.append(~block.basis[found].all(axis=1))
 
     def add_noise(self, covariance):
         for at, pattern in zip(self._at, self._pattern, strict=True):
             covariance[at[:, :, None], at[:, None, :]] += self._variance * pattern
+
+    def noise_times(self, dual):
+        """N times the slope of each answer's site: of ``dual`` its share; zeros on duels."""
+        product = np.zeros(self._n)
+        for at, margin, pattern, counts in zip(
+            self._at, self._margin, self._pattern, self._counts, strict=True
+        ):
+            slope = dual[margin] / counts[:, None]
+            product[at] = self._variance * np.einsum("bij,bj->bi", pattern, slope)
+        return product
 
     def reconcile(self, v, lower):
         """Where some inequalities follow from others, values that fit together, in place."""

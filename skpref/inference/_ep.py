@@ -1,6 +1,11 @@
-"""Expectation propagation on the margins, all sites in parallel (GPML section 3.6)."""
+"""Expectation propagation on the margins, all sites in parallel (GPML section 3.6).
+
+A duel has a site on its margin. A joint answer has one on all of its margins, with a matrix as its
+precision.
+"""
 
 from collections import deque
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -8,7 +13,14 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array, check_number, recorded
 from skpref.data import Comparisons
-from skpref.gp import PriorRule, Sites
+from skpref.gp import (
+    MOST_ENTRIES,
+    OrthantMoments,
+    PriorRule,
+    SitePrecision,
+    Sites,
+    orthant_moments,
+)
 from skpref.inference._base import (
     WORST,
     Approximation,
@@ -21,7 +33,7 @@ from skpref.inference._base import (
     warm_start_array,
 )
 from skpref.inference._laplace import MANY, starting_sites
-from skpref.likelihoods import Answers, Likelihood, TiltedMoments
+from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 
 _MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
@@ -36,8 +48,17 @@ _TRIED, _FAR = 25, 1e-2
 # each shorten the way to that.
 _APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
+# Errors of the moments of joint answers by rounding, in deviations.
+_MOMENTS = 1e-11
+# Looser tolerances than this are those of a search for hyperparameters. Residuals of answers whose
+# moments are found by quadrature count so much less: what points do not know need not agree.
+_SEARCHING, _BY_POINTS = 1e-6, 1e-2
 # A cavity with less than this share of the marginal's precision is improper.
 _PROPER = 1e-12
+# The same for matrices of precision, whose weakest directions quadrature does not know better.
+_JOINT_FLOOR = 1e-3
+# These are lifted by this share of their trace, so that they have a root.
+_JITTER = 1e-13
 
 
 @recorded
@@ -67,8 +88,12 @@ class EP(Engine):
 
     Notes
     -----
-    The fixed point is the same as that of EP on the noisy margins v > 0. Choices and rankings,
-    whose inequalities share noise, have their sites on these.
+    The fixed point is the same as that of EP on the noisy margins v > 0. A choice or a ranking has
+    one site, which reproduces the means and covariances of all its noisy margins: exactly up to
+    three inequalities, by 512 fixed points of quadrature up to 32. Each inequality has a factor of
+    its own where there are more, where some follow from others (two above two), and, of more than
+    three, with a ``tol`` above 1e-6, as the search for hyperparameters has it: this is quicker,
+    and too sure where margins move together.
 
     References
     ----------
@@ -126,54 +151,65 @@ class EP(Engine):
     ) -> Approximation:
         """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
-        n = len(problem.counts)
-        tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
-        carried = tau is not None and nu is not None
-        if tau is None or nu is None:
+        rows = _Rows(problem, self.tol)
+        sites = rows.carried(start)
+        carried = sites is not None
+        if sites is None:
             many = problem.prior.starts_at_mode or np.any(problem.counts > 1.0)
             # With many duels an item the way from zero may diverge, and where joint answers
             # contradict each other it may be trapped far from the fixed point.
             near_mode = many or problem.rows.joint
-            tau, nu = starting_sites(problem) if near_mode else np.zeros((2, n))
-        path = _Path(problem, 1.0 - self.damping)
-        best = sweep = _sweep(problem, tau, nu)
+            n = len(problem.counts)
+            sites = rows.sites(*(starting_sites(problem) if near_mode else np.zeros((2, n))))
+        path = _Path(rows, 1.0 - self.damping)
+        best = sweep = _sweep(rows, sites)
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
             if n_iter > 1:
-                sweep = _sweep(problem, tau, nu)
+                sweep = _sweep(rows, sites)
             if sweep.residual < best.residual:
                 best = sweep
             if best.residual < 0.5 * mark[0]:
                 mark = (best.residual, n_iter)
             converged = best.residual < self.tol
             if not converged and n_iter - mark[1] >= _PATIENCE:
-                converged = best.residual <= min(best.rounding(problem), WORST)
+                converged = best.residual <= min(best.rounding(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
             if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
                 break
-            sweep.settle_repeats(problem)
+            sweep.settle_repeats()
             if not sweep.residual <= _GROWTH * best.residual:
-                tau, nu = path.back(best)
+                sites = path.back(best)
             else:
-                tau, nu = path.forward(sweep)
-        sites = Sites(best.shift, best.precision, best.log_evidence(problem))
-        state = {"precision": best.site_precision, "shift": best.site_shift}
-        return Approximation(sites, best.conditioned, state, n_iter, best.residual, converged)
+                sites = path.forward(sweep)
+        found = Sites(best.shift, best.precision, best.log_evidence())
+        state = rows.state(best.sites)
+        return Approximation(found, best.conditioned, state, n_iter, best.residual, converged)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
-        sites, conditioned = approximation.sites, approximation.conditioned
-        state = approximation.state
-        marginals = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
+        conditioned, likelihood = approximation.conditioned, problem.likelihood
+        rows = _Rows(problem, self.tol)
+        sites = rows.carried(approximation.state)
+        if sites is None:
+            raise ValueError("The state of the approximation is not of these answers.")
+        behind = rows.behind_noise(sites)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = _cavities(marginals, (state["precision"], state["shift"]))
+            marginals = rows.marginals(conditioned, behind)
+            found = _cavities(marginals, (sites.precision, sites.shift))
+            joint = [
+                each.update(conditioned, *at)
+                for each, *at in zip(rows.whole, sites.roots, sites.shifts, behind, strict=False)
+            ]
         cavity = found.mean, found.variance
-        slopes = problem.likelihood.tilted_theta_gradient(*cavity, problem.answers, problem.power)
-        by_kernel = problem.prior.pull_back(conditioned, sites.precision)
-        by_likelihood = slopes @ problem.copies
-        if problem.rows.joint:
-            by_noise = problem.prior.noise_slope(conditioned, sites.precision)
-            by_likelihood += by_noise * problem.likelihood.item_noise_gradient()
+        slopes = likelihood.tilted_theta_gradient(*cavity, rows.answers, rows.power)
+        by_kernel = problem.prior.pull_back(conditioned, approximation.sites.precision)
+        by_likelihood = slopes @ rows.copies
+        for block, update in zip(rows.whole, joint, strict=True):
+            by_likelihood += block.theta_gradient(update.moments, likelihood)
+        for each, of_z in zip(rows.parts, behind[len(rows.whole) :], strict=True):
+            slope = each.slope_at(conditioned, of_z)
+            by_likelihood += slope * likelihood.item_noise_gradient()
         return EvidenceGradient(by_kernel, by_likelihood)
 
 
@@ -314,6 +350,331 @@ def _cavities(marginals, sites, least_share=None):
     return _Cavities(mean - cav_var * site_slope, cav_var, share, proper, site_slope)
 
 
+class _SiteValues(NamedTuple):
+    """Sites of all answers.
+
+    Attributes
+    ----------
+    precision, shift : ndarray of shape (n_single,)
+        Of the rows that have sites of their own: duels, ties, and inequalities of joint answers on
+        their noisy margins.
+    roots : list of ndarray of shape (n_blocks, m, m)
+        Lower triangular roots of the precision of whole joint answers' noisy margins, by size.
+    shifts : list of ndarray of shape (n_blocks, m)
+        Of the same.
+    """
+
+    precision: Array
+    shift: Array
+    roots: list[Array]
+    shifts: list[Array]
+
+
+class _Rows:
+    """Rows of a problem: those that have sites of their own, and joint answers that have one."""
+
+    def __init__(self, problem, tol):
+        self.problem, self.prior = problem, problem.prior
+        self.single, self.whole, self.parts = slice(None), [], []
+        if problem.rows.joint:
+            self._divide(problem, tol)
+        self.index, self.sign = problem.index[self.single], problem.sign[self.single]
+        self.answers, self.power = problem.answers, problem.power
+        if problem.rows.joint:
+            self.answers = self.answers.take(self.single)
+            self.power = None if self.power is None else self.power[self.single]
+        self.copies = problem.copies[self.single]
+        # Sites that a row puts on its margin; an inequality puts its own elsewhere.
+        self.shared = np.where(self.answers.kind == INEQUALITY, 0.0, self.copies)
+
+    def _divide(self, problem, tol):
+        margins = problem.rows.margins
+        part = np.flatnonzero(problem.rows.kind == INEQUALITY)
+        row = part[np.argsort(problem.index[part])]  # joint margins have one row each
+        single = problem.rows.kind != INEQUALITY
+        for k, block in enumerate(margins.blocks):
+            at = row[block.margin - margins.n_shared]
+            few = at.shape[1] <= 3 or (at.shape[1] <= MOST_ENTRIES and tol <= _SEARCHING)
+            if few and block.basis.all():
+                self.whole.append(_JointRows(problem, k, block, at))
+            else:
+                single[at] = True
+                self.parts.append(_FactoredRows(problem, k, block, at))
+        self.single = np.flatnonzero(single)
+        place = np.cumsum(single) - 1
+        for each in self.parts:
+            each.place = place[each.row]
+
+    def oriented(self, margins):
+        """Values on the margins as winner over loser, one a row."""
+        return self.sign * margins[self.index]
+
+    def pooled(self, values):
+        """Sum over the rows on each margin, as often as they were given."""
+        found = np.bincount(self.index, self.shared * values, self.prior.n_margins)
+        return found.astype(np.float64, copy=False)  # of no row they would be integers
+
+    def behind_noise(self, sites):
+        """Joint answers' sites on the margins without noise: `Behind` of each block, in order."""
+        whole = zip(self.whole, sites.roots, sites.shifts, strict=True)
+        behind = [each.behind_noise(root, shift) for each, root, shift in whole]
+        for each in self.parts:
+            own = sites.precision[each.place], sites.shift[each.place]
+            behind.append(
+                each.behind_noise(np.sqrt(own[0])[:, :, None] * np.eye(each.size), own[1])
+            )
+        return behind
+
+    def on_margins(self, sites, behind):
+        """Precision and shift of all sites on the margins."""
+        precision, shift = self.pooled(sites.precision), self.pooled(self.sign * sites.shift)
+        if not behind:
+            return precision, shift
+        every = [*self.whole, *self.parts]
+        order = np.argsort([each.number for each in every])
+        roots = [
+            np.sqrt(e.block.counts)[:, None, None] * b.root
+            for e, b in zip(every, behind, strict=True)
+        ]
+        for each, of_z in zip(every, behind, strict=True):
+            shift[each.block.margin] = each.block.counts[:, None] * of_z.shift
+        blocks = tuple(every[k].block for k in order)
+        return SitePrecision(precision, blocks, tuple(roots[k] for k in order)), shift
+
+    def marginals(self, conditioned, behind):
+        """Means and variances of the rows' margins; of inequalities with their noise."""
+        mean, variance = self.oriented(conditioned.mean), conditioned.variance[self.index]
+        for each, of_z in zip(self.parts, behind[len(self.whole) :], strict=True):
+            mean[each.place], variance[each.place] = each.noisy(conditioned, of_z)
+        return mean, variance
+
+    def sites(self, precision, shift, coupling=None):
+        """Sites by arrays over all rows; of whole joint answers the precisions are the diagonals,
+        and ``coupling`` the matrices in units of these, the identity by default."""
+        roots, shifts = [], []
+        for each in self.whole:
+            deviation = np.sqrt(precision[each.row])
+            unit = np.eye(each.size)
+            if coupling is not None:
+                unit = np.moveaxis(coupling[: each.size][:, each.row], 0, 2)
+            whole = deviation[:, :, None] * unit * deviation[:, None, :]
+            roots.append(_semidefinite_factor(whole))
+            shifts.append(shift[each.row])
+        return _SiteValues(precision[self.single], shift[self.single], roots, shifts)
+
+    def state(self, sites):
+        """Sites as arrays whose last axis runs over all rows."""
+        if not self.whole:
+            return {"precision": sites.precision, "shift": sites.shift}
+        n, width = len(self.problem.counts), max(each.size for each in self.whole)
+        precision, shift, coupling = np.empty(n), np.empty(n), np.zeros((width, n))
+        precision[self.single], shift[self.single] = sites.precision, sites.shift
+        for each, root, own in zip(self.whole, sites.roots, sites.shifts, strict=True):
+            whole = _squared(root)
+            strength = np.einsum("bii->bi", whole)
+            unit = np.sqrt(np.where(strength > 0.0, strength, 1.0))
+            whole = whole / (unit[:, :, None] * unit[:, None, :])
+            precision[each.row], shift[each.row] = strength, own
+            coupling[: each.size, each.row] = np.moveaxis(whole, 2, 0)
+        return {"precision": precision, "shift": shift, "coupling": coupling}
+
+    def carried(self, start):
+        """Sites of a state to start from, None if it has none of these answers."""
+        n = len(self.problem.counts)
+        tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
+        if start is None or tau is None or nu is None:
+            return None
+        coupling = start.get("coupling")
+        width = max([each.size for each in self.whole], default=0)
+        if coupling is not None and (coupling.shape[1] != n or len(coupling) < width):
+            coupling = None
+        return self.sites(tau, nu, None if coupling is None else np.nan_to_num(coupling))
+
+
+class _Behind(NamedTuple):
+    """The site of a joint answer's z, where it has one of v = z + e.
+
+    Attributes
+    ----------
+    root : ndarray of shape (n_blocks, m, m)
+        Of its precision (N + P⁻¹)⁻¹, P that of v.
+    shift : ndarray of shape (n_blocks, m)
+    log_det : ndarray of shape (n_blocks,)
+        log|I + N P|.
+    """
+
+    root: Array
+    shift: Array
+    log_det: Array
+
+
+class _NoisyBlock:
+    """Joint answers of one size and their noise."""
+
+    def __init__(self, problem, number, block, row):
+        self.number, self.block, self.row = number, block, row
+        self.size = row.shape[1]
+        self.noise = problem.likelihood.item_noise * block.pattern
+
+    def behind_noise(self, root, shift):
+        """`_Behind` of sites on the noisy margins."""
+        inner = np.eye(self.size) + np.swapaxes(root, 1, 2) @ self.noise @ root
+        lower = np.linalg.cholesky(inner)
+        log_det = 2.0 * np.sum(np.log(np.einsum("bii->bi", lower)), axis=1)
+        root = root @ np.swapaxes(np.linalg.inv(lower), 1, 2)
+        pulled = _times(np.swapaxes(root, 1, 2), _times(self.noise, shift))
+        return _Behind(root, shift - _times(root, pulled), log_det)
+
+    def noise_slope(self, gradient, curvature):
+        """Derivative of the log normalisers in the noise of one item, summed over the answers."""
+        fit = np.einsum("bi,bij,bj->b", gradient, self.block.pattern, gradient)
+        spread = np.einsum("bij,bij->b", curvature, self.block.pattern)
+        return 0.5 * float(self.block.counts @ (fit - spread))
+
+
+class _FactoredRows(_NoisyBlock):
+    """Joint answers of one size, each of whose inequalities has a site of its own."""
+
+    place: NDArray[np.intp]  # rows of the sites
+
+    def noisy(self, conditioned, of_z):
+        """Means and variances of the noisy margins under all sites."""
+        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
+        precision = _squared(of_z.root)
+        slope = of_z.shift - _times(precision, mean)
+        gain = np.eye(self.size) - self.noise @ precision
+        spread = gain @ covariance @ np.swapaxes(gain, 1, 2) + gain @ self.noise
+        return mean + _times(self.noise, slope), np.einsum("bii->bi", spread)
+
+    def evidence_gap(self, conditioned, of_z):
+        """What the log evidence has more if the sites are on z than if they are on v."""
+        mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
+        slope = of_z.shift - _times(precision, mean)
+        of_noise = np.einsum("bi,bij,bj->b", slope, self.noise, slope)
+        return 0.5 * float(self.block.counts @ (of_noise + of_z.log_det))
+
+    def slope_at(self, conditioned, of_z):
+        """`noise_slope` under all sites."""
+        mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
+        covariance = conditioned.joint[self.number]
+        gradient = of_z.shift - _times(precision, mean)
+        return self.noise_slope(gradient, precision - precision @ covariance @ precision)
+
+
+def _squared(root):
+    return root @ np.swapaxes(root, 1, 2)
+
+
+class _JointUpdate(NamedTuple):
+    """What `site_update` finds of duels, of joint answers of one size."""
+
+    moments: OrthantMoments
+    root: Array
+    shift: Array
+    log_gain: Array
+    off_mean: Array
+    off_variance: Array
+    proper: bool
+
+
+class _JointRows(_NoisyBlock):
+    """Joint answers of one size, each of which has one site on all its noisy margins."""
+
+    def __init__(self, problem, number, block, row):
+        super().__init__(problem, number, block, row)
+        self._answers = problem.answers.take(row.ravel())
+        lower = problem.likelihood.regions(self._answers).lower
+        self._lower = lower.reshape(row.shape)
+        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
+        lift = _JOINT_FLOOR / np.maximum(variance, 1e-300)
+        self.floor = lift[:, :, None] * np.eye(self.size)
+        self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
+        self._order = self._canonical(problem)
+
+    def _canonical(self, problem):
+        """Inequalities of every answer in an order that does not depend on how items are numbered.
+
+        Points of quadrature tell them apart.
+        """
+        rank = np.empty(len(problem.comparisons.items), dtype=np.intp)
+        rank[np.lexsort(problem.comparisons.items.T)] = np.arange(len(rank))
+        margins, at = problem.rows.margins, self.block.margin
+        return np.lexsort((rank[margins.second[at]], rank[margins.first[at]]), axis=1)
+
+    def update(self, conditioned, root, shift, of_z):
+        """Sites that reproduce the moments of cavity times answer; see `site_update`."""
+        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
+        half = covariance @ of_z.root
+        share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
+        proper = _positive(share)
+        share[~proper] = np.eye(self.size)
+        cavity = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
+        slope = of_z.shift - _times(_squared(of_z.root), mean)
+        centre, noisy = mean - _times(cavity, slope), cavity + self.noise
+        found, precision, wanted = self._matched(centre, noisy)
+        off_mean = np.abs(_times(noisy, found.gradient - slope)) / _diagonal_root(noisy)
+        tilted = cavity - cavity @ found.curvature @ cavity
+        scale = _diagonal_root(covariance)
+        off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
+        log_gain = found.log_probability - 0.5 * np.linalg.slogdet(share)[1]
+        log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
+        precision = _semidefinite_factor(precision)
+        precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
+        off_mean, off = self._residual * off_mean.max(axis=1), self._residual * off.max(axis=(1, 2))
+        return _JointUpdate(found, precision, wanted, log_gain, off_mean, off, bool(proper.all()))
+
+    def _matched(self, mean, covariance):
+        """Moments of the answer, and the site of v that reproduces them."""
+        order = self._order
+        rows = np.arange(len(order))[:, None]
+        across = (rows[:, :, None], order[:, :, None], order[:, None, :])
+        inside = orthant_moments((mean - self._lower)[rows, order], covariance[across])
+        gradient, curvature = np.empty_like(mean), np.empty_like(covariance)
+        gradient[rows, order], curvature[across] = inside.gradient, inside.curvature
+        precision = np.linalg.solve(np.eye(self.size) - curvature @ covariance, curvature)
+        shift = gradient + _times(precision, mean + _times(covariance, gradient))
+        return OrthantMoments(inside.log_probability, gradient, curvature), precision, shift
+
+    def theta_gradient(self, found, likelihood):
+        """Derivatives of the log normalisers in the likelihood's theta, summed over the answers."""
+        slope = self.noise_slope(found.gradient, found.curvature)
+        weighted = (self.block.counts[:, None] * found.gradient).ravel()
+        by_ends = likelihood.lower_slopes(self._answers) @ weighted
+        return slope * likelihood.item_noise_gradient() - by_ends
+
+
+def _positive(matrices):
+    """Which of them are positive definite."""
+    try:
+        np.linalg.cholesky(matrices - _PROPER * np.eye(matrices.shape[1]))
+    except np.linalg.LinAlgError:
+        return np.linalg.eigvalsh(matrices)[:, 0] > _PROPER
+    return np.ones(len(matrices), dtype=bool)
+
+
+def _times(matrix, vector):
+    return np.matmul(matrix, vector[:, :, None])[:, :, 0]
+
+
+def _diagonal_root(matrix):
+    return np.sqrt(np.maximum(np.einsum("bii->bi", matrix), 1e-300))
+
+
+def _semidefinite_factor(matrix):
+    """Lower triangular roots of positive semi-definite matrices, a little above them."""
+    matrix = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
+    size = matrix.shape[1]
+    lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), 1e-300)
+    try:
+        return np.linalg.cholesky(matrix + lift[:, None, None] * np.eye(size))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        lifted = np.sqrt(np.maximum(values, lift[:, None]))
+        upper = np.linalg.qr(np.swapaxes(vectors * lifted[:, None, :], 1, 2), mode="r")
+        sign = np.where(np.einsum("bii->bi", upper) < 0.0, -1.0, 1.0)
+        return np.swapaxes(upper * sign[:, :, None], 1, 2)
+
+
 class _Sweep:
     """One sweep of parallel EP at given sites.
 
@@ -322,35 +683,45 @@ class _Sweep:
     3. How far the present sites are from that: the residual.
     """
 
-    def __init__(self, problem, site_precision, site_shift, conditioned):
-        self.site_precision, self.site_shift = site_precision, site_shift
-        copies = problem.copies
-        self.precision = problem.pool(site_precision, problem.shared)
-        self.shift = problem.pool(problem.sign * site_shift, problem.shared)
+    def __init__(self, rows, sites, conditioned=None):
+        self.rows, self.sites, copies = rows, sites, rows.copies
+        self.behind = rows.behind_noise(sites)
+        self.precision, self.shift = rows.on_margins(sites, self.behind)
         if conditioned is None:
-            conditioned = problem.prior.condition(self.precision, self.shift)
+            conditioned = rows.prior.condition(self.precision, self.shift)
         self.conditioned = conditioned
-        marginals = problem.oriented(conditioned.mean), conditioned.variance[problem.index]
-        update = site_update(
-            marginals,
-            (site_precision, site_shift),
-            problem.likelihood,
-            problem.answers,
-            problem.power,
-        )
+        marginals = rows.marginals(conditioned, self.behind)
+        likelihood = rows.problem.likelihood
+        own = sites.precision, sites.shift
+        update = site_update(marginals, own, likelihood, rows.answers, rows.power)
         self.update = update
         self.wanted_precision, self.wanted_shift = update.site_precision, update.site_shift
         _, gradient, _, shrink = update.tilted
         # (tilted mean − marginal mean) / cavity deviation, and 1 − tilted over marginal variance
         off_mean = np.abs(gradient - update.site_slope) * np.sqrt(update.cav_var)
         off_var = np.abs(1.0 - shrink / update.cav_share)
-        residual = float(np.max(copies * np.maximum(off_mean, off_var)))
-        self.residual = residual if update.proper.all() or residual > 1.0 else 1.0
+        self.joint = [
+            each.update(conditioned, *at)
+            for each, *at in zip(rows.whole, sites.roots, sites.shifts, self.behind, strict=False)
+        ]
+        parts = [(copies * off_mean, copies * off_var)]
+        parts += [(each.off_mean, each.off_variance) for each in self.joint]
+        self.off_mean, self.off_variance = (
+            float(np.max(np.concatenate(each), initial=0.0)) for each in zip(*parts, strict=True)
+        )
+        residual = max(self.off_mean, self.off_variance)
+        proper = update.proper.all() and all(each.proper for each in self.joint)
+        self.residual = residual if proper or residual > 1.0 else 1.0
         if not np.isfinite(self.residual):
             self.residual = np.inf
-        self.off_mean, self.off_variance = np.max(copies * off_mean), np.max(copies * off_var)
 
-    def centred(self, problem):
+    @cached_property
+    def wanted(self):
+        """The sites that it asks for."""
+        joint = [each.root for each in self.joint], [each.shift for each in self.joint]
+        return _SiteValues(self.wanted_precision, self.wanted_shift, *joint)
+
+    def centred(self):
         """Sites of the same precision that also reproduce the means.
 
         With the precisions the marginals' variances stay, and with these the factorisation.
@@ -362,40 +733,43 @@ class _Sweep:
             # mean: GPML (3.59) at the present precision.
             slope = sweep.update.site_slope
             slope = slope + (gradient - slope) / shrink
-            site_shift = slope + sweep.site_precision * problem.oriented(sweep.conditioned.mean)
-            shift = problem.pool(problem.sign * site_shift, problem.shared)
-            moved = problem.prior.shifted(sweep.conditioned, sweep.precision, shift)
-            moved = _Sweep(problem, sweep.site_precision, site_shift, moved)
+            rows, precision = self.rows, sweep.sites.precision
+            site_shift = slope + precision * rows.oriented(sweep.conditioned.mean)
+            sites = sweep.sites._replace(shift=site_shift)
+            shift = rows.pooled(rows.sign * site_shift)
+            moved = rows.prior.shifted(sweep.conditioned, sweep.precision, shift)
+            moved = _Sweep(rows, sites, moved)
             if not moved.off_mean < _NEARER * sweep.off_mean:
                 break
             sweep = moved
         return sweep
 
-    def rounding(self, problem):
+    def rounding(self):
         """Residual to expect of exact sites, from the errors of the margins' two moments."""
-        update, conditioned = self.update, self.conditioned
-        errors = problem.prior.rounding(conditioned.dual)
-        of_mean, of_var = errors.mean[problem.index], errors.variance[problem.index]
-        terms = np.abs(self.site_shift)
-        terms = terms + np.abs(self.site_precision * problem.oriented(conditioned.mean))
+        update, conditioned, rows = self.update, self.conditioned, self.rows
+        errors = rows.prior.rounding(conditioned.dual)
+        of_mean, of_var = errors.mean[rows.index], errors.variance[rows.index]
+        precision, shift = self.sites.precision, self.sites.shift
+        terms = np.abs(shift) + np.abs(precision * rows.oriented(conditioned.mean))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            of_share = self.site_precision * of_var / update.cav_share
-            of_slope = self.site_precision * of_mean + _EPS * terms
+            of_share = precision * of_var / update.cav_share
+            of_slope = precision * of_mean + _EPS * terms
             # The cavity follows both: its variance by of_var / share², its mean by the rest;
             # curvature times cavity variance is at most 1.
             of_cavity = of_mean + of_var / update.cav_share**2 * np.abs(update.site_slope)
             off_mean = 2.0 * of_slope + update.tilted.curvature * of_cavity
             off_mean *= np.sqrt(update.cav_var)
-            floor = problem.copies * np.maximum(off_mean, 2.0 * of_share)
-        return float(np.max(floor))
+            floor = rows.copies * np.maximum(off_mean, 2.0 * of_share)
+        joint = [_MOMENTS * float(each.block.counts.max()) for each in rows.whole]
+        return max([float(np.max(floor, initial=0.0)), *joint])
 
-    def settle_repeats(self, problem):
+    def settle_repeats(self):
         """Set the sites of equal duels to their common fixed point."""
-        # Of joint answers there is one site a margin: the prior counts them.
-        counts, update = problem.shared, self.update
+        rows, update = self.rows, self.update
+        counts, likelihood = rows.shared, rows.problem.likelihood
         variance = update.cav_var * update.cav_share
         mean = update.cav_mean + update.cav_var * update.site_slope
-        share = 1.0 - counts * self.site_precision * variance
+        share = 1.0 - counts * self.sites.precision * variance
         repeated = (counts > 1.0) & (share > _PROPER) & (variance > 0.0)
         if not repeated.any():
             return
@@ -403,44 +777,52 @@ class _Sweep:
         cav_var = variance[every] / share[every]  # without all of the equal sites
         cav_mean = mean[every] - cav_var * counts[every] * update.site_slope[every]
         near = update.cav_mean[every], update.cav_var[every]
-        answers = problem.answers.take(every)
-        site = problem.likelihood.repeated_site(cav_mean, cav_var, counts[every], answers, near)
+        answers = rows.answers.take(every)
+        site = likelihood.repeated_site(cav_mean, cav_var, counts[every], answers, near)
         solved = np.isfinite(site.precision) & np.isfinite(site.shift)
         self.wanted_precision[every[solved]] = site.precision[solved]
         self.wanted_shift[every[solved]] = site.shift[solved]
 
-    def log_evidence(self, problem):
+    def log_evidence(self):
         """log Z_EP (GPML 3.65)."""
         conditioned = self.conditioned
         joint = conditioned.dual @ conditioned.mean + conditioned.log_det
-        return float(problem.copies @ self.update.log_gain - 0.5 * joint)
+        gained = float(self.rows.copies @ self.update.log_gain)
+        for rows, update in zip(self.rows.whole, self.joint, strict=True):
+            gained += float(rows.block.counts @ update.log_gain)
+        behind = self.behind[len(self.rows.whole) :]
+        for rows, of_z in zip(self.rows.parts, behind, strict=True):
+            gained -= rows.evidence_gap(conditioned, of_z)
+        return gained - 0.5 * float(joint)
 
 
-def _sweep(problem, site_precision, site_shift, conditioned=None):
+def _sweep(rows, sites):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sweep = _Sweep(problem, site_precision, site_shift, conditioned)
-        if conditioned is not None:
-            return sweep
-        return sweep.centred(problem) if len(problem.counts) >= MANY else sweep
+        sweep = _Sweep(rows, sites)
+        # Moments of joint answers take longer than a factorisation.
+        many = len(rows.copies) >= MANY and not rows.problem.rows.joint
+        return sweep.centred() if many else sweep
 
 
 class _Path:
     """Anderson's extrapolation of the sites in (log τ, ν/√τ), with a fallback.
 
     In these coordinates sites that differ by orders of magnitude weigh alike and precisions
-    stay positive.
+    stay positive. Joint answers have a triangular root of their precision in the place of √τ.
     """
 
-    def __init__(self, problem, step):
-        prior = np.maximum(problem.prior.variance[problem.index], 1e-300)
+    def __init__(self, rows, step):
+        prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
         self._floor = _FLOOR / prior
+        self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
+        self._floors = [each.floor for each in rows.whole]
         self._step = step
         self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
 
     def forward(self, sweep):
-        point = self._encode(sweep.site_precision, sweep.site_shift)
-        move = self._encode(sweep.wanted_precision, sweep.wanted_shift) - point
+        point = self._encode(sweep.sites)
+        move = self._encode(sweep.wanted) - point
         self._points.append(point)
         self._moves.append(move)
         target = point + self._step * move
@@ -457,15 +839,38 @@ class _Path:
         self._step = max(0.5 * self._step, 0.02)
         self._points.clear()
         self._moves.clear()
-        point = self._encode(best.site_precision, best.site_shift)
-        move = self._encode(best.wanted_precision, best.wanted_shift) - point
+        point = self._encode(best.sites)
+        move = self._encode(best.wanted) - point
         return self._decode(point + self._step * move)
 
-    def _encode(self, tau, nu):
-        lifted = tau + self._floor
-        return np.concatenate([np.log(lifted), nu / np.sqrt(lifted)])
+    def _encode(self, sites):
+        lifted = sites.precision + self._floor
+        parts = [np.log(lifted), sites.shift / np.sqrt(lifted)]
+        for each, shift, floor, (i, j) in zip(
+            sites.roots, sites.shifts, self._floors, self._lower, strict=True
+        ):
+            root = np.linalg.cholesky(_squared(each) + floor)
+            diagonal = np.einsum("bii->bi", root)
+            white = np.linalg.solve(root, shift[:, :, None])
+            parts += [2.0 * np.log(diagonal).ravel(), white.ravel()]
+            parts.append((root[:, i, j] / diagonal[:, i]).ravel())
+        return np.concatenate(parts)
 
     def _decode(self, point):
-        log_tau, scaled = np.split(point, 2)
+        n = len(self._floor)
+        log_tau, scaled = point[:n], point[n : 2 * n]
         lifted = np.exp(np.minimum(log_tau, 80.0))
-        return np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
+        roots, shifts, begin = [], [], 2 * n
+        for floor, (i, j) in zip(self._floors, self._lower, strict=True):
+            n_blocks, m, _ = floor.shape
+            sizes = np.array([m, m, len(i)]) * n_blocks
+            logs, white, below = np.split(point[begin : begin + sizes.sum()], np.cumsum(sizes)[:2])
+            begin += sizes.sum()
+            root = np.zeros((n_blocks, m, m))
+            root[:, range(m), range(m)] = 1.0
+            root[:, i, j] = below.reshape(n_blocks, -1)
+            root *= np.exp(0.5 * np.minimum(logs, 80.0)).reshape(n_blocks, m, 1)
+            roots.append(_semidefinite_factor(_squared(root) - floor))
+            shifts.append(_times(root, white.reshape(n_blocks, m)))
+        precision, shift = np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
+        return _SiteValues(precision, shift, roots, shifts)

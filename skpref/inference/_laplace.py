@@ -22,8 +22,6 @@ from skpref.inference._base import (
 from skpref.likelihoods import Derivatives, Likelihood
 
 _EPS = np.finfo(np.float64).eps
-# Share of a margin's variance that its noise leaves at least.
-_LEAST = 1e-3
 # Nats from the mode that are near enough for a start of EP.
 _NEAR = 1e-2
 # From so many rows on the operations of a factorisation are worth sparing.
@@ -203,8 +201,7 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
 
     There the inequalities of a joint answer are taken for duels with noise of their own.
     """
-    joint = problem.rows.joint
-    duels = problem.in_duels() if joint else problem
+    duels = problem.in_duels() if problem.rows.joint else problem
     if len(problem.counts) >= MANY:
         found = Laplace(tol=_NEAR).mode(duels).margin
     else:
@@ -212,9 +209,4 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
     margin = duels.oriented(found)
     at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
-    precision, shift = share * at.curvature, share * (at.gradient + at.curvature * margin)
-    if not joint:
-        return precision, shift
-    # The same sites behind the noise: 1/τ is that much less.
-    left = 1.0 - problem.prior.noise.diagonal()[problem.index] * precision
-    return precision / np.maximum(left, _LEAST), shift / np.maximum(left, _LEAST)
+    return share * at.curvature, share * (at.gradient + at.curvature * margin)

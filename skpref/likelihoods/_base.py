@@ -500,3 +500,9 @@ class Likelihood(BaseEstimator, ABC):
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""
         return None
+
+    def lower_slopes(self, answers: Answers) -> Array:
+        """Derivatives in `theta` of the boxes' lower ends, shape (n_theta, n): of joint answers."""
+        ends = [[each.regions(answers) for each in pair] for pair in self._steps()]
+        slopes = [(above.lower - below.lower) / (2.0 * _STEP) for above, below in ends]
+        return np.reshape(slopes, (len(slopes), len(answers.kind)))

@@ -1,0 +1,313 @@
+"""Probability, mean and covariance of Gaussian vectors given that all entries are positive.
+
+v ~ N(μ, M) given v > 0, many small vectors at once. With Z = Pr(v > 0) the moments are derivatives
+of log Z in μ: g = ∇ log Z and B = −∇² log Z give E[v | v > 0] = μ + M g and
+Var[v | v > 0] = M − M B M, also where M is nearly singular.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+
+from skpref._utils import Array
+from skpref.gp._orthants import bivariate, log_bivariate
+
+# Entries up to which these points know covariances well.
+MOST_ENTRIES = 32
+# Points of the unit cube for four entries and more.
+_POINTS = 512
+# Nodes of the integral over correlations: probabilities of three are right to 1e-10 (absolute).
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
+# Less than this is found by points, which are right in relative terms.
+_RARE = 1e-6
+# Newton steps towards the proposals' means; any means are right, good ones make weights even.
+_TILTING = 4
+# Doubles of an array: what the caches hold.
+_BLOCK = 2**17
+_SQRT_2PI = np.sqrt(2.0 * np.pi)
+_TINY = 1e-300
+
+
+class OrthantMoments(NamedTuple):
+    """Derivatives of log Pr(v > 0) for n Gaussian vectors of m entries.
+
+    Attributes
+    ----------
+    log_probability : ndarray of shape (n,)
+        log Z.
+    gradient : ndarray of shape (n, m)
+        g.
+    curvature : ndarray of shape (n, m, m)
+        B, positive semi-definite.
+    """
+
+    log_probability: Array
+    gradient: Array
+    curvature: Array
+
+
+def orthant_moments(mean: Array, covariance: Array) -> OrthantMoments:
+    """Moments of Gaussian vectors given that all entries are positive.
+
+    Up to three entries they are exact. Of more it is a mean over 512 fixed points [1]_, whose
+    proposals are tilted [2]_: the same numbers give the same result. Standard deviations given
+    4 to 24 entries are off by about 1 % at root mean square and 5 % at worst.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n, m)
+        μ.
+    covariance : ndarray of shape (n, m, m)
+        M, positive definite.
+    References
+    ----------
+    .. [1] Genz (1992), Numerical computation of multivariate normal probabilities.
+    .. [2] Botev (2017), The normal law under linear restrictions: simulation and estimation via
+       minimax tilting.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.gp import orthant_moments
+    >>> found = orthant_moments(np.zeros((1, 2)), np.eye(2)[None])
+    >>> found.log_probability.round(4), found.gradient.round(4)  # a quarter; two half normals
+    (array([-1.3863]), array([[0.7979, 0.7979]]))
+    """
+    m = mean.shape[1]
+    if m > 3:
+        return _by_points(mean, covariance)
+    if m == 1:
+        return _of_one(mean, covariance)
+    return _of_two(mean, covariance) if m == 2 else _of_three(mean, covariance)
+
+
+def _of_one(mean, covariance):
+    deviation = np.sqrt(covariance[:, 0])
+    u = mean / deviation
+    ratio = _hazard(u)
+    curvature = ratio * (ratio + u) / covariance[:, 0]
+    return OrthantMoments(log_ndtr(u[:, 0]), ratio / deviation, curvature[:, :, None])
+
+
+def _of_two(mean, covariance):
+    deviation, correlation = _standardised(covariance)
+    u = mean / deviation
+    angle = _angles(correlation[:, 0, 1])
+    log_probability = log_bivariate(u[:, 0], u[:, 1], angle)
+    gradient = np.empty_like(u)
+    for i in (0, 1):
+        centre, spread = _beyond(mean, covariance, i)
+        other = centre[:, 0] / np.sqrt(spread[:, 0, 0])
+        log_slope = log_ndtr(other) - 0.5 * u[:, i] ** 2 - log_probability
+        gradient[:, i] = np.exp(log_slope) / (_SQRT_2PI * deviation[:, i])
+    log_density, _ = _log_density(mean, covariance, (0, 1))
+    across = np.exp(log_density - log_probability)[:, None]
+    return _with_curvature(log_probability, gradient, across, mean, covariance)
+
+
+def _of_three(mean, covariance):
+    deviation, correlation = _standardised(covariance)
+    probability = _trivariate(mean / deviation, correlation)
+    gradient, across = np.empty_like(mean), np.empty_like(mean)
+    total = np.maximum(probability, _TINY)
+    for i in range(3):
+        centre, spread = _beyond(mean, covariance, i)
+        width, within = _standardised(spread)
+        both = bivariate(*(centre / width).T, _angles(within[:, 0, 1]))
+        density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / _SQRT_2PI
+        gradient[:, i] = density * both / (deviation[:, i] * total)
+    for k, pair in enumerate(_PAIRS):
+        log_density, third = _log_density(mean, covariance, pair)
+        across[:, k] = np.exp(log_density + log_ndtr(third)) / total
+    found = _with_curvature(np.log(total), gradient, across, mean, covariance)
+    rare = np.flatnonzero(~(probability > _RARE))
+    if len(rare):
+        parts = _by_points(mean[rare], covariance[rare])
+        for whole, part in zip(found, parts, strict=True):
+            whole[rare] = part
+    return found
+
+
+_PAIRS = ((0, 1), (0, 2), (1, 2))
+
+
+def _with_curvature(log_probability, gradient, across, mean, covariance):
+    """B by the densities at the corners, ∂²Z/∂μᵢ∂μⱼ over Z: the diagonal follows from these."""
+    n, m = mean.shape
+    second = np.zeros((n, m, m))
+    for k, (i, j) in enumerate(_PAIRS[: across.shape[1]]):
+        second[:, i, j] = second[:, j, i] = across[:, k]
+    own = np.einsum("nii->ni", covariance)
+    follows = mean * gradient + np.einsum("nij,nij->ni", covariance, second)
+    second[:, range(m), range(m)] = -follows / own
+    curvature = gradient[:, :, None] * gradient[:, None, :] - second
+    return OrthantMoments(log_probability, gradient, curvature)
+
+
+def _standardised(covariance):
+    deviation = np.sqrt(np.einsum("nii->ni", covariance))
+    return deviation, covariance / (deviation[:, :, None] * deviation[:, None, :])
+
+
+def _angles(correlation):
+    return np.arccos(np.clip(correlation, -1.0, 1.0))
+
+
+def _beyond(mean, covariance, i):
+    """Mean and covariance of the other entries given that entry i is zero."""
+    others = [k for k in range(mean.shape[1]) if k != i]
+    slope = covariance[:, others, i] / covariance[:, i, i, None]
+    spread = covariance[:, others][:, :, others]
+    spread = spread - slope[:, :, None] * covariance[:, i][:, None, others]
+    return mean[:, others] - slope * mean[:, i, None], _lifted(spread, covariance, others)
+
+
+def _lifted(spread, covariance, entries):
+    """With variances of at least what rounding leaves of them."""
+    least = 4.0 * np.finfo(np.float64).eps * np.einsum("nii->ni", covariance)[:, entries]
+    at = np.arange(len(entries))
+    spread[:, at, at] = np.maximum(spread[:, at, at], least)
+    return spread
+
+
+def _log_density(mean, covariance, pair):
+    """Log-density of two entries at zero, and of three the standardised mean of the third there."""
+    i, j = pair
+    a, b, c = covariance[:, i, i], covariance[:, j, j], covariance[:, i, j]
+    determinant = np.maximum(a * b - c * c, 4.0 * np.finfo(np.float64).eps * a * b)
+    x, y = mean[:, i], mean[:, j]
+    square = (b * x * x - 2.0 * c * x * y + a * y * y) / determinant
+    log_density = -0.5 * (square + np.log(determinant)) - np.log(2.0 * np.pi)
+    if mean.shape[1] == 2:
+        return log_density, None
+    k = 3 - i - j
+    d, e = covariance[:, k, i], covariance[:, k, j]
+    by_x, by_y = (d * b - e * c) / determinant, (e * a - d * c) / determinant
+    spread = covariance[:, k, k] - by_x * d - by_y * e
+    spread = np.maximum(spread, 4.0 * np.finfo(np.float64).eps * covariance[:, k, k])
+    return log_density, (mean[:, k] - by_x * x - by_y * y) / np.sqrt(spread)
+
+
+def _trivariate(limits, correlation):
+    """Φ₃ by Plackett's derivative in two of the correlations, which begin at zero: Genz (2004),
+    Numerical computation of rectangular bivariate and trivariate normal and t probabilities."""
+    n, rows = len(limits), np.arange(len(limits))
+    sizes = np.abs(correlation[:, [1, 0, 0], [2, 2, 1]])
+    first = np.argmax(sizes, axis=1)  # the pair of the others keeps its correlation
+    order = (first[:, None] + np.arange(3)) % 3
+    h = limits[rows[:, None], order]
+    r = correlation[rows[:, None, None], order[:, :, None], order[:, None, :]]
+    found = ndtr(h[:, 0]) * bivariate(h[:, 1], h[:, 2], _angles(r[:, 1, 2]))
+    turns = np.arcsin(np.clip(r[:, 0, 1:], -1.0, 1.0))
+    sines = np.sin(turns[:, :, None] * _NODES)
+    fixed = r[:, 1, 2, None]
+    rest = 1.0 - np.sum(sines**2, axis=1) - fixed**2 + 2.0 * fixed * sines[:, 0] * sines[:, 1]
+    rest = np.maximum(rest, _TINY)
+    total = np.zeros(n)
+    for k in (0, 1):
+        s, other = sines[:, k], sines[:, 1 - k]
+        c = np.maximum(1.0 - s * s, _TINY)
+        x, y, z = (h[:, i, None] for i in (0, 1 + k, 2 - k))
+        square = (x * x + y * y - 2.0 * s * x * y) / c
+        limit = (z * c - x * (other - s * fixed) - y * (fixed - s * other)) / np.sqrt(c * rest)
+        total += turns[:, k] * ((np.exp(-0.5 * square) * ndtr(limit)) @ _WEIGHTS)
+    return found + total / (2.0 * np.pi)
+
+
+# -- four entries and more -----------------------------------------------------------------------
+
+
+def _by_points(mean, covariance):
+    n, m = mean.shape
+    points, step = cube_lattice(m - 1), max(1, _BLOCK // (_POINTS * m))
+    parts = [
+        _weighted(mean[at : at + step], covariance[at : at + step], points)
+        for at in range(0, n, step)
+    ]
+    return OrthantMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _weighted(mean, covariance, points):
+    """By separation of variables: v = μ − L y, each y_k normal of mean t_k and cut off above."""
+    n, m = mean.shape
+    factor = np.linalg.cholesky(covariance)
+    pivot = np.einsum("nii->ni", factor)
+    scaled = np.tril(factor / pivot[:, :, None], -1)
+    limits = mean / pivot
+    tilt = _tilts(limits, scaled)
+    draws, log_weight = np.empty((n, m, points.shape[1])), np.zeros((n, points.shape[1]))
+    for k in range(m):
+        upper = np.broadcast_to((limits - tilt)[:, k, None], log_weight.shape)
+        if k:
+            upper = upper - np.matmul(scaled[:, k, None, :k], draws[:, :k])[:, 0]
+        if k == m - 1:  # this one's mean and variance are known
+            ratio = _hazard(upper)
+            draws[:, k] = -ratio
+            last = 1.0 - ratio * (ratio + upper)
+            log_weight += log_ndtr(upper)
+            break
+        mass = ndtr(np.maximum(upper, -37.0))
+        shift = tilt[:, k, None]
+        draws[:, k] = ndtri(points[k] * mass) + shift
+        log_weight += np.log(mass) + shift * (0.5 * shift - draws[:, k])
+    top = np.max(log_weight, axis=1, keepdims=True)
+    weight = np.exp(log_weight - top)
+    total = np.sum(weight, axis=1)
+    log_probability = top[:, 0] + np.log(total / points.shape[1])
+    weight /= total[:, None]
+    centre = np.matmul(draws, weight[:, :, None])[:, :, 0]
+    draws -= centre[:, :, None]
+    spread = np.matmul(draws * weight[:, None], np.swapaxes(draws, 1, 2))
+    spread[:, -1, -1] += np.einsum("np,np->n", weight, last)
+    # A truncated Gaussian is nowhere wider than it was.
+    values, vectors = np.linalg.eigh(spread)
+    told = np.clip(1.0 - values, 0.0, 1.0)
+    inverse = np.linalg.inv(factor)
+    gradient = -np.einsum("nji,nj->ni", inverse, centre)
+    root = np.swapaxes(inverse, 1, 2) @ vectors * np.sqrt(told)[:, None, :]
+    return log_probability, gradient, root @ np.swapaxes(root, 1, 2)
+
+
+@lru_cache(maxsize=64)
+def cube_lattice(dimension: int) -> Array:
+    """Points of the unit cube, (dimension, n_points): a lattice by roots of primes (Richtmyer),
+    folded so that functions meet themselves at its faces."""
+    primes = [k for k in range(2, 200) if all(k % p for p in range(2, k))][:dimension]
+    steps = np.sqrt(np.array(primes, dtype=np.float64))[:, None]
+    points: Array = np.abs(2.0 * ((steps * (np.arange(_POINTS) + 0.5)) % 1.0) - 1.0)
+    points.flags.writeable = False
+    return points
+
+
+def _tilts(limits, scaled):
+    """Means of the proposals near Botev's saddle point, (10): Newton's method from none."""
+    n, m = limits.shape
+    tilt, x = np.zeros((n, m)), np.zeros((n, m))
+    for k in range(m):
+        x[:, k] = -_hazard(limits[:, k] - np.einsum("nj,nj->n", scaled[:, k, :k], x[:, :k]))
+    unit, above = np.eye(m), np.swapaxes(scaled, 1, 2)
+    for _ in range(_TILTING):
+        bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
+        slope = _hazard(bound)
+        bend = slope * (slope + bound)
+        of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
+        of_x = x - tilt + slope
+        inverse = np.linalg.inv(unit + bend[:, :, None] * scaled)
+        along = inverse * (1.0 - bend)[:, None, :]
+        fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
+        bent = above * bend[:, None, :]
+        inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
+        right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
+        step = np.linalg.solve(inner, right[:, :, None])
+        tilt = tilt + step[:, :, 0]
+        x = x + fixed + np.matmul(along, step)[:, :, 0]
+    tilt[:, -1] = 0.0
+    return tilt
+
+
+def _hazard(u):
+    """φ/Φ, to full relative precision."""
+    return np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))
