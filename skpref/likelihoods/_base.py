@@ -6,9 +6,9 @@ distinct answer, or one an inequality of a joint answer.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,10 @@ from skpref.likelihoods._expected import Expected
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
+
+
+# Of rows: log of the mean probability over noise on the margin, d/dm and d/dnoise.
+_Averaged: TypeAlias = tuple[Array, Array, Array]
 
 
 class Derivatives(NamedTuple):
@@ -468,10 +472,8 @@ class Likelihood(BaseEstimator, ABC):
         answers : Answers
         """
 
-        def log_prob(margin: Array, row: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-            return self._averaged(margin, noise[row], answers.take(row))
-
-        return _expected.expected(log_prob, mean, variance)
+        log_prob, bends = self._row_log_prob(noise, answers), self._bends(noise, answers)
+        return _expected.expected(log_prob, mean, variance, bends)
 
     def expected_theta_gradient(
         self, mean: Array, variance: Array, noise: Array, answers: Answers
@@ -483,19 +485,39 @@ class Likelihood(BaseEstimator, ABC):
         def slopes(margin: Array, row: NDArray[np.intp]) -> Array:
             return self._averaged_slopes(margin, noise[row], answers.take(row))
 
-        return _expected.expectations(slopes, mean, variance)
+        log_prob, bends = self._row_log_prob(noise, answers), self._bends(noise, answers)
+        return _expected.expectations(slopes, log_prob, mean, variance, bends)
 
-    def _averaged(
-        self, margin: Array, noise: Array, answers: Answers
-    ) -> tuple[Array, Array, Array]:
+    def _bends(self, noise: Array, answers: Answers) -> Array | None:
+        """Margins between which `_averaged` is smooth, (n, k); None: they are not known."""
+        return None
+
+    def _row_log_prob(self, noise: Array, answers: Answers) -> Callable[..., _Averaged]:
+        """`_averaged` at margins of rows by number."""
+        return lambda margin, row: self._averaged(margin, noise[row], answers.take(row))
+
+    def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:
         """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
-        return _expected.averaged(self.log_prob, margin, noise, answers)
+        found = _expected.averaged(self.log_prob, margin, noise, answers)
+        sharp = _expected.sharp_rows(self.log_prob, margin, noise, answers)
+        if sharp.any():
+            at = self.tilted(margin[sharp], noise[sharp], answers.take(sharp))
+            # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
+            by_noise = 0.5 * (at.gradient**2 - at.curvature)
+            for whole, part in zip(found, (*at[:2], by_noise), strict=True):
+                whole[sharp] = part
+        return found
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
         """Derivatives of it in `theta`."""
-        return _expected.averaged_slopes(
+        found = _expected.averaged_slopes(
             self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers
         )
+        sharp = _expected.sharp_rows(self.log_prob, margin, noise, answers)
+        if sharp.any():
+            seen = margin[sharp], noise[sharp], answers.take(sharp)
+            found[:, sharp] = self.tilted_theta_gradient(*seen)
+        return found
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""
