@@ -153,6 +153,7 @@ def check_likelihood(likelihood) -> Likelihood:
             f"GradedProbit(), or of a subclass of Likelihood of your own; {likelihood!r} came."
         )
     likelihood.check()
+    likelihood.check_log_concave()
     return clone(likelihood)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from skpref._utils import Array, check_bounds, check_number, floor_variance
-from skpref.data import DUEL, Answers, DuelScale
+from skpref.data import DUEL, INEQUALITY, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
 
@@ -24,6 +24,9 @@ _STEP = 1e-4
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
 
 
+# A slope of a log-probability that rises by less than this share of the largest is taken for one
+# of a concave function: differences in the place of derivatives err by up to a tenth of that.
+_RISE = 1e-4
 # Of rows: log of the mean probability over noise on the margin, d/dm and d/dnoise.
 _Averaged: TypeAlias = tuple[Array, Array, Array]
 
@@ -270,13 +273,51 @@ class Likelihood(BaseEstimator, ABC):
             check_number(name, self._value(name), low=low, open_low=True, open_high=True)
             check_bounds(f"{name}_bounds", self._bounds_of(name), positive=not linear)
 
+    def check_log_concave(self) -> None:
+        """Raise ValueError unless log-probabilities are seen to be concave in the margin.
+
+        Looked at are margins up to 40 deviations of the noise from 0, every kind of duel, and
+        either item shown first. Values that are not finite are passed over.
+        """
+        with np.errstate(all="ignore"):
+            unit = np.sqrt(self.margin_variance) if DUEL in self.kinds else 1.0
+            margin = (unit if 0.0 < unit < np.inf else 1.0) * np.linspace(-40.0, 40.0, 641)
+            for kind in sorted(self.kinds - {INEQUALITY}):
+                for lead in (-1, 0, 1):
+                    answers = Answers(*(np.full(len(margin), x, np.int8) for x in (kind, lead)))
+                    self._check_log_concave_at(margin, self.log_prob(margin, answers))
+
+    def _check_log_concave_at(self, margin: Array, at: Derivatives) -> None:
+        slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[1:3])
+        if np.all(np.isnan(slope)) or np.all(np.isnan(curvature)):
+            return
+        rise = slope - np.fmin.accumulate(slope)
+        n, k = int(np.nanargmax(rise)), int(np.nanargmin(curvature))
+        if rise[n] > _RISE * np.nanmax(np.abs(slope)):
+            low = int(np.nanargmin(slope[: n + 1]))
+            seen = (
+                f"d log p/d margin rises from {slope[low]:.3g} at a margin of {margin[low]:.3g} to "
+                f"{slope[n]:.3g} at {margin[n]:.3g}"
+            )
+        elif -curvature[k] > _RISE * np.nanmax(np.abs(curvature)):
+            seen = f"its curvature is {curvature[k]:.3g} at a margin of {margin[k]:.3g}"
+        else:
+            return
+        raise ValueError(
+            f"The likelihood {type(self).__name__} is not log-concave in the margin: {seen}. "
+            "Log-concave ones are allowed: engines approximate an answer's factor by a Gaussian, "
+            "and deviations would else be too small by a third and more. If a share of the answers "
+            "is random, leave likelihood= out and say who answered, fit(X, y, judges=...), one "
+            "name for all if need be: a judge's reliability allows for that."
+        )
+
     # -- probabilities -------------------------------------------------------------------
 
     @abstractmethod
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, with three derivatives.
 
-        It must be concave in the margin.
+        It must be concave in the margin; `check_log_concave` looks before a fit.
 
         Parameters
         ----------
