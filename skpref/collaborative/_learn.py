@@ -23,7 +23,7 @@ from skpref.data import Comparisons
 from skpref.fitting import Hyperprior, LogNormal, Model, Monitor, Search, learn
 from skpref.gp import Inducing, place, whitening
 from skpref.inference import EP, Engine, Pass
-from skpref.kernels import Identity, OnColumns, lengthscale_indices
+from skpref.kernels import Identity, OnColumns, kernel_values, lengthscale_indices
 from skpref.likelihoods import Likelihood
 
 # Answers to learn from; of one user so many at most, before all others have given theirs.
@@ -345,12 +345,12 @@ class People:
     def __init__(self, table: UserTable, kernel: Kernel, Z: Array) -> None:
         self._table, self._kernel, self._Z = table, kernel, Z
         self.level = float(np.mean(kernel.diag(Z)))
-        self._whiten = whitening(kernel(Z)) / np.sqrt(self.level)
+        self._whiten = whitening(kernel_values(kernel, Z)) / np.sqrt(self.level)
 
     def seen(self, ids: list) -> tuple[Array, Array]:
         """ψ of users, (n, r), and its residual variance, (n,); NaN for users without features."""
         place = self._table.places(ids)
-        psi = self._kernel(self._table.rows[place], self._Z) @ self._whiten.T
+        psi = kernel_values(self._kernel, self._table.rows[place], self._Z) @ self._whiten.T
         rest = self._kernel.diag(self._table.rows[place]) / self.level
         rest = rest - np.einsum("ij,ij->i", psi, psi)
         return psi, np.where(place < 0, np.nan, np.maximum(rest, 0.0))

@@ -21,7 +21,7 @@ from skpref._utils import (
 from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
 from skpref.data import Reader, first_wins
-from skpref.kernels import paired
+from skpref.kernels import kernel_values
 from skpref.likelihoods import Likelihood
 
 # Doubles of one intermediate array.
@@ -172,10 +172,12 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
 
     def _features(self, A, B):
         """Whitened features of items or of margins, and prior variances."""
-        phi, prior = self.kernel(A, self.anchors), self.kernel.diag(A)
+        phi, prior = kernel_values(self.kernel, A, self.anchors), self.kernel.diag(A)
         if B is not None:
-            phi = phi - self.kernel(B, self.anchors)
-            prior = prior + self.kernel.diag(B) - 2.0 * paired(self.kernel, A, B)
+            phi = phi - kernel_values(self.kernel, B, self.anchors)
+            prior = (
+                prior + self.kernel.diag(B) - 2.0 * kernel_values(self.kernel, A, B, aligned=True)
+            )
         return phi @ self.whiten.T, prior
 
     @abstractmethod
@@ -188,8 +190,8 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
 
     def _prior(self, A, B):
         if B is None:
-            return self.kernel(A)
-        n, K = len(A), self.kernel(np.concatenate([A, B]))
+            return kernel_values(self.kernel, A)
+        n, K = len(A), kernel_values(self.kernel, np.concatenate([A, B]))
         return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
 
     def _asked(self, rows, n):

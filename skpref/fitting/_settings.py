@@ -23,7 +23,14 @@ from skpref.fitting._model import Model
 from skpref.fitting._search import Search
 from skpref.gp import DRIFTS, TimeSpread, default_kernel, drifting, mean_variance
 from skpref.inference import ENGINES, EP, Engine, check_answers
-from skpref.kernels import OnColumns, Teams, check_hyperparameters, measures, seen_columns
+from skpref.kernels import (
+    OnColumns,
+    Teams,
+    check_hyperparameters,
+    measures,
+    seen_columns,
+    with_centred_linear_terms,
+)
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
 
 # What is taken for drift=None where times came and no kernel.
@@ -146,6 +153,7 @@ def check_likelihood(likelihood) -> Likelihood:
             f"GradedProbit(), or of a subclass of Likelihood of your own; {likelihood!r} came."
         )
     likelihood.check()
+    likelihood.check_log_concave()
     return clone(likelihood)
 
 
@@ -192,7 +200,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             if drifts and learned and not kernel.n_dims:  # how much of it stays is learned too
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
         else:
-            kernel = clone(given)
+            seen = static if drifts else comparisons
+            kernel = with_centred_linear_terms(clone(given), seen.items)
         return kernel if times is None else times.beside(kernel, reader.id_column)
 
     if engine is None:

@@ -17,6 +17,8 @@ _OWN_BOUNDS = (1e-6, 10.0)
 # effects: where their search starts, and their bounds.
 _PART = 0.1
 _PART_BOUNDS = (1e-5, 1e5)
+# Spread of a feature that is rounding alone, as a share of its size: eight units of the last place.
+_ROUNDED = 2.0**-49
 # Items this near, in standard deviations of a feature, are the same one up to rounding.
 _SAME = 1e-4
 
@@ -36,9 +38,10 @@ def varying(items: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _spread(items):
     """Standard deviation of every feature, and whether it is constant."""
     size = np.max(np.abs(items), axis=0, initial=0.0)
-    size = np.where(size > 0.0, size, 1.0)
-    spread = np.std(items / size, axis=0) * size
-    return spread, spread <= 1e-13 * size  # a spread at the level of rounding is none
+    unit = np.ldexp(1.0, np.frexp(size)[1])  # a power of two: division by it is exact
+    scaled = items / unit
+    spread = np.std(scaled - scaled[:1], axis=0)
+    return spread * unit, spread <= _ROUNDED
 
 
 def default_kernel(

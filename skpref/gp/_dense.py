@@ -50,7 +50,7 @@ from skpref.gp._utilities import (
     item_solver,
     root_gain,
 )
-from skpref.kernels import kernel_with_gradient, surely_covariance
+from skpref.kernels import kernel_values, kernel_with_gradient, surely_covariance
 from skpref.likelihoods import Likelihood
 
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
@@ -116,7 +116,7 @@ class Dense(Prior):
         if gradient and len(kernel.theta):
             K, contract = kernel_with_gradient(kernel, items)
         else:
-            K = kernel(items)
+            K = kernel_values(kernel, items)
         check_finite(kernel, K)
         item_noise = likelihood.item_noise
         noise = None

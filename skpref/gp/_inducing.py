@@ -44,10 +44,11 @@ from skpref.kernels import (
     Kernel,
     across,
     contracted_input_gradient,
+    far_origin,
     finite_features,
     finite_parts,
+    kernel_values,
     kernel_with_gradient,
-    paired,
     seen_columns,
     surely_covariance,
 )
@@ -60,8 +61,8 @@ _APART = 1e-10
 # Doubles of a block of rows that is gathered (it stays in the cache), and of one of features.
 _GATHERED = 2**16
 _BLOCK = 2**22
-# Of a logarithm of a hyperparameter, in differences of prior variances.
-_STEP = 6e-6
+# Of a logarithm of a hyperparameter, in differences of prior variances of fourth order.
+_STEP = 1e-3
 
 
 @recorded
@@ -168,14 +169,16 @@ def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
 
 def _features_at(kernel: Kernel, items: Array, Z: Array) -> Array:
     """φ of items."""
-    found: Array = kernel(items, Z) @ _whitening(kernel, Z, kernel(Z))[0].T
+    found: Array = (
+        kernel_values(kernel, items, Z) @ _whitening(kernel, Z, kernel_values(kernel, Z))[0].T
+    )
     return found
 
 
 def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
     """Covariance of the items' utilities given those of the points."""
     phi = _features_at(kernel, items, Z)
-    return kernel(items) - phi @ phi.T
+    return kernel_values(kernel, items) - phi @ phi.T
 
 
 def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
@@ -199,7 +202,7 @@ def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, A
         Kernel and points.
     """
     (kernel, Z), (kernel_now, Z_now) = before, now
-    turn = _whitening(kernel, Z, kernel(Z))[0] @ _features_at(kernel_now, Z, Z_now)
+    turn = _whitening(kernel, Z, kernel_values(kernel, Z))[0] @ _features_at(kernel_now, Z, Z_now)
     gain = turn.T @ weights.gain @ turn
     return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
 
@@ -231,7 +234,7 @@ class Inducing(Prior):
         like: "Inducing | None" = None,
     ):
         self.kernel, self.items, self.Z = kernel, items, Z
-        self.K: Array = kernel(Z) if like is None else like.K
+        self.K: Array = kernel_values(kernel, Z) if like is None else like.K
         whitened = _whitening(kernel, Z, self.K) if like is None else (like.whiten, like.jitter)
         self.whiten: Array = whitened[0]
         self.jitter: float = whitened[1]
@@ -278,10 +281,10 @@ class Inducing(Prior):
         features = np.empty((n, len(self.Z)))
         for rows in row_blocks(n, len(self.Z), _BLOCK):
             if self._by_margins:
-                K = self.kernel(self.items[self.first[rows]], self.Z)
-                K -= self.kernel(self.items[self.second[rows]], self.Z)
+                K = kernel_values(self.kernel, self.items[self.first[rows]], self.Z)
+                K = K - kernel_values(self.kernel, self.items[self.second[rows]], self.Z)
             else:
-                K = self.kernel(self.items[rows], self.Z)
+                K = kernel_values(self.kernel, self.items[rows], self.Z)
             np.matmul(K, self.whiten.T, out=features[rows])
         return features
 
@@ -315,7 +318,7 @@ class Inducing(Prior):
         apart = diagonal[self.first] + diagonal[self.second]
         for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
-            apart[rows] -= 2.0 * paired(self.kernel, *ends)
+            apart[rows] -= 2.0 * kernel_values(self.kernel, *ends, aligned=True)
         apart[self._alike] = 0.0
         return apart
 
@@ -493,9 +496,10 @@ class Inducing(Prior):
         each = np.abs(self.incidence) @ weight
         theta, gradient = self.kernel.theta, np.zeros(len(self.kernel.theta))
         for k, step in enumerate(_STEP * np.eye(len(theta))):
-            above, below = (self.kernel.clone_with_theta(theta + s * step) for s in (1.0, -1.0))
-            change = above.diag(self.items) - below.diag(self.items)
-            gradient[k] = each @ change / (2.0 * _STEP)
+            # Of four values: what cancels against the covariances below is exact to 1e-12.
+            for times, share in ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0)):
+                there = self.kernel.clone_with_theta(theta + times * step)
+                gradient[k] += share * (each @ there.diag(self.items)) / (12.0 * _STEP)
         for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             gradient -= 2.0 * across(self.kernel, *ends, aligned=True)[1](weight[rows])
@@ -534,10 +538,10 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     if named and rest is not None and seen_columns(rest, items.shape[1])[0]:
         return _worst_known(items, kernel, n, seed)
     columns = measured if named else list(range(items.shape[1]))
-    scale = feature_spread(items[:, columns])
+    scale, origin = feature_spread(items[:, columns]), _origin(items[:, columns])
     rng = np.random.default_rng(seed)
     some = rng.permutation(len(items))[: _SHOWN * n]
-    scaled = items[some][:, columns] / scale
+    scaled = (items[some][:, columns] - origin) / scale
     search = MiniBatchKMeans(
         n,
         batch_size=max(4 * n, 1024),
@@ -549,7 +553,7 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     )
     centres = search.fit(scaled).cluster_centers_
     if not named:
-        return distinct_rows(centres * scale)[0]
+        return distinct_rows(centres * scale + origin)[0]
     step = max(_DISTANCES // len(scaled), 1)
     squares = np.einsum("ij,ij->i", scaled, scaled)
     nearest = [
@@ -559,10 +563,16 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     return items[some[np.unique(np.concatenate(nearest))]]
 
 
+def _origin(items):
+    """`far_origin`, zero where there is none."""
+    origin = far_origin(items)
+    return np.zeros(items.shape[1]) if origin is None else origin
+
+
 def _worst_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
     """n items at most, each of the largest variance given those before, of a random part."""
     some = np.random.default_rng(seed).permutation(len(items))[: max(_PIVOTS, 2 * n)]
-    K = kernel(items[some])
+    K = kernel_values(kernel, items[some])
     factor, order = pivoted_cholesky(K, _JITTER * float(np.max(np.diagonal(K))))
     return items[some[order[: min(n, factor.shape[1])]]]
 
@@ -728,19 +738,26 @@ def _moved(Z, comparisons, kernel, likelihood, bound):
     part = comparisons.spread(_MOVED)
     if np.mean(unexplained_share(kernel, part.items, Z)) < _LEFT:
         return Z
-    scale, sites = feature_spread(part.items), None
+    scale, origin, sites = feature_spread(part.items), _origin(part.items), None
+
+    def points(flat):
+        return flat.reshape(Z.shape) * scale + origin
 
     def minus_bound(flat):
         nonlocal sites
-        prior = Inducing(kernel, part.items, part.rows.margins, flat.reshape(Z.shape) * scale)
+        prior = Inducing(kernel, part.items, part.rows.margins, points(flat))
         value, pull, sites = bound(prior, part, likelihood, sites)
         return -value, -(prior.by_points(pull) * scale).ravel()
 
     options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS}
     try:
         found = minimize(
-            minus_bound, (Z / scale).ravel(), jac=True, method="L-BFGS-B", options=options
+            minus_bound,
+            ((Z - origin) / scale).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
         )
     except NoCovarianceError:  # points that all but coincide, on some step's way
         return Z
-    return found.x.reshape(Z.shape) * scale
+    return points(found.x)

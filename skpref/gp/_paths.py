@@ -8,7 +8,15 @@ from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 
 from skpref._utils import NEGLIGIBLE, Array, pivoted_cholesky, solve_lower, symmetric_root
-from skpref.kernels import CrossKernel, Kernel, difference_steps, shortest_lengths, spectral_sample
+from skpref.kernels import (
+    CrossKernel,
+    Kernel,
+    difference_steps,
+    far_origin,
+    kernel_values,
+    shortest_lengths,
+    spectral_sample,
+)
 
 N_FREQUENCIES = 2000
 # Rows whose phases are taken together.
@@ -31,7 +39,7 @@ def draw_weights(posterior: Any, weights: Array, rng: np.random.Generator) -> Ar
     ξ ~ N(0, G − G K G) is the noise of the pseudo-observations seen through the gain.
     """
     D = posterior.factor
-    inner = np.eye(D.shape[1]) - D.T @ posterior.kernel(posterior.anchors) @ D
+    inner = np.eye(D.shape[1]) - D.T @ kernel_values(posterior.kernel, posterior.anchors) @ D
     root = symmetric_root(inner)
     return weights - D @ (root @ rng.standard_normal((root.shape[1], weights.shape[1])))
 
@@ -52,6 +60,9 @@ class SamplePaths:
     ) -> None:
         self._posterior, self._rng = posterior, rng
         n_features = posterior.anchors.shape[1]
+        # What is known of the draw depends on differences of rows: see `far_origin`.
+        far = far_origin(posterior.anchors) if posterior.kernel.is_stationary() else None
+        self._origin: Array | float = 0.0 if far is None else far
         spectrum = spectral_sample(posterior.kernel, n_frequencies, n_features, rng)
         if spectrum is None:
             self._prior: _LazyPrior | _FourierPrior = _LazyPrior(
@@ -60,7 +71,7 @@ class SamplePaths:
         else:
             self._prior = _FourierPrior(*spectrum, weights.shape[1], rng)
         D = posterior.factor
-        at_anchors = self._prior(posterior.anchors)
+        at_anchors = self._prior(posterior.anchors - self._origin)
         self._weights = weights - D @ (D.T @ at_anchors)
 
     @property
@@ -71,7 +82,10 @@ class SamplePaths:
     def __call__(self, X: Any) -> Array:
         posterior = self._posterior
         X = posterior.check_items(X)
-        return self._prior(X) + posterior.kernel(X, posterior.anchors) @ self._weights
+        return (
+            self._prior(X - self._origin)
+            + kernel_values(posterior.kernel, X, posterior.anchors) @ self._weights
+        )
 
     def value_and_gradient(self, X: Any) -> tuple[Array, Array]:
         """The utilities and their gradients in the items.
@@ -90,7 +104,7 @@ class SamplePaths:
         """
         posterior = self._posterior
         X, anchors = posterior.check_items(X), posterior.anchors
-        value, gradient = self._prior.value_and_gradient(X)
+        value, gradient = self._prior.value_and_gradient(X - self._origin)
         cross = CrossKernel(posterior.kernel, X, anchors)
         shape = cross.value.shape
         along = [cross.contract(np.broadcast_to(w, shape)) for w in self._weights.T]
@@ -112,7 +126,7 @@ class SamplePaths:
         """
         posterior = self._posterior
         X = posterior.check_items(X)
-        value, gradient = self._prior.value_and_gradient_of(X, path)
+        value, gradient = self._prior.value_and_gradient_of(X - self._origin, path)
         cross, weights = CrossKernel(posterior.kernel, X, posterior.anchors), self._weights.T[path]
         along = np.einsum("ij,ij->i", cross.value, weights)
         return value + along, gradient + cross.contract(weights)
@@ -226,13 +240,13 @@ class _LazyPrior:
         return value[row, path], gradient[row, :, path]
 
     def _extend(self, X: Array) -> None:
-        covariance, half = self._kernel(X), np.zeros((0, len(X)))
-        least = NEGLIGIBLE * np.diagonal(covariance).max()
+        new, half = kernel_values(self._kernel, X), np.zeros((0, len(X)))
+        least = NEGLIGIBLE * np.diagonal(new).max()
         if len(self._basis):
-            cross = self._kernel(self._X[self._basis], X)
+            cross = kernel_values(self._kernel, self._X[self._basis], X)
             half = solve_lower(self._root, cross)
-            covariance = covariance - half.T @ half
-        factor, order = pivoted_cholesky(covariance, least)
+            new = new - half.T @ half
+        factor, order = pivoted_cholesky(new, least)
         rank = factor.shape[1]
         normal = self._rng.standard_normal((rank, self._values.shape[1]))
         values = half.T @ self._normal

@@ -32,7 +32,7 @@ from skpref.kernels import (
     contracted_input_gradient,
     diag_gradient,
     diag_with_gradient,
-    paired,
+    kernel_values,
 )
 from skpref.likelihoods import Likelihood, sign_proba
 
@@ -177,7 +177,7 @@ class Components(Recorded, Summarised):
         cross = self.cross(X)
         half, prior = cross @ self.factor, self.kernel.diag(X)
         var = floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
-        return cross @ self.weights, var, self.kernel(X, X[:m]) - half @ half[:m].T
+        return cross @ self.weights, var, kernel_values(self.kernel, X, X[:m]) - half @ half[:m].T
 
     def component_averages(self, X: Array, shares: Array) -> tuple[Array, Array]:
         """Means of every component and common covariance of n averages of utilities.
@@ -199,7 +199,7 @@ class Components(Recorded, Summarised):
         cross, prior = np.zeros((n, len(self.anchors))), np.zeros((n, n))
         for k, share in enumerate(shares):  # the matrix of all items would be m² times as large
             cross += share * self.cross(X[:, k])
-            across = self.kernel(X[:, k], flat).reshape(n, n, m)
+            across = kernel_values(self.kernel, X[:, k], flat).reshape(n, n, m)
             prior += share * (across @ shares)
         half = cross @ self.factor
         return cross @ self.weights, 0.5 * (prior + prior.T) - half @ half.T
@@ -223,7 +223,7 @@ class Components(Recorded, Summarised):
         for start in range(0, len(X), step):
             rows, share = X[start : start + step], weights[:, start : start + step]
             cross += share @ self.cross(rows)
-            prior += np.sum((share @ self.kernel(rows, X)) * weights, axis=1)
+            prior += np.sum((share @ kernel_values(self.kernel, rows, X)) * weights, axis=1)
         half = cross @ self.factor
         variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
         return cross @ self.weights, variance
@@ -262,7 +262,7 @@ class Components(Recorded, Summarised):
 
     def cross(self, X: Array) -> Array:
         """Prior covariance of checked items with the anchors, (n, n_anchors)."""
-        K = self.kernel(X, self.anchors)
+        K = kernel_values(self.kernel, X, self.anchors)
         if not np.isfinite(K.sum()):
             raise ValueError(
                 f"The kernel {self.kernel} is not finite between these items and the training "
@@ -286,7 +286,7 @@ class Components(Recorded, Summarised):
 
     def shared_cov(self, rows: Array, cross: Array) -> Array:
         half = cross @ self.factor
-        return self.kernel(rows) - half @ half.T
+        return kernel_values(self.kernel, rows) - half @ half.T
 
     def means_and_cov(self, rows: Array, cross: Array) -> tuple[Array, Array]:
         """Means (n, n_components) and shared covariance of rows, by their `cross`."""
@@ -297,7 +297,7 @@ class Components(Recorded, Summarised):
         cross = self.cross(rows) - self.cross(others)
         half = cross @ self.factor
         scale = self.kernel.diag(rows) + self.kernel.diag(others)
-        prior = scale - 2.0 * paired(self.kernel, rows, others)
+        prior = scale - 2.0 * kernel_values(self.kernel, rows, others, aligned=True)
         # Rounding must not make sure of the order of two items that all but coincide.
         scale = np.where(np.any(rows != others, axis=1), scale, 0.0)
         variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), scale)
@@ -306,14 +306,14 @@ class Components(Recorded, Summarised):
     def set_covariance(self, rows: Array, at: NDArray[np.intp]) -> Array:
         """Covariance, of every component, of the utilities of sets of rows, (n_sets, k, k)."""
         n_sets, k = at.shape
-        half = (self.kernel(rows, self.anchors) @ self.factor)[at]
+        half = (kernel_values(self.kernel, rows, self.anchors) @ self.factor)[at]
         prior = self.kernel.diag(rows)[at]
         covariance = np.empty((n_sets, k, k))
         for i in range(k):
             left = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
             covariance[:, i, i] = floor_variance(left, prior[:, i])
             for j in range(i):
-                both = paired(self.kernel, rows[at[:, i]], rows[at[:, j]])
+                both = kernel_values(self.kernel, rows[at[:, i]], rows[at[:, j]], aligned=True)
                 covariance[:, i, j] = both - np.einsum("ij,ij->i", half[:, i], half[:, j])
                 covariance[:, j, i] = covariance[:, i, j]
         return covariance
@@ -366,7 +366,7 @@ class Joint:
         self._kernel, self._weights, self._factor = kernel, weights, factor
         # The fixed item is one more anchor: the covariance with it is then a column like others.
         self._anchors = np.concatenate([anchors, item[None]])
-        at = kernel(item[None], anchors)
+        at = kernel_values(kernel, item[None], anchors)
         self._half = (at @ factor)[0]
         prior = float(kernel.diag(item[None])[0])
         self._mean = (at @ weights)[0]
@@ -382,7 +382,7 @@ class Joint:
 
     def moments(self, X: Array) -> JointMoments:
         """The moments at the rows of X, (n, n_features)."""
-        return self._moments(self._kernel(X, self._anchors), self._kernel.diag(X))[0]
+        return self._moments(kernel_values(self._kernel, X, self._anchors), self._kernel.diag(X))[0]
 
     def moments_and_pull_back(self, X: Array) -> tuple[JointMoments, PullBack]:
         """The moments, and what turns derivatives in them into a gradient in the items.
@@ -442,7 +442,7 @@ class JointRows:
         self._posterior, self._n_anchors = posterior, len(posterior.anchors)
         # As in `Joint`, a fixed item is one more anchor.
         self._anchors = np.concatenate([posterior.anchors, fixed])
-        self._half = posterior.kernel(fixed, posterior.anchors) @ posterior.factor
+        self._half = kernel_values(posterior.kernel, fixed, posterior.anchors) @ posterior.factor
 
     def moments_and_pull_back(self, X: Array) -> tuple[RowMoments, RowPullBack]:
         """The moments, and what turns derivatives in them into a gradient in the items.
@@ -504,7 +504,7 @@ class Anchors:
 
     @cached_property
     def _prior(self) -> Array:
-        return self._posterior.kernel(self._posterior.anchors)
+        return kernel_values(self._posterior.kernel, self._posterior.anchors)
 
     @cached_property
     def means(self) -> Array:

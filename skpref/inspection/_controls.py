@@ -13,6 +13,7 @@ from skpref._utils import Array, PrintableBunch, check_choice, check_number
 from skpref.data import table_frame
 from skpref.fitting import UNITS, Averaged, mixed, positive
 from skpref.inspection._contenders import Columns, Contenders, contenders
+from skpref.kernels import kernel_values
 
 # A prior variance beside that of the slope from which on slopes differ, and rounding beside that of
 # the utilities.
@@ -208,7 +209,7 @@ def _one_slope(ranked: Contenders, up: Array, down: Array, place: int, spread: f
     away = [_about(rows[:1], place, _AWAY * spread) for rows in (up, down)]
     up, down = np.concatenate([up, away[0]]), np.concatenate([down, away[1]])
     n = len(up)
-    K = kernel(np.concatenate([up, down]))
+    K = kernel_values(kernel, np.concatenate([up, down]))
     slopes = K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
     apart = np.abs(slopes - slopes[0, 0]).max()
     return bool(apart <= _SAME * slopes[0, 0] + _ROUNDING * np.abs(K).max())

@@ -5,7 +5,7 @@ all that is asked of it: values, gradients in hyperparameters and inputs, spectr
 """
 
 from skpref.kernels._board import leaderboard_kernel
-from skpref.kernels._contracts import Kernel, difference_steps, paired
+from skpref.kernels._contracts import Kernel, difference_steps, far_origin
 from skpref.kernels._features import FiniteFeatures, Term, finite_features, finite_parts
 from skpref.kernels._gradients import (
     CrossKernel,
@@ -14,6 +14,7 @@ from skpref.kernels._gradients import (
     diag_gradient,
     diag_with_gradient,
     input_gradient,
+    kernel_values,
     kernel_with_gradient,
     spectral_sample,
     theta_gradient,
@@ -36,7 +37,7 @@ from skpref.kernels._hyperparameters import (
 )
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
 from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
-from skpref.kernels._views import features_part
+from skpref.kernels._views import features_part, with_centred_linear_terms
 from skpref.kernels._wrappers import OnColumns, PreferenceKernel, Teams
 
 __all__ = [

@@ -93,6 +93,31 @@ class Seen(NamedTuple):
 
 # Pairs of rows whose covariances are taken together.
 _ROWS = 64
+# Columns farther from zero than so many of their spans lose digits of the rows' differences.
+_FAR = 100.0
+
+
+def far_origin(*rows: Array) -> Array | None:
+    """A row to subtract of arrays of rows that lie far from zero; None where no column does.
+
+    The subtraction is exact in these columns, and all others keep their zero.
+    """
+    if not len(rows[-1]):
+        return None
+    first = rows[-1][0]
+    span = np.max([np.abs(each - first).max(axis=0, initial=0.0) for each in rows], axis=0)
+    far = (np.abs(first) > _FAR * span) & (span > 0.0)
+    return np.where(far, first, 0.0) if far.any() else None
+
+
+def near_zero(kernel: Kernel, *rows: Array) -> tuple[Array, ...]:
+    """Arrays of rows for a kernel: of a stationary one moved towards zero where they lie far off.
+
+    Its value depends on differences of rows alone, of which division by lengthscales would lose
+    digits.
+    """
+    origin = far_origin(*rows) if kernel.is_stationary() else None
+    return rows if origin is None else tuple(each - origin for each in rows)
 
 
 def condense(matrix: Array) -> Array:
@@ -145,7 +170,7 @@ def differences(function: Callable[[Array], Array], X: Array, steps: Array) -> A
 
 def paired(kernel: Kernel, A: Array, B: Array) -> Array:
     """k(a_i, b_i) for every row, without the (n, n) matrix."""
-    if kernel.is_stationary():
+    if kernel.is_stationary():  # exact far from zero
         return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
     blocks = range(0, len(A), _ROWS)
     found = [np.diagonal(kernel(A[i : i + _ROWS], B[i : i + _ROWS])) for i in blocks]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref.kernels._contracts import Array, Kernel, assemble, condense
+from skpref.kernels._contracts import Array, Kernel, assemble, condense, far_origin, paired
 from skpref.kernels._views import ACROSS, CROSS, DIAGONAL, PAIRED, PAIRS, SPECTRUM
 from skpref.kernels._wrappers import check_rows, fold
 
@@ -76,6 +76,35 @@ def kernel_with_gradient(
             return _finite(np.asarray(contraction(condense(weight), np.diagonal(weight))))
 
     return K, contract
+
+
+def kernel_values(
+    kernel: Kernel, X: Array, Z: Array | None = None, *, aligned: bool = False
+) -> Array:
+    """k(X, Z), by default k(X, X), or k(x_i, z_i) row by row, with all digits far from zero too.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    X : ndarray of shape (n, d)
+    Z : ndarray of shape (m, d), optional
+    aligned : bool, default=False
+        Whether the rows meet one by one; then n = m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> kernel_values(RBF(3.0), 1e15 + np.array([[0.0], [3.0]])).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+    far = far_origin(X) if Z is None else far_origin(X, Z)
+    if far is None:
+        return paired(kernel, X, Z) if aligned else kernel(X, Z)
+    if Z is None:
+        return kernel_with_gradient(kernel, X)[0]
+    return across(kernel, X, Z, aligned=aligned)[0]
 
 
 def theta_gradient(kernel: Kernel, X: ArrayLike, weight: ArrayLike) -> Array:

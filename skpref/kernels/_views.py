@@ -1,7 +1,8 @@
 """The questions that are asked of kernels, each with its rules for composites."""
 
 import numpy as np
-from sklearn.gaussian_process.kernels import WhiteKernel
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, WhiteKernel
 
 from skpref.kernels._contracts import (
     Across,
@@ -17,9 +18,11 @@ from skpref.kernels._contracts import (
     Spectrum,
     assemble,
     condense,
+    far_origin,
+    near_zero,
     power_slope,
 )
-from skpref.kernels._leaves import OTHER, Identity, ItemEffect, leaf_of
+from skpref.kernels._leaves import OTHER, Identity, ItemEffect, Linear, leaf_of
 from skpref.kernels._wrappers import OnColumns, Teams, View, fold, fold_margins
 
 # Duels whose cross-covariances are taken together.
@@ -53,7 +56,7 @@ def _scale(contraction: Contraction | None, *factors: Number) -> Contraction | N
 
 class _PairsView(View[Pairs]):
     def leaf(self, kernel: Kernel, *rows: Array) -> Pairs:
-        pairs = leaf_of(kernel).pairs(kernel, *rows)
+        pairs = leaf_of(kernel).pairs(kernel, *near_zero(kernel, *rows))
         return pairs if kernel.n_dims else pairs._replace(contract=None)
 
     def sum(self, one: Pairs, two: Pairs) -> Pairs:
@@ -95,7 +98,7 @@ class _AcrossView(View[Across]):
         self._aligned = aligned
 
     def leaf(self, kernel: Kernel, *rows: Array) -> Across:
-        X, Z = rows
+        X, Z = near_zero(kernel, *rows)
         value, contract = leaf_of(kernel).across(kernel, X, Z, self._aligned)
         return Across(value, contract if kernel.n_dims else None)
 
@@ -124,7 +127,7 @@ class _AcrossView(View[Across]):
 
 class _CrossView(View[Cross]):
     def leaf(self, kernel: Kernel, *rows: Array) -> Cross:
-        return leaf_of(kernel).cross(kernel, *rows)
+        return leaf_of(kernel).cross(kernel, *near_zero(kernel, *rows))
 
     def sum(self, one: Cross, two: Cross) -> Cross:
         return Cross(one.value + two.value, one.slopes + two.slopes)
@@ -384,3 +387,63 @@ class _FeaturesPart(View[Kernel | None]):
 
     def of_duels(self, inner: Kernel | None, kernel: Kernel, *rows: Array) -> Kernel | None:
         return kernel
+
+
+class _CentredView(View[tuple[Kernel, Kernel]]):
+    """A kernel with the same margins and its linear terms centred, and the kernel as it is."""
+
+    def leaf(self, kernel: Kernel, *rows: Array) -> tuple[Kernel, Kernel]:
+        if type(kernel) not in (Linear, DotProduct):
+            return kernel, kernel
+        centre = np.zeros(1) if type(kernel) is DotProduct else np.asarray(kernel.centre)
+        origin = far_origin(rows[0] - centre)
+        if origin is None:
+            return kernel, kernel
+        moved = centre + origin
+        if type(kernel) is DotProduct:
+            return Linear(centre=moved), kernel
+        return clone(kernel).set_params(centre=moved), kernel
+
+    def sum(self, one, two):
+        return one[0] + two[0], one[1] + two[1]
+
+    def product(self, one, two):
+        whole = one[1] * two[1]
+        for factor in (one[1], two[1]):
+            if isinstance(factor, ConstantKernel):
+                return one[0] * two[0], whole
+        return whole, whole
+
+    def power(self, base, exponent):
+        return base[1] ** exponent, base[1] ** exponent
+
+    def on_columns(self, inner, columns, *rows):
+        return OnColumns(inner[0], columns), OnColumns(inner[1], columns)
+
+    def of_duels(self, inner, kernel, *rows):
+        return kernel, kernel
+
+
+def with_centred_linear_terms(kernel: Kernel, items: Array) -> Kernel:
+    """A kernel with the same margins whose linear terms have their centre among far items.
+
+    A linear utility's margins do not depend on its centre, but its covariances grow with the
+    square of the distance to it, until rounding is all that is left of their differences. Of
+    `Linear` the centre is moved; a `DotProduct` becomes a `Linear`, as its constant cancels in
+    margins too. Factors other than constants, and powers, stay: they do depend on the centre.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    items : ndarray of shape (n_items, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import DotProduct
+    >>> kernel = with_centred_linear_terms(DotProduct(), np.array([[2024.0], [2025.0], [2026.0]]))
+    >>> kernel, kernel.centre
+    (Linear(length_scale=1), array([2024.]))
+    """
+    centred, plain = fold(kernel, _CentredView(), items)
+    return kernel if centred == plain else centred

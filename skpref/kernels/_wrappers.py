@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.gaussian_process import kernels as gp
 
 from skpref._utils import recorded
-from skpref.kernels._contracts import Array, Kernel
+from skpref.kernels._contracts import Array, Kernel, near_zero
 
 _BLOCK = 128
 
@@ -398,12 +398,13 @@ class Teams(Wrapper):
         if eval_gradient:
             if Y is not None:
                 raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
-            K, gradient = self.kernel(flat, eval_gradient=True)
+            K, gradient = self.kernel(*near_zero(self.kernel, flat), eval_gradient=True)
             return _summed(K, shares, shares), _summed(gradient, shares, shares)
         if Y is None:
-            return _summed(self.kernel(flat), shares, shares)
+            return _summed(self.kernel(*near_zero(self.kernel, flat)), shares, shares)
         two, others = self.member_rows(Y)
-        return _summed(self.kernel(flat, two.reshape(-1, two.shape[2])), shares, others)
+        both = near_zero(self.kernel, flat, two.reshape(-1, two.shape[2]))
+        return _summed(self.kernel(*both), shares, others)
 
     def diag(self, X: ArrayLike) -> Array:
         """Variances k(x, x), (n,)."""

@@ -6,22 +6,29 @@ distinct answer, or one an inequality of a joint answer.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from skpref._utils import Array, check_bounds, check_number, floor_variance
-from skpref.data import DUEL, Answers, DuelScale
+from skpref.data import DUEL, INEQUALITY, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
+
+
+# A slope of a log-probability that rises by less than this share of the largest is taken for one
+# of a concave function: differences in the place of derivatives err by up to a tenth of that.
+_RISE = 1e-4
+# Of rows: log of the mean probability over noise on the margin, d/dm and d/dnoise.
+_Averaged: TypeAlias = tuple[Array, Array, Array]
 
 
 class Derivatives(NamedTuple):
@@ -266,13 +273,51 @@ class Likelihood(BaseEstimator, ABC):
             check_number(name, self._value(name), low=low, open_low=True, open_high=True)
             check_bounds(f"{name}_bounds", self._bounds_of(name), positive=not linear)
 
+    def check_log_concave(self) -> None:
+        """Raise ValueError unless log-probabilities are seen to be concave in the margin.
+
+        Looked at are margins up to 40 deviations of the noise from 0, every kind of duel, and
+        either item shown first. Values that are not finite are passed over.
+        """
+        with np.errstate(all="ignore"):
+            unit = np.sqrt(self.margin_variance) if DUEL in self.kinds else 1.0
+            margin = (unit if 0.0 < unit < np.inf else 1.0) * np.linspace(-40.0, 40.0, 641)
+            for kind in sorted(self.kinds - {INEQUALITY}):
+                for lead in (-1, 0, 1):
+                    answers = Answers(*(np.full(len(margin), x, np.int8) for x in (kind, lead)))
+                    self._check_log_concave_at(margin, self.log_prob(margin, answers))
+
+    def _check_log_concave_at(self, margin: Array, at: Derivatives) -> None:
+        slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[1:3])
+        if np.all(np.isnan(slope)) or np.all(np.isnan(curvature)):
+            return
+        rise = slope - np.fmin.accumulate(slope)
+        n, k = int(np.nanargmax(rise)), int(np.nanargmin(curvature))
+        if rise[n] > _RISE * np.nanmax(np.abs(slope)):
+            low = int(np.nanargmin(slope[: n + 1]))
+            seen = (
+                f"d log p/d margin rises from {slope[low]:.3g} at a margin of {margin[low]:.3g} to "
+                f"{slope[n]:.3g} at {margin[n]:.3g}"
+            )
+        elif -curvature[k] > _RISE * np.nanmax(np.abs(curvature)):
+            seen = f"its curvature is {curvature[k]:.3g} at a margin of {margin[k]:.3g}"
+        else:
+            return
+        raise ValueError(
+            f"The likelihood {type(self).__name__} is not log-concave in the margin: {seen}. "
+            "Log-concave ones are allowed: engines approximate an answer's factor by a Gaussian, "
+            "and deviations would else be too small by a third and more. If a share of the answers "
+            "is random, leave likelihood= out and say who answered, fit(X, y, judges=...), one "
+            "name for all if need be: a judge's reliability allows for that."
+        )
+
     # -- probabilities -------------------------------------------------------------------
 
     @abstractmethod
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, with three derivatives.
 
-        It must be concave in the margin.
+        It must be concave in the margin; `check_log_concave` looks before a fit.
 
         Parameters
         ----------
@@ -468,10 +513,8 @@ class Likelihood(BaseEstimator, ABC):
         answers : Answers
         """
 
-        def log_prob(margin: Array, row: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-            return self._averaged(margin, noise[row], answers.take(row))
-
-        return _expected.expected(log_prob, mean, variance)
+        log_prob, bends = self._row_log_prob(noise, answers), self._bends(noise, answers)
+        return _expected.expected(log_prob, mean, variance, bends)
 
     def expected_theta_gradient(
         self, mean: Array, variance: Array, noise: Array, answers: Answers
@@ -483,19 +526,39 @@ class Likelihood(BaseEstimator, ABC):
         def slopes(margin: Array, row: NDArray[np.intp]) -> Array:
             return self._averaged_slopes(margin, noise[row], answers.take(row))
 
-        return _expected.expectations(slopes, mean, variance)
+        log_prob, bends = self._row_log_prob(noise, answers), self._bends(noise, answers)
+        return _expected.expectations(slopes, log_prob, mean, variance, bends)
 
-    def _averaged(
-        self, margin: Array, noise: Array, answers: Answers
-    ) -> tuple[Array, Array, Array]:
+    def _bends(self, noise: Array, answers: Answers) -> Array | None:
+        """Margins between which `_averaged` is smooth, (n, k); None: they are not known."""
+        return None
+
+    def _row_log_prob(self, noise: Array, answers: Answers) -> Callable[..., _Averaged]:
+        """`_averaged` at margins of rows by number."""
+        return lambda margin, row: self._averaged(margin, noise[row], answers.take(row))
+
+    def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:
         """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
-        return _expected.averaged(self.log_prob, margin, noise, answers)
+        found = _expected.averaged(self.log_prob, margin, noise, answers)
+        sharp = _expected.sharp_rows(self.log_prob, margin, noise, answers)
+        if sharp.any():
+            at = self.tilted(margin[sharp], noise[sharp], answers.take(sharp))
+            # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
+            by_noise = 0.5 * (at.gradient**2 - at.curvature)
+            for whole, part in zip(found, (*at[:2], by_noise), strict=True):
+                whole[sharp] = part
+        return found
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
         """Derivatives of it in `theta`."""
-        return _expected.averaged_slopes(
+        found = _expected.averaged_slopes(
             self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers
         )
+        sharp = _expected.sharp_rows(self.log_prob, margin, noise, answers)
+        if sharp.any():
+            seen = margin[sharp], noise[sharp], answers.take(sharp)
+            found[:, sharp] = self.tilted_theta_gradient(*seen)
+        return found
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""

@@ -4,18 +4,25 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from skpref._utils import Array, row_blocks
+from skpref.likelihoods._quadrature import panels
 
 _HERMITE = 32
 _LEGENDRE = 24
+# Rules of two orders that differ by more of a slope do not resolve it; of averages over noise,
+# whose other integral is slow, the rule of the larger order is a thousand times as near.
+_UNRESOLVED, _SHARP = 1e-9, 1e-5
+# Points of a row, for the size of blocks.
+_POINTS_A_ROW = 128
 # Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule of few nodes has
 # an error of 1e-9 for the probit; beyond, its bend is integrated on panels of its own.
 _NARROW = 1.0
 _NARROW_NODES = 20
 # log Φ(u) is nothing above, and a standard normal beyond ±_TAIL deviations.
-_SURE = 6.5
+SURE = 6.5
 _TAIL = 8.5
 # Deviations below this count as it: what is divided by them would be rounding.
 _LEAST = 1e-7
@@ -63,12 +70,12 @@ def _hermite(n):
     return nodes, weights / weights.sum()
 
 
-_WIDE, _FEW = _hermite(_HERMITE), _hermite(_NARROW_NODES)
+_MANY, _WIDE, _FEW = (_hermite(n) for n in (2 * _HERMITE, _HERMITE, _NARROW_NODES))
 _PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
 
 
-def expected(log_prob: Callable, mean, variance) -> Expected:
-    """Gauss–Hermite's rule, whose derivatives are those of the rule itself.
+def expected(log_prob: Callable, mean, variance, bends: Array | None = None) -> Expected:
+    """Expectations of a log-probability and of its slopes, by quadrature that resolves its bends.
 
     Parameters
     ----------
@@ -76,35 +83,99 @@ def expected(log_prob: Callable, mean, variance) -> Expected:
         ``log_prob(margin, row)`` → value, d/dm, d/dnoise of answers by their numbers, their
         probabilities being averages over noise on the margin.
     mean, variance : ndarray of shape (n,)
+    bends : ndarray of shape (n, k), optional
+        Margins, ascending, between which the log-probability is smooth. None: they are searched.
     """
-    nodes, weights = _WIDE
-    deviation = np.maximum(np.sqrt(variance), _LEAST)
-    value, by_mean, along, by_noise = np.empty((4, len(mean)))
-    for rows in row_blocks(len(mean), len(nodes), _BLOCK):
-        margin = mean[rows, None] + deviation[rows, None] * nodes
-        row = np.repeat(np.arange(len(mean))[rows], len(nodes))
-        at = log_prob(margin.ravel(), row)
-        level, gradient, widening = (each.reshape(margin.shape) for each in at)
-        value[rows], by_mean[rows] = level @ weights, gradient @ weights
-        along[rows] = gradient @ (weights * nodes)
-        by_noise[rows] = widening @ weights
+    deviation, parts = np.maximum(np.sqrt(variance), _LEAST), []
+    for rows, x, row, weight in _points(log_prob, mean, deviation, bends):
+        level, gradient, widening = log_prob(mean[row] + deviation[row] * x, row)
+        terms = weight * np.stack([level, gradient, gradient * x, widening])
+        parts.append(_row_sums(terms, row, rows))
+    value, by_mean, along, by_noise = _side_by_side(parts, 4)
     return Expected(value, by_mean, _by_variance(along, deviation), by_noise)
 
 
-def expectations(function: Callable, mean, variance) -> Array:
-    """Expectations of ``function(margin, row)`` → (k, n), shape (k, n)."""
-    nodes, weights = _WIDE
-    deviation, parts = np.sqrt(variance), []
-    for rows in row_blocks(len(mean), len(nodes), _BLOCK):
-        margin = mean[rows, None] + deviation[rows, None] * nodes
-        row = np.repeat(np.arange(len(mean))[rows], len(nodes))
-        values = np.asarray(function(margin.ravel(), row))
-        parts.append(values.reshape(len(values), *margin.shape) @ weights)
-    return np.concatenate(parts, axis=1) if parts else np.zeros((0, 0))
+def expectations(
+    function: Callable, log_prob: Callable, mean, variance, bends: Array | None = None
+) -> Array:
+    """Expectations of ``function(margin, row)`` → (k, n), shape (k, n), at the points of `expected`
+    for this log-probability."""
+    deviation, parts = np.maximum(np.sqrt(variance), _LEAST), []
+    for rows, x, row, weight in _points(log_prob, mean, deviation, bends):
+        values = np.asarray(function(mean[row] + deviation[row] * x, row))
+        parts.append(_row_sums(weight * values, row, rows))
+    return _side_by_side(parts, 0)
 
 
-def averaged(log_prob: Callable, margin, noise, answers) -> tuple[Array, Array, Array]:
-    """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise.
+def _side_by_side(parts, n):
+    return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
+
+
+def _row_sums(values, row, rows):
+    """Sums of (k, n_points) over the points of every row of a block, (k, n)."""
+    n = rows.stop - rows.start
+    return np.stack([np.bincount(row - rows.start, each, n) for each in values])
+
+
+def _points(log_prob, mean, deviation, bends):
+    """Blocks of rows; points in deviations of their Gaussians, the row and the weight of each.
+
+    Those of Gauss–Hermite's rule where one of fewer nodes gives the same slopes. Elsewhere the
+    log-probability bends within a small part of the Gaussian: panels lie between its ``bends``, or
+    are halved until these are resolved.
+    """
+    for rows in row_blocks(len(mean), _POINTS_A_ROW, _BLOCK):
+        rows = slice(rows.start, min(rows.stop, len(mean)))
+        every = np.arange(rows.start, rows.stop)
+
+        def slope(x, row):
+            return log_prob(mean[row] + deviation[row] * x, row)[1]
+
+        bent = _unresolved(slope, every)
+        smooth = every[~bent]
+        parts = [(np.tile(_WIDE[0], len(smooth)), np.repeat(smooth, _HERMITE))]
+        weights = [np.tile(_WIDE[1], len(smooth))]
+        if bent.any() and bends is not None:
+            at = every[bent]
+            edges = (bends[at] - mean[at, None]) / deviation[at, None]
+            x, weight = _panels(np.pad(edges, ((0, 0), (1, 1)), constant_values=(-_TAIL, _TAIL)))
+            parts.append((x.ravel(), np.repeat(at, x.shape[1])))
+            weights.append(weight.ravel())
+        elif bent.any():
+            x, row, weight = _searched(lambda x, row: deviation[row] * slope(x, row), every[bent])
+            parts.append((x, row))
+            weights.append(weight)
+        x, row = (np.concatenate(each) for each in zip(*parts, strict=True))
+        yield rows, x, row, np.concatenate(weights)
+
+
+def _unresolved(slope, every):
+    """Rows in which Gauss–Hermite's rules of two orders differ."""
+    means = []
+    for nodes, weights in (_WIDE, _FEW):
+        row = np.repeat(every, len(nodes))
+        gradient = slope(np.tile(nodes, len(every)), row).reshape(len(every), -1)
+        means.append(np.stack([gradient @ weights, gradient @ (weights * nodes)]))
+    many, few = means
+    return np.any(np.abs(many - few) > _UNRESOLVED * (1.0 + np.abs(many)), axis=0)
+
+
+def _searched(slope, every):
+    """Points, rows and weights on panels that are halved until they resolve a slope."""
+
+    def height(x, at):
+        """Log of the Gaussian's density, times what grows with the slope: it bends as that."""
+        return 0.5 * np.log1p(slope(x, every[at]) ** 2) - 0.5 * x**2
+
+    edges = np.multiply.outer([-_TAIL, 0.0, _TAIL], np.ones(len(every)))
+    top, least = np.zeros(len(every)), np.full(len(every), _UNRESOLVED)
+    x, at, weight = panels(height, edges, top, least)
+    weight *= np.exp(-0.5 * x**2 - height(x, at)) / np.sqrt(2.0 * np.pi)
+    return x, every[at], weight
+
+
+def averaged(log_prob: Callable, margin, noise, answers, rule=_MANY) -> tuple[Array, ...]:
+    """Log of the mean probability over noise on the margin, by Gauss–Hermite's rule.
 
     Parameters
     ----------
@@ -112,13 +183,17 @@ def averaged(log_prob: Callable, margin, noise, answers) -> tuple[Array, Array, 
         ``log_prob(margin, answers)`` → value, d/dm, ….
     margin, noise : ndarray of shape (n,)
     answers : Answers
+
+    Returns
+    -------
+    value, by_margin, by_noise : ndarray of shape (n,)
     """
     found = np.empty((3, len(margin)))
-    for rows, at, several in _noisy(margin, noise, answers):
+    for rows, at, several in _noisy(margin, noise, answers, rule):
         value, gradient = (each.reshape(at.shape) for each in log_prob(at.ravel(), several)[:2])
-        share, found[0, rows] = _shares(value)
+        share, found[0, rows] = _shares(value, rule)
         share *= gradient
-        found[1, rows], found[2, rows] = np.sum(share, axis=1), share @ _WIDE[0]
+        found[1, rows], found[2, rows] = np.sum(share, axis=1), share @ rule[0]
     value, by_mean, along = found
     return value, by_mean, 0.5 * along / np.maximum(np.sqrt(noise), _LEAST)
 
@@ -126,26 +201,34 @@ def averaged(log_prob: Callable, margin, noise, answers) -> tuple[Array, Array, 
 def averaged_slopes(log_prob: Callable, slopes: Callable, margin, noise, answers) -> Array:
     """Derivatives of the value of `averaged` whose summands' are ``slopes(margin, answers)``."""
     parts = []
-    for _, at, several in _noisy(margin, noise, answers):
-        share, _ = _shares(log_prob(at.ravel(), several)[0].reshape(at.shape))
+    for _, at, several in _noisy(margin, noise, answers, _MANY):
+        share, _ = _shares(log_prob(at.ravel(), several)[0].reshape(at.shape), _MANY)
         each = np.asarray(slopes(at.ravel(), several))
         parts.append(np.sum(each.reshape(len(each), *at.shape) * share, axis=2))
     return np.concatenate(parts, axis=1)
 
 
-def _noisy(margin, noise, answers):
+def sharp_rows(log_prob: Callable, margin, noise, answers) -> NDArray[np.bool_]:
+    """Rows whose probability changes within too little of the noise for the rule of `averaged`."""
+    many, few = (
+        np.stack(averaged(log_prob, margin, noise, answers, rule)[:2]) for rule in (_MANY, _WIDE)
+    )
+    return np.any(np.abs(many - few) > _SHARP * (1.0 + np.abs(many)), axis=0)
+
+
+def _noisy(margin, noise, answers, rule):
     """Blocks of rows with their nodes, and the answers as often."""
-    nodes, _ = _WIDE
+    nodes, _ = rule
     deviation = np.maximum(np.sqrt(noise), _LEAST)
     for rows in row_blocks(len(margin), len(nodes), _BLOCK):
         at = margin[rows, None] + deviation[rows, None] * nodes
         yield rows, at, answers.take(np.repeat(np.arange(len(margin))[rows], len(nodes)))
 
 
-def _shares(value):
+def _shares(value, rule):
     """Of each node in the mean probability, and its logarithm."""
     top = value.max(axis=1)
-    share = np.exp(value - top[:, None]) * _WIDE[1]
+    share = np.exp(value - top[:, None]) * rule[1]
     total = share.sum(axis=1)
     return share / total[:, None], np.log(total) + top
 
@@ -162,7 +245,11 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
         for block in row_blocks(len(every), 2 * _LEGENDRE, _BLOCK):
             rows = every[block]
             m, s = mean[rows], deviation[rows]
-            x, w = (nodes, weights) if part is narrow else _panels(m, s)
+            if part is narrow:
+                x, w = nodes, weights
+            else:  # up to u = 0, and from there to where log Φ(u) is nothing
+                ends = np.stack([np.full_like(m, -_TAIL), -m / s, (SURE - m) / s], axis=1)
+                x, w = _panels(ends)
             u = m[:, None] + s[:, None] * x
             with np.errstate(over="ignore"):
                 tail = erfcx(-_SQRT_HALF * u)
@@ -177,17 +264,16 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
     return Ndtr(value, by_mean, _by_variance(along, deviation))
 
 
-def _panels(mean, deviation):
-    """Nodes and weights, row by row, on either side of where log Φ bends.
+def _panels(edges):
+    """Points and weights, row by row, of panels between edges (n, k) in deviations of a Gaussian.
 
-    In deviations of the Gaussian: up to u = 0, and from there to where log Φ(u) is nothing.
+    Each point is in deviations too.
     """
     nodes, weights = _PANEL
-    ends = [np.full_like(mean, -_TAIL), -mean / deviation, (_SURE - mean) / deviation]
-    edges = np.clip(ends, -_TAIL, _TAIL).T
+    edges = np.clip(edges, -_TAIL, _TAIL)
     half, centre = 0.5 * np.diff(edges), 0.5 * (edges[:, 1:] + edges[:, :-1])
-    x = (centre[:, :, None] + half[:, :, None] * nodes).reshape(len(mean), -1)
-    w = (half[:, :, None] * weights).reshape(len(mean), -1)
+    x = (centre[:, :, None] + half[:, :, None] * nodes).reshape(len(edges), -1)
+    w = (half[:, :, None] * weights).reshape(len(edges), -1)
     return x, w * np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi)
 
 

@@ -7,7 +7,7 @@ the only place where σ² doubles. All of it is stable hundreds of standard devi
 from abc import abstractmethod
 from collections.abc import Mapping
 from copy import copy
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from skpref._utils import Array, check_bounds, check_number, recorded
 from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods import _powers
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
-from skpref.likelihoods._expected import Expected, expected_log_ndtr
+from skpref.likelihoods._expected import SURE, Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
 from skpref.likelihoods._repeats import equal_sites, equal_slabs
 
@@ -164,12 +164,10 @@ class ExpectedProbit(Likelihood):
         """Expectation of the log-probability, see `Likelihood.expected`."""
         rows, total = self._noisy_rows(answers), self.margin_variance + noise
         if rows is not None and len(rows.slabs):
-            found = super().expected(mean, variance, noise, answers)
-            at = rows.half_lines
-            seen = mean[at], variance[at], noise[at]
-            for whole, own in zip(found, self.expected(*seen, answers.take(at)), strict=True):
-                whole[at] = own
-            return found
+            found = np.empty((4, len(mean)))
+            for at, of in ((rows.half_lines, self.expected), (rows.slabs, super().expected)):
+                found[:, at] = of(mean[at], variance[at], noise[at], answers.take(at))
+            return Expected(*found)
         ahead, scale = mean if rows is None else mean + rows.shift, np.sqrt(total)
         value, slope, bend = expected_log_ndtr(ahead / scale, variance / total)
         by_mean, by_variance = slope / scale, bend / total
@@ -181,8 +179,14 @@ class ExpectedProbit(Likelihood):
     ) -> Array:
         """In log σ², the thresholds and h, see `Likelihood.expected_theta_gradient`."""
         rows = self._noisy_rows(answers)
-        if not self.free or (rows is not None and len(rows.slabs)):
-            return super().expected_theta_gradient(mean, variance, noise, answers)
+        if not self.free:
+            return np.zeros((0, len(mean)))
+        if rows is not None and len(rows.slabs):
+            slopes = np.empty((len(self.free), len(mean)))
+            own, general = self.expected_theta_gradient, super().expected_theta_gradient
+            for at, of in ((rows.half_lines, own), (rows.slabs, general)):
+                slopes[:, at] = of(mean[at], variance[at], noise[at], answers.take(at))
+            return slopes
         at = self.expected(mean, variance, noise, answers)
         found = {"noise_variance": self.margin_variance * at.by_noise}
         if rows is not None:
@@ -198,6 +202,13 @@ class ExpectedProbit(Likelihood):
 
     def _averaged_slopes(self, margin, noise, answers):
         return self.tilted_theta_gradient(margin, noise, answers)
+
+    def _bends(self, noise, answers):
+        """At the ends of each slab, and where these are felt no more or it is in the middle."""
+        rows = cast(Intervals, self._noisy_rows(answers))
+        reach = np.minimum(SURE * np.sqrt(self.margin_variance + noise), rows.width)
+        upper = np.stack([rows.width - reach, rows.width], axis=1)
+        return np.hstack([-upper[:, ::-1], upper]) - rows.shift[:, None]
 
 
 @recorded

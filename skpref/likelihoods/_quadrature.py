@@ -103,15 +103,27 @@ def grid(log_prob, mean, variance, answers, power=None):
     slope = (np.abs(mode - mean) + high - low) / variance
     rounding = 1.0 + np.abs(top) + slope * np.maximum(np.abs(low), np.abs(high))
     least = _UNRESOLVED + _ROUNDING * rounding
-    nodes, row, density = _panels(height, (low, mode, high), top, least)
+    nodes, row, density = panels(height, (low, mode, high), top, least)
     total = np.bincount(row, density, len(mean))
     log_normaliser = np.log(total) + top - 0.5 * np.log(2.0 * np.pi * variance)
     density /= total[row]
     return Grid(nodes, row, density, log_normaliser, mean, variance, answers, power)
 
 
-def _panels(height, edges, top, least):
-    """Nodes, their rows and weighted heights, on panels halved until all are resolved."""
+def panels(height, edges, top, least):
+    """Nodes, their rows, and weights times e^(height − top), on panels halved until all resolve it.
+
+    Parameters
+    ----------
+    height : callable
+        ``height(z, rows)``: logarithm of the integrand of some rows.
+    edges : (ndarray, ndarray, ndarray), of shape (n,) each
+        Where it has fallen to nothing on the left, a point between, and likewise on the right.
+    top : ndarray of shape (n,)
+        About the largest height of each row.
+    least : ndarray of shape (n,)
+        Share of the integral that may be left unresolved.
+    """
     low, mode, high = edges
     n = len(mode)
     begin, end, row = np.r_[low, mode], np.r_[mode, high], np.tile(np.arange(n), 2)
