@@ -26,7 +26,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import numpy as np
-from _importance import draw_posterior, fit_normal
+from _importance import N_SCRAMBLES, draw_posterior, fit_normal
 from scipy.special import logsumexp, ndtr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -38,6 +38,8 @@ TOLERANCE = {"ep": 0.05, "laplace": 0.05, "svi": 0.05, "hmc": 0.02, "gibbs": 0.0
 QUANTITIES = ("adversarial", "random", "better", "reference", "judge")
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
+_ROUGH_NODES, _ROUGH_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
+_LOG_ROUGH_WEIGHTS = np.log(_ROUGH_WEIGHTS / _ROUGH_WEIGHTS.sum())
 
 
 class JudgesProblem(NamedTuple):
@@ -132,12 +134,16 @@ def probability(problem, margin, outcome, order):
 
 
 def log_likelihood_by_judge(problem, utility, reliability):
-    """Return log-probabilities of each judge's answers, (n_judges, n_draws, n_reliabilities)."""
+    """Return log-probabilities of each judge's answers, (n_judges, n_draws, n_points).
+
+    ``reliability`` holds points of all judges, (n_points,), or of each, (n_judges, n_points).
+    """
+    reliability = np.broadcast_to(reliability, (problem.n_judges, np.shape(reliability)[-1]))
     answers = zip(*problem.pair.T, problem.outcome, problem.order, problem.judge, strict=True)
     counts = Counter(answers)
-    total = np.zeros((problem.n_judges, len(utility), len(reliability)))
+    total = np.zeros((problem.n_judges, len(utility), reliability.shape[1]))
     for (a, b, outcome, order, judge), count in counts.items():
-        margin = (utility[:, a] - utility[:, b])[:, None] * reliability
+        margin = (utility[:, a] - utility[:, b])[:, None] * reliability[judge]
         chance = np.maximum(probability(problem, margin, outcome, order), 1e-300)
         total[judge] += count * np.log(chance)
     return total
@@ -155,10 +161,11 @@ def integrate(problem, *, seed=0, n=2**15, n_effective=6000.0):
     """Return the truth of a problem, or None where too few draws are effective."""
     rng = np.random.default_rng([seed, 4])
     points, log_prior = prior_of_reliability(problem)
-    signs = np.array([1.0, -1.0, 0.0])
-    log_shares = np.log(
+    shares = np.array(
         [1.0 - problem.random - problem.adversarial, problem.adversarial, problem.random]
     )
+    sizes = np.exp(np.sqrt(problem.reliability_variance) * _ROUGH_NODES)
+    of_kind = np.array([1.0, -1.0, 0.0])[:, None] * sizes
 
     def log_likelihood(x):
         by_point = log_likelihood_by_judge(problem, x, points) + log_prior
@@ -168,28 +175,38 @@ def integrate(problem, *, seed=0, n=2**15, n_effective=6000.0):
     for kinds in itertools.product(range(3), repeat=problem.n_judges):
 
         def log_likelihood_of_kinds(x, kinds=kinds):
-            by_sign = log_likelihood_by_judge(problem, x, signs)
-            return sum(by_sign[j, :, kind] + log_shares[kind] for j, kind in enumerate(kinds))
+            kinds = list(kinds)
+            by_point = log_likelihood_by_judge(problem, x, of_kind[kinds]) + _LOG_ROUGH_WEIGHTS
+            return logsumexp(by_point, axis=2).sum(axis=0) + np.log(shares[kinds]).sum()
 
         normals.append(fit_normal(log_likelihood_of_kinds, problem.n_items, rng, n=512))
-    draws = draw_posterior(log_likelihood, normals, rng, n=n, n_effective=n_effective)
+    draws = draw_posterior(log_likelihood, normals, rng, n=n, n_most=2**20, n_effective=n_effective)
     if draws is None:
         return None
     by_point = log_likelihood_by_judge(problem, draws.x, points) + log_prior
     by_point -= logsumexp(by_point, axis=2, keepdims=True)
     posterior = np.exp(by_point)  # of reliability given the utility
-    adversarial = posterior[..., len(_NODES) : -1].sum(axis=2).T
-    random = posterior[..., -1].T
     first, second = pairs_of(problem)
     margin = draws.x[:, first] - draws.x[:, second]
-    better = (margin > 0.0).astype(float)
-    reference = outcome_probabilities(problem, margin)
-    of_judges = np.zeros((problem.n_judges, *reference.shape))
-    for point, shares in zip(points, np.moveaxis(posterior, 2, 0), strict=True):
-        of_judges += shares[..., None, None] * outcome_probabilities(problem, point * margin)
-    compared = [adversarial, random, better, reference, np.moveaxis(of_judges, 0, 1)]
-    error = max(float(draws.standard_error(values).max()) for values in compared)
-    return JudgesTruth(*map(draws.mean, compared), error, draws.n_effective)
+    values = (
+        posterior[..., len(_NODES) : -1].sum(axis=2).T,
+        posterior[..., -1].T,
+        (margin > 0.0).astype(float),
+        outcome_probabilities(problem, margin),
+    )
+    means = [draws.scramble_means(each) for each in values]
+    weight = draws.weight.reshape(N_SCRAMBLES, -1)
+    weight = weight / weight.sum(axis=1, keepdims=True)
+    of_judges = np.zeros((N_SCRAMBLES, problem.n_judges, means[-1][0].size))
+    for k, point in enumerate(points):
+        share = weight[:, None] * np.moveaxis(
+            posterior[..., k].reshape(problem.n_judges, *weight.shape), 0, 1
+        )
+        outcomes = outcome_probabilities(problem, point * margin)
+        of_judges += share @ outcomes.reshape(*weight.shape, -1)
+    means.append(of_judges.reshape(N_SCRAMBLES, problem.n_judges, *means[-1].shape[1:]))
+    means, errors = zip(*(draws.combined(each) for each in means), strict=True)
+    return JudgesTruth(*means, max(errors), draws.n_effective)
 
 
 def outcome_probabilities(problem, margin):
