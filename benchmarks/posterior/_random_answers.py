@@ -15,11 +15,12 @@ from scipy.stats import norm
 
 DUEL_KINDS = ("duels", "ties", "graded", "counted", "order", "controls", "drift")
 SET_KINDS = ("best", "worst", "rankings", "best and worst")
+KINDS = (*DUEL_KINDS, *SET_KINDS, "users")
 PRIORS = ("names", "features", "linear", "ids and features")
 N_PAIRS = 6
 # Draws at first and at most; fewer of answers that are integrated on a grid.
-N_DRAWS = dict.fromkeys(DUEL_KINDS, 2**15) | dict.fromkeys(SET_KINDS, 2**15)
-N_DRAWS |= {"rankings": 2**14, "best and worst": 2**14}
+N_DRAWS = dict.fromkeys(KINDS, 2**15)
+N_DRAWS |= {"best": 2**14, "worst": 2**14, "rankings": 2**13, "best and worst": 2**13}
 MOST_DRAWS = 2**19
 N_EFFECTIVE = 4000.0
 
@@ -61,7 +62,7 @@ class Prior(NamedTuple):
 
 
 class RandomProblem(NamedTuple):
-    """Answers about rows (id, features..., time), and questions.
+    """Answers about rows (id, features..., time or user), and questions.
 
     ``duels`` and ``sets`` are rows of what is asked, ``lead`` who is shown first there.
     """
@@ -98,7 +99,7 @@ class Truth(NamedTuple):
 
 def draw_problem(kind: str, seed: int) -> RandomProblem:
     """Draw a problem of a kind: items, prior, noise, answers from the model or a noisier one."""
-    rng = np.random.default_rng([seed, (*DUEL_KINDS, *SET_KINDS).index(kind)])
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
     is_set = kind in SET_KINDS
     n_items = int(rng.integers(4, 10) if is_set else rng.integers(2, 9))
     prior_name = "ids and features" if kind == "controls" else str(rng.choice(PRIORS))
@@ -111,23 +112,32 @@ def draw_problem(kind: str, seed: int) -> RandomProblem:
     features = rng.uniform(-1.0, 1.0, (n_items, n_features))
     if n_features == 1:  # items on a line, where margins move together
         features = np.sort(features, axis=0)
-    n_times = int(rng.integers(2, 5)) if kind == "drift" else 1
-    rows = _rows(kind, features, n_answers, n_times, rng)
+    # Times of the answers, or users; there is one more time, for questions.
+    n_blocks = int(rng.integers(2, 5)) if kind in ("drift", "users") else 1
+    rows = _rows(kind, features, n_answers, n_blocks, rng)
     K = covariance(prior, rows)
-    g = _root(K) @ rng.standard_normal(np.linalg.matrix_rank(K, hermitian=True))
+    if kind == "users":  # what each has of their own is as large as what they share
+        n_answers = max(n_answers, n_blocks)
+        K = K * (1.0 + (rows[:, -1:] == rows[:, -1]))
+    root = _root(K)
+    g = root @ rng.standard_normal(root.shape[1])
     simulated = noise._replace(variance=noise.variance * rng.choice([1.0, 4.0]))
     size = _size_of_sets(kind, n_items, rng)
     answers = [
         _draw_answer(
-            kind, g, simulated, _shown(kind, n_items, n_times, size, k, n_answers, rng), rng
+            kind, g, simulated, _shown(kind, n_items, n_blocks, size, k, n_answers, rng), rng
         )
         for k in range(n_answers)
     ]
+    if noise.threshold:
+        answers = _with_a_loss(answers)
     if kind == "counted":
         answers = [one._replace(count=int(rng.integers(1, 13))) for one in answers]
-    last = n_items * (n_times if kind == "drift" else 0)  # later than all answers
+    last = n_items * (n_blocks if kind == "drift" else 0)  # later than all answers
     pairs = np.array(list(combinations(range(n_items), 2))) + last
     duels = pairs[rng.permutation(len(pairs))[:N_PAIRS]]
+    if kind == "users":
+        duels = duels + n_items * rng.integers(0, n_blocks, (len(duels), 1))
     sets = np.zeros((0, 3), int)
     if is_set:
         sets = np.array([rng.permutation(n_items)[:3] for _ in range(2)])
@@ -166,8 +176,8 @@ def _draw_noise(kind, rng):
     return Noise(variance, threshold, order_effect, grades)
 
 
-def _rows(kind, features, n_answers, n_times, rng):
-    """Rows (id, features, time): of controls, each item as it is in each answer."""
+def _rows(kind, features, n_answers, n_blocks, rng):
+    """Rows (id, features, time or user): of controls, each item as it is in each answer."""
     n_items = len(features)
     ids = np.arange(n_items)[:, None]
     if kind == "controls":
@@ -176,26 +186,28 @@ def _rows(kind, features, n_answers, n_times, rng):
             for _ in range(n_answers + 1)
         ]
         return np.vstack(blocks[::-1])
-    times = np.cumsum(np.concatenate([[0.0], rng.uniform(0.2, 2.0, n_times)]))
+    last = np.cumsum(np.concatenate([[0.0], rng.uniform(0.2, 2.0, n_blocks)]))
     if kind != "drift":
-        times = times[:1]
-    return np.vstack([np.hstack([ids, features, np.full(ids.shape, time)]) for time in times])
+        last = np.arange(float(n_blocks))
+    return np.vstack([np.hstack([ids, features, np.full(ids.shape, value)]) for value in last])
 
 
 def _size_of_sets(kind, n_items, rng):
     if kind not in SET_KINDS:
         return 2
-    least, most = {"rankings": (3, 5), "best and worst": (4, 5)}.get(kind, (3, 9))
+    least, most = {"rankings": (3, 5), "best and worst": (4, 4)}.get(kind, (3, 9))
     return int(rng.integers(least, min(most, n_items) + 1))
 
 
-def _shown(kind, n_items, n_times, size, k, n_answers, rng):
+def _shown(kind, n_items, n_blocks, size, k, n_answers, rng):
     """Rows that an answer is about."""
     shown = rng.permutation(n_items)[:size]
     if kind == "controls":
         return shown + n_items * (k + 1)
     if kind == "drift":  # in the order of their times; the first answer is at time 0
-        return shown + n_items * (k * n_times // n_answers)
+        return shown + n_items * (k * n_blocks // n_answers)
+    if kind == "users":
+        return shown + n_items * (k % n_blocks)
     return shown
 
 
@@ -222,6 +234,20 @@ def _draw_answer(kind, g, noise, shown, rng):
         return Answer(shown, (1, 1), lead)
     grade = 1 + sum(gap > end for end in noise.grades)
     return Answer(shown, tuple(int(r) for r in place + 1), lead, grade)
+
+
+def _with_a_loss(answers):
+    """Turn a win round, or make the first tie a loss, where the second item won no duel.
+
+    Labels of ties that hold no loss are refused: they may mean something else.
+    """
+    if any(one.rank == (2, 1) for one in answers):
+        return answers
+    won = [k for k, one in enumerate(answers) if one.rank == (1, 2)]
+    k = won[0] if won else 0
+    one = answers[k]
+    turned = one._replace(shown=one.shown[::-1], rank=(2, 1), lead=-one.lead)
+    return [*answers[:k], turned, *answers[k + 1 :]]
 
 
 def covariance(prior: Prior, rows: Array) -> Array:

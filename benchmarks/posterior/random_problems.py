@@ -19,25 +19,30 @@ import os
 import sys
 import time
 import warnings
+from functools import lru_cache
 from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+import _random_answers
 import numpy as np
 import random_judges
-from _random_answers import DUEL_KINDS, SET_KINDS, draw_problem, integrate
+from _random_answers import SET_KINDS, covariance, draw_problem, integrate
+from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import RESULTS, Table, report, sources
 
-from skpref import PairwisePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
+from skpref.inference import HMC, Gibbs
 from skpref.kernels import Identity, OnColumns, Wiener
 
 ENGINES = ("ep", "laplace", "svi", "hmc", "gibbs")
 SAMPLERS = ("hmc", "gibbs")
-KINDS = (*DUEL_KINDS, *SET_KINDS, "judges")
+KINDS = (*_random_answers.KINDS, "judges")
+NAMES = np.array([f"item {i}" for i in range(10)])
 QUANTITIES = ("mean", "deviation", "better", "answer", "log_evidence")
 
 
@@ -47,6 +52,8 @@ ENGINES_OF_SETS = ("ep", "hmc", "gibbs")
 
 def engines_of(kind):
     """Return the engines that take answers of a kind."""
+    if kind == "users":
+        return ENGINES[:1]
     if kind not in SET_KINDS:
         return ENGINES
     return ENGINES_OF_SETS[:2] if kind == "best and worst" else ENGINES_OF_SETS
@@ -62,7 +69,12 @@ def fit_model(problem, engine, seed=0):
         options["id_column"] = 0
     if problem.prior.drift:
         options["drift"] = _drift(problem.prior)
-    model = PairwisePreferenceRegressor(
+    if problem.prior_name == "names" and problem.kind == "users":
+        options["items"] = NAMES.tolist()
+    estimator = PairwisePreferenceRegressor
+    if problem.kind == "users":
+        estimator = CollaborativePreferenceRegressor
+    model = estimator(
         kernel=_kernel(problem),
         noise_variance=noise.variance,
         tie_threshold=noise.threshold or None,
@@ -79,14 +91,17 @@ def fit_model(problem, engine, seed=0):
         given["order"] = np.array([one.lead for one in problem.answers])
     if problem.kind == "counted":
         given["sample_weight"] = np.array([float(one.count) for one in problem.answers])
+    if problem.kind == "users":
+        given["users"] = problem.rows[shown[:, 0], -1].astype(int)
     if problem.prior.drift:
         given["time"] = problem.rows[shown[:, 0], -1]
     return model.fit(_display(problem, shown), _labels(problem), **given)
 
 
-def engine_values(problem, engine):
-    """Return the values of an engine that are compared with the truth."""
-    model = fit_model(problem, engine)
+def engine_values(problem, model):
+    """Return the values of a model that are compared with the truth."""
+    if problem.kind == "users":
+        return _values_of_users(problem, model)
     first, second = (_display(problem, rows) for rows in problem.duels.T)
     duels, sets = _display(problem, problem.duels), _display(problem, problem.sets)
     at = {"time": problem.rows[problem.duels[0, 0], -1]} if problem.prior.drift else {}
@@ -100,7 +115,8 @@ def engine_values(problem, engine):
         outcomes.append(model.predict_proba(sets, **order))
     else:
         outcomes = [model.predict_proba(duels, **order, **at)]
-    evidence = np.nan if engine in SAMPLERS else model.log_marginal_likelihood_value_
+    has_evidence = not isinstance(model.engine_, HMC | Gibbs)
+    evidence = model.log_marginal_likelihood_value_ if has_evidence else np.nan
     return {
         "mean": mean,
         "deviation": deviation,
@@ -108,6 +124,38 @@ def engine_values(problem, engine):
         "answer": np.concatenate([each.ravel() for each in outcomes]),
         "log_evidence": float(evidence),
     }
+
+
+def _values_of_users(problem, model):
+    """Return the same of the user of each question; the posterior is a normal."""
+    duels = _display(problem, problem.duels)
+    users = problem.rows[problem.duels[:, 0], -1].astype(int)
+    order = {"order": np.full(len(duels), problem.lead)} if problem.lead else {}
+    mean, deviation = model.predict(duels, return_std=True, users=users)
+    return {
+        "mean": mean,
+        "deviation": deviation,
+        "better": ndtr(mean / deviation),
+        "answer": model.predict_proba(duels, users=users, **order).ravel(),
+        "log_evidence": np.nan,
+    }
+
+
+def with_learned_tastes(problem, model):
+    """Return a problem of users at the covariance of tastes that a fit found: it is always learned.
+
+    What users have of their own is a sum of shared functions with weights of that covariance, and
+    a rest that no item of training tells of.
+    """
+    posterior, rows = model.posterior_, problem.rows
+    told = rows[:, :1] if problem.prior_name == "names" else rows[:, 1:-1]
+    told = rows[:, :-1] if _has_ids(problem) else told
+    phi = model.kernel_(told, posterior.anchors) @ posterior.whiten.T
+    axes, spare = (phi @ part for part in posterior.functions)
+    own = axes @ posterior.tastes.prior.own @ axes.T + spare @ spare.T
+    own = own + model.taste_variance_ * (model.kernel_(told) - phi @ phi.T)
+    same_user = rows[:, -1:] == rows[:, -1]
+    return problem._replace(K=covariance(problem.prior, rows) + own * same_user)
 
 
 def _has_ids(problem):
@@ -141,7 +189,7 @@ def _display(problem, rows):
     if _has_ids(problem):
         return problem.rows[rows, :-1]
     if problem.prior_name == "names":
-        return np.array([f"item {i}" for i in range(20)])[problem.rows[rows, 0].astype(int)]
+        return NAMES[problem.rows[rows, 0].astype(int)]
     return problem.rows[rows, 1:-1]
 
 
@@ -172,89 +220,113 @@ def errors(truth, values):
     }
 
 
-def judges_rows(seed, engines):
-    """Yield the rows of a problem of judges, or None where there is no truth."""
-    problem = random_judges.draw_problem(seed)
-    truth = random_judges.integrate(problem, n_effective=2000.0)
-    for engine in engines:
-        if truth is None:
-            yield None
-            continue
-        found = random_judges.errors(problem, truth, engine)
-        yield {
-            "engine": engine,
-            "prior": "names",
-            "items": problem.n_items,
-            "answers": len(problem.judge),
-            "noise_variance": problem.noise_variance,
-            "better": found["better"],
-            "answer": max(found["reference"], found["judge"]),
-            "seconds": found["seconds"],
-            "error_better": truth.error,
-            "error_answer": truth.error,
-            "effective_draws": truth.n_effective,
-        }
+def judges_values(seed, engine):
+    """Return an engine's row of a problem of judges."""
+    problem, truth = random_judges.draw_problem(seed), truth_of("judges", seed)
+    row = {
+        "prior": "names",
+        "items": problem.n_items,
+        "answers": len(problem.judge),
+        "noise_variance": problem.noise_variance,
+    }
+    if truth is None:
+        return row | NO_TRUTH
+    found = random_judges.errors(problem, truth, engine)
+    return row | {
+        "outcome": "compared",
+        "better": found["better"],
+        "answer": max(found["reference"], found["judge"]),
+        "seconds": found["seconds"],
+        "error_better": truth.error,
+        "error_answer": truth.error,
+        "effective_draws": truth.n_effective,
+    }
 
 
-def problem_rows(kind, seed, engines):
-    """Yield the rows of a problem, one an engine, or None where there is no truth."""
+def problem_values(kind, seed, engine):
+    """Return an engine's row of a problem."""
     problem = draw_problem(kind, seed)
-    truth = integrate(problem)
-    for engine in engines:
-        if truth is None:
-            yield None
-            continue
-        begin = time.process_time()
+    row = {
+        "prior": problem.prior_name,
+        "items": len(np.unique(problem.rows[:, 0])),
+        "answers": len(problem.answers),
+        "noise_variance": problem.noise.variance,
+    }
+    begin = time.process_time()
+    model = fit_model(problem, engine)
+    values = engine_values(problem, model)
+    row["seconds"] = time.process_time() - begin
+    if kind == "users":
+        truth = integrate(with_learned_tastes(problem, model))
+    else:
+        truth = truth_of(kind, seed)
+    if truth is None:
+        return row | NO_TRUTH
+    row |= {"outcome": "compared"} | errors(truth, values)
+    row |= {f"error_{name}": error for name, error in truth.error.items()}
+    return row | {"effective_draws": truth.n_effective}
+
+
+@lru_cache(maxsize=1)
+def truth_of(kind, seed):
+    """Return the truth of a problem, which all engines share."""
+    if kind == "judges":
+        return random_judges.integrate(random_judges.draw_problem(seed))
+    return integrate(draw_problem(kind, seed))
+
+
+def run(kind, seed, engine):
+    """Run an engine on a problem: a row of the table."""
+    row = dict.fromkeys(COLUMNS, "") | {"kind": kind, "seed": seed, "engine": engine}
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            values = engine_values(problem, engine)
-        yield {
-            "engine": engine,
-            "prior": problem.prior_name,
-            "items": len(np.unique(problem.rows[:, 0])),
-            "answers": len(problem.answers),
-            "noise_variance": problem.noise.variance,
-            **errors(truth, values),
-            "seconds": time.process_time() - begin,
-            **{f"error_{name}": error for name, error in truth.error.items()},
-            "effective_draws": truth.n_effective,
-        }
+            if kind == "judges":
+                return row | judges_values(seed, engine)
+            return row | problem_values(kind, seed, engine)
+    except Exception as error:  # whatever it is, the table says so
+        return row | {"outcome": f"failed: {type(error).__name__}: {str(error)[:120]}"}
 
 
+NO_TRUTH = {"outcome": "too few effective draws"}
 COLUMNS = (
-    "kind", "seed", "engine", "prior", "items", "answers", "noise_variance", *QUANTITIES, "seconds",
-    *(f"error_{name}" for name in QUANTITIES), "effective_draws",
+    "kind", "seed", "engine", "outcome", "prior", "items", "answers", "noise_variance", *QUANTITIES,
+    "seconds", *(f"error_{name}" for name in QUANTITIES), "effective_draws",
 )  # fmt: skip
 
 
 def summary(rows):
-    """Yield a row for each engine and kind: medians and largest errors, and the truth's."""
+    """Yield a row for each engine and kind: medians and largest errors, and the truth's median."""
     for engine in ENGINES:
         for kind in KINDS:
             mine = [row for row in rows if (row["engine"], row["kind"]) == (engine, kind)]
-            with_truth = [row for row in mine if row["effective_draws"] != ""]
-            if not with_truth:
+            compared = [row for row in mine if row["outcome"] == "compared"]
+            if not compared:
                 continue
-            line = {"engine": engine, "kind": kind, "problems": len(with_truth)}
-            line["without truth"] = len(mine) - len(with_truth)
+            line = {"engine": engine, "kind": kind, "problems": len(compared)}
+            line["no truth"] = sum(row["outcome"] == NO_TRUTH["outcome"] for row in mine)
+            line["failed"] = len(mine) - line["no truth"] - len(compared)
             for name in QUANTITIES:
-                values = [row[name] for row in with_truth if row[name] != ""]
-                values = [value for value in values if not np.isnan(value)]
-                line[f"{name}, median"] = float(np.median(values)) if values else ""
-                line[f"{name}, largest"] = float(np.max(values)) if values else ""
-                own = [row[f"error_{name}"] for row in with_truth if row[f"error_{name}"] != ""]
-                line[f"{name}, truth's"] = float(np.median(own)) if own else ""
-            line["seconds"] = float(np.median([row["seconds"] for row in with_truth]))
+                for label, column, of in (
+                    ("median", name, np.median),
+                    ("largest", name, np.max),
+                    ("truth's error", f"error_{name}", np.median),
+                ):
+                    values = np.array([row[column] for row in compared if row[column] != ""])
+                    values = values[~np.isnan(values)]
+                    line[f"{name}, {label}"] = float(of(values)) if len(values) else ""
+            line["seconds"] = float(np.median([row["seconds"] for row in compared]))
             yield line
 
 
 def units(options):
-    """Yield kind, seed and engines of each problem: kinds by turns."""
+    """Yield kind, seed and engine of each row: problems of all kinds by turns."""
     for k in range(options.problems):
         kind, seed = options.kinds[k % len(options.kinds)], options.seed + k // len(options.kinds)
-        sampled = seed % 100 < 100.0 * options.sampled_share
-        engines = [e for e in engines_of(kind) if e in options.engines]
-        yield kind, seed, [e for e in engines if sampled or e not in SAMPLERS]
+        for engine in engines_of(kind):
+            is_left_out = engine in SAMPLERS and seed % 100 >= 100.0 * options.sampled_share
+            if engine in options.engines and not is_left_out:
+                yield kind, seed, engine
 
 
 def main():
@@ -268,27 +340,14 @@ def main():
     parser.add_argument("--results", type=Path, default=RESULTS / "random_problems.csv")
     options = parser.parse_args()
     options.problems = min(options.problems, 65) if options.quick else options.problems
-    table, rows = Table(options.results, ("kind", "seed", "engine")), []
-    for kind, seed, engines in units(options):
-        if not options.quick:
-            engines = [e for *_, e in table.missing([(kind, seed, e) for e in engines])]
-        if not engines:
-            continue
-        found = (
-            judges_rows(seed, engines) if kind == "judges" else problem_rows(kind, seed, engines)
-        )
-        blank = dict.fromkeys(COLUMNS, "")
-        fresh = [
-            blank | {"kind": kind, "seed": seed, "engine": engine} | (row or {})
-            for engine, row in zip(engines, found, strict=True)
-        ]
-        rows += fresh
-        if not options.quick:
-            table.add(fresh)
     if options.quick:
+        rows = [run(*unit) for unit in units(options)]
         for line in summary(rows):
             print("  ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in line.values()))
         return
+    table = Table(options.results, ("kind", "seed", "engine"))
+    for unit in table.missing(units(options)):
+        table.add([run(*unit)])
     path = options.results.with_name(f"{options.results.stem}_summary.csv")
     report(list(summary(table.rows())), path, code=sources())
 
