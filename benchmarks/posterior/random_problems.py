@@ -11,7 +11,7 @@ that the table holds already are kept; a second run does what is missing:
 
     python benchmarks/posterior/random_problems.py [--problems 1500] [--seed 0] [--quick]
         [--kinds duels ties] [--engines ep laplace svi hmc gibbs] [--sampled-share 0.5]
-        [--results FILE]
+        [--results FILE] [--page]
 """
 
 import argparse
@@ -319,6 +319,23 @@ def summary(rows):
             yield line
 
 
+def page(lines):
+    """Yield the summary as a Markdown table: median / largest error of each quantity."""
+    titles = ("mean", "deviation", "P(better)", "next answer", "log evidence")
+    yield "| " + " | ".join(("engine", "answers", "problems", *titles)) + " |"
+    yield "| --- " * (3 + len(titles)) + "|"
+    for line in lines:
+        cells = [line["engine"], line["kind"], str(line["problems"])]
+        for name in QUANTITIES:
+            values = line[f"{name}, median"], line[f"{name}, largest"]
+            cells.append("" if "" in values else " / ".join(map(_short, values)))
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _short(value):
+    return "<.001" if value < 0.001 else f"{float(f'{value:.2g}'):g}".removeprefix("0")
+
+
 def units(options):
     """Yield kind, seed and engine of each row: problems of all kinds by turns."""
     for k in range(options.problems):
@@ -337,6 +354,7 @@ def main():
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--sampled-share", type=float, default=1.0, help="of problems sampled")
     parser.add_argument("--quick", action="store_true", help="65 problems, and nothing written")
+    parser.add_argument("--page", action="store_true", help="print the table of the page")
     parser.add_argument("--results", type=Path, default=RESULTS / "random_problems.csv")
     options = parser.parse_args()
     options.problems = min(options.problems, 65) if options.quick else options.problems
@@ -346,6 +364,9 @@ def main():
             print("  ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in line.values()))
         return
     table = Table(options.results, ("kind", "seed", "engine"))
+    if options.page:
+        print("\n".join(page(summary(table.rows()))))
+        return
     for unit in table.missing(units(options)):
         table.add([run(*unit)])
     path = options.results.with_name(f"{options.results.stem}_summary.csv")
