@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import Array
 from skpref.data import ItemGroups, group_rows
-from skpref.kernels import features_part, paired
+from skpref.kernels import features_part, kernel_values
 
 # The least share of the variance of a margin across two groups that a margin within one of them
 # takes, if the kernel joins the two: below it features that explain next to nothing, or items many
@@ -95,7 +95,7 @@ class _Joining:
         # Margins within a group are those from its first item.
         self._head = first[self._label]
         self._own = kernel.diag(rows)
-        shared = paired(part, rows, rows[self._head])
+        shared = kernel_values(part, rows, rows[self._head], aligned=True)
         self._within = np.where(
             self._head == np.arange(len(rows)), 0.0, self._own + self._own[self._head] - 2 * shared
         )
@@ -139,8 +139,8 @@ class _Joining:
         """
         X, Y = self._rows[within], self._rows[across]
         heads, head = np.unique(self._head[within], return_inverse=True)
-        shared = self._part(X, Y)
-        told = shared - self._part(self._rows[heads], Y)[head.reshape(-1)]
+        shared = kernel_values(self._part, X, Y)
+        told = shared - kernel_values(self._part, self._rows[heads], Y)[head.reshape(-1)]
         between = self._own[within][:, None] + self._own[across] - 2.0 * shared
         scale = self._within[within][:, None] * np.maximum(between, 0.0)
         least = np.finfo(float).tiny
