@@ -206,11 +206,11 @@ def judge_coupling(
         Sums of M with all other judges.
     """
     prior, judge = problem.prior, np.asarray(problem.answers.judge)
-    precision = problem.pool(cavities.site_precision, problem.shared)
+    precision = problem.pool(cavities.site_precision, problem.copies)
     shift = problem.sign * cavities.site_shift
-    own = [problem.pool(shift * (judge == each), problem.shared) for each in judges]
+    own = [problem.pool(shift * (judge == each), problem.copies) for each in judges]
     mean = [prior.centre(precision, pull)[0] for pull in own]
-    every = prior.centre(precision, problem.pool(shift, problem.shared))[0]
+    every = prior.centre(precision, problem.pool(shift, problem.copies))[0]
     coupling = np.array([[pull @ each for each in mean] for pull in own])
     coupling = coupling.reshape(len(judges), len(judges))
     support = np.array([pull @ every for pull in own]) - np.diagonal(coupling)
