@@ -42,7 +42,13 @@ from skpref.fitting._inspected import (
     warn_of_components,
     without_component_warnings,
 )
-from skpref.fitting._judges import JudgePrior, Judges, Sight, check_judge_prior
+from skpref.fitting._judges import (
+    JudgePrior,
+    Judges,
+    Sight,
+    check_judge_prior,
+    readings_in_words,
+)
 from skpref.fitting._judging import fit_judged
 from skpref.fitting._model import Model
 from skpref.fitting._predictions import Asked
@@ -128,6 +134,7 @@ __all__ = [
     "positive",
     "progress",
     "ratio_prior",
+    "readings_in_words",
     "refuse_judged",
     "reported",
     "seconds_of",

@@ -599,7 +599,7 @@ class Inspected:
             return alone
         found = _averaged(model, comparisons)
         subjects = tuple(self._with(each.posterior) for each in found)
-        return Averaged(np.array([each.weight for each in found]), subjects)
+        return Averaged(np.array([each.weight for each in found]), subjects, len(found))
 
     @property
     def has_evidence(self) -> bool:
@@ -676,17 +676,20 @@ class Inspected:
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """What is inspected at one or several hyperparameters, each in units of its own noise.
+    """What is inspected at several hyperparameters, each in units of its own noise, or in several
+    readings of judges.
 
     Attributes
     ----------
     weights : ndarray of shape (n_points,)
         They sum to one.
     subjects : tuple of Inspected
+    n_hyperparameters : int
     """
 
     weights: Array
     subjects: tuple[Inspected, ...]
+    n_hyperparameters: int = 1
 
     def averages(self, rows: Array, shares: Array, unit: str) -> "Mixture":
         """`Inspected.averages` in a unit, at each of the hyperparameters."""

@@ -324,6 +324,27 @@ def _interval(quantile: Callable[[float], Array], level: float) -> Array:
     return np.stack([quantile(0.5 - 0.5 * level), quantile(0.5 + 0.5 * level)], axis=1)
 
 
+# Probability of a second reading of the judges from which on boards mention it.
+_READING = 0.05
+
+
+def readings_in_words(weights: Array) -> list[str]:
+    """Describe what is open about judges, where a second reading of them has some probability.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_readings,)
+        As in `Judges`.
+    """
+    if len(weights) < 2 or weights[1] <= _READING:
+        return []
+    return [
+        "The answers leave open which judges answer the wrong way round: two of the readings have "
+        f"the probabilities {weights[0]:.2f} and {weights[1]:.2f}. The board averages over "
+        "readings; answers of more judges would decide"
+    ]
+
+
 # Points of reliability that probabilities are averaged over, and of own order effects.
 _POINTS, _ORDER_NODES = 40, 7
 

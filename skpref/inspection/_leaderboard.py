@@ -17,7 +17,15 @@ from skpref._utils import (
     printable_text,
 )
 from skpref.data import first_wins, table_frame
-from skpref.fitting import UNITS, Mixture, components_in_words, noise_deviation, unit_length
+from skpref.fitting import (
+    UNITS,
+    Mixture,
+    components_in_words,
+    noise_deviation,
+    readings_in_words,
+    unit_length,
+)
+from skpref.gp import posterior_parts
 from skpref.inspection._contenders import Columns, Contenders, contenders
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
@@ -116,6 +124,8 @@ or votes, default=None
             judges that of the reference judge
         n_hyperparameters : hyperparameters that the board is a mean over, 1 if they are taken as
             known; ``unit_length`` and ``noise_deviation`` are those of the fit
+        readings : probabilities of the readings of the judges that the answers leave open, which
+            the board is a mean over; [1] without judges
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
             and ``upper`` in units, and the ``probability`` that the first is better than the
@@ -205,6 +215,7 @@ or votes, default=None
         "rank_lower": places.lower[order],
         "rank_upper": places.upper[order],
     }
+    readings = posterior_parts(ranked.subject.posterior)[0]
     of_groups = {"component": component[order]}
     if n_components > 1:
         columns = {"names": columns["names"], **of_groups, **columns}
@@ -217,7 +228,8 @@ or votes, default=None
         unit=unit,
         unit_length=length,
         noise_deviation=noise_deviation(likelihood),
-        n_hyperparameters=len(over.weights),
+        n_hyperparameters=over.n_hyperparameters,
+        readings=readings,
         lead=_lead(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
     )
@@ -230,7 +242,7 @@ class _Board(Bunch):
         rows, heads = self._rows(), self._group_heads()
         width = max((len(name) for name, *_ in rows), default=0)
         lines = [f"{self._head()}: place, utility, ranks, chance of being best"]
-        lines += self._about_groups()
+        lines += [*self._about_groups(), *readings_in_words(self["readings"])]
         for k, (name, mean, low, high, first, last, best) in enumerate(rows, start=1):
             lines += heads.get(k, [])
             lines.append(
@@ -254,7 +266,8 @@ class _Board(Bunch):
             for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
         ]
         titles = ("utility", "interval", "ranks", "chance of being best")
-        head = ". ".join([self._head(), *self._about_groups()])
+        notes = *self._about_groups(), *readings_in_words(self["readings"])
+        head = ". ".join([self._head(), *notes])
         return html_table(
             head, rows, ("place", "name", *["group"] * several, *titles), self._rest()
         )

@@ -188,7 +188,7 @@ def trajectories(
         unit=unit,
         unit_length=unit_length(likelihood, unit),
         noise_deviation=noise_deviation(likelihood),
-        n_hyperparameters=len(over.weights),
+        n_hyperparameters=over.n_hyperparameters,
         held=chosen.held,
     )
 

@@ -126,3 +126,14 @@ def test_traces_are_of_one_posterior():
     model.fit(X, y, judges=judges)
     with pytest.raises(ValueError, match=r"readings of its judges.*chains of its own"):
         sampler_traces(model)
+
+
+def test_boards_say_that_a_second_reading_is_open(model):
+    board = leaderboard(model)
+    assert_allclose(board.readings, model.judges_.weights)
+    assert board.n_hyperparameters == 1
+    for text in (repr(board), board._repr_html_()):
+        assert "leave open which judges answer the wrong way round" in text
+    sure = PairwisePreferenceRegressor(optimizer=None).fit([["a", "b"], ["b", "c"], ["c", "a"]])
+    assert leaderboard(sure).readings.tolist() == [1.0]
+    assert "wrong way round" not in repr(leaderboard(sure))
