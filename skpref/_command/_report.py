@@ -111,10 +111,10 @@ class Report:
         if board.n_components == 1:
             return []
         names = np.array([in_one_line(name) for name in board.names.tolist()], dtype=object)
-        said = components_in_words(names, board.component, "competitors")
+        groups = components_in_words(names, board.component, "competitors")
         return [
-            f"The votes fall into {said}. No vote compares competitors of different groups: which "
-            "of two such is better is not known. Ranks and utilities are those within the group, "
+            f"The votes fall into {groups}. No vote compares competitors of different groups: "
+            "which of two such is better is not known. Ranks and utilities are those within the group, "
             "rank intervals have room for all others, and each group may hold the best of all. Get "
             "votes between the groups; skpref.active.next_pairs names these first."
         ]

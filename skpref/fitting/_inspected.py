@@ -151,8 +151,8 @@ class Mixture(NamedTuple):
             rows = np.flatnonzero(component == k)
             if len(rows) > 1 or n_components == 1:
                 some = self.take(rows) if n_components > 1 else self
-                found = mixed(self.weights, [part.centred() for part in some.parts], level)
-                mean[rows], lower[rows], upper[rows] = found
+                centred = [part.centred() for part in some.parts]
+                mean[rows], lower[rows], upper[rows] = mixed(self.weights, centred, level)
         return Relative(mean, lower, upper)
 
     def margins(self, first: Any, second: Any, level: float) -> "Relative":

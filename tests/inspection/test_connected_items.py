@@ -330,6 +330,13 @@ def test_users_share_answers_where_they_share_tastes():
     assert connected_items(own, user="a stranger").n_components == 5
 
 
+def test_nothing_is_joined_where_nothing_was_answered():
+    model = CollaborativePreferenceRegressor(RBF(2.0), method="su", optimizer=None)
+    model.fit(DUELS[[0, 1, 2, 3]], users=["u", "v", "u", "v"])
+    assert connected_items(model, user="u").n_components == 1
+    assert connected_items(model, user="a stranger").n_components == 6
+
+
 def test_posteriors_and_files_know_the_groups(leagues):
     assert leaderboard(leagues.posterior_).n_components == 2
     again = PairwisePreferenceRegressor.from_arrays(leagues.to_arrays())
