@@ -114,7 +114,7 @@ class Report:
         groups = components_in_words(names, board.component, "competitors")
         return [
             f"The votes fall into {groups}. No vote compares competitors of different groups: "
-            "which of two such is better is not known. Ranks and utilities are those within the group, "
+            "which of two such is better is not known. Ranks and utilities are within the group, "
             "rank intervals have room for all others, and each group may hold the best of all. Get "
             "votes between the groups; skpref.active.next_pairs names these first."
         ]
