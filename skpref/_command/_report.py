@@ -109,10 +109,10 @@ class Report:
         board = self.board
         if board.n_components == 1:
             return []
-        said = components_in_words(board.names, board.component, "competitors")
+        groups = components_in_words(board.names, board.component, "competitors")
         return [
-            f"The votes fall into {said}. No vote compares competitors of different groups: which "
-            "of two such is better is not known. Ranks and utilities are those within the group, "
+            f"The votes fall into {groups}. No vote compares competitors of different groups: "
+            "which of two such is better is not known. Ranks and utilities are within the group, "
             "rank intervals have room for all others, and each group may hold the best of all. Get "
             "votes between the groups; skpref.active.next_pairs names these first."
         ]

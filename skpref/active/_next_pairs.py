@@ -336,8 +336,8 @@ class _Groups:
     def joined_by(self, pairs: Any = slice(None)) -> NDArray[np.bool_]:
         """Whether each of some pairs is allowed, and of two groups."""
         apart = self._label[self._first[pairs]] != self._label[self._second[pairs]]
-        found: NDArray[np.bool_] = apart & self._allowed[pairs]
-        return found
+        joins: NDArray[np.bool_] = apart & self._allowed[pairs]
+        return joins
 
     def join(self, pair: int) -> None:
         """Make one of the groups of the two items."""

@@ -437,7 +437,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
 
-    def _informing_answers(self, user: Any) -> Comparisons | None:
+    def _answers_about(self, user: Any) -> Comparisons | None:
         """Answers that tell of a user's utility, None: all, as what tastes share is learned."""
         study = getattr(self, "_study", None)
         if study is None or study.method.population or study.method.by_features:

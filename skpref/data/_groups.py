@@ -30,8 +30,8 @@ def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.in
     """
     lead = positions[np.arange(len(positions)), first_there(positions)]
     begins, ends = np.broadcast_arrays(lead[:, None], positions)
-    there = (ends >= 0) & (ends != begins)
-    places = begins[there], ends[there]
+    present = (ends >= 0) & (ends != begins)
+    places = begins[present], ends[present]
     edges = coo_array((np.ones(len(places[0])), places), shape=(n_items, n_items))
     label: NDArray[np.intp] = connected_components(edges, directed=False)[1].astype(np.intp)
     return label
@@ -84,5 +84,5 @@ class ItemGroups:
         n_labels = int(self.label.max(initial=-1)) + 1
         label = n_labels + np.arange(len(first))
         label[code[:n]] = self.label
-        found = label[code[n:]]
-        return found, found < n_labels
+        of_items = label[code[n:]]
+        return of_items, of_items < n_labels

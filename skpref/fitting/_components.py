@@ -1,12 +1,10 @@
 """Which items may be compared: those that answers join, or the kernel beside them."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array
+from skpref._utils import Array, row_blocks
 from skpref.data import ItemGroups, group_rows
 from skpref.kernels import features_part, kernel_values
 
@@ -111,28 +109,22 @@ class _Joining:
             while len(front) and len(waiting):
                 step = max(1, _BLOCK // len(waiting))
                 block, front = front[:step], front[step:]
-                share = np.maximum(self._told(block, waiting), self._told(waiting, block).T)
-                told = np.unique(self._label[waiting[share.max(axis=0) >= _LEAST_SHARE]])
-                merged[told] = root
-                inside = np.isin(self._label[waiting], told)
+                share = np.maximum(self._shares(block, waiting), self._shares(waiting, block).T)
+                next_labels = np.unique(self._label[waiting[share.max(axis=0) >= _LEAST_SHARE]])
+                merged[next_labels] = root
+                inside = np.isin(self._label[waiting], next_labels)
                 front = np.concatenate([front, waiting[inside]])
                 waiting = waiting[~inside]
         of_item: NDArray[np.intp] = merged[self._label]
         new, known = np.flatnonzero(~self._answered), np.flatnonzero(self._answered)
-        for some in self._blocks(new, len(known)):
-            share = self._told(known, some)
+        for rows in row_blocks(len(new), len(known), _BLOCK) if len(known) else []:
+            share = self._shares(known, new[rows])
             best = share.argmax(axis=0)
-            joined = share[best, np.arange(len(some))] >= _LEAST_SHARE
-            of_item[some[joined]] = of_item[known[best[joined]]]
+            joined = share[best, np.arange(len(best))] >= _LEAST_SHARE
+            of_item[new[rows][joined]] = of_item[known[best[joined]]]
         return of_item
 
-    @staticmethod
-    def _blocks(items: NDArray[np.intp], n_beside: int) -> Iterator[NDArray[np.intp]]:
-        step = max(1, _BLOCK // max(n_beside, 1))
-        for start in range(0, len(items), step):
-            yield items[start : start + step]
-
-    def _told(self, within: NDArray[np.intp], across: NDArray[np.intp]) -> Array:
+    def _shares(self, within: NDArray[np.intp], across: NDArray[np.intp]) -> Array:
         """Share of the variance of f(y) − f(x) that f(x) − f(head of x) takes by way of f(y).
 
         Of items x in rows and y in columns. What all utilities share has no part in it.
@@ -140,13 +132,14 @@ class _Joining:
         X, Y = self._rows[within], self._rows[across]
         heads, head = np.unique(self._head[within], return_inverse=True)
         shared = kernel_values(self._part, X, Y)
-        told = shared - kernel_values(self._part, self._rows[heads], Y)[head.reshape(-1)]
+        of_heads = kernel_values(self._part, self._rows[heads], Y)
+        covariance = shared - of_heads[head.reshape(-1)]
         between = self._own[within][:, None] + self._own[across] - 2.0 * shared
         scale = self._within[within][:, None] * np.maximum(between, 0.0)
         least = np.finfo(float).tiny
         # Two items of one and the same utility are joined.
         same = between <= 1e-12 * self._own[within][:, None]
-        share: Array = np.where(scale > least, told**2 / np.maximum(scale, least), 0.0)
+        share: Array = np.where(scale > least, covariance**2 / np.maximum(scale, least), 0.0)
         return np.where(same, 1.0, share)
 
 

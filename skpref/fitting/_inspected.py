@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
@@ -158,8 +159,8 @@ class Mixture(NamedTuple):
             rows = np.flatnonzero(component == k)
             if len(rows) > 1 or n_components == 1:
                 some = self.take(rows) if n_components > 1 else self
-                found = mixed(self.weights, [part.centred() for part in some.parts], level)
-                mean[rows], lower[rows], upper[rows] = found
+                centred = [part.centred() for part in some.parts]
+                mean[rows], lower[rows], upper[rows] = mixed(self.weights, centred, level)
         return Relative(mean, lower, upper)
 
     def margins(self, first: Any, second: Any, level: float) -> "Relative":
@@ -271,8 +272,8 @@ class Inspected:
         Of columns that hold numbers of groups, the groups.
     answered : ndarray of shape (n_rows, n_features + 1) or None
         Items at the times of their answers, where these have times.
-    item_groups : ItemGroups or None
-        Which items the answers join; None where nothing is known of the answers.
+    informing : Comparisons or None
+        Answers that join items, where the reader does not know the groups, or not those of a user.
     """
 
     posterior: Any
@@ -291,7 +292,7 @@ class Inspected:
     scale: Array | None = None
     groups: dict[int, list] = field(default_factory=dict)
     answered: Array | None = None
-    item_groups: ItemGroups | None = None
+    informing: Comparisons | None = None
 
     @classmethod
     def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
@@ -361,7 +362,7 @@ class Inspected:
             shown=shown,
             answered=answered,
         )
-        return replace(subject, item_groups=_item_groups(last, subject, user))
+        return replace(subject, informing=_informing_answers(last, reader, user))
 
     def of_votes(self, votes: Any) -> Self:
         """The same with the names and units of what `skpref.duels.from_votes` gave.
@@ -490,6 +491,15 @@ class Inspected:
         seen = slice(0, -1) if self.id_place is None else [self.id_place]
         who, times = self.answered[:, seen], self.answered[:, -1]
         return [np.unique(times[np.all(who == row[seen], axis=1)]) for row in rows]
+
+    @cached_property
+    def item_groups(self) -> ItemGroups | None:
+        """Which items the answers join; None where nothing is known of the answers."""
+        if self.informing is None:
+            groups: ItemGroups | None = self.posterior.reader.groups
+            return groups
+        columns = slice(self.n_features) if self.id_place is None else [self.id_place]
+        return ItemGroups.of(self.informing.items[:, columns], self.informing.rows)
 
     def component_of(self, rows: Array) -> NDArray[np.intp]:
         """Component of each row, from 0, the largest first: the prior alone compares these.
@@ -768,18 +778,13 @@ def _learned(last, posterior):
     return model, last.comparisons_
 
 
-def _item_groups(last, subject, user):
-    """Which items the answers of a fit join, None if nothing is known of these."""
-    reader, id_place = subject.posterior.reader, subject.id_place
-    comparisons = getattr(last, "comparisons_", None)
-    informing = getattr(last, "_informing_answers", None)
-    part = None if informing is None or is_missing(user) else informing(user)
-    if part is None and (reader.groups is not None or comparisons is None):
-        return reader.groups
-    answers: Any = comparisons if part is None else part
-    width = answers.items.shape[1] - (reader.time is not None)
-    columns = slice(width) if id_place is None else [id_place]
-    return ItemGroups.of(answers.items[:, columns], answers.rows)
+def _informing_answers(last, reader, user):
+    """Answers that join items, None if the reader knows the groups, or nothing is known."""
+    of_user = getattr(last, "_answers_about", None)
+    answers = None if of_user is None or is_missing(user) else of_user(user)
+    if answers is None and reader.groups is None:
+        return getattr(last, "comparisons_", None)
+    return answers
 
 
 def estimator_of(model: Any) -> Any:
@@ -969,7 +974,7 @@ def _of_all_answers(estimator):
     """What is inspected, where the answers of all users count."""
     several = hasattr(estimator.posterior_, "of")
     subject = Inspected.of(estimator, estimator.users_[0] if several else None)
-    return replace(subject, item_groups=_item_groups(estimator, subject, None))
+    return replace(subject, informing=_informing_answers(estimator, subject.posterior.reader, None))
 
 
 def known_items(estimator: Any) -> NDArray[np.float64] | None:

@@ -67,7 +67,8 @@ def control_effects(
             deviation, half of it below and half above where the column is held, or what it is
         tau : Kendall's rank correlation of the order of ids with the column held and with it let
             go; NaN of a column that is not held
-        moved : most places by which an id moves; NaN of a column that is not held
+        moved : most places by which an id moves; NaN of a column that is not held. Of groups that
+            nothing joins (`connected_items`) both are within a group
         frame : DataFrame of these, where pandas is installed, else None
         tau_together, moved_together : the same with all columns that are held let go at once
         level, unit
@@ -225,15 +226,27 @@ _UNMOVED = _Moves(np.nan, np.nan)
 
 
 def _moves(ranked: Contenders, own: dict[int, Array]) -> _Moves:
-    """What the order of ids becomes with each at its own values of some columns."""
+    """What the order of ids becomes with each at its own values of some columns.
+
+    Within components: the mean of their rank correlations, by their pairs, and the most places.
+    """
     free = ranked.rows.copy()
     for place, values in own.items():
         free[:, :, place] = values[:, None]
     held, let_go = ranked.means(), replace(ranked, rows=free).means()
-    if len(held) < 2:
+    component, moves, weights = ranked.components(), [], []
+    for k in range(component.max() + 1):
+        both = [means[component == k] for means in (held, let_go)]
+        size = len(both[0])
+        if size > 1:
+            ranks = [np.argsort(np.argsort(-means, kind="stable")) for means in both]
+            moved = int(np.abs(ranks[0] - ranks[1]).max())
+            moves.append(_Moves(float(kendalltau(*both).statistic), moved))
+            weights.append(size * (size - 1))
+    if not moves:
         return _Moves(np.nan, 0)
-    ranks = [np.argsort(np.argsort(-means, kind="stable")) for means in (held, let_go)]
-    return _Moves(float(kendalltau(held, let_go).statistic), int(np.abs(ranks[0] - ranks[1]).max()))
+    tau = float(np.average([each.tau for each in moves], weights=weights))
+    return _Moves(tau, max(each.moved for each in moves))
 
 
 def _labels(labels: list) -> Any:

@@ -286,8 +286,8 @@ class _Board(Bunch):
         """How many groups there are, if there are several."""
         if self["n_components"] == 1:
             return []
-        said = components_in_words(self["names"], self["component"])
-        return [f"{said}. Across groups nothing is decided: nobody compared their items"]
+        groups = components_in_words(self["names"], self["component"])
+        return [f"{groups}. Across groups nothing is decided: nobody compared their items"]
 
     def _head(self):
         percent = f"{100.0 * self['level']:g} %"

@@ -74,6 +74,8 @@ def trajectories(
             and infinite ends.
         component : ndarray of int of shape (n_items,)
             Number of the group of each, as in `leaderboard`.
+        n_components : int
+            Number of groups.
         answered : list of ndarray
             Distinct times of each item's answers, ascending. Of streams of `SVI` those of the last
             piece.
@@ -147,8 +149,8 @@ def trajectories(
     component, groups = _components(chosen, reference)
     beside = component[:, None] == groups
     rows, weights = _differences(chosen, reference, beside)
-    several = len(np.unique(np.append(component, groups))) > 1
-    known = beside.sum(axis=1) > (1 if several and relative is None else 0)
+    n_components = len(np.unique(np.append(component, groups)))
+    known = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
     found = []
     for when in asked:
         rows[:, -1] = when
@@ -179,6 +181,7 @@ def trajectories(
         lower=lower,
         upper=upper,
         component=component,
+        n_components=n_components,
         answered=answered,
         reference=None if relative is None else reference.names,
         n_items=len(reference),
@@ -201,6 +204,8 @@ class _Trajectories(Bunch):
         reference = f"the mean of {self['n_items']}"
         if self["reference"] is not None and self["n_items"] == 1:
             reference = repr(self["reference"].tolist()[0])
+        elif self["reference"] is None and self["n_components"] > 1:
+            reference = f"the mean of each of {self['n_components']} groups"
         lines = [
             f"Trajectories of {len(names)} at {len(times)} times from {times.min()} to "
             f"{times.max()} in units of {self['unit']} above {reference}, "

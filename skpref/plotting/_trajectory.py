@@ -51,6 +51,8 @@ class TrajectoryDisplay:
         The last time of training, of which a line tells where there are later times.
     level : float
     unit : {"noise", "elo", "logit"}
+    n_components : int, default=1
+        Groups of items that nothing joins; of several each has a zero of its own.
 
     Attributes
     ----------
@@ -82,6 +84,7 @@ class TrajectoryDisplay:
     now: Any = None
     level: float = 0.9
     unit: str = "noise"
+    n_components: int = 1
 
     @classmethod
     def from_estimator(
@@ -182,8 +185,10 @@ class TrajectoryDisplay:
         times = np.asarray(self.times)[order]
         parts = (self.utility, self.lower, self.upper)
         utility, lower, upper = (np.asarray(part)[:, order] for part in parts)
+        known = np.isfinite(lower) & np.isfinite(upper)  # what is not is not drawn
+        utility, lower, upper = (np.where(known, part, np.nan) for part in (utility, lower, upper))
         names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
-        if np.min(lower) <= 0.0 <= np.max(upper):
+        if np.any(known) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
         for k, (color, dashes) in enumerate(looks(ax, len(names))):
@@ -223,7 +228,8 @@ class TrajectoryDisplay:
         """What utilities are measured from, in words."""
         total = len(np.asarray(self.names)) if self.n_items is None else self.n_items
         if self.reference is None:
-            return f"the mean of {total} items"
+            several = self.n_components > 1
+            return "the mean of each group" if several else f"the mean of {total} items"
         if total > 1:
             return "the mean of the reference"
         return plain(shortened(np.asarray(self.reference).tolist()[0], _MOST))

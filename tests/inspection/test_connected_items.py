@@ -12,6 +12,7 @@ from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.inference import EP, SVI
 from skpref.inspection import (
     connected_items,
+    control_effects,
     leaderboard,
     trajectories,
     undecided_pairs,
@@ -210,6 +211,14 @@ def test_controls_are_held_and_join_nothing():
         model = PairwisePreferenceRegressor(kernel, **options).fit(X)
     assert groups_of(model) == {frozenset(range(5)), frozenset(range(5, 10))}
     assert leaderboard(model).n_components == 2
+    # A control that is larger throughout one group tells no answer from another.
+    shifted = X.copy()
+    shifted[X[:, 0, 0] < 5, :, 1] += 20.0
+    with pytest.warns(UserWarning, match="fall into 2 groups of items"):
+        moved = PairwisePreferenceRegressor(kernel, **options).fit(shifted)
+    before, after = control_effects(model), control_effects(moved)
+    assert after.slope[0] == pytest.approx(before.slope[0], rel=1e-6)
+    assert (after.tau[0], after.moved[0]) == (before.tau[0], before.moved[0])
     # The same column, one value an id, is a feature of the ids: it joins.
     own = X.copy()
     own[:, :, 1] = np.random.default_rng(1).normal(size=10)[own[:, :, 0].astype(int)]
@@ -288,6 +297,7 @@ def test_an_item_at_another_time_is_the_same_item():
             assert mean == pytest.approx(board.utility[board.names == name][0], abs=1e-6)
         across = trajectories(model, ["ann", "eve"], relative="bob")
         assert np.all(np.isfinite(across.lower[0])) and np.all(across.lower[1] == -np.inf)
+        assert "the mean of each of 2 groups" in repr(course)
         joined = PairwisePreferenceRegressor(inference=engine, **options)
         joined.fit([*games, ["cid", "dan"]], time=[*time, 9])
         assert connected_items(joined).n_components == 1
@@ -318,6 +328,13 @@ def test_users_share_answers_where_they_share_tastes():
     assert frozenset({"ann", "bob"}) in groups_of(own, user="u")
     assert connected_items(own, user="u").n_components == 4
     assert connected_items(own, user="a stranger").n_components == 5
+
+
+def test_nothing_is_joined_where_nothing_was_answered():
+    model = CollaborativePreferenceRegressor(RBF(2.0), method="su", optimizer=None)
+    model.fit(DUELS[[0, 1, 2, 3]], users=["u", "v", "u", "v"])
+    assert connected_items(model, user="u").n_components == 1
+    assert connected_items(model, user="a stranger").n_components == 6
 
 
 def test_posteriors_and_files_know_the_groups(leagues):

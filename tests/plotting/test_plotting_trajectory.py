@@ -133,3 +133,16 @@ def test_one_time_and_refusals():
     static = PairwisePreferenceRegressor(optimizer=None).fit(PAIRS[..., None].astype(float))
     with pytest.raises(ValueError, match="fit the model with time="):
         TrajectoryDisplay.from_estimator(static)
+
+
+def test_of_groups_that_never_met_each_has_its_own_zero():
+    made = PairwisePreferenceRegressor(drift="wiener", optimizer=None)
+    games = [["ann", "bob"], ["cid", "dan"]] * 4
+    with pytest.warns(UserWarning, match="fall into 2 groups"):
+        made.fit(games, time=range(8))
+    display = TrajectoryDisplay.from_estimator(made)
+    assert "the mean of each group" in display.ax_.get_ylabel().replace("\n", " ")
+    across = TrajectoryDisplay.from_estimator(made, ["ann", "cid"], relative="bob")
+    assert np.all(np.isfinite(across.lines_[0].get_ydata()))
+    assert np.all(np.isnan(across.lines_[1].get_ydata()))
+    assert np.all(np.isfinite(across.ax_.get_ylim()))
