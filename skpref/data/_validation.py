@@ -264,10 +264,14 @@ def as_before(
 
 
 def _warn_features(shown: Shown) -> None:
-    """Warn where names could be meant as features of rated items."""
+    """Warn where names could be meant as features of rated items.
+
+    A column of one name alone is no feature: there one item, or one pair, is in every answer.
+    """
     places, pairs = shown.table.index(shown.rows), shown.pairs
     columns = [np.unique(places[column[column >= 0]]) for column in pairs.T]
-    if len(np.unique(places)) == sum(map(len, columns)) < pairs.size:
+    n_names = [len(column) for column in columns]
+    if min(n_names) > 1 and len(np.unique(places)) == sum(n_names) < pairs.size:
         warn(
             f"X of shape {pairs.shape} reads as names of items, but no name stands in two of its "
             "columns. If the columns are features of rated items, encode them, "
