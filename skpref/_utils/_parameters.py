@@ -28,7 +28,10 @@ def check_number(
     below = value < high if open_high else value <= high
     if not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
-        raise ValueError(f"{name} must lie in {left}{low}, {high}{right}, got {value!r}.")
+        limits = f"lie in {left}{low}, {high}{right}"
+        if low == -np.inf and high == np.inf:
+            limits = "be a finite number" if open_low and open_high else "be a number"
+        raise ValueError(f"{name} must {limits}, got {value!r}.")
     return value
 
 

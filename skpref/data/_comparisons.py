@@ -188,6 +188,13 @@ class Rows(ByValue):
         """The rows as a likelihood takes them."""
         return Answers(self.kind, self.lead, self.judge)
 
+    @property
+    def all_same(self) -> bool:
+        """Whether every duel was a tie, or had the same outcome for the item shown first."""
+        kinds, leads = np.unique(self.kind), np.unique(self.lead)
+        one_kind = len(kinds) == 1 and kinds[0] != INEQUALITY
+        return bool(one_kind and (kinds[0] == TIE or (len(leads) == 1 and leads[0] != 0)))
+
     @cached_property
     def joint(self) -> bool:
         """Whether some answer has several rows."""

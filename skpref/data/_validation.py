@@ -13,7 +13,7 @@ from skpref.data._builders import check_rated, rated_pairs
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import holds_words, is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
-from skpref.data._kinds import PLAIN, DuelScale
+from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_order, check_outcomes, refuse_order
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
@@ -160,6 +160,8 @@ def check_training(
         who = np.arange(len(rows)) if reader.id_column is None else rows[:, reader.id_column]
     n, k = sets.shape
     _refuse_mirrors(who, sets)
+    if shown.kind == "items" and reader.id_column is None and k == 2:
+        _warn_equal_features(rows, sets, likelihood)
     if time is not None:
         reader, times = _timed(reader, time, n, "answers", before)
         rows, sets = with_times(rows, sets, times)
@@ -266,10 +268,14 @@ def as_before(
 
 
 def _warn_features(shown: Shown) -> None:
-    """Warn where names could be meant as features of rated items."""
+    """Warn where names could be meant as features of rated items.
+
+    A column of one name alone is no feature: there one item, or one pair, is in every answer.
+    """
     places, pairs = shown.table.index(shown.rows), shown.pairs
     columns = [np.unique(places[column[column >= 0]]) for column in pairs.T]
-    if len(np.unique(places)) == sum(map(len, columns)) < pairs.size:
+    n_names = [len(column) for column in columns]
+    if min(n_names) > 1 and len(np.unique(places)) == sum(n_names) < pairs.size:
         warn(
             f"X of shape {pairs.shape} reads as names of items, but no name stands in two of its "
             "columns. If the columns are features of rated items, encode them, "
@@ -315,11 +321,27 @@ def _refuse_items(X: Any) -> None:
     )
 
 
+def _warn_equal_features(
+    rows: np.ndarray, duels: np.ndarray, likelihood: TakesAnswers | None
+) -> None:
+    """Warn of duels of which nothing is learned: two items of equal features.
+
+    With ties or an order effect they do tell of these.
+    """
+    equal = np.all(rows[duels[:, 0]] == rows[duels[:, 1]], axis=1)
+    if likelihood is None or likelihood.uses_order or TIE in likelihood.kinds or not equal.any():
+        return
+    warn(
+        f"{equal.sum()} of {len(equal)} duels, first row {equal.argmax()} of X, are of two items "
+        "with equal features: nothing is learned of them. If one item meets itself there, drop "
+        "these rows; if two items do, give a feature or an id (id_column=) that tells them apart."
+    )
+
+
 def _refuse_mirrors(who: np.ndarray, shown: np.ndarray) -> None:
     """Whether an item meets itself, by what says who it is: its position, name or id.
 
-    Items of equal features need not be one item, so such duels pass: the model takes nothing
-    from them.
+    Items of equal features need not be one item, so such duels pass, see `_warn_equal_features`.
     """
     if shown.shape[1] == 2:
         mirrors = who[shown[:, 0]] == who[shown[:, 1]]

@@ -113,9 +113,10 @@ class Report:
         def line(_):
             which = f"search {self._searches}, " if self._searches > 1 else ""
             each = self._seconds / step.number
+            of = f" of some {_TYPICAL}" if step.number <= _TYPICAL else ""
             return (
-                f"{which}evaluation {step.number} of some {_TYPICAL}: log posterior "
-                f"{self._best:.2f}, {each:.2g} s each"
+                f"{which}evaluation {step.number}{of}: log posterior {self._best:.2f}, "
+                f"{each:.2g} s each"
             )
 
         if self._tell("evaluation", line):

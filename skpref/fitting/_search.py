@@ -565,10 +565,18 @@ def _warn_bounds(model, comparisons, best):
         if end and slope > _BINDING
     ]
     if held:
+        remedy = "Widen these bounds if such values make sense, fix the hyperparameter"
+        end = f"({'fixed'!r} as its bounds)"
+        if comparisons.rows.all_same:
+            remedy = (
+                "All answers are the same, so that the more is ascribed to it the better. Add "
+                "answers of other outcomes, or fix the hyperparameter"
+            )
+        elif np.any(outwards[: len(model.kernel.theta)] > _BINDING):
+            end += ", or rescale the features"
         warn(
             f"The search for hyperparameters ended with {', '.join(held)}: values beyond would be "
-            "more probable. Widen these bounds if such values make sense, fix the hyperparameter "
-            "('fixed' as its bounds), or rescale the features.",
+            f"more probable. {remedy} {end}.",
             ConvergenceWarning,
         )
 

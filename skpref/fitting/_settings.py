@@ -181,6 +181,16 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
         )
 
 
+def _refuse_times_in(kernel: Kernel, column: int) -> None:
+    """Raise ValueError if a kernel to which a drift is added names the column of the times."""
+    if column in set().union(*seen_columns(kernel, 0)):  # of no features: those that it names
+        raise ValueError(
+            f"The kernel {kernel} sees column {column}, the time, as kernel_ of a model fitted "
+            "with drift= does; drift= adds a part of the time to a kernel of the items alone. "
+            "Leave drift= out, or give kernel= without its parts of that column."
+        )
+
+
 def make_model(estimator, settings: Settings, training: Training) -> Model:
     """The model that an estimator's parameters stand for, given its answers."""
     learned, comparisons = settings.search is not None, training.comparisons
@@ -266,6 +276,7 @@ class _Times(NamedTuple):
         unit = 1.0
         if kernel is not None and drift is not None:
             _check_teams(kernel)
+            _refuse_times_in(kernel, column)
             unit = _mean_variance(kernel, static.items)
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
 

@@ -38,10 +38,10 @@ def varying(items: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _spread(items):
     """Standard deviation of every feature, and whether it is constant."""
     size = np.max(np.abs(items), axis=0, initial=0.0)
-    unit = np.ldexp(1.0, np.frexp(size)[1])  # a power of two: division by it is exact
+    unit = np.ldexp(0.5, np.frexp(size)[1])  # a power of two: division by it is exact
     scaled = items / unit
     spread = np.std(scaled - scaled[:1], axis=0)
-    return spread * unit, spread <= _ROUNDED
+    return spread * unit, spread * unit <= _ROUNDED * size
 
 
 def default_kernel(

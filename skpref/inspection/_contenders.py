@@ -15,6 +15,9 @@ from skpref.fitting import Averaged, Inspected, varying_columns
 # Rows that are looked at to average over categories, at most.
 _MOST_ROWS = 50_000
 
+# A mean of this share of the numbers' own size is what rounding leaves of nothing.
+_ROUNDED = 1e-14
+
 
 class Columns:
     """What the columns of a posterior's rows are, beside that of the ids.
@@ -141,8 +144,11 @@ class Columns:
         return np.ones(len(self._subject.training)) if shown is None else shown
 
     def mean(self, place: int) -> float:
-        """Mean of a column over all that was shown."""
-        return float(np.average(self._subject.training[:, place], weights=self.weight))
+        """Mean of a column over all that was shown; 0 where it is rounding alone."""
+        column, weight = self._subject.training[:, place], self.weight
+        mean = float(np.average(column, weights=weight))
+        size = float(np.average(np.abs(column), weights=weight))
+        return mean if abs(mean) > _ROUNDED * size else 0.0
 
     def spread(self, place: int) -> float:
         """Standard deviation of a column over all that was shown."""

@@ -411,7 +411,8 @@ class Teams(Wrapper):
         rows, shares = self.member_rows(X)
         found: Array = np.zeros(rows.shape[1])
         for k in range(rows.shape[1]):
-            found[k] = shares[:, k] @ self.kernel(rows[:, k]) @ shares[:, k]
+            K = self.kernel(*near_zero(self.kernel, rows[:, k]))
+            found[k] = shares[:, k] @ K @ shares[:, k]
         return found
 
     def is_stationary(self) -> bool:

@@ -280,10 +280,10 @@ class Probit(ExpectedProbit):
 
     def check(self) -> None:
         """Raise unless the hyperparameters are sound; only the threshold may be None."""
-        for name in ("noise_variance", "order_effect"):
-            check_number(name, getattr(self, name))
+        positive = {"low": 0.0, "open_low": True, "open_high": True}
+        check_number("noise_variance", self.noise_variance, **positive)
+        check_number("order_effect", self.order_effect, open_low=True, open_high=True)
         if self.tie_threshold is not None:
-            positive = {"low": 0.0, "open_low": True, "open_high": True}
             try:
                 check_number("tie_threshold", self.tie_threshold, **positive)
                 check_bounds("tie_threshold_bounds", self.tie_threshold_bounds)
