@@ -302,7 +302,7 @@ class _Reader:
 
     def _objects(self, told):
         values, shape = told["objects"], told["shape"]
-        if any(type(n) is not int or n < 0 for n in shape) or math.prod(shape) != len(values):
+        if math.prod(shape) != len(values):
             raise ValueError(f"{len(values)} values do not fill an array of shape {shape!r:.40}")
         found = np.empty(len(values), dtype=object)
         found[:] = self._items(values)

@@ -116,9 +116,9 @@ class Components(Recorded, Summarised):
 
     kernel: Kernel
     likelihood: Likelihood
-    anchors: np.ndarray
-    weights: np.ndarray
-    factor: np.ndarray
+    anchors: Array
+    weights: Array
+    factor: Array
     reader: Reader = None  # type: ignore[assignment]  # made of the anchors where none is given
     utilities: Utilities | None = None
 

@@ -191,6 +191,7 @@ ODD = {
     "an empty object": {},
     "too few values": {"objects": [1, 2], "shape": [10**6, 10**6]},
     "a negative shape": {"objects": [1, 2], "shape": [-1]},
+    "two negative sizes": {"objects": [1, 2], "shape": [-1, -2]},
     "no values, of a large shape": {"objects": [], "shape": [0, 10**30]},
     "a shape of fractions": {"objects": [1], "shape": [1.0]},
     "a text as shape": {"objects": [1], "shape": "x"},
@@ -253,6 +254,12 @@ def test_arrays_of_another_type_are_refused(array):
         Holder.from_arrays(
             Holder(Typed(np.arange(3.0), 1.0, 2)).to_arrays() | {"content.weights": array}
         )
+
+
+def test_arrays_of_objects_are_no_content_of_a_file():
+    held = Holder(np.arange(3.0)).to_arrays()
+    with pytest.raises(ValueError, match="'content' is of type object"):
+        Holder.from_arrays(held | {"content": np.array([Thing()], dtype=object)})
 
 
 @pytest.mark.parametrize("shape", [(2**31,), (2**44,), (-1,)])
