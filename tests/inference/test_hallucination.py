@@ -1,6 +1,5 @@
 """Hallucinations, one draw of the noisy margins: the engine, in the regressor and the believer."""
 
-
 import numpy as np
 import pytest
 from core_support import random_duels, won
