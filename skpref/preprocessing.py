@@ -182,7 +182,7 @@ def _shares_of_wins(pairs: NDArray[np.intp], y: Any, n_items: int) -> NDArray[np
     if pairs.shape[1] == 2:
         sign = _outcome_signs(y, len(pairs))
         kind = np.where(sign == 0, TIE, DUEL)
-        answers = Comparisons.from_duels(numbers, *pairs.T, sign > 0, kind=kind)
+        answers = Comparisons.from_duels(numbers, pairs[:, 0], pairs[:, 1], sign > 0, kind=kind)
     else:
         answers = Comparisons.from_ranks(numbers, pairs, check_ranks(y, pairs >= 0).rank)
     rows, item = answers.rows, answers.items[:, 0].astype(np.intp)
