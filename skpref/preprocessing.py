@@ -5,28 +5,43 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.feature_selection import chi2, f_classif, mutual_info_classif
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from skpref._utils import warn
 from skpref.data import (
+    DUEL,
+    TIE,
+    Comparisons,
     DuelFrame,
     ItemTable,
     Shown,
     all_strings,
+    check_ranks,
+    chosen_of,
     column_at,
     group_rows,
     id_numbers,
     is_frame,
+    parse_outcomes,
     read,
     shallow_copy,
     shown_together,
     take_rows,
+    unmasked,
 )
 
 __all__ = ["Itemwise"]
@@ -115,6 +130,69 @@ def _text_column(rows):
     return texts
 
 
+# Scores of features by classes, which shares of wins are not.
+_OF_CLASSES = (chi2, f_classif, mutual_info_classif)
+
+
+def _check_takes_shares(transformer):
+    """Raise ValueError if it scores features by classes."""
+    for name, value in transformer.get_params().items():
+        if name.rpartition("__")[2] == "score_func" and value in _OF_CLASSES:
+            raise ValueError(
+                f"{name}={value.__name__} compares classes, but what Itemwise knows of an item of "
+                "duels is its share of wins, a number. Take f_regression, r_regression or "
+                "mutual_info_regression of sklearn.feature_selection."
+            )
+
+
+def _outcome_signs(y: Any, n: int) -> NDArray[np.int_]:
+    """1 where the first item of a duel won, -1 where the second did, 0 for a tie."""
+    if y is None:
+        return np.ones(n, dtype=np.int_)
+    check_consistent_length(np.empty(n), y)
+    if np.ndim(y) == 2 and np.shape(y)[1] == 2:
+        return np.where(chosen_of(y, (n, 2)) == 0, 1, -1)
+    labels = column_or_1d(unmasked(y))
+    try:
+        return np.where(parse_outcomes(labels), 1, -1)
+    except ValueError:
+        numbers = labels.dtype.kind in "iuf" and np.isfinite(labels).all()
+        if not numbers or (labels != np.rint(labels)).any():
+            raise
+        return np.sign(labels).astype(np.int_)
+
+
+def _shares_of_wins(pairs: NDArray[np.intp], y: Any, n_items: int) -> NDArray[np.float64]:
+    """Share of wins of each item among what is stated of it and another; a tie is half a win.
+
+    Parameters
+    ----------
+    pairs : ndarray of int of shape (n, k)
+        Items of each answer, −1 where there is none.
+    y : array-like or None
+        Outcomes of duels, choices or ranks.
+    n_items : int
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+        One half for items of which nothing is stated.
+    """
+    numbers = np.arange(float(n_items))[:, None]
+    if pairs.shape[1] == 2:
+        sign = _outcome_signs(y, len(pairs))
+        kind = np.where(sign == 0, TIE, DUEL)
+        answers = Comparisons.from_duels(numbers, pairs[:, 0], pairs[:, 1], sign > 0, kind=kind)
+    else:
+        answers = Comparisons.from_ranks(numbers, pairs, check_ranks(y, pairs >= 0).rank)
+    rows, item = answers.rows, answers.items[:, 0].astype(np.intp)
+    half = np.where(rows.kind == TIE, 0.5, 0.0) * rows.counts
+    better, worse = item[rows.first], item[rows.second]
+    wins = np.bincount(better, rows.counts - half, n_items) + np.bincount(worse, half, n_items)
+    met = np.bincount(better, rows.counts, n_items) + np.bincount(worse, rows.counts, n_items)
+    return np.where(met > 0.0, wins / np.maximum(met, 1e-300), 0.5)
+
+
 # scikit-learn carries no types, so that mypy takes its keyword of subclassing for object's.
 class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Apply one transformer of items to both sides of duels, and to all items of a set.
@@ -126,8 +204,8 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
     Parameters
     ----------
     transformer : transformer or "passthrough", default="passthrough"
-        Takes items (n_items, n_features), or a list of texts. It is fitted with ``y=None``,
-        because outcomes belong to duels, not to items.
+        Takes items (n_items, n_features), or a list of texts. What it gets as y says how well each
+        distinct item did, see Notes.
 
     Attributes
     ----------
@@ -146,6 +224,17 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
     frames with one column of texts. Integers of shape (n, 2) are items with two features: for
     pairs of positions, transform the table instead. Strings of shape (n, k) with k > 2 are sets of
     texts, padded by None, where the transformer takes texts, else items of k categories.
+
+    Transformers that learn from y, such as ``TargetEncoder`` or ``SelectKBest(f_regression)``, get
+    one number for each distinct item: of duels its share of wins among the duels of X (a tie is
+    half a win, a grade counts as a win; ``y=None``: the first won each), of choices and rankings
+    that among all pairs of which the answer states an order, one half where nothing is stated. It
+    does not depend on the order of rows, or on the side on which an item stands. Labels in {0, 1}
+    are outcomes: 0 is a loss. Of rated items it is the mean rating of equal rows. It is a target
+    of regression: scores of classes, such as ``f_classif``, are refused where X holds duels. A fold
+    of cross-validation gets shares of its training answers alone. What a target encoder learns is
+    applied to the items of training as to all others (no cross-fitting), so that an item has one
+    row throughout.
 
     Ids that are texts (`DuelFrame.id_column`) become numbers before the transformer sees them,
     those not seen in `fit` new ones. So ``("id", "passthrough", ["id"])`` in a ColumnTransformer
@@ -179,7 +268,9 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         ----------
         X : array-like, DuelFrame, DataFrame or ItemTable
             Duels, sets, items or texts, see the class.
-        y : ignored
+        y : array-like, default=None
+            Outcomes of duels, choices, ranks or ratings, as models take them, for transformers that
+            learn from them.
 
         Returns
         -------
@@ -188,11 +279,12 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         Raises
         ------
         ValueError
-            For arrays that are neither duels nor items, and missing texts.
+            For arrays that are neither duels nor items, missing texts, labels that are no outcomes,
+            and transformers that score features by classes where X holds duels.
         TypeError
             If ``transformer`` cannot fit and transform.
         """
-        self._fit(X)
+        self._fit(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -202,13 +294,14 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         ----------
         X : array-like, DuelFrame, DataFrame or ItemTable
             Duels, sets, items or texts, see the class.
-        y : ignored
+        y : array-like, default=None
+            As in `fit`.
 
         Returns
         -------
         As `transform`.
         """
-        return self._apply(self._fit(X))
+        return self._apply(self._fit(X, y))
 
     def transform(self, X: Any) -> Any:
         """Transform duels, sets or items.
@@ -289,7 +382,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    def _fit(self, X):
+    def _fit(self, X, y):
         if isinstance(self.transformer, str) and self.transformer == "passthrough":
             inner = FunctionTransformer(feature_names_out="one-to-one")
         elif hasattr(self.transformer, "fit") and hasattr(self.transformer, "transform"):
@@ -300,12 +393,40 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
                 'or "passthrough".'
             )
         shown = self._read(X, reset=True)
-        first, _ = group_rows(shown.rows)
-        self.transformer_ = inner.fit(take_rows(shown.rows, first), None)
+        first, inverse = group_rows(shown.rows)
+        target = self._target(inner, shown, y, inverse, len(first))
+        try:
+            self.transformer_ = inner.fit(take_rows(shown.rows, first), target)
+        except ValueError as error:
+            if shown.pairs is None or "label type" not in str(error):
+                raise
+            raise ValueError(
+                f"{type(inner).__name__} takes classes, but what Itemwise knows of an item of "
+                f"duels is its share of wins, a number ({error}). Take a transformer that learns "
+                "from a target of regression, or one that needs none."
+            ) from error
         self._id_output = None
         if not self._text and self._id_column is not None and is_frame(shown.rows):
             self._id_output = self._find_ids(take_rows(shown.rows, first[:_LOOKED_AT]))
         return shown
+
+    def _target(self, inner, shown, y, inverse, n_items):
+        """What the transformer gets as y, of each distinct item; None: nothing is known."""
+        if shown.pairs is not None:
+            if shown.pairs.shape[1] > 2 and y is None:
+                return None
+            _check_takes_shares(inner)
+            pairs = np.where(shown.pairs < 0, -1, inverse[shown.pairs])
+            return _shares_of_wins(pairs, y, n_items)
+        if y is None:
+            return None
+        ratings = column_or_1d(unmasked(y))
+        check_consistent_length(inverse, ratings)
+        if ratings.dtype.kind not in "biuf":
+            return ratings[np.unique(inverse, return_index=True)[1]]
+        if n_items == len(inverse):
+            return ratings[np.argsort(inverse)]
+        return np.bincount(inverse, ratings, n_items) / np.bincount(inverse, minlength=n_items)
 
     def _find_ids(self, rows):
         """The column of outputs that holds the ids, as they are; None if there is none."""

@@ -6,18 +6,30 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import (
+    SelectKBest,
+    SelectPercentile,
+    f_regression,
+    mutual_info_classif,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
 from sklearn.utils.estimator_checks import check_estimator
 
 from skpref import PairwisePreferenceRegressor
@@ -54,6 +66,169 @@ def duels():
     first, second = np.minimum(rng.geometric(0.4, (2, 80)) - 1, 9)
     X = np.stack([items[first], items[second]], axis=1)
     return X, (first < second).astype(int)
+
+
+# --- what a transformer learns from
+
+
+class Recorder(TransformerMixin, BaseEstimator):
+    """Keeps the rows and the y that it was fitted with."""
+
+    def fit(self, X, y=None):
+        self.rows_, self.y_ = np.asarray(X), None if y is None else np.asarray(y)
+        return self
+
+    def transform(self, X):
+        return X
+
+
+def learned_from(X, y):
+    """The target of each item, by its first feature."""
+    inner = Itemwise(Recorder()).fit(X, y).transformer_
+    return dict(zip(inner.rows_[:, 0].tolist(), inner.y_.tolist(), strict=True))
+
+
+def counted_by_hand(answers):
+    """Share of wins from (better, worse, weight of the win) triples."""
+    wins, met = {}, {}
+    for better, worse, win in answers:
+        for item, gain in ((better, win), (worse, 1.0 - win)):
+            wins[item] = wins.get(item, 0.0) + gain
+            met[item] = met.get(item, 0) + 1
+    return {item: wins[item] / met[item] for item in met}
+
+
+# Labels of won, tied, lost duels.
+LABELS = {
+    "0 and 1": ([1, 0, 1, 1, 0], [1.0, 0.0, 1.0, 1.0, 0.0]),
+    "signed": ([1, -1, 1, 1, -1], [1.0, 0.0, 1.0, 1.0, 0.0]),
+    "booleans": ([True, False, True, True, False], [1.0, 0.0, 1.0, 1.0, 0.0]),
+    "ties": ([1, -1, 0, 1, 0], [1.0, 0.0, 0.5, 1.0, 0.5]),
+    "grades": ([2, -1, 1, 2, -2], [1.0, 0.0, 1.0, 1.0, 0.0]),
+    "graded ties": ([2, 0, 1, 0, -2], [1.0, 0.5, 1.0, 0.5, 0.0]),
+    "ranks": ([[1, 2], [2, 1], [1, 2], [1, 2], [2, 1]], [1.0, 0.0, 1.0, 1.0, 0.0]),
+    "none": (None, [1.0, 1.0, 1.0, 1.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_of_duels_a_transformer_learns_from_shares_of_wins(labels):
+    y, wins = LABELS[labels]
+    pairs = [(0, 1), (1, 2), (0, 2), (3, 1), (0, 3)]
+    X = np.array(pairs, dtype=float)[:, :, None]
+    expected = counted_by_hand([(*pair, win) for pair, win in zip(pairs, wins, strict=True)])
+    assert learned_from(X, y) == pytest.approx(expected)
+
+
+def test_shares_of_wins_depend_neither_on_order_nor_on_sides(duels):
+    X, y = duels
+    flip = np.arange(len(X)) % 3 == 0
+    order = np.random.default_rng(2).permutation(len(X))
+    turned = np.where(flip[:, None, None], X[:, ::-1], X)[order]
+    one, other = learned_from(X, y), learned_from(turned, np.where(flip, 1 - y, y)[order])
+    assert one == other
+
+
+def test_of_choices_and_rankings_it_learns_from_the_pairs_that_they_state():
+    sets = np.array([[0.0, 1.0, 2.0], [2.0, 3.0, 0.0]])[:, :, None]
+    stated = [(1, 0, 1.0), (1, 2, 1.0), (2, 3, 1.0), (2, 0, 1.0)]
+    assert learned_from(sets, [1, 0]) == pytest.approx(counted_by_hand(stated))
+    ranks = [[1, 2, 3], [0, 1, 2]]  # of neighbours in rank; nothing of 2 in the second
+    stated = [(0, 1, 1.0), (1, 2, 1.0), (3, 0, 1.0)]
+    assert learned_from(sets, ranks) == pytest.approx(counted_by_hand(stated))
+    # The third item is shown, and nothing is stated of it.
+    alone = learned_from(sets[:1], [[1, 2, 0]])
+    assert alone == {0.0: 1.0, 1.0: 0.0, 2.0: 0.5}
+
+
+def test_of_rated_items_it_learns_from_their_ratings():
+    X = np.array([[3.0], [1.0], [3.0], [2.0]])
+    assert learned_from(X, [4.0, 1.0, 2.0, 9.0]) == {3.0: 3.0, 1.0: 1.0, 2.0: 9.0}
+    assert Itemwise(Recorder()).fit(X).transformer_.y_ is None
+    chosen = Itemwise(SelectKBest(k=1))  # of classes
+    chosen.fit([[1.0, 0.3], [0.1, 0.5], [0.2, 0.2], [0.0, 0.4]], [1, 0, 0, 0])
+    assert chosen.transformer_.get_support().tolist() == [True, False]
+
+
+@pytest.fixture
+def cities():
+    """Duels of items in a frame: a city, whose level decides, and a number that says nothing."""
+    rng = np.random.default_rng(4)
+    city, size = rng.integers(0, 5, 60), rng.random(60)
+    first, second = np.array([rng.choice(60, 2, replace=False) for _ in range(200)]).T
+    level = np.array([0.0, 3.0, 1.0, 2.0, 4.0])[city]
+    won = level[first] + rng.standard_normal(200) > level[second] + rng.standard_normal(200)
+    table = {"city": np.array(list("abcde"), dtype=object)[city], "size": size}
+    sides = [
+        {f"{name}{k}": v[rows] for name, v in table.items()}
+        for k, rows in enumerate((first, second))
+    ]
+    frame = pd.DataFrame({**sides[0], **sides[1], "won": won.astype(int)})
+    columns = ["city0", "size0"], ["city1", "size1"]
+    return from_columns(frame, *columns, "won", names=["city", "size"])
+
+
+ENCODER = ColumnTransformer(
+    [("city", TargetEncoder(), ["city"]), ("size", "passthrough", ["size"])]
+)
+
+
+def test_a_target_encoder_orders_categories_by_their_wins(cities):
+    X, y = cities
+    itemwise = Itemwise(ENCODER).fit(X, y)
+    fitted = itemwise.transformer_.named_transformers_["city"]
+    order = np.argsort(fitted.encodings_[0])
+    assert fitted.categories_[0][order].tolist() == ["a", "c", "d", "b", "e"]
+    inner = Itemwise(Recorder()).fit(X, y).transformer_
+    truth = TargetEncoder().fit(inner.rows_[:, :1], inner.y_)
+    np.testing.assert_allclose(fitted.encodings_[0], truth.encodings_[0], rtol=1e-12)
+    model = make_pipeline(Itemwise(ENCODER), PairwisePreferenceRegressor(optimizer=None))
+    plain = make_pipeline(
+        Itemwise(ColumnTransformer([("size", "passthrough", ["size"])])),
+        PairwisePreferenceRegressor(optimizer=None),
+    )
+    scores = [cross_val_score(each, X, y, cv=4).mean() for each in (model, plain)]
+    assert scores[0] > 0.7 > scores[1] + 0.1
+
+
+def test_folds_learn_from_their_training_duels_alone(cities):
+    X, y = cities
+    pipeline = make_pipeline(Itemwise(ENCODER), PairwisePreferenceRegressor(optimizer=None))
+    folds = list(KFold(4).split(X))
+    found = cross_validate(pipeline, X, y, cv=folds, return_estimator=True)["estimator"]
+    other = np.concatenate([1 - y[:50], y[50:]])  # the first fold's test answers turned round
+    again = cross_validate(pipeline, X, other, cv=folds[:1], return_estimator=True)["estimator"]
+    encodings = [
+        each[0].transformer_.named_transformers_["city"].encodings_[0] for each in (*found, *again)
+    ]
+    for encoding, (train, _) in zip(encodings, folds, strict=False):
+        by_hand = Itemwise(ENCODER).fit(X[train], y[train]).transformer_
+        assert_array_equal(encoding, by_hand.named_transformers_["city"].encodings_[0])
+    assert_array_equal(encodings[4], encodings[0])
+    assert not np.array_equal(encodings[1], encodings[0])
+
+
+def test_features_are_selected_by_what_wins():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((150, 2, 6))
+    y = (X[:, 0, 4] > X[:, 1, 4]).astype(int)
+    chosen = Itemwise(SelectKBest(f_regression, k=1)).fit(X, y)
+    assert chosen.transformer_.get_support().tolist() == [False] * 4 + [True, False]
+    texts = np.array([["good plot", "dull plot"], ["dull cast", "good cast"]] * 6, dtype=object)
+    reader = make_pipeline(TfidfVectorizer(), SelectKBest(f_regression, k=2))
+    words = Itemwise(reader).fit(texts, [1, 0] * 6)
+    assert words.get_feature_names_out().tolist() == ["dull", "good"]
+
+
+def test_labels_that_are_no_outcomes_are_refused():
+    X = np.arange(6.0).reshape(3, 2, 1)
+    for y, match in (
+        (["a", "b", "a"], "labels|outcomes|values"),
+        ([1, 0], "inconsistent numbers"),
+        ([0.5, 1.0, 0.0], "0.5"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            Itemwise(SelectKBest(f_regression, k=1)).fit(X, y)
 
 
 # --- scikit-learn's own checks
@@ -372,7 +547,18 @@ def test_text_pipeline_predicts_duels_and_items():
             pd.DataFrame({"left": TEXTS, "right": TEXTS}),
             "to_numpy.. holds text duels",
         ),
-        (SelectKBest(k=1), np.arange(12.0).reshape(3, 2, 2), "requires y to be passed"),
+        (SelectKBest(k=1), np.arange(12.0).reshape(3, 2, 2), "f_classif compares.*f_regression"),
+        (SelectKBest(k=1), np.arange(6.0).reshape(3, 2), "requires y to be passed"),
+        (
+            make_pipeline(StandardScaler(), SelectPercentile(mutual_info_classif)),
+            np.arange(12.0).reshape(3, 2, 2),
+            "selectpercentile__score_func=mutual_info_classif compares",
+        ),
+        (
+            LinearDiscriminantAnalysis(),
+            np.array([[[0.0], [1.0]], [[1.0], [2.0]], [[2.0], [0.0]]]),
+            "LinearDiscriminantAnalysis takes classes.*share of wins",
+        ),
     ],
 )
 def test_itemwise_refuses(transformer, X, match):

@@ -26,7 +26,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, ItemTable, PairwisePreferenceRegressor
 from skpref.inference import EP, Laplace
 from skpref.metrics import (
     accuracy_scorer,
@@ -290,6 +290,64 @@ def test_calibration_of_a_fitted_model_by_duels_held_out():
     loss = [log_loss(y[300:], model.predict_proba(X[300:])) for model in (sure, mended)]
     assert loss[1] < loss[0] - 0.05
     assert_array_equal(mended.classes_, [False, True])
+
+
+def labelled(margin, kind):
+    """Parameters of a model that is told of next to no noise, and answers by margins."""
+    sign = np.sign(margin).astype(int)
+    if kind == "ties":
+        return {"tie_threshold": 0.3}, np.where(np.abs(margin) < 0.6, 0, sign)
+    return {"grade_thresholds": (0.8,)}, sign * np.where(np.abs(margin) > 1.5, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "estimator", [PairwisePreferenceRegressor, CollaborativePreferenceRegressor]
+)
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("kind", ["ties", "grades"])
+def test_calibration_of_more_than_two_outcomes(kind, method, estimator):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((800, 2, 2))
+    options, y = labelled((X[:, 0] - X[:, 1]).sum(axis=1) + rng.standard_normal(800), kind)
+    sure = estimator(RBF(1.0), noise_variance=1e-2, optimizer=None, **options)
+    sure.fit(X[:150], y[:150])
+    mended = CalibratedClassifierCV(FrozenEstimator(sure), method=method).fit(
+        X[150:500], y[150:500]
+    )
+    assert_array_equal(mended.classes_, sure.classes_)
+    proba = mended.predict_proba(X[500:])
+    assert_allclose(proba.sum(axis=1), 1.0)
+    loss = [log_loss(y[500:], each.predict_proba(X[500:])) for each in (sure, mended)]
+    assert loss[1] < loss[0] - 0.1
+    assert sure.decision_function(X[:3]).shape == (3,)  # by hand the margin, as ever
+
+
+def test_calibration_of_choices_by_temperature():
+    pytest.importorskip("sklearn", minversion="1.8")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 4, 2))
+    y = (X.sum(axis=2) + rng.standard_normal((500, 4))).argmax(axis=1)
+    sure = PairwisePreferenceRegressor(RBF(1.0), noise_variance=1e-3, optimizer=None)
+    sure.fit(X[:100], y[:100])
+    mended = CalibratedClassifierCV(FrozenEstimator(sure), method="temperature")
+    mended.fit(X[100:300], y[100:300])
+    proba, raw = mended.predict_proba(X[300:]), sure.predict_proba(X[300:])
+    assert log_loss(y[300:], proba) < log_loss(y[300:], raw) - 0.02
+    # A temperature leaves the order of the items as it is.
+    assert_array_equal(proba.argmax(axis=1), raw.argmax(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("labels", "remedy"), [((-1, 0, 1), "isotonic'\\.$"), ((-1, 1), "0 and 1")]
+)
+def test_temperatures_of_labels_that_scikit_learn_would_misread_are_refused(labels, remedy):
+    pytest.importorskip("sklearn", minversion="1.8")
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 2, 2)), np.array(labels)[np.arange(30) % len(labels)]
+    ties = {"tie_threshold": 0.3} if len(labels) > 2 else {}
+    model = PairwisePreferenceRegressor(optimizer=None, **ties).fit(X, y)
+    with pytest.raises(ValueError, match=f"takes labels 0, 1.*method='sigmoid'.*{remedy}"):
+        CalibratedClassifierCV(FrozenEstimator(model), method="temperature").fit(X, y)
 
 
 # -- parameters, copies, names -------------------------------------------------------------

@@ -7,6 +7,8 @@ from checks_support import ROUTES_PIPED_SCORES
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
 from sklearn.model_selection import (
@@ -144,6 +146,65 @@ def test_the_default_score_is_told_too(case, through, routed):
     proba = by_hand.predict_proba(X[test], **at(metadata, test))
     assert found[0] == pytest.approx(np.mean((proba[:, 1] > 0.5) == y[test]), abs=0.06)
     assert found[0] > by_hand.score(X[test], y[test])
+
+
+def searched(model):
+    grid = {"noise_variance": [0.3]}
+    return GridSearchCV(model, grid, scoring=log_loss_scorer, cv=2, error_score="raise")
+
+
+NESTED = {
+    "search": searched,
+    "search of a search": lambda model: GridSearchCV(
+        searched(model), {"estimator__optimizer": [None]}, scoring=log_loss_scorer, cv=SPLIT[:1]
+    ),
+    "pipeline that ends in a search": lambda model: piped(searched(model)),
+    "search of a pipeline": lambda model: GridSearchCV(
+        make_pipeline(Itemwise(), model), {"itemwise": [Itemwise(StandardScaler())]}, cv=SPLIT[:1],
+        scoring=log_loss_scorer,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nested", NESTED)
+def test_scorers_reach_the_model_inside_a_search(case, nested, routed):
+    model, y, metadata = case
+    train, test = np.arange(N), np.arange(0, N, 2)
+    found = cross_validate(
+        NESTED[nested](model),
+        X,
+        y,
+        cv=[(train, test)],
+        params=metadata,
+        scoring={name: scorer for name, (scorer, _) in SCORERS.items()},
+        error_score="raise",
+    )
+    by_hand = (piped(model) if "pipeline" in nested else clone(model)).fit(X, y, **metadata)
+    proba = by_hand.predict_proba(X[test], **at(metadata, test))
+    margin = by_hand.decision_function(X[test], **at(metadata, test))
+    for name, (_, value) in SCORERS.items():
+        expected = roc_auc_score(y[test], margin) if value is None else value(y[test], proba)
+        assert found[f"test_{name}"][0] == pytest.approx(expected, rel=1e-9), name
+
+
+def test_a_scorer_reaches_the_model_inside_a_search_by_hand():
+    model, y, metadata = CASES["order"]
+    fitted = clone(model).fit(X, y, **metadata)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = searched(model).fit(X, y, **metadata)
+    expected = -log_loss(y, fitted.predict_proba(X, **metadata))
+    for each in (search, FrozenEstimator(search), FrozenEstimator(fitted)):
+        assert log_loss_scorer(each, X, y, **metadata) == pytest.approx(expected)
+        wrapped = with_metadata("neg_log_loss")
+        assert wrapped(each, X, y, **metadata) == pytest.approx(expected)
+
+
+def test_predictions_that_take_no_metadata_are_refused_by_name():
+    y = CASES["order"][1]
+    calibrated = CalibratedClassifierCV(FrozenEstimator(single().fit(X, y))).fit(X, y)
+    with pytest.raises(ValueError, match=r"predict_proba of a Calib.*\['judges'\].*without them"):
+        log_loss_scorer(calibrated, X, y, judges=NAMES)
+    assert np.isfinite(log_loss_scorer(calibrated, X, y))
 
 
 @pytest.mark.parametrize("search", [GridSearchCV, RandomizedSearchCV])

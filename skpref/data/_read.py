@@ -591,11 +591,10 @@ class Reader:
 
     def sort_keys(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows of items with ranks of names where codes stand, which follow first appearance."""
+        names, column = None if self.ids is None else self.ids.names, self.id_column
         if self.table is not None and not self.table.has_features:
             names, column = self.table.names, 0
-        else:
-            names, column = None if self.ids is None else self.ids.names, self.id_column
-        if names is None or len(names) == 0:
+        if names is None or column is None:
             return rows
         texts = np.array([(type(name).__name__, str(name)) for name in names.tolist()])
         rank = np.argsort(np.lexsort(texts.T[::-1]))

@@ -508,10 +508,10 @@ class HMC(SampledEngine):
         walls = None if self.method != "auto" else expected_walls(problem, gaussian)
         if walls is None:
             return False
-        n_answers = float(problem.comparisons.n_singles)
-        once = n_answers**3 / self._draws_held()  # a factor of the covariance
-        walls = min(walls, float(self._cap(problem.comparisons.n_singles)))
-        by_walls = once + n_answers**2 + walls * wall_work(n_answers)
+        n_answers = problem.comparisons.n_singles
+        once = float(n_answers) ** 3 / self._draws_held()  # a factor of the covariance
+        walls = min(walls, float(self._cap(n_answers)))
+        by_walls = once + float(n_answers) ** 2 + walls * wall_work(n_answers)
         return draw_work(problem, gaussian) < by_walls
 
     def _most_work(self, n_answers, keep):

@@ -275,3 +275,62 @@ def test_items_of_another_width_are_all_new(single):
     wider = Comparisons.from_duels(np.hstack([items, items]), *rest)
     n = len(now.singles().row) if single else len(now.duels.counts)
     np.testing.assert_array_equal(match(wider, now, single=single), np.full(n, -1))
+
+
+# -- one order for every set of answers ------------------------------------------------------
+
+
+def shuffled(seed, ordered):
+    """Duels, ties and rankings of five items, twice: as they came, and told in other ways."""
+    rng = np.random.default_rng(seed)
+    items = rng.integers(0, 3, (5, 2)).astype(float)
+    n = 25
+    shown = np.array([rng.permutation(5)[:4] for _ in range(n)])
+    rank = np.array([rng.permutation([1, 2, 3, 0]) for _ in range(n)])
+    rank[::3, :] = [1, 2, 0, 0]
+    kind = np.where(rng.random(n) < 0.3, TIE, 0) * (np.arange(n) % 3 == 0)
+    weight = rng.integers(1, 4, n)
+    one = Comparisons.from_ranks(items, shown, rank, weight, kind=kind)
+    # Other numbers of items, rows repeated in place of weights, another order, other sides.
+    number, rows = rng.permutation(5), np.repeat(np.arange(n), weight)
+    rows = rows[rng.permutation(len(rows))]
+    fixed = 1 if ordered else 0  # what was shown first stays first
+    side = np.array([[*range(fixed), *(fixed + rng.permutation(4 - fixed))] for _ in rows])
+    side[kind[rows] == TIE] = [0, 1, 2, 3] if ordered else [1, 0, 2, 3]  # of the first two
+    other = Comparisons.from_ranks(
+        items[np.argsort(number)],
+        np.take_along_axis(number[shown[rows]], side, axis=1),
+        np.take_along_axis(rank[rows], side, axis=1),
+        kind=kind[rows],
+    )
+    return [replace(each, ordered=ordered).in_canonical_order() for each in (one, other)]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_in_canonical_order_depend_on_the_set_of_answers_alone(seed, ordered):
+    one, other = shuffled(seed, ordered)
+    np.testing.assert_array_equal(one.items, other.items)
+    np.testing.assert_array_equal(one.singles().row, other.singles().row)
+    for name in ("first", "second", "kind", "counts", "answer", "places", "basis"):
+        parts = getattr(one.rows, name), getattr(other.rows, name)
+        np.testing.assert_array_equal(*parts, err_msg=name)
+    if ordered:
+        np.testing.assert_array_equal(one.rows.lead, other.rows.lead)
+
+
+def test_a_canonical_order_leaves_the_answers_as_they_are():
+    rng = np.random.default_rng(0)
+    items = rng.standard_normal((6, 2))
+    winner, loser = np.array([rng.permutation(6)[:2] for _ in range(30)]).T
+    seen = Comparisons.from_duels(items, winner, loser, np.ones(30, dtype=bool))
+
+    def told(comparisons):
+        ends = [comparisons.items[side] for side in comparisons.positions.T]
+        return sorted(np.column_stack(ends).tolist())
+
+    one = seen.in_canonical_order()
+    assert told(one) == told(seen)
+    # By other keys it is another order of the same.
+    assert told(seen.in_canonical_order(-seen.items)) == told(seen)
+    assert not np.array_equal(one.items, seen.in_canonical_order(-seen.items).items)

@@ -14,9 +14,11 @@ from skew_support import fitted, smooth_duels
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref.inference import EP, HMC, Gibbs, Hallucination
-from skpref.inference._chains import MarginPosterior, NoisyMargins
-from skpref.samplers import minimax_draws
+from skpref import PairwisePreferenceRegressor
+from skpref.gp import choose_prior
+from skpref.inference import EP, HMC, Gibbs, Hallucination, Problem
+from skpref.inference._chains import MarginPosterior, NoisyMargins, expected_walls
+from skpref.samplers import hmc, minimax_draws
 
 PAIR = np.array([[0.3], [0.0]])
 PRIOR = 2.0 - 2.0 * np.exp(-0.5 * 0.6**2)  # of the margin, under RBF(0.5)
@@ -215,6 +217,40 @@ def test_a_warm_start_goes_on_from_margins_too():
     cold = fitted(X, HMC(draws=400)).posterior_
     error = np.sqrt(2.0 * cold.var(X[:, 0]) / 200)
     assert np.max(np.abs(warm.mean(X[:, 0]) - cold.mean(X[:, 0])) / error) < 4.5
+
+
+@pytest.mark.parametrize(
+    ("X", "noise_variance"),
+    [
+        (smooth_duels(60), 1e-2),
+        (smooth_duels(60, noise=0.5), 1e-1),
+        (np.repeat(smooth_duels(12), 9, axis=0), 1e-3),
+        (pair(12, 3), 1e-2),
+    ],
+)
+def test_the_walls_to_expect_are_those_that_trajectories_meet(X, noise_variance):
+    model = fitted(X, EP(tol=1e-8), noise_variance)
+    kernel, seen, likelihood = model.kernel_, model.comparisons_, model.likelihood_
+    problem = Problem(
+        choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood), seen, likelihood
+    )
+    gaussian = EP(tol=1e-8).run(problem)
+    noisy = NoisyMargins(problem)
+    start = noisy.start(gaussian.conditioned.mean, None, 100)
+    chains = hmc(noisy.covariance(), start, 30, rng=np.random.default_rng(0))
+    met = chains.walls[:, 5:].mean()
+    assert expected_walls(problem, gaussian) == pytest.approx(met, rel=0.15)
+
+
+def test_answers_that_agree_are_drawn_by_walls_however_often_they_were_given():
+    # 1 200 answers of 30 rated items, none of which contradicts another: few walls are met.
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)), np.arange(30) % 3
+    options = {"optimizer": None, "noise_variance": 1e-4, "random_state": 0}
+    model = PairwisePreferenceRegressor(RBF(1.0), inference=HMC(draws=200), **options)
+    model.fit(X, y, sample_weight=np.full(30, 2))
+    assert len(model.diagnostics_.rhat) == 1200
+    assert model.diagnostics_.method == "walls"
 
 
 # -- budgets ---------------------------------------------------------------------------------
