@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from datasets_support import REAL
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and peaks in KiB")
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
