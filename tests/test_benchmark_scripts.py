@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from datasets_support import REAL
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and peaks in KiB")
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 RESULTS = BENCHMARKS / "results"
@@ -83,7 +84,7 @@ SMALLEST = {
     "users/collaborative_evidence.py": "--size 1 --methods cpu",
     "users/collaborative_figures.py": "--output OUT",
     "users/collaborative_scale.py": "--users 5 --sets a --methods cp",
-    "users/collaborative_traffic.py": "--users 10 --passes 2",
+    "users/collaborative_traffic.py": "--users 80 --passes 2",
 }
 # Over two seconds.
 SLOW = (
@@ -104,6 +105,7 @@ SLOW = (
     "time/through_time.py",
     "users/collaborative_figures.py",
 )
+LONGEST = 300  # seconds after which a script is taken to hang
 FROM_RESULTS = ("collaborative_figures", "regret_figures", "scale_figures")  # they read tables
 
 
@@ -121,7 +123,10 @@ def run(path, options, folder, data):
     context = multiprocessing.get_context("fork")
     child = context.Process(target=_run, args=(path, options, folder, data, output))
     child.start()
-    child.join()
+    child.join(LONGEST)
+    if child.is_alive():
+        child.kill()
+        child.join()
     return child.exitcode, output.read_text(encoding="utf-8")
 
 
