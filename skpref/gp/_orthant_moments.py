@@ -21,8 +21,9 @@ _POINTS = 512
 # Nodes of the integral over correlations: probabilities of three are right to 1e-10 (absolute).
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
-# Less than this is found by points, which are right in relative terms.
-_RARE = 1e-6
+# Probabilities of three below this are found by points, which are right in relative terms; the
+# logarithm of one of two from which on it is found by an integral, as exact as that.
+_RARE, _LOG_RARE = 1e-6, -18.0
 # Newton steps towards the proposals' means; any means are right, good ones make weights even.
 _TILTING = 4
 # Doubles of an array: what the caches hold.
@@ -96,7 +97,10 @@ def _of_two(mean, covariance):
     deviation, correlation = _standardised(covariance)
     u = mean / deviation
     angle = _angles(correlation[:, 0, 1])
-    log_probability = log_bivariate(u[:, 0], u[:, 1], angle)
+    log_probability = np.log(np.maximum(bivariate(u[:, 0], u[:, 1], angle), _TINY))
+    rare = np.flatnonzero(log_probability < _LOG_RARE)
+    if len(rare):  # right in relative terms, too, but slower
+        log_probability[rare] = log_bivariate(u[rare, 0], u[rare, 1], angle[rare])
     gradient = np.empty_like(u)
     for i in (0, 1):
         centre, spread = _beyond(mean, covariance, i)
