@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
 
 from skpref.data._comparisons import duel_rows
 from skpref.duels import Comparisons
-from skpref.gp import DenseItems, DenseMargins, _prior
+from skpref.gp import DenseItems, DenseMargins, SitePrecision, _prior
 from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
 from skpref.inference import EP, Approximation, Laplace, PriorRule, Problem
@@ -35,6 +35,23 @@ SPACES = {name: _space_of(made) for name, made in DENSE.items()}
 def only(monkeypatch, space):
     """All exact priors are of one kind from here on."""
     monkeypatch.setattr(_prior, "EXACT", [DENSE[space]])
+
+
+def joint_sites(margins, seed=1, strength=1.0):
+    """Sites of random precision and shift, joint answers' as often as they were given; and all
+    precisions as one matrix."""
+    rng = np.random.default_rng(seed)
+    n = len(margins.first)
+    single = np.where(np.arange(n) < margins.n_shared, strength * np.exp(rng.normal(size=n)), 0.0)
+    roots, whole = [], np.diag(single)
+    for block in margins.blocks:
+        size = (*block.margin.shape, block.margin.shape[1])
+        root = np.eye(size[1]) + 0.3 * rng.normal(size=size)
+        root *= np.sqrt(strength * block.counts)[:, None, None]
+        roots.append(root)
+        for at, own in zip(block.margin, root, strict=True):
+            whole[np.ix_(at, at)] = own @ own.T
+    return SitePrecision(single, margins.blocks, tuple(roots)), whole @ rng.normal(size=n), whole
 
 
 def won(items, winner, loser, weight=None):

@@ -310,9 +310,9 @@ class DenseMargins(Dense):
             part = np.moveaxis(inverse[:, at], 1, 0)
             told = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
             # Rᵀ Σ R = I − B⁻¹; where R is weak, digits would be lost.
-            span = np.linalg.norm(np.linalg.inv(root), axis=(1, 2))
-            weak = np.flatnonzero(~(span**2 * _LOST_BELOW < self.variance[at].max(axis=1)))
             inner = np.linalg.inv(root)
+            span = np.einsum("bij,bij->b", inner, inner)
+            weak = np.flatnonzero(~(span * _LOST_BELOW < self.variance[at].max(axis=1)))
             spread = np.swapaxes(inner, 1, 2) @ told @ inner
             if len(weak):
                 rows = at[weak]

@@ -73,7 +73,14 @@ class SitePrecision:
         columns = matrix if matrix.ndim == 2 else matrix[:, None]
         product = np.sqrt(self.single)[:, None] * columns
         for block, factor in zip(self.blocks, factors, strict=True):
-            product[block.margin] = factor @ columns[block.margin]
+            at = block.margin
+            begin, size = int(at[0, 0]), at.size
+            if at[-1, -1] - begin == size - 1:  # all of them neighbours, which need no copies
+                rows = slice(begin, begin + size)
+                part = columns[rows].reshape(*at.shape, -1)
+                product[rows] = (factor @ part).reshape(size, -1)
+            else:
+                product[at] = factor @ columns[at]
         return product if matrix.ndim == 2 else product[:, 0]
 
 

@@ -52,7 +52,7 @@ _EPS = np.finfo(np.float64).eps
 _MOMENTS = 1e-11
 # Looser tolerances than this are those of a search for hyperparameters. Residuals of answers whose
 # moments are found by quadrature count so much less: what points do not know need not agree.
-_SEARCHING, _BY_POINTS = 1e-6, 1e-2
+_SEARCHING, _BY_POINTS = 1e-6, 1e-3
 # A cavity with less than this share of the marginal's precision is improper.
 _PROPER = 1e-12
 # The same for matrices of precision, whose weakest directions quadrature does not know better.
@@ -90,10 +90,10 @@ class EP(Engine):
     -----
     The fixed point is the same as that of EP on the noisy margins v > 0. A choice or a ranking has
     one site, which reproduces the means and covariances of all its noisy margins: exactly up to
-    three inequalities, by 512 fixed points of quadrature up to 32. Each inequality has a factor of
-    its own where there are more, where some follow from others (two above two), and, of more than
-    three, with a ``tol`` above 1e-6, as the search for hyperparameters has it: this is quicker,
-    and too sure where margins move together.
+    three inequalities, by 512 fixed points of quadrature up to 32. Each inequality has a site of
+    its own where there are more, where some follow from others (two above two), and with a ``tol``
+    above 1e-6, as the search for hyperparameters has it: this is quicker, and too sure where
+    margins move together.
 
     References
     ----------
@@ -394,8 +394,7 @@ class _Rows:
         single = problem.rows.kind != INEQUALITY
         for k, block in enumerate(margins.blocks):
             at = row[block.margin - margins.n_shared]
-            few = at.shape[1] <= 3 or (at.shape[1] <= MOST_ENTRIES and tol <= _SEARCHING)
-            if few and block.basis.all():
+            if block.basis.all() and at.shape[1] <= MOST_ENTRIES and tol <= _SEARCHING:
                 self.whole.append(_JointRows(problem, k, block, at))
             else:
                 single[at] = True
