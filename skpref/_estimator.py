@@ -250,7 +250,9 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             del self._earlier_items
         self._keep(
             training,
-            posterior_=replace(fitted.posterior, likelihood=likelihood, reader=training.reader),
+            posterior_=replace(
+                fitted.averaged_posterior(), likelihood=likelihood, reader=training.reader
+            ),
             comparisons_=training.comparisons if stream is None else fitted.comparisons,
             kernel_=model.kernel,
             likelihood_=likelihood,

@@ -19,7 +19,7 @@ from skpref.data import (
     plain_frame,
     read,
 )
-from skpref.gp import Posterior
+from skpref.gp import Posterior, PosteriorMixture
 from skpref.likelihoods import Likelihood
 
 
@@ -188,7 +188,9 @@ class CandidateRows(NamedTuple):
     second: NDArray[np.intp]
 
     @classmethod
-    def of(cls, posterior: Posterior, first: Any, second: Any) -> "CandidateRows":
+    def of(
+        cls, posterior: Posterior | PosteriorMixture, first: Any, second: Any
+    ) -> "CandidateRows":
         """Of the items of duels."""
         both = posterior.reader.sides(first, second)
         items, code = distinct_rows(np.concatenate(both))

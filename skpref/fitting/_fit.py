@@ -68,10 +68,14 @@ class Fitted:
     readings: tuple["Fitted", ...] = ()
 
     @cached_property
-    def posterior(self) -> Posterior | PosteriorMixture:
-        """The engine's posterior of the utility; a mixture where several readings are open."""
+    def posterior(self) -> Posterior:
+        """The engine's posterior of the utility."""
+        return self._given(self.approximation)
+
+    def averaged_posterior(self) -> Posterior | PosteriorMixture:
+        """Average the posterior over the readings of judges, where several are open."""
         if self.judges is None or len(self.readings) < 2:
-            return self._given(self.approximation)
+            return self.posterior
         parts = tuple(each.posterior for each in self.readings)
         return PosteriorMixture(self.judges.weights, parts, parts[0].likelihood, parts[0].reader)
 

@@ -235,8 +235,9 @@ class _Judging:
         bounds = check_bounds("order_variance_bounds", prior.order_variance_bounds)
         self._order_variance = prior.order_variance
         self._order_bounds = bounds if is_learned else None
-        self._state, self._start = None, None
-        self._last: tuple[Evaluation, Cavities, Beliefs] | None = None
+        self._state: State | None = None
+        self._start: ReliabilityLikelihood | None = None
+        self._last: tuple[Evaluation, Cavities, ReliabilityLikelihood, Beliefs] | None = None
 
     def learned_alike(self, model, search, monitor, rng):
         """Hyperparameters where all judges are the reference judge: equal answers are counted."""
@@ -288,11 +289,11 @@ class _Judging:
         the rest of the law is, too.
         """
         cavities, base = Cavities.of(evaluation), judged.likelihood.base
-        self._last = evaluation, cavities, beliefs
         (reliability, order), law = beliefs.means, beliefs.law
         by_reliability = cavities.by_reliability(base, order)
         found = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
         self._start, median_variance = found, 0.0
+        self._last = evaluation, cavities, found, beliefs
         if self._is_learned:
             if free or last:
                 median, median_variance = found.best_median(law, self._expected)
@@ -304,8 +305,8 @@ class _Judging:
             own_order, variance = order_effects(
                 by_order, variance, self._n_judges, self._order_bounds
             )
-        kinds, reliability = beliefs.kinds, found.marginals(law, beliefs.kinds)
-        return Beliefs(reliability, law, own_order, variance, median_variance, kinds=kinds)
+        kinds, marginals = beliefs.kinds, found.marginals(law, beliefs.kinds)
+        return Beliefs(marginals, law, own_order, variance, median_variance, kinds=kinds)
 
     def leading(self, model: Model, beliefs: Beliefs) -> Beliefs:
         """Choose the most probable reading; ``beliefs`` at the last fixed point, if it is alone.
@@ -335,8 +336,10 @@ class _Judging:
 
         def evaluate(kinds: Kinds, near: Reading, turned: NDArray[np.intp]) -> Reading:
             before: Beliefs
-            before, self._start, state = near.fit
-            used = self._start.marginals(before.law, kinds).mean
+            likelihood: ReliabilityLikelihood
+            before, likelihood, state = near.fit
+            self._start = likelihood
+            used = likelihood.marginals(before.law, kinds).mean
             used[turned] = -before.means[0][turned]
             self._state = self._turned_state(state, used * before.means[0] < 0.0)
             start = replace(before, used=(used, before.means[1]), kinds=kinds)
@@ -347,10 +350,12 @@ class _Judging:
         weights = np.exp(log_weights - log_weights[0])
         return weights / weights.sum(), [each.fit[0] for each in found]
 
-    def _reading(self, beliefs):
+    def _reading(self, beliefs: Beliefs) -> Reading:
         """The reading of the last look."""
-        evaluation, cavities, used = self._last
-        likelihood, law, kinds = self._start, beliefs.law, beliefs.kinds
+        if self._last is None:
+            raise ValueError("A reading follows a look at the judges, and there was none.")
+        evaluation, cavities, likelihood, used = self._last
+        law, kinds = beliefs.law, beliefs.kinds
         kinds = np.ones((self._n_judges, 3), dtype=bool) if kinds is None else kinds
         reliability, order = used.means
         by_reliability = cavities.by_reliability(evaluation.problem.likelihood.base, order)
