@@ -638,7 +638,8 @@ def _places(
     for rows in by_component:
         some, at = np.unique(inverse[rows], return_inverse=True)
         at = at.reshape(-1)
-        share, ranks = _ranked(draws[some], counts[some])
+        part = draws[some] if len(some) < len(draws) else draws
+        share, ranks = _ranked(part, counts[some])
         low, high = _shortest(ranks, level)
         best[rows] = share[at] / n_components
         lower[rows], upper[rows] = low[at], (high + counts[some] - 1)[at] + n - len(rows)
