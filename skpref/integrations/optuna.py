@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -403,7 +404,6 @@ def _fail_stale_first(should_generate):
     return ask_again
 
 
-with suppress(ImportError):
-    from optuna_dashboard.preferential import PreferentialStudy
-
-    PreferentialStudy.should_generate = _fail_stale_first(PreferentialStudy.should_generate)
+with suppress(ImportError):  # a study of Optuna alone does without the dashboard
+    _DashboardStudy = import_module("optuna_dashboard.preferential").PreferentialStudy
+    _DashboardStudy.should_generate = _fail_stale_first(_DashboardStudy.should_generate)
