@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import wraps
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -387,23 +388,22 @@ def _wait_for_others(study, trial):
         time.sleep(_POLL)
 
 
-def _fail_stale_first(should_generate):
-    """``should_generate`` of the dashboard's studies, after stale trials of our sampler are failed.
+def _wrap_should_generate(should_generate):
+    """Wrap ``should_generate`` of the dashboard's studies: stale trials of our sampler fail first.
 
     Where all of ``n_generate`` trials are stale, no `ask` comes any more that could fail them.
     """
 
     @wraps(should_generate)
-    def ask_again(study: Any) -> bool:
+    def should_generate_now(study: Any) -> bool:
         sampler = study._study.sampler
         if isinstance(sampler, PreferentialSampler):
             sampler.fail_stale_trials(study)
         return bool(should_generate(study))
 
-    return ask_again
+    return should_generate_now
 
 
-with suppress(ImportError):
-    from optuna_dashboard.preferential import PreferentialStudy
-
-    PreferentialStudy.should_generate = _fail_stale_first(PreferentialStudy.should_generate)
+with suppress(ImportError):  # a study of Optuna alone does without the dashboard
+    _DashboardStudy = import_module("optuna_dashboard.preferential").PreferentialStudy
+    _DashboardStudy.should_generate = _wrap_should_generate(_DashboardStudy.should_generate)
