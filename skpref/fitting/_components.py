@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, row_blocks
+from skpref._utils import Array, printable_text, row_blocks
 from skpref.data import ItemGroups, group_rows
 from skpref.kernels import features_part, kernel_values
 
@@ -158,7 +158,7 @@ def components_in_words(names: NDArray, component: NDArray[np.intp], what: str =
     n_large = int(np.count_nonzero(sizes > 1))
 
     def listed(members: NDArray[np.bool_]) -> str:
-        some = [str(name) for name in names[members][:_NAMED].tolist()]
+        some = [printable_text(name) for name in names[members][:_NAMED].tolist()]
         return f"({', '.join(some)}{', …' if members.sum() > len(some) else ''})"
 
     shown = min(n_large, _IN_WORDS)

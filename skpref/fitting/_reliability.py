@@ -577,7 +577,12 @@ class Cavities(NamedTuple):
         rest = margins.rest[problem.index]  # FITC residual variance of margins
         tau, nu = np.zeros((2, n))
         state = approximation.state  # of expectation propagation: of every row
-        of_rows = approximation.sites.precision.ndim == 1 and {"precision", "shift"} <= state.keys()
+        precision = approximation.sites.precision
+        of_rows = (
+            isinstance(precision, np.ndarray)
+            and precision.ndim == 1
+            and {"precision", "shift"} <= state.keys()
+        )
         if of_rows and state["precision"].shape == (n,):
             tau, nu = state["precision"], state["shift"]
 
