@@ -187,12 +187,12 @@ class ExpectedProbit(Likelihood):
             for at, of in ((rows.half_lines, own), (rows.slabs, general)):
                 slopes[:, at] = of(mean[at], variance[at], noise[at], answers.take(at))
             return slopes
-        at = self.expected(mean, variance, noise, answers)
-        found = {"noise_variance": self.margin_variance * at.by_noise}
+        slope = self.expected(mean, variance, noise, answers)
+        found = {"noise_variance": self.margin_variance * slope.by_noise}
         if rows is not None:
-            found["order_effect"] = rows.lead * at.by_mean
+            found["order_effect"] = rows.lead * slope.by_mean
             for name, cuts in self._cuts().items():
-                found[name] = rows.moved(cuts, at.by_mean, np.zeros(0))
+                found[name] = rows.moved(cuts, slope.by_mean, np.zeros(0))
         return np.stack([found[name] for name in self.free])
 
     def _averaged(self, margin, noise, answers):
