@@ -204,10 +204,11 @@ class ExpectedProbit(Likelihood):
         return self.tilted_theta_gradient(margin, noise, answers)
 
     def _bends(self, noise, answers):
-        """At the ends of each slab, and where these are felt no more or it is in the middle."""
+        """At the ends of each slab, and on both sides of these where they are felt no more."""
         rows = cast(Intervals, self._noisy_rows(answers))
-        reach = np.minimum(SURE * np.sqrt(self.margin_variance + noise), rows.width)
-        upper = np.stack([rows.width - reach, rows.width], axis=1)
+        felt = SURE * np.sqrt(self.margin_variance + noise)
+        inside = rows.width - np.minimum(felt, rows.width)
+        upper = np.stack([inside, rows.width, rows.width + felt, rows.width + 8.0 * felt], axis=1)
         return np.hstack([-upper[:, ::-1], upper]) - rows.shift[:, None]
 
 
