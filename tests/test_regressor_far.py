@@ -96,8 +96,8 @@ def test_draws_of_functions_have_the_posterior_moments():
     X, utility = duels()
     model = PairwisePreferenceRegressor(RBF(1.3), optimizer=None)
     far = X + 2.0**43
-    posterior = model.fit(far, (utility[:, 0] > utility[:, 1]).astype(int)).posterior_
-    draws = posterior.sample_paths(2000, 0)(far[:6, 0])
-    mean, deviation = posterior.predict(far[:6, 0], return_std=True)
+    model.fit(far, (utility[:, 0] > utility[:, 1]).astype(int))
+    draws = model.posterior_.sample_paths(2000, 0)(far[:6, 0])
+    mean, deviation = model.predict(far[:6, 0], return_std=True)
     assert_allclose(draws.mean(axis=1), mean, atol=0.1)
     assert_allclose(draws.std(axis=1), deviation, rtol=0.1)

@@ -99,11 +99,10 @@ def kernel_values(
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
     """
-    far = far_origin(X) if Z is None else far_origin(X, Z)
-    if far is None:
-        return paired(kernel, X, Z) if aligned else kernel(X, Z)
     if Z is None:
-        return kernel_with_gradient(kernel, X)[0]
+        return kernel(X) if far_origin(X) is None else kernel_with_gradient(kernel, X)[0]
+    if far_origin(X, Z) is None:
+        return paired(kernel, X, Z) if aligned else kernel(X, Z)
     return across(kernel, X, Z, aligned=aligned)[0]
 
 

@@ -284,7 +284,8 @@ class Likelihood(BaseEstimator, ABC):
             margin = (unit if 0.0 < unit < np.inf else 1.0) * np.linspace(-40.0, 40.0, 641)
             for kind in sorted(self.kinds - {INEQUALITY}):
                 for lead in (-1, 0, 1):
-                    answers = Answers(*(np.full(len(margin), x, np.int8) for x in (kind, lead)))
+                    kinds = np.full(len(margin), kind, dtype=np.int8)
+                    answers = Answers(kinds, np.full(len(margin), lead, dtype=np.int8))
                     self._check_log_concave_at(margin, self.log_prob(margin, answers))
 
     def _check_log_concave_at(self, margin: Array, at: Derivatives) -> None:
@@ -539,26 +540,11 @@ class Likelihood(BaseEstimator, ABC):
 
     def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:
         """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
-        found = _expected.averaged(self.log_prob, margin, noise, answers)
-        sharp = _expected.sharp_rows(self.log_prob, margin, noise, answers)
-        if sharp.any():
-            at = self.tilted(margin[sharp], noise[sharp], answers.take(sharp))
-            # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
-            by_noise = 0.5 * (at.gradient**2 - at.curvature)
-            for whole, part in zip(found, (*at[:2], by_noise), strict=True):
-                whole[sharp] = part
-        return found
+        return _expected.averaged(self, margin, noise, answers)
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
         """Derivatives of it in `theta`."""
-        found = _expected.averaged_slopes(
-            self.log_prob, lambda *at: self.theta_derivatives(*at)[0], margin, noise, answers
-        )
-        sharp = _expected.sharp_rows(self.log_prob, margin, noise, answers)
-        if sharp.any():
-            seen = margin[sharp], noise[sharp], answers.take(sharp)
-            found[:, sharp] = self.tilted_theta_gradient(*seen)
-        return found
+        return _expected.averaged_slopes(self, margin, noise, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""

@@ -1,10 +1,9 @@
 """Expectations of log-probabilities under a Gaussian margin, for variational inference."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from skpref._utils import Array, row_blocks
@@ -12,9 +11,8 @@ from skpref.likelihoods._quadrature import panels
 
 _HERMITE = 32
 _LEGENDRE = 24
-# Rules of two orders that differ by more of a slope do not resolve it; of averages over noise,
-# whose other integral is slow, the rule of the larger order is a thousand times as near.
-_UNRESOLVED, _SHARP = 1e-9, 1e-5
+# Rules of two orders that differ by more of a slope do not resolve it.
+_UNRESOLVED = 1e-8
 # Points of a row, for the size of blocks.
 _POINTS_A_ROW = 128
 # Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule of few nodes has
@@ -70,7 +68,13 @@ def _hermite(n):
     return nodes, weights / weights.sum()
 
 
-_MANY, _WIDE, _FEW = (_hermite(n) for n in (2 * _HERMITE, _HERMITE, _NARROW_NODES))
+_WIDE, _FEW = _hermite(_HERMITE), _hermite(_NARROW_NODES)
+# Pairs of rules for averages over noise, and by how much they may differ: the finer of a pair is a
+# thousand times as near.
+_TIERS = (
+    ((_hermite(5), _hermite(10)), 1e-8),
+    ((_WIDE, _hermite(2 * _HERMITE)), 1e-5),
+)
 _PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
 
 
@@ -156,8 +160,7 @@ def _unresolved(slope, every):
         row = np.repeat(every, len(nodes))
         gradient = slope(np.tile(nodes, len(every)), row).reshape(len(every), -1)
         means.append(np.stack([gradient @ weights, gradient @ (weights * nodes)]))
-    many, few = means
-    return np.any(np.abs(many - few) > _UNRESOLVED * (1.0 + np.abs(many)), axis=0)
+    return _differ(means[0], means[1], _UNRESOLVED)
 
 
 def _searched(slope, every):
@@ -174,46 +177,67 @@ def _searched(slope, every):
     return x, every[at], weight
 
 
-def averaged(log_prob: Callable, margin, noise, answers, rule=_MANY) -> tuple[Array, ...]:
-    """Log of the mean probability over noise on the margin, by Gauss–Hermite's rule.
+def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Array]:
+    """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise.
+
+    By Gauss–Hermite's rules, and where these differ, as the probability changes within a small part
+    of the noise, by the likelihood's integral of a factor times a Gaussian.
 
     Parameters
     ----------
-    log_prob : callable
-        ``log_prob(margin, answers)`` → value, d/dm, ….
+    likelihood : Likelihood
     margin, noise : ndarray of shape (n,)
     answers : Answers
-
-    Returns
-    -------
-    value, by_margin, by_noise : ndarray of shape (n,)
     """
+    found, sharp = np.empty((3, len(margin))), np.arange(len(margin))
+    for rules, least in _TIERS:
+        seen = margin[sharp], noise[sharp], answers.take(sharp)
+        coarse, fine = (_by_rule(likelihood.log_prob, *seen, rule) for rule in rules)
+        found[:, sharp] = fine
+        sharp = sharp[_differ(fine[:2], coarse[:2], least)]
+        if not len(sharp):
+            break
+    else:
+        at = likelihood.tilted(margin[sharp], noise[sharp], answers.take(sharp))
+        # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
+        by_noise = 0.5 * (at.gradient**2 - at.curvature)
+        found[:, sharp] = at.log_normaliser, at.gradient, by_noise
+    return found[0], found[1], found[2]
+
+
+def _by_rule(log_prob, margin, noise, answers, rule):
+    """`averaged` by one rule, (3, n)."""
     found = np.empty((3, len(margin)))
     for rows, at, several in _noisy(margin, noise, answers, rule):
         value, gradient = (each.reshape(at.shape) for each in log_prob(at.ravel(), several)[:2])
         share, found[0, rows] = _shares(value, rule)
         share *= gradient
         found[1, rows], found[2, rows] = np.sum(share, axis=1), share @ rule[0]
-    value, by_mean, along = found
-    return value, by_mean, 0.5 * along / np.maximum(np.sqrt(noise), _LEAST)
+    found[2] *= 0.5 / np.maximum(np.sqrt(noise), _LEAST)
+    return found
 
 
-def averaged_slopes(log_prob: Callable, slopes: Callable, margin, noise, answers) -> Array:
-    """Derivatives of the value of `averaged` whose summands' are ``slopes(margin, answers)``."""
-    parts = []
-    for _, at, several in _noisy(margin, noise, answers, _MANY):
-        share, _ = _shares(log_prob(at.ravel(), several)[0].reshape(at.shape), _MANY)
-        each = np.asarray(slopes(at.ravel(), several))
-        parts.append(np.sum(each.reshape(len(each), *at.shape) * share, axis=2))
-    return np.concatenate(parts, axis=1)
+def _differ(fine, coarse, least):
+    """Rows, the last axis, in which one of some values is not the same by two rules."""
+    return np.any(np.abs(fine - coarse) > least * (1.0 + np.abs(fine)), axis=0)
 
 
-def sharp_rows(log_prob: Callable, margin, noise, answers) -> NDArray[np.bool_]:
-    """Rows whose probability changes within too little of the noise for the rule of `averaged`."""
-    many, few = (
-        np.stack(averaged(log_prob, margin, noise, answers, rule)[:2]) for rule in (_MANY, _WIDE)
+def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
+    """Derivatives of the value of `averaged` in the likelihood's theta, (n_theta, n)."""
+    (coarse, fine), least = _TIERS[-1]
+    few, many = (
+        _by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2] for rule in (coarse, fine)
     )
-    return np.any(np.abs(many - few) > _SHARP * (1.0 + np.abs(many)), axis=0)
+    sharp, parts = _differ(many, few, least), []
+    for _, at, several in _noisy(margin, noise, answers, fine):
+        share, _ = _shares(likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), fine)
+        each = likelihood.theta_derivatives(at.ravel(), several)[0]
+        parts.append(np.sum(each.reshape(len(each), *at.shape) * share, axis=2))
+    found = np.concatenate(parts, axis=1)
+    if sharp.any():
+        seen = margin[sharp], noise[sharp], answers.take(sharp)
+        found[:, sharp] = likelihood.tilted_theta_gradient(*seen)
+    return found
 
 
 def _noisy(margin, noise, answers, rule):

@@ -187,12 +187,12 @@ class ExpectedProbit(Likelihood):
             for at, of in ((rows.half_lines, own), (rows.slabs, general)):
                 slopes[:, at] = of(mean[at], variance[at], noise[at], answers.take(at))
             return slopes
-        at = self.expected(mean, variance, noise, answers)
-        found = {"noise_variance": self.margin_variance * at.by_noise}
+        slope = self.expected(mean, variance, noise, answers)
+        found = {"noise_variance": self.margin_variance * slope.by_noise}
         if rows is not None:
-            found["order_effect"] = rows.lead * at.by_mean
+            found["order_effect"] = rows.lead * slope.by_mean
             for name, cuts in self._cuts().items():
-                found[name] = rows.moved(cuts, at.by_mean, np.zeros(0))
+                found[name] = rows.moved(cuts, slope.by_mean, np.zeros(0))
         return np.stack([found[name] for name in self.free])
 
     def _averaged(self, margin, noise, answers):
@@ -204,10 +204,11 @@ class ExpectedProbit(Likelihood):
         return self.tilted_theta_gradient(margin, noise, answers)
 
     def _bends(self, noise, answers):
-        """At the ends of each slab, and where these are felt no more or it is in the middle."""
+        """At the ends of each slab, and on both sides of these where they are felt no more."""
         rows = cast(Intervals, self._noisy_rows(answers))
-        reach = np.minimum(SURE * np.sqrt(self.margin_variance + noise), rows.width)
-        upper = np.stack([rows.width - reach, rows.width], axis=1)
+        felt = SURE * np.sqrt(self.margin_variance + noise)
+        inside = rows.width - np.minimum(felt, rows.width)
+        upper = np.stack([inside, rows.width, rows.width + felt, rows.width + 8.0 * felt], axis=1)
         return np.hstack([-upper[:, ::-1], upper]) - rows.shift[:, None]
 
 
