@@ -206,6 +206,10 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             model = at_points(model, points)
         warm = getattr(model.engine, "warm_start", False)
         start = getattr(self, "_start", None) if warm else None
+        if start is not None and start.comparisons is not None:
+            earlier = start.comparisons
+            items = training.reader.from_earlier(earlier.items, self.posterior_.reader)
+            start = start._replace(comparisons=replace(earlier, items=items))
         rng = source_of(self.random_state)
         timed = training.reader.time is not None
         with progress(self, comparisons, model, search, timed) as report:
