@@ -41,6 +41,7 @@ from skpref.data import (
     check_order,
     check_respondents,
     check_training,
+    name_ranks,
     refuse_order,
 )
 from skpref.fitting import (
@@ -199,7 +200,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         if settings.engine is not None and settings.engine.capabilities.samples:
             # Random numbers are dealt out in the order of the answers.
             keys = training.reader.sort_keys(comparisons.items)
-            comparisons = comparisons.in_canonical_order(keys)
+            judges = None if training.judges is None else name_ranks(training.judges.names)
+            comparisons = comparisons.in_canonical_order(keys, judges)
             training = training._replace(comparisons=comparisons)
         model = make_model(self, settings, training)
         if points is not None:

@@ -19,6 +19,7 @@ from skpref.data._containers import (
     is_missing,
     missing_rows,
     missing_texts,
+    name_ranks,
     plain_frame,
     take_rows,
     unmasked,
@@ -588,8 +589,7 @@ class Reader:
         names, column = self._coded
         if names is None or column is None:
             return rows
-        texts = np.array([(type(name).__name__, str(name)) for name in names.tolist()])
-        return _recoded(rows, column, np.argsort(np.lexsort(texts.T[::-1])))
+        return _recoded(rows, column, name_ranks(names))
 
     def from_earlier(self, rows: NDArray[np.float64], before: "Reader") -> NDArray[np.float64]:
         """Rows of an earlier reader's items, names by the codes of this one."""
