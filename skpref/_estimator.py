@@ -41,6 +41,7 @@ from skpref.data import (
     check_order,
     check_respondents,
     check_training,
+    name_ranks,
     refuse_order,
 )
 from skpref.fitting import (
@@ -210,13 +211,18 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         if settings.engine is not None and settings.engine.capabilities.samples:
             # Random numbers are dealt out in the order of the answers.
             keys = training.reader.sort_keys(comparisons.items)
-            comparisons = comparisons.in_canonical_order(keys)
+            judges = None if training.judges is None else name_ranks(training.judges.names)
+            comparisons = comparisons.in_canonical_order(keys, judges)
             training = training._replace(comparisons=comparisons)
         model = make_model(self, settings, training)
         if points is not None:
             model = at_points(model, points)
         warm = getattr(model.engine, "warm_start", False)
         start = getattr(self, "_start", None) if warm else None
+        if start is not None and start.comparisons is not None:
+            earlier = start.comparisons
+            items = training.reader.from_earlier(earlier.items, self.posterior_.reader)
+            start = start._replace(comparisons=replace(earlier, items=items))
         rng = source_of(self.random_state)
         timed = training.reader.time is not None
         with progress(self, comparisons, model, search, timed) as report:

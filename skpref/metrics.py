@@ -305,11 +305,11 @@ def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
 
 def _answers(estimator: Any, X: Any, y: Any, metadata: dict) -> tuple[np.ndarray, np.ndarray]:
     """Column of each answer, and the probabilities of all: of choices where X holds sets."""
-    proba = predicted("predict_proba", estimator, X, metadata)
+    proba = predict_with_metadata("predict_proba", estimator, X, metadata)
     return answer_columns(y, proba, "choice" if _n_shown(X) > 2 else "duel")
 
 
-def predicted(method: str, estimator: Any, X: Any, metadata: Mapping[str, Any]) -> Any:
+def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping[str, Any]) -> Any:
     """Predictions with metadata, of a fitted search those of the model that it found best.
 
     scikit-learn's searches hand no metadata to predictions.
@@ -494,9 +494,9 @@ def roc_auc_scorer(
         )
     metadata = passed(judges=judges, order=order, users=users, time=time)
     if hasattr(estimator, "decision_function"):
-        margin = predicted("decision_function", estimator, X, metadata)
+        margin = predict_with_metadata("decision_function", estimator, X, metadata)
     else:
-        margin = predicted("predict_proba", estimator, X, metadata)[:, 1]
+        margin = predict_with_metadata("predict_proba", estimator, X, metadata)[:, 1]
     won = np.ones(len(margin), dtype=bool) if y is None else parse_outcomes(y)
     return float(roc_auc_score(won, margin, sample_weight=sample_weight))
 
@@ -608,7 +608,7 @@ class _Told:
 
         @wraps(found)
         def told(X, **more):
-            return predicted(name, self._estimator, X, {**self._metadata, **more})
+            return predict_with_metadata(name, self._estimator, X, {**self._metadata, **more})
 
         return told
 

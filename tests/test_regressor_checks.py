@@ -169,6 +169,37 @@ def test_orientation_of_training_duels_does_not_matter(model):
     assert_same(model.fit(X, y), other, X, rtol=1e-7, atol=1e-9)
 
 
+NAMES = np.array(["dan", "ann", "cid", "bob", "eve"], dtype=object)
+
+
+def told(kind):
+    """Answers of one kind, and what to fit them with: of names, times, judges and grades."""
+    X, y = duels(24)
+    who = np.array(["cid", "ann", "bob"], dtype=object)[np.arange(24) % 3]
+    named = NAMES[np.random.default_rng(1).permuted(np.tile(np.arange(5), (24, 1)), axis=1)[:, :2]]
+    return {
+        "names": (named, y, {}, {}),
+        "times": (named, y, {"drift": "matern12"}, {"time": np.arange(24.0)}),
+        "judges": (X, np.where(who == "bob", 1 - y, y), {}, {"judges": who}),
+        "ties": (X, np.where(np.arange(24) % 4, 2 * y - 1, 0), {"tie_threshold": 0.2}, {}),
+        "grades": (X, (2 * y - 1) * (1 + np.arange(24) % 2), {"grade_thresholds": (0.5,)}, {}),
+        "order": (X, y, {"order_effect": 0.5}, {"order": np.where(np.arange(24) % 3, 1, -1)}),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["names", "times", "judges", "ties", "grades", "order"])
+@pytest.mark.parametrize("inference", ["hmc", "gibbs"])
+def test_draws_depend_on_the_set_of_answers_alone(inference, kind):
+    X, y, options, metadata = told(kind)
+    order = np.random.default_rng(6).permutation(len(X))
+    model = make_model(inference).set_params(**options)
+    asked = X if kind != "names" and kind != "times" else NAMES
+    one = clone(model).fit(X, y, **metadata).predict(asked, return_std=True)
+    there = {name: values[order] for name, values in metadata.items()}
+    two = clone(model).fit(X[order], y[order], **there).predict(asked, return_std=True)
+    assert_allclose(two, one, rtol=1e-7, atol=1e-9)
+
+
 def test_a_weight_is_a_number_of_rows(model):
     X, y = duels()
     weight = np.arange(len(X)) % 4

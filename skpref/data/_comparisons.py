@@ -727,7 +727,11 @@ class Comparisons(ByValue):
             rank=None if self.rank is None else self.rank[answers],
         )
 
-    def in_canonical_order(self, keys: NDArray[np.float64] | None = None) -> Self:
+    def in_canonical_order(
+        self,
+        keys: NDArray[np.float64] | None = None,
+        judge_keys: NDArray[np.intp] | None = None,
+    ) -> Self:
         """The same answers in an order that depends on their set alone, for engines that draw.
 
         Neither the order of the answers, nor the side on which an item was written, nor whether an
@@ -737,6 +741,8 @@ class Comparisons(ByValue):
         ----------
         keys : ndarray of shape (n_items, n_keys), optional
             What items are sorted by; by default their features.
+        judge_keys : ndarray of int of shape (n_judges,), optional
+            What judges are sorted by; by default their numbers.
 
         Returns
         -------
@@ -753,7 +759,8 @@ class Comparisons(ByValue):
         )
         columns = [shown, rank, positions, self.kind[:, None]]
         if self.judge is not None:
-            columns.append(self.judge[:, None])
+            judge = self.judge if judge_keys is None else judge_keys[self.judge]
+            columns.append(judge[:, None])
         whole = replace(
             self,
             items=self.items[ascending],

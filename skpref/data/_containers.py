@@ -79,6 +79,12 @@ def distinct_values(array: np.ndarray) -> dict[Any, None]:
     return found
 
 
+def name_ranks(names: np.ndarray) -> np.ndarray:
+    """Rank of each of some distinct names, by their types and how they are written."""
+    texts = np.array([(type(name).__name__, str(name)) for name in names.tolist()])
+    return np.argsort(np.lexsort(texts.T[::-1]))
+
+
 def looked_up(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
     """Numbers of the values of an array, of its shape; a KeyError if one has none."""
     found = np.empty(array.size, dtype=np.intp)

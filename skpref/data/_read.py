@@ -20,6 +20,7 @@ from skpref.data._containers import (
     is_missing,
     missing_rows,
     missing_texts,
+    name_ranks,
     plain_frame,
     take_rows,
     unmasked,
@@ -589,18 +590,28 @@ class Reader:
         groups = ItemGroups.of(comparisons.items[:, columns], comparisons.rows, earlier)
         return replace(self, groups=groups)
 
-    def sort_keys(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rows of items with ranks of names where codes stand, which follow first appearance."""
-        names, column = None if self.ids is None else self.ids.names, self.id_column
+    @property
+    def _coded(self) -> tuple[NDArray[Any] | None, int | None]:
+        """Names whose codes stand in a column of the rows, in order of first appearance."""
         if self.table is not None and not self.table.has_features:
-            names, column = self.table.names, 0
+            return self.table.names, 0
+        return (None if self.ids is None else self.ids.names), self.id_column
+
+    def sort_keys(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows of items with ranks of names where codes stand."""
+        names, column = self._coded
         if names is None or column is None:
             return rows
-        texts = np.array([(type(name).__name__, str(name)) for name in names.tolist()])
-        rank = np.argsort(np.lexsort(texts.T[::-1]))
-        keys = rows.copy()
-        keys[:, column] = rank[rows[:, column].astype(np.intp)]
-        return keys
+        return _recoded(rows, column, name_ranks(names))
+
+    def from_earlier(self, rows: NDArray[np.float64], before: "Reader") -> NDArray[np.float64]:
+        """Rows of an earlier reader's items, names by the codes of this one."""
+        (names, column), (old_names, place) = self._coded, before._coded
+        if names is None or old_names is None or column is None or column != place:
+            return rows
+        codes = {name: float(code) for code, name in enumerate(names.tolist())}
+        moved = [codes.get(name, -1.0 - k) for k, name in enumerate(old_names.tolist())]
+        return _recoded(rows, column, np.array(moved))
 
     def at_time(self, time: Any) -> "Reader":
         """The same with another time for items whose time is not told.
@@ -1078,3 +1089,9 @@ def check_finite(
         f"Input {given} contains NaN or infinity in {gaps.sum()} of {len(gaps)} {what}, first in "
         f"row {gaps.argmax()}{where}. Leave these {what} out, or {remedy}.{absent}"
     )
+
+
+def _recoded(rows, column, codes):
+    rows = rows.copy()
+    rows[:, column] = codes[rows[:, column].astype(np.intp)]
+    return rows

@@ -34,7 +34,7 @@ from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
 from skpref.inference._memory import available, check_memory
 from skpref.likelihoods import Likelihood
-from skpref.samplers import Trajectories, gibbs, most_walls
+from skpref.samplers import HMCSampler, gibbs, most_walls
 
 # EP is a start here and gives the evidence, whose error is of second order: a few sweeps fewer.
 _EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
@@ -384,7 +384,7 @@ class HMC(SampledEngine):
         Start from where the chains of the previous fit of the same estimator ended; duels that
         are new since then start as in a first fit.
     max_walls : int, default=None
-        Trajectories that meet more walls are rejected, which stays exact; None: a generous cap.
+        HMCSampler that meet more walls are rejected, which stays exact; None: a generous cap.
     method : {"auto", "walls", "margins"}, default="auto"
         ``"walls"`` moves the noisy margins of all answers, whose walls turn it back [2]_;
         ``"margins"`` moves the distinct margins without noise, at whatever number of repeats, and
@@ -421,7 +421,7 @@ class HMC(SampledEngine):
     400
     """
 
-    # Trajectories from a cold and from a warm start. Two or three forget the mean of EP, within
+    # HMCSampler from a cold and from a warm start. Two or three forget the mean of EP, within
     # what 600 chains can tell: measured at 50 and 200 duels, with a tenth of the answers flipped
     # too.
     _first_burn_in = (5, 3)
@@ -492,7 +492,7 @@ class HMC(SampledEngine):
             )
 
     def _sampler(self, covariance, lower, upper):
-        return Trajectories(covariance, lower, upper)
+        return HMCSampler(covariance, lower, upper)
 
     def _sample(self, sampler, state, n_draws, rng, keep=True):
         return sampler.draw(state, n_draws, rng=rng, max_walls=self._cap(state.shape[1]))

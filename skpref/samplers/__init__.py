@@ -8,7 +8,7 @@ any density near a standard normal; `diagnostics` has R̂, effective sample size
 
 from skpref.samplers._chains import Chains
 from skpref.samplers._gibbs import gibbs
-from skpref.samplers._hmc import HMCChains, Trajectories, hmc, most_walls
+from skpref.samplers._hmc import HMCChains, HMCSampler, hmc, most_walls
 from skpref.samplers._liness import liness
 from skpref.samplers._minimax import (
     MinimaxDraws,

@@ -117,11 +117,11 @@ def hmc(
     >>> bool(np.allclose(chains.draws.mean(axis=(0, 1)), np.sqrt(2 / np.pi), atol=0.05))
     True
     """
-    trajectories = Trajectories(covariance, lower, upper)
+    trajectories = HMCSampler(covariance, lower, upper)
     return trajectories.draw(start, n_draws, rng=rng, n_chains=n_chains, max_walls=max_walls)
 
 
-class Trajectories:
+class HMCSampler:
     """Exact Hamiltonian Monte Carlo of one N(0, Σ) on one box, factorised once, see `hmc`.
 
     Parameters

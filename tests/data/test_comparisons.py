@@ -319,6 +319,26 @@ def test_rows_in_canonical_order_depend_on_the_set_of_answers_alone(seed, ordere
         np.testing.assert_array_equal(one.rows.lead, other.rows.lead)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_grades_and_judges_have_one_order_too(seed):
+    rng = np.random.default_rng(seed)
+    items, n = np.arange(3.0)[:, None], 30
+    first, second = np.array([rng.permutation(3)[:2] for _ in range(n)]).T
+    kind = np.array([0, TIE, 2, 3], dtype=np.int8)[rng.integers(0, 4, n)]
+    judge, order, code = rng.integers(0, 3, n), rng.permutation(n), rng.permutation(3)
+    won = np.ones(n, dtype=bool)
+    one = Comparisons.from_duels(items, first, second, won, None, judge, kind=kind)
+    other = Comparisons.from_duels(
+        items, first[order], second[order], won, None, code[judge][order], kind=kind[order]
+    )
+    one = one.in_canonical_order()
+    other = other.in_canonical_order(judge_keys=np.argsort(code))
+    np.testing.assert_array_equal(one.singles().row, other.singles().row)
+    for name in ("first", "second", "kind", "counts"):
+        np.testing.assert_array_equal(getattr(one.rows, name), getattr(other.rows, name))
+    np.testing.assert_array_equal(code[one.rows.judge], other.rows.judge)
+
+
 def test_a_canonical_order_leaves_the_answers_as_they_are():
     rng = np.random.default_rng(0)
     items = rng.standard_normal((6, 2))

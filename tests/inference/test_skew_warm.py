@@ -8,6 +8,7 @@ from skew_support import fitted, smooth_duels
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from skpref import PairwisePreferenceRegressor
 from skpref.gp import _posterior as _components
 from skpref.gp import _posterior as _pairs
 from skpref.inference import HMC, Gibbs
@@ -46,6 +47,28 @@ def test_a_warm_started_estimator_goes_on_from_its_chains():
     assert np.max(np.abs(model.posterior_.mean(X[:, 0]) - cold) / error) < 4.5
     again = clone(model).fit(X)  # a clone has nothing to start from
     assert again.diagnostics_.burn_in == 5
+
+
+NAMES = np.array(["cid", "ann", "eve", "bob", "dan"], dtype=object)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("engine", [HMC, Gibbs])
+def test_a_warm_start_finds_each_answer_whatever_the_order_of_rows(engine, named):
+    rng = np.random.default_rng(0)
+    X = smooth_duels(25)
+    if named:
+        X = NAMES[np.array([rng.permutation(5)[:2] for _ in range(25)])]
+    order, found = rng.permutation(25), []
+    for rows in (np.arange(25), order, order[::-1]):
+        model = PairwisePreferenceRegressor(
+            inference=engine(draws=200, warm_start=True), optimizer=None, random_state=0
+        )
+        found.append(model.fit(X[:20]).fit(X[rows]).predict(NAMES if named else X[:, 0]))
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+    cold = clone(model).fit(X).predict(NAMES if named else X[:, 0])
+    assert not np.array_equal(cold, found[0])
 
 
 @pytest.mark.parametrize(("engine", "cold"), [(HMC, 5), (Gibbs, 20)])
