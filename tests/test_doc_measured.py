@@ -121,6 +121,22 @@ def test_regret_beside_other_optimisers(name):
             assert abs(float(figure) - value) <= 0.06 * value, (method, figure, value)
 
 
+@pytest.mark.parametrize("method", ["HB-EI", "LA-EI", "EP-MUC", "EP-TS-MUC", "DuelTS", "EIIG"])
+def test_methods_in_the_setting_of_the_paper(method):
+    page = (ROOT / "doc" / "regret_study.md").read_text(encoding="utf-8")
+    page = page.partition("## In the setting of the paper")[2].partition("\n### ")[0]
+    functions = ("branin", "holder-table", "bukin-6", "ackley-4")
+    functions += ("hartmann-3", "hartmann-4", "hartmann-6")
+    for figure, name in zip(line(method, page=page)[1:], functions, strict=True):
+        runs = [
+            r for r in rows("regret_paper.csv", function=name, method=method) if r["seed"] in "01"
+        ]
+        last = [float(run["regret"].split()[59]) for run in runs]
+        assert len(last) == 2
+        median = np.median(np.log10(np.maximum(last, 1e-4)))
+        assert float(figure.replace("−", "-")) == pytest.approx(median, abs=0.0051), name
+
+
 def test_many_users():
     for figure, name in zip(
         line("skpref, duels between items left out"),

@@ -1,7 +1,7 @@
 """Pictures of what ``regret.py`` wrote: regret over duels and over seconds, twelve functions.
 
     python benchmarks/optimize/regret_figures.py [--results FILE] [--output doc/regret_study]
-        [--flip 0] [--protocol paper] [--duels 100]
+        [--flip 0] [--protocol paper] [--duels 100] [--seeds 0 1]
 
 ``fig4_8_duels.png`` and ``fig4_8_seconds.png`` have the methods of Takeno et al. (2023), Fig. 4
 and 8, and ours; ``fig9.png`` the hallucination believer with several acquisitions, and with margins
@@ -39,11 +39,12 @@ BELIEVERS += ("KB-EI", "CL-EI")
 OTHERS = ("default", *(m for m in METHODS if m not in BELIEVERS), "HB-EI", "HB-UCB")
 
 
-def groups_of(path, flip, n_duels):
+def groups_of(path, flip, n_duels, seeds):
     """{(function, method): (log10 regret (n_seeds, n), cumulative seconds (n_seeds, n))}."""
     found = defaultdict(list)
-    for (name, method, flipped, _), series in sorted(read(path).items()):
-        if flipped == flip and len(series["regret"]) >= n_duels:
+    for (name, method, flipped, seed), series in sorted(read(path).items()):
+        wanted = flipped == flip and (seeds is None or seed in seeds)
+        if wanted and len(series["regret"]) >= n_duels:
             regret = np.log10(np.maximum(series["regret"][:n_duels], FLOOR))
             found[name, method].append((regret, np.cumsum(series["wait_seconds"][:n_duels])))
     return {
@@ -130,9 +131,10 @@ def main():
     parser.add_argument("--duels", type=int, default=100, help="after the 3 d random ones")
     parser.add_argument("--output", type=Path, default=ROOT / "doc" / "regret_study")
     parser.add_argument("--flip", type=float, default=0.0)
+    parser.add_argument("--seeds", nargs="+", type=int, help="of these alone")
     options = parser.parse_args()
     path = options.results or RESULTS / PROTOCOLS[options.protocol].file
-    groups = groups_of(path, options.flip, options.duels)
+    groups = groups_of(path, options.flip, options.duels, options.seeds)
     options.output.mkdir(parents=True, exist_ok=True)
     if options.protocol == "paper":
         ranks(groups, IN_FIGURES, options.output / "ranks_paper.csv")
