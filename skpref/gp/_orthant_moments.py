@@ -121,7 +121,8 @@ def _of_three(mean, covariance):
     for i in range(3):
         centre, spread = _beyond(mean, covariance, i)
         width, within = _standardised(spread)
-        both = bivariate(*(centre / width).T, _angles(within[:, 0, 1]))
+        limits = centre / width
+        both = bivariate(limits[:, 0], limits[:, 1], _angles(within[:, 0, 1]))
         density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / _SQRT_2PI
         gradient[:, i] = density * both / (deviation[:, i] * total)
     for k, pair in enumerate(_PAIRS):
@@ -254,7 +255,8 @@ def _weighted(mean, covariance, points):
             last = 1.0 - ratio * (ratio + upper)
             log_weight += log_ndtr(upper)
             break
-        shift, log_mass, draw = tilt[:, k, None], *_cut_off(upper, points[k])
+        log_mass, draw = _cut_off(upper, points[k])
+        shift = tilt[:, k, None]
         draws[:, k] = draw + shift
         log_weight += log_mass + shift * (0.5 * shift - draws[:, k])
     top = np.max(log_weight, axis=1, keepdims=True)

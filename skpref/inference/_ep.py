@@ -375,7 +375,9 @@ class _Rows:
 
     def __init__(self, problem, tol):
         self.problem, self.prior = problem, problem.prior
-        self.single, self.whole, self.parts = slice(None), [], []
+        self.single: slice | NDArray[np.intp] = slice(None)
+        self.whole: list[_JointRows] = []
+        self.parts: list[_FactoredRows] = []
         if problem.rows.joint:
             self._divide(problem, tol)
         self.index, self.sign = problem.index[self.single], problem.sign[self.single]
