@@ -5,9 +5,9 @@
 One choice among 3 to 9 items, one ranking of 3 to 5, the best of a line of 9 or 25 points (under an
 RBF kernel of lengthscale 0.5 and noise of variance 0.01 an item), and five duels under a linear
 kernel of two to five features. The truth is by draws of the noisy utilities that say what was
-answered, of a fixed seed; of duels by weighted draws. Of every engine: deviations of the differences
+answered, of a fixed seed; of duels by weighted draws. Of every engine: deviations of differences
 between the best item and the others over the true ones, and errors of the log evidence. Then the
-noise that is learned from 50 answers, the kernel given: its median over some data sets. A minute.
+noise that is learned from 50 answers, the kernel given: its median over some data sets.
 """
 
 import argparse
