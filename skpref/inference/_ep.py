@@ -58,7 +58,7 @@ _PROPER = 1e-12
 # The same for matrices of precision, whose weakest directions quadrature does not know better.
 _JOINT_FLOOR = 1e-3
 # These are lifted by this share of their trace, so that they have a root.
-_JITTER = 1e-13
+_JITTER = 1e-14
 
 
 @recorded
@@ -420,7 +420,7 @@ class _Rows:
         whole = zip(self.whole, sites.roots, sites.shifts, strict=True)
         behind = [each.behind_noise(root, shift) for each, root, shift in whole]
         for each in self.parts:
-            own = sites.precision[each.place], sites.shift[each.place]
+            own = sites.precision[each.place] + each.least, sites.shift[each.place]
             behind.append(
                 each.behind_noise(np.sqrt(own[0])[:, :, None] * np.eye(each.size), own[1])
             )
@@ -459,7 +459,7 @@ class _Rows:
             if coupling is not None:
                 unit = np.moveaxis(coupling[: each.size][:, each.row], 0, 2)
             whole = deviation[:, :, None] * unit * deviation[:, None, :]
-            roots.append(_semidefinite_factor(whole))
+            roots.append(_semidefinite_factor(whole, each.least))
             shifts.append(shift[each.row])
         return _SiteValues(precision[self.single], shift[self.single], roots, shifts)
 
@@ -516,6 +516,9 @@ class _NoisyBlock:
         self.number, self.block, self.row = number, block, row
         self.size = row.shape[1]
         self.noise = problem.likelihood.item_noise * block.pattern
+        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
+        self.variance = np.maximum(variance, 1e-300)
+        self.least = _JITTER / self.variance
 
     def behind_noise(self, root, shift):
         """`_Behind` of sites on the noisy margins."""
@@ -586,9 +589,7 @@ class _JointRows(_NoisyBlock):
         self._answers = problem.answers.take(row.ravel())
         lower = problem.likelihood.regions(self._answers).lower
         self._lower = lower.reshape(row.shape)
-        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
-        lift = _JOINT_FLOOR / np.maximum(variance, 1e-300)
-        self.floor = lift[:, :, None] * np.eye(self.size)
+        self.floor = (_JOINT_FLOOR / self.variance)[:, :, None] * np.eye(self.size)
         self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
         self._order = self._canonical(problem)
 
@@ -619,7 +620,7 @@ class _JointRows(_NoisyBlock):
         off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
         log_gain = found.log_probability - 0.5 * np.linalg.slogdet(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
-        precision = _semidefinite_factor(precision)
+        precision = _semidefinite_factor(precision, self.least)
         precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
         off_mean, off = self._residual * off_mean.max(axis=1), self._residual * off.max(axis=(1, 2))
         return _JointUpdate(found, precision, wanted, log_gain, off_mean, off, bool(proper.all()))
@@ -661,11 +662,12 @@ def _diagonal_root(matrix):
     return np.sqrt(np.maximum(np.einsum("bii->bi", matrix), 1e-300))
 
 
-def _semidefinite_factor(matrix):
-    """Lower triangular roots of positive semi-definite matrices, a little above them."""
+def _semidefinite_factor(matrix, least):
+    """Lower triangular roots of positive semi-definite matrices, a little above them: by ``least``
+    on the diagonal, and by a share of the trace."""
     matrix = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
     size = matrix.shape[1]
-    lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), 1e-300)
+    lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), least.max(axis=1))
     try:
         return np.linalg.cholesky(matrix + lift[:, None, None] * np.eye(size))
     except np.linalg.LinAlgError:
@@ -817,6 +819,7 @@ class _Path:
         self._floor = _FLOOR / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
         self._floors = [each.floor for each in rows.whole]
+        self._least = [each.least for each in rows.whole]
         self._step = step
         self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
@@ -862,7 +865,7 @@ class _Path:
         log_tau, scaled = point[:n], point[n : 2 * n]
         lifted = np.exp(np.minimum(log_tau, 80.0))
         roots, shifts, begin = [], [], 2 * n
-        for floor, (i, j) in zip(self._floors, self._lower, strict=True):
+        for floor, least, (i, j) in zip(self._floors, self._least, self._lower, strict=True):
             n_blocks, m, _ = floor.shape
             sizes = np.array([m, m, len(i)]) * n_blocks
             logs, white, below = np.split(point[begin : begin + sizes.sum()], np.cumsum(sizes)[:2])
@@ -871,7 +874,7 @@ class _Path:
             root[:, range(m), range(m)] = 1.0
             root[:, i, j] = below.reshape(n_blocks, -1)
             root *= np.exp(0.5 * np.minimum(logs, 80.0)).reshape(n_blocks, m, 1)
-            roots.append(_semidefinite_factor(_squared(root) - floor))
+            roots.append(_semidefinite_factor(_squared(root) - floor, least))
             shifts.append(_times(root, white.reshape(n_blocks, m)))
         precision, shift = np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
         return _SiteValues(precision, shift, roots, shifts)
