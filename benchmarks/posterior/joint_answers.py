@@ -1,6 +1,6 @@
 """How sure EP and HMC are after one answer, and the noise that is learned from fifty.
 
-    python benchmarks/posterior/joint_answers.py [--problems 20] [--learned 10] [--results FOLDER]
+    python benchmarks/posterior/joint_answers.py [--problems 20] [--learned 10] [--draws 1000000]
 
 One choice among 3 to 9 items, one ranking of 3 to 5, the best of a line of 9 or 25 points (under an
 RBF kernel of lengthscale 0.5 and noise of variance 0.01 an item), and five duels under a linear
@@ -26,7 +26,6 @@ from common import RESULTS, report
 
 NOISE = 0.01
 ENGINES = {"EP": EP(), "HMC": HMC(draws=4000)}
-DRAWS = 1_000_000
 
 
 def items_of(kind, k, rng):
@@ -57,12 +56,12 @@ def deviations(model, best, others):
     return model.predict(pairs, return_std=True)[1]
 
 
-def single(kind, k, seed):
+def single(kind, k, seed, n_draws):
     """Engines' deviations over the true ones, and errors of EP's log evidence, of one answer."""
     rng, kernel = np.random.default_rng((seed, k)), RBF(0.5)
     items = items_of(kind, k, rng)
     rank = answered(noisy(items, kernel, rng, 1)[1][0], kind)
-    f, seen = noisy(items, kernel, rng, DRAWS // (1 + k // 10))
+    f, seen = noisy(items, kernel, rng, n_draws)
     kept = np.all(answered(seen, kind) == rank, axis=1)
     best = int(np.argmin(rank))
     others = np.delete(np.arange(k), best)
@@ -70,13 +69,13 @@ def single(kind, k, seed):
     return kernel, items[None], rank[None], items[best], items[others], true, np.log(kept.mean())
 
 
-def few_duels(d, seed):
+def few_duels(d, seed, n_draws):
     """The same of five duels under a linear kernel; differences are those of new pairs."""
     rng, kernel = np.random.default_rng((seed, d)), DotProduct(1e-3)
     X = rng.normal(size=(5, 2, d))
     weights = rng.standard_normal(d)
     gap = (X[:, 0] - X[:, 1]) @ weights + np.sqrt(2.0 * NOISE) * rng.standard_normal(5)
-    draws = rng.standard_normal((DRAWS, d))
+    draws = rng.standard_normal((n_draws, d))
     sides = np.where(gap > 0.0, 1.0, -1.0)
     chance = ndtr(sides * (draws @ (X[:, 0] - X[:, 1]).T) / np.sqrt(2.0 * NOISE)).prod(axis=1)
     new = rng.normal(size=(4, d))
@@ -121,6 +120,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=20)
     parser.add_argument("--learned", type=int, default=10)
+    parser.add_argument("--draws", type=int, default=1_000_000)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     seeds = range(options.problems)
@@ -128,10 +128,10 @@ def main():
     cases += [("line", 9), ("line", 25)]
     rows = []
     for kind, k in cases:
-        problems = [single(kind, k, seed) for seed in seeds]
+        problems = [single(kind, k, seed, options.draws) for seed in seeds]
         rows += [{"answer": f"{kind} {k}", **row} for row in measured(problems)]
     for d in (2, 3, 5):
-        problems = [few_duels(d, seed) for seed in seeds]
+        problems = [few_duels(d, seed, options.draws) for seed in seeds]
         rows += [{"answer": f"5 duels, linear {d}", **row} for row in measured(problems)]
     report(rows, options.results / "joint_answers.csv")
     if options.learned:
