@@ -11,7 +11,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, check_number, recorded
+from skpref._utils import (
+    Array,
+    check_number,
+    cholesky_blocks,
+    inverse_blocks,
+    positive_blocks,
+    recorded,
+    semidefinite_blocks,
+    solve_blocks,
+)
 from skpref.data import Comparisons
 from skpref.gp import (
     MOST_ENTRIES,
@@ -523,9 +532,9 @@ class _NoisyBlock:
     def behind_noise(self, root, shift):
         """`_Behind` of sites on the noisy margins."""
         inner = np.eye(self.size) + np.swapaxes(root, 1, 2) @ self.noise @ root
-        lower = np.linalg.cholesky(inner)
+        lower = cholesky_blocks(inner)
         log_det = 2.0 * np.sum(np.log(np.einsum("bii->bi", lower)), axis=1)
-        root = root @ np.swapaxes(np.linalg.inv(lower), 1, 2)
+        root = root @ np.swapaxes(inverse_blocks(lower)[0], 1, 2)
         pulled = _times(np.swapaxes(root, 1, 2), _times(self.noise, shift))
         return _Behind(root, shift - _times(root, pulled), log_det)
 
@@ -608,9 +617,9 @@ class _JointRows(_NoisyBlock):
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
         half = covariance @ of_z.root
         share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
-        proper = _positive(share)
+        proper = positive_blocks(share, _PROPER)
         share[~proper] = np.eye(self.size)
-        cavity = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
+        cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
         slope = of_z.shift - _times(_squared(of_z.root), mean)
         centre, noisy = mean - _times(cavity, slope), cavity + self.noise
         found, precision, wanted = self._matched(centre, noisy)
@@ -618,7 +627,7 @@ class _JointRows(_NoisyBlock):
         tilted = cavity - cavity @ found.curvature @ cavity
         scale = _diagonal_root(covariance)
         off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
-        log_gain = found.log_probability - 0.5 * np.linalg.slogdet(share)[1]
+        log_gain = found.log_probability - 0.5 * inverse_blocks(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
         precision = _semidefinite_factor(precision, self.least)
         precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
@@ -633,7 +642,7 @@ class _JointRows(_NoisyBlock):
         inside = orthant_moments((mean - self._lower)[rows, order], covariance[across])
         gradient, curvature = np.empty_like(mean), np.empty_like(covariance)
         gradient[rows, order], curvature[across] = inside.gradient, inside.curvature
-        precision = np.linalg.solve(np.eye(self.size) - curvature @ covariance, curvature)
+        precision = solve_blocks(np.eye(self.size) - curvature @ covariance, curvature)
         shift = gradient + _times(precision, mean + _times(covariance, gradient))
         return OrthantMoments(inside.log_probability, gradient, curvature), precision, shift
 
@@ -643,15 +652,6 @@ class _JointRows(_NoisyBlock):
         weighted = (self.block.counts[:, None] * found.gradient).ravel()
         by_ends = likelihood.lower_slopes(self._answers) @ weighted
         return slope * likelihood.item_noise_gradient() - by_ends
-
-
-def _positive(matrices):
-    """Which of them are positive definite."""
-    try:
-        np.linalg.cholesky(matrices - _PROPER * np.eye(matrices.shape[1]))
-    except np.linalg.LinAlgError:
-        return np.linalg.eigvalsh(matrices)[:, 0] > _PROPER
-    return np.ones(len(matrices), dtype=bool)
 
 
 def _times(matrix, vector):
@@ -665,17 +665,8 @@ def _diagonal_root(matrix):
 def _semidefinite_factor(matrix, least):
     """Lower triangular roots of positive semi-definite matrices, a little above them: by ``least``
     on the diagonal, and by a share of the trace."""
-    matrix = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
-    size = matrix.shape[1]
     lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), least.max(axis=1))
-    try:
-        return np.linalg.cholesky(matrix + lift[:, None, None] * np.eye(size))
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(matrix)
-        lifted = np.sqrt(np.maximum(values, lift[:, None]))
-        upper = np.linalg.qr(np.swapaxes(vectors * lifted[:, None, :], 1, 2), mode="r")
-        sign = np.where(np.einsum("bii->bi", upper) < 0.0, -1.0, 1.0)
-        return np.swapaxes(upper * sign[:, :, None], 1, 2)
+    return semidefinite_blocks(matrix, lift)
 
 
 class _Sweep:
@@ -853,9 +844,9 @@ class _Path:
         for each, shift, floor, (i, j) in zip(
             sites.roots, sites.shifts, self._floors, self._lower, strict=True
         ):
-            root = np.linalg.cholesky(_squared(each) + floor)
+            root = cholesky_blocks(_squared(each) + floor)
             diagonal = np.einsum("bii->bi", root)
-            white = np.linalg.solve(root, shift[:, :, None])
+            white = solve_blocks(root, shift)
             parts += [2.0 * np.log(diagonal).ravel(), white.ravel()]
             parts.append((root[:, i, j] / diagonal[:, i]).ravel())
         return np.concatenate(parts)
