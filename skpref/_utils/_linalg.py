@@ -86,6 +86,48 @@ def inverse_blocks(matrices: Array) -> tuple[Array, Array]:
     return inverse, log_det
 
 
+def cholesky_blocks(matrices: Array) -> Array:
+    """Lower Cholesky factors (n, m, m) of n positive definite matrices."""
+    factors: Array = np.linalg.cholesky(matrices)
+    return factors
+
+
+def solve_blocks(matrices: Array, right: Array) -> Array:
+    """Solutions of n systems of equations, of the shape of ``right``: (n, m) or (n, m, k)."""
+    if right.ndim == 2:
+        return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0])
+    return np.asarray(np.linalg.solve(matrices, right))
+
+
+def spectrum_blocks(matrices: Array) -> tuple[Array, Array]:
+    """Eigenvalues (n, m), ascending, and eigenvectors (n, m, m) of n symmetric matrices."""
+    values, vectors = np.linalg.eigh(matrices)
+    return values, vectors
+
+
+def positive_blocks(matrices: Array, least: float) -> NDArray[np.bool_]:
+    """Which of n symmetric matrices have all eigenvalues above ``least``."""
+    try:
+        np.linalg.cholesky(matrices - least * np.eye(matrices.shape[1]))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.eigvalsh(matrices)[:, 0] > least)
+    return np.ones(len(matrices), dtype=bool)
+
+
+def semidefinite_blocks(matrices: Array, lift: Array) -> Array:
+    """Lower triangular roots of n positive semi-definite matrices, whose diagonals are lifted, by
+    (n,); eigenvalues below that are that."""
+    matrices = 0.5 * (matrices + np.swapaxes(matrices, 1, 2))
+    try:
+        return cholesky_blocks(matrices + lift[:, None, None] * np.eye(matrices.shape[1]))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrices)
+        lifted = np.sqrt(np.maximum(values, lift[:, None]))
+        upper = np.linalg.qr(np.swapaxes(vectors * lifted[:, None, :], 1, 2), mode="r")
+        sign = np.where(np.einsum("nii->ni", upper) < 0.0, -1.0, 1.0)
+        return np.asarray(np.swapaxes(upper * sign[:, :, None], 1, 2))
+
+
 def pivoted_cholesky(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]]:
     """Cholesky factor of a semi-definite matrix in the order of its pivots.
 

@@ -53,7 +53,7 @@ class ByVector(Prior):
         """Aᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
 
     @abstractmethod
-    def _given_sites(self, precision: Array) -> Any:
+    def _given_sites(self, precision: Array | SitePrecision) -> Any:
         """The `Vector` given sites."""
 
     @abstractmethod

@@ -18,6 +18,7 @@ from skpref._utils import (
     Array,
     NoCovarianceError,
     floor_variance,
+    inverse_blocks,
     inverse_cholesky,
     is_covariance,
     semidefinite_root,
@@ -310,7 +311,7 @@ class DenseMargins(Dense):
             part = np.moveaxis(inverse[:, at], 1, 0)
             told = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
             # Rᵀ Σ R = I − B⁻¹; where R is weak, digits would be lost.
-            inner = np.linalg.inv(root)
+            inner = inverse_blocks(root)[0]
             span = np.einsum("bij,bij->b", inner, inner)
             weak = np.flatnonzero(~(span * _LOST_BELOW < self.variance[at].max(axis=1)))
             spread = np.swapaxes(inner, 1, 2) @ told @ inner

@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
-from skpref._utils import Array
+from skpref._utils import (
+    Array,
+    cholesky_blocks,
+    inverse_blocks,
+    solve_blocks,
+    spectrum_blocks,
+)
 from skpref.gp._orthants import bivariate, log_bivariate
 
 # Entries up to which these points know covariances well.
@@ -121,7 +127,8 @@ def _of_three(mean, covariance):
     for i in range(3):
         centre, spread = _beyond(mean, covariance, i)
         width, within = _standardised(spread)
-        both = bivariate(*(centre / width).T, _angles(within[:, 0, 1]))
+        limits = centre / width
+        both = bivariate(limits[:, 0], limits[:, 1], _angles(within[:, 0, 1]))
         density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / _SQRT_2PI
         gradient[:, i] = density * both / (deviation[:, i] * total)
     for k, pair in enumerate(_PAIRS):
@@ -238,7 +245,7 @@ def _by_points(mean, covariance):
 def _weighted(mean, covariance, points):
     """By separation of variables: v = μ − L y, each y_k normal of mean t_k and cut off above."""
     n, m = mean.shape
-    factor = np.linalg.cholesky(covariance)
+    factor = cholesky_blocks(covariance)
     pivot = np.einsum("nii->ni", factor)
     scaled = np.tril(factor / pivot[:, :, None], -1)
     limits = mean / pivot
@@ -254,7 +261,8 @@ def _weighted(mean, covariance, points):
             last = 1.0 - ratio * (ratio + upper)
             log_weight += log_ndtr(upper)
             break
-        shift, log_mass, draw = tilt[:, k, None], *_cut_off(upper, points[k])
+        log_mass, draw = _cut_off(upper, points[k])
+        shift = tilt[:, k, None]
         draws[:, k] = draw + shift
         log_weight += log_mass + shift * (0.5 * shift - draws[:, k])
     top = np.max(log_weight, axis=1, keepdims=True)
@@ -267,9 +275,9 @@ def _weighted(mean, covariance, points):
     spread = np.matmul(draws * weight[:, None], np.swapaxes(draws, 1, 2))
     spread[:, -1, -1] += np.einsum("np,np->n", weight, last)
     # A truncated Gaussian is nowhere wider than it was.
-    values, vectors = np.linalg.eigh(spread)
+    values, vectors = spectrum_blocks(spread)
     told = np.clip(1.0 - values, 0.0, 1.0)
-    inverse = np.linalg.inv(factor)
+    inverse = inverse_blocks(factor)[0]
     gradient = -np.einsum("nji,nj->ni", inverse, centre)
     root = np.swapaxes(inverse, 1, 2) @ vectors * np.sqrt(told)[:, None, :]
     return log_probability, gradient, root @ np.swapaxes(root, 1, 2)
@@ -312,13 +320,13 @@ def _tilts(limits, scaled):
         bend = slope * (slope + bound)
         of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
         of_x = x - tilt + slope
-        inverse = np.linalg.inv(unit + bend[:, :, None] * scaled)
+        inverse = inverse_blocks(unit + bend[:, :, None] * scaled)[0]
         along = inverse * (1.0 - bend)[:, None, :]
         fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
         bent = above * bend[:, None, :]
         inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
         right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
-        step = np.linalg.solve(inner, right[:, :, None])
+        step = solve_blocks(inner, right[:, :, None])
         tilt = tilt + step[:, :, 0]
         x = x + fixed + np.matmul(along, step)[:, :, 0]
         if np.all(np.abs(step) < _NEAR):

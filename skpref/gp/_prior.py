@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._utils import Array, RandomLike, recorded, semidefinite_root
 from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import Posterior
-from skpref.gp._shared_noise import JointNoise, SitePrecision
+from skpref.gp._shared_noise import JointNoise
 from skpref.likelihoods import Likelihood
 
 _NO_JOINT = (
@@ -53,7 +53,7 @@ class Sites(NamedTuple):
     """
 
     shift: Array
-    precision: Array | SitePrecision
+    precision: Any
     log_evidence: float
 
 

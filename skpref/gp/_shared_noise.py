@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import inverse_blocks
+from skpref._utils import inverse_blocks, solve_blocks
 from skpref.data import Block, Margins
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ class SitePrecision:
         solved = np.where(positive, vector / np.sqrt(np.where(positive, self.single, 1.0)), 0.0)
         for block, root in zip(self.blocks, self.roots, strict=True):
             at = block.margin
-            solved[at] = np.linalg.solve(root, vector[at][:, :, None])[:, :, 0]
+            solved[at] = solve_blocks(root, vector[at])
         return solved
 
     def _times(self, matrix, factors):

@@ -11,7 +11,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, check_number, recorded
+from skpref._utils import (
+    Array,
+    check_number,
+    cholesky_blocks,
+    inverse_blocks,
+    positive_blocks,
+    recorded,
+    semidefinite_blocks,
+    solve_blocks,
+)
 from skpref.data import Comparisons
 from skpref.gp import (
     MOST_ENTRIES,
@@ -58,7 +67,7 @@ _PROPER = 1e-12
 # The same for matrices of precision, whose weakest directions quadrature does not know better.
 _JOINT_FLOOR = 1e-3
 # These are lifted by this share of their trace, so that they have a root.
-_JITTER = 1e-13
+_JITTER = 1e-14
 
 
 @recorded
@@ -375,7 +384,9 @@ class _Rows:
 
     def __init__(self, problem, tol):
         self.problem, self.prior = problem, problem.prior
-        self.single, self.whole, self.parts = slice(None), [], []
+        self.single: slice | NDArray[np.intp] = slice(None)
+        self.whole: list[_JointRows] = []
+        self.parts: list[_FactoredRows] = []
         if problem.rows.joint:
             self._divide(problem, tol)
         self.index, self.sign = problem.index[self.single], problem.sign[self.single]
@@ -418,7 +429,7 @@ class _Rows:
         whole = zip(self.whole, sites.roots, sites.shifts, strict=True)
         behind = [each.behind_noise(root, shift) for each, root, shift in whole]
         for each in self.parts:
-            own = sites.precision[each.place], sites.shift[each.place]
+            own = sites.precision[each.place] + each.least, sites.shift[each.place]
             behind.append(
                 each.behind_noise(np.sqrt(own[0])[:, :, None] * np.eye(each.size), own[1])
             )
@@ -457,7 +468,7 @@ class _Rows:
             if coupling is not None:
                 unit = np.moveaxis(coupling[: each.size][:, each.row], 0, 2)
             whole = deviation[:, :, None] * unit * deviation[:, None, :]
-            roots.append(_semidefinite_factor(whole))
+            roots.append(_semidefinite_factor(whole, each.least))
             shifts.append(shift[each.row])
         return _SiteValues(precision[self.single], shift[self.single], roots, shifts)
 
@@ -514,13 +525,16 @@ class _NoisyBlock:
         self.number, self.block, self.row = number, block, row
         self.size = row.shape[1]
         self.noise = problem.likelihood.item_noise * block.pattern
+        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
+        self.variance = np.maximum(variance, 1e-300)
+        self.least = _JITTER / self.variance
 
     def behind_noise(self, root, shift):
         """`_Behind` of sites on the noisy margins."""
         inner = np.eye(self.size) + np.swapaxes(root, 1, 2) @ self.noise @ root
-        lower = np.linalg.cholesky(inner)
+        lower = cholesky_blocks(inner)
         log_det = 2.0 * np.sum(np.log(np.einsum("bii->bi", lower)), axis=1)
-        root = root @ np.swapaxes(np.linalg.inv(lower), 1, 2)
+        root = root @ np.swapaxes(inverse_blocks(lower)[0], 1, 2)
         pulled = _times(np.swapaxes(root, 1, 2), _times(self.noise, shift))
         return _Behind(root, shift - _times(root, pulled), log_det)
 
@@ -584,9 +598,7 @@ class _JointRows(_NoisyBlock):
         self._answers = problem.answers.take(row.ravel())
         lower = problem.likelihood.regions(self._answers).lower
         self._lower = lower.reshape(row.shape)
-        variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
-        lift = _JOINT_FLOOR / np.maximum(variance, 1e-300)
-        self.floor = lift[:, :, None] * np.eye(self.size)
+        self.floor = (_JOINT_FLOOR / self.variance)[:, :, None] * np.eye(self.size)
         self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
         self._order = self._canonical(problem)
 
@@ -605,9 +617,9 @@ class _JointRows(_NoisyBlock):
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
         half = covariance @ of_z.root
         share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
-        proper = _positive(share)
+        proper = positive_blocks(share, _PROPER)
         share[~proper] = np.eye(self.size)
-        cavity = covariance + half @ np.linalg.solve(share, np.swapaxes(half, 1, 2))
+        cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
         slope = of_z.shift - _times(_squared(of_z.root), mean)
         centre, noisy = mean - _times(cavity, slope), cavity + self.noise
         found, precision, wanted = self._matched(centre, noisy)
@@ -615,9 +627,9 @@ class _JointRows(_NoisyBlock):
         tilted = cavity - cavity @ found.curvature @ cavity
         scale = _diagonal_root(covariance)
         off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
-        log_gain = found.log_probability - 0.5 * np.linalg.slogdet(share)[1]
+        log_gain = found.log_probability - 0.5 * inverse_blocks(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
-        precision = _semidefinite_factor(precision)
+        precision = _semidefinite_factor(precision, self.least)
         precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
         off_mean, off = self._residual * off_mean.max(axis=1), self._residual * off.max(axis=(1, 2))
         return _JointUpdate(found, precision, wanted, log_gain, off_mean, off, bool(proper.all()))
@@ -630,7 +642,7 @@ class _JointRows(_NoisyBlock):
         inside = orthant_moments((mean - self._lower)[rows, order], covariance[across])
         gradient, curvature = np.empty_like(mean), np.empty_like(covariance)
         gradient[rows, order], curvature[across] = inside.gradient, inside.curvature
-        precision = np.linalg.solve(np.eye(self.size) - curvature @ covariance, curvature)
+        precision = solve_blocks(np.eye(self.size) - curvature @ covariance, curvature)
         shift = gradient + _times(precision, mean + _times(covariance, gradient))
         return OrthantMoments(inside.log_probability, gradient, curvature), precision, shift
 
@@ -642,15 +654,6 @@ class _JointRows(_NoisyBlock):
         return slope * likelihood.item_noise_gradient() - by_ends
 
 
-def _positive(matrices):
-    """Which of them are positive definite."""
-    try:
-        np.linalg.cholesky(matrices - _PROPER * np.eye(matrices.shape[1]))
-    except np.linalg.LinAlgError:
-        return np.linalg.eigvalsh(matrices)[:, 0] > _PROPER
-    return np.ones(len(matrices), dtype=bool)
-
-
 def _times(matrix, vector):
     return np.matmul(matrix, vector[:, :, None])[:, :, 0]
 
@@ -659,19 +662,11 @@ def _diagonal_root(matrix):
     return np.sqrt(np.maximum(np.einsum("bii->bi", matrix), 1e-300))
 
 
-def _semidefinite_factor(matrix):
-    """Lower triangular roots of positive semi-definite matrices, a little above them."""
-    matrix = 0.5 * (matrix + np.swapaxes(matrix, 1, 2))
-    size = matrix.shape[1]
-    lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), 1e-300)
-    try:
-        return np.linalg.cholesky(matrix + lift[:, None, None] * np.eye(size))
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(matrix)
-        lifted = np.sqrt(np.maximum(values, lift[:, None]))
-        upper = np.linalg.qr(np.swapaxes(vectors * lifted[:, None, :], 1, 2), mode="r")
-        sign = np.where(np.einsum("bii->bi", upper) < 0.0, -1.0, 1.0)
-        return np.swapaxes(upper * sign[:, :, None], 1, 2)
+def _semidefinite_factor(matrix, least):
+    """Lower triangular roots of positive semi-definite matrices, a little above them: by ``least``
+    on the diagonal, and by a share of the trace."""
+    lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), least.max(axis=1))
+    return semidefinite_blocks(matrix, lift)
 
 
 class _Sweep:
@@ -815,6 +810,7 @@ class _Path:
         self._floor = _FLOOR / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
         self._floors = [each.floor for each in rows.whole]
+        self._least = [each.least for each in rows.whole]
         self._step = step
         self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
@@ -848,9 +844,9 @@ class _Path:
         for each, shift, floor, (i, j) in zip(
             sites.roots, sites.shifts, self._floors, self._lower, strict=True
         ):
-            root = np.linalg.cholesky(_squared(each) + floor)
+            root = cholesky_blocks(_squared(each) + floor)
             diagonal = np.einsum("bii->bi", root)
-            white = np.linalg.solve(root, shift[:, :, None])
+            white = solve_blocks(root, shift)
             parts += [2.0 * np.log(diagonal).ravel(), white.ravel()]
             parts.append((root[:, i, j] / diagonal[:, i]).ravel())
         return np.concatenate(parts)
@@ -860,7 +856,7 @@ class _Path:
         log_tau, scaled = point[:n], point[n : 2 * n]
         lifted = np.exp(np.minimum(log_tau, 80.0))
         roots, shifts, begin = [], [], 2 * n
-        for floor, (i, j) in zip(self._floors, self._lower, strict=True):
+        for floor, least, (i, j) in zip(self._floors, self._least, self._lower, strict=True):
             n_blocks, m, _ = floor.shape
             sizes = np.array([m, m, len(i)]) * n_blocks
             logs, white, below = np.split(point[begin : begin + sizes.sum()], np.cumsum(sizes)[:2])
@@ -869,7 +865,7 @@ class _Path:
             root[:, range(m), range(m)] = 1.0
             root[:, i, j] = below.reshape(n_blocks, -1)
             root *= np.exp(0.5 * np.minimum(logs, 80.0)).reshape(n_blocks, m, 1)
-            roots.append(_semidefinite_factor(_squared(root) - floor))
+            roots.append(_semidefinite_factor(_squared(root) - floor, least))
             shifts.append(_times(root, white.reshape(n_blocks, m)))
         precision, shift = np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
         return _SiteValues(precision, shift, roots, shifts)

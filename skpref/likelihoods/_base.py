@@ -552,6 +552,10 @@ class Likelihood(BaseEstimator, ABC):
 
     def lower_slopes(self, answers: Answers) -> Array:
         """Derivatives in `theta` of the boxes' lower ends, shape (n_theta, n): of joint answers."""
-        ends = [[each.regions(answers) for each in pair] for pair in self._steps()]
-        slopes = [(above.lower - below.lower) / (2.0 * _STEP) for above, below in ends]
+        slopes = []
+        for above, below in self._steps():
+            high, low = above.regions(answers), below.regions(answers)
+            if high is None or low is None:
+                raise ValueError(f"The answers of {type(self).__name__} are no boxes of a margin.")
+            slopes.append((high.lower - low.lower) / (2.0 * _STEP))
         return np.reshape(slopes, (len(slopes), len(answers.kind)))
