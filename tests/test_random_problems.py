@@ -210,3 +210,11 @@ def test_judges_who_contradict_each_other_are_near_the_truth(judges, seed):
     values = judges.fit_engine(problem, "ep")
     for name in judges.QUANTITIES:
         assert np.max(np.abs(values[name] - getattr(truth, name))) < 0.05 + 3.0 * truth.error, name
+
+
+def test_table_of_the_page_is_that_of_the_results(problems):
+    import common
+
+    rows = common.Table(common.RESULTS / "random_problems.csv", ()).rows()
+    text = (BENCHMARKS.parent / "doc" / "guide" / "engines.md").read_text(encoding="utf-8")
+    assert "\n".join(problems.page(problems.summary(rows))) in text
