@@ -88,8 +88,7 @@ def inverse_blocks(matrices: Array) -> tuple[Array, Array]:
 
 def cholesky_blocks(matrices: Array) -> Array:
     """Lower Cholesky factors (n, m, m) of n positive definite matrices."""
-    factors: Array = np.linalg.cholesky(matrices)
-    return factors
+    return np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
 
 
 def solve_blocks(matrices: Array, right: Array) -> Array:
