@@ -28,8 +28,14 @@ def duels(n=12, d=2):
     [
         ({"noise_variance": np.nan}, r"noise_variance must lie in \(0.0, inf\), got nan"),
         ({"tie_threshold": np.nan}, r"tie_threshold must lie in \(0.0, inf\), got nan"),
-        ({"order_effect": np.nan}, "order_effect must be a finite number, got nan"),
-        ({"order_effect": -np.inf}, "order_effect must be a finite number, got -inf"),
+        (
+            {"order_effect": np.nan},
+            r"order_effect must lie in \(-inf, inf\), got nan\. Give a finite number",
+        ),
+        (
+            {"order_effect": -np.inf},
+            r"order_effect must lie in \(-inf, inf\), got -inf\. Give a finite number",
+        ),
     ],
     ids=str,
 )

@@ -28,10 +28,8 @@ def check_number(
     below = value < high if open_high else value <= high
     if not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
-        limits = f"lie in {left}{low}, {high}{right}"
-        if low == -np.inf and high == np.inf:
-            limits = "be a finite number" if open_low and open_high else "be a number"
-        raise ValueError(f"{name} must {limits}, got {value!r}.")
+        remedy = "" if np.isfinite(value) else " Give a finite number."
+        raise ValueError(f"{name} must lie in {left}{low}, {high}{right}, got {value!r}.{remedy}")
     return value
 
 

@@ -122,6 +122,12 @@ def test_a_wrong_sign_of_the_curvature_is_seen():
         Own(function).check_log_concave()
 
 
+def test_a_slope_that_rises_is_seen_whatever_the_curvature_says():
+    lapse = normal(0.3, 0.1).function
+    with pytest.raises(ValueError, match="margin rises from"):
+        Own(lambda m: (*lapse(m)[:2], np.ones(len(m)))).check_log_concave()
+
+
 def test_judges_allow_for_answers_at_random():
     """The remedy of the message: 19 of 20 wins with lapses of .1, by quadrature."""
     m = np.linspace(-9.0, 9.0, 40001)
