@@ -238,8 +238,8 @@ def main():
         "--peer-results", type=Path, default=RESULTS / "regret_peers.csv", help="for --table"
     )
     options = parser.parse_args()
-    if options.duels < 1:
-        parser.error("--duels must be 1 or more")
+    if options.duels < 2:  # a wait is that from one to the next
+        parser.error("--duels must be 2 or more")
     if not options.table and set(options.methods or ()) & set(PEERS):
         parser.error("peers are run by peer_regret.py, and shown here by --table")
     protocol = PROTOCOLS[options.protocol]
