@@ -243,7 +243,14 @@ def fit_engine(problem, engine, seed=0):
     order = problem.order if problem.order_effect else None
     y = problem.outcome if problem.threshold else (problem.outcome > 0).astype(int)
     judges = ids[problem.judge]
-    model.fit(names[problem.pair], y, judges=judges, order=order)
+    pair = problem.pair
+    if problem.threshold and y.min() == 0:  # -1 is to say that 0 is a tie: one win turned round
+        at = np.flatnonzero(y == 1)[:1]
+        pair, y, order = pair.copy(), y.copy(), None if order is None else order.copy()
+        pair[at], y[at] = pair[at][:, ::-1], -1
+        if order is not None:
+            order[at] *= -1
+    model.fit(names[pair], y, judges=judges, order=order)
     first, second = pairs_of(problem)
     duels = np.column_stack([names[first], names[second]])
     shown = {} if order is None else {"order": np.ones(len(duels), int)}

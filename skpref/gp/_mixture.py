@@ -77,8 +77,9 @@ class PosteriorMixture(Recorded, Summarised):
     @cached_property
     def posteriors(self) -> tuple[Posterior, ...]:
         """The parts with this reader and likelihood."""
-        own = {"likelihood": self.likelihood, "reader": self.reader}
-        return tuple(replace(part, **own) for part in self.parts)
+        return tuple(
+            replace(part, likelihood=self.likelihood, reader=self.reader) for part in self.parts
+        )
 
     def at_time(self, time: Any) -> "PosteriorMixture":
         """The same with items as they were, or will be, at a time; see `Posterior.at_time`."""
