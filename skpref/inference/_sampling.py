@@ -537,8 +537,8 @@ class Gibbs(SampledEngine):
     chains : int, default=20
         Chains side by side.
     burn_in : "auto" or int, default="auto"
-        Sweeps of each chain that are discarded; "auto" continues until R̂ is small, or the chains are
-        slow and drift no more.
+        Sweeps of each chain that are discarded; "auto" continues until R̂ is small, or the chains
+        are slow and drift no more.
     evidence : {"ep", "laplace"}, default="ep"
         Whose evidence sets the hyperparameters.
     warm_start : bool, default=False
