@@ -377,7 +377,8 @@ class HMC(SampledEngine):
     chains : int, default=20
         Chains side by side.
     burn_in : "auto" or int, default="auto"
-        Draws of each chain that are discarded; "auto" continues until R̂ is small.
+        Draws of each chain that are discarded; "auto" continues until R̂ is small, or the chains are
+        slow and drift no more.
     evidence : {"ep", "laplace"}, default="ep"
         Whose evidence sets the hyperparameters.
     warm_start : bool, default=False
@@ -536,7 +537,8 @@ class Gibbs(SampledEngine):
     chains : int, default=20
         Chains side by side.
     burn_in : "auto" or int, default="auto"
-        Sweeps of each chain that are discarded; "auto" continues until R̂ is small.
+        Sweeps of each chain that are discarded; "auto" continues until R̂ is small, or the chains
+        are slow and drift no more.
     evidence : {"ep", "laplace"}, default="ep"
         Whose evidence sets the hyperparameters.
     warm_start : bool, default=False
