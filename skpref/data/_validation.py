@@ -36,7 +36,6 @@ from skpref.data._respondents import (
 )
 from skpref.data._time import TimeAxis, with_times
 
-
 # Share of duels between items of equal features that goes unmentioned, as chance brings it about
 # where pairs are drawn from a table.
 _FEW_EQUAL = 0.05

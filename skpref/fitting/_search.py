@@ -569,8 +569,8 @@ def _warn_bounds(model, comparisons, best):
         end = "('fixed' as its bounds)"
         if comparisons.rows.all_same and not any(map(_is_of_utilities, held)):
             remedy = (
-                "All answers are the same, which tells more of the order shown, of ties or of noise "
-                "than of utilities. Add answers of other outcomes, or fix the hyperparameter"
+                "All answers are the same, which tells more of the order shown, of ties or of "
+                "noise than of utilities. Add answers of other outcomes, or fix the hyperparameter"
             )
         elif seen_columns(model.kernel, comparisons.items.shape[1])[1]:
             end += ", or rescale the features"
