@@ -36,6 +36,10 @@ from skpref.data._respondents import (
 )
 from skpref.data._time import TimeAxis, with_times
 
+# Share of duels between items of equal features that goes unmentioned, as chance brings it about
+# where pairs are drawn from a table.
+_FEW_EQUAL = 0.05
+
 
 class TakesAnswers(Protocol):
     """What a likelihood declares of the answers that it takes."""
@@ -324,12 +328,14 @@ def _refuse_items(X: Any) -> None:
 def _warn_equal_features(
     rows: np.ndarray, duels: np.ndarray, likelihood: TakesAnswers | None
 ) -> None:
-    """Warn of duels of which nothing is learned: two items of equal features.
+    """Warn of many duels of which nothing is learned: two items of equal features.
 
     With ties or an order effect they do tell of these.
     """
     equal = np.all(rows[duels[:, 0]] == rows[duels[:, 1]], axis=1)
-    if likelihood is None or likelihood.uses_order or TIE in likelihood.kinds or not equal.any():
+    if likelihood is None or likelihood.uses_order or TIE in likelihood.kinds:
+        return
+    if equal.mean() <= _FEW_EQUAL:
         return
     warn(
         f"{equal.sum()} of {len(equal)} duels, first row {equal.argmax()} of X, are of two items "

@@ -18,7 +18,7 @@ from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
 from skpref.gp import mean_variance
 from skpref.inference import Engine, State
-from skpref.kernels import linear_parts, name_variances
+from skpref.kernels import linear_parts, name_variances, seen_columns
 
 Array = NDArray[np.float64]
 
@@ -566,19 +566,24 @@ def _warn_bounds(model, comparisons, best):
     ]
     if held:
         remedy = "Widen these bounds if such values make sense, fix the hyperparameter"
-        end = f"({'fixed'!r} as its bounds)"
-        if comparisons.rows.all_same:
+        end = "('fixed' as its bounds)"
+        if comparisons.rows.all_same and not any(map(_is_of_utilities, held)):
             remedy = (
-                "All answers are the same, so that the more is ascribed to it the better. Add "
-                "answers of other outcomes, or fix the hyperparameter"
+                "All answers are the same, which tells more of the order shown, of ties or of "
+                "noise than of utilities. Add answers of other outcomes, or fix the hyperparameter"
             )
-        elif np.any(outwards[: len(model.kernel.theta)] > _BINDING):
+        elif seen_columns(model.kernel, comparisons.items.shape[1])[1]:
             end += ", or rescale the features"
         warn(
             f"The search for hyperparameters ended with {', '.join(held)}: values beyond would be "
             f"more probable. {remedy} {end}.",
             ConvergenceWarning,
         )
+
+
+def _is_of_utilities(held):
+    """Whether a hyperparameter at its bound, in words, is of the kernel, or noise at its least."""
+    return not held.startswith(("order", "tie", "grade", "noise_variance at its upper"))
 
 
 class _Found(NamedTuple):
