@@ -345,10 +345,10 @@ class _Judging:
             start = replace(before, used=(used, before.means[1]), kinds=kinds)
             return self._reading(self.fixed_point(model, start, learns_law=False))
 
-        found = open_readings(self._reading(beliefs), _log_shares(beliefs.law), evaluate)
-        log_weights = np.array([each.log_weight for each in found])
+        ordered = open_readings(self._reading(beliefs), _log_shares(beliefs.law), evaluate)
+        log_weights = np.array([reading.log_weight for reading in ordered])
         weights = np.exp(log_weights - log_weights[0])
-        return weights / weights.sum(), [each.fit[0] for each in found]
+        return weights / weights.sum(), [reading.fit[0] for reading in ordered]
 
     def _reading(self, beliefs: Beliefs) -> Reading:
         """The reading of the last look."""

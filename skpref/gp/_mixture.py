@@ -137,8 +137,8 @@ class PosteriorMixture(Recorded, Summarised):
         if levels.ndim > 1 or not levels.size or not np.all((levels > 0.0) & (levels < 1.0)):
             raise ValueError(f"q must be a number or a sequence of numbers in (0, 1), got {q}.")
         mixture = self._components(X)
-        found = [mixture_quantile(float(level), *mixture) for level in np.atleast_1d(levels)]
-        return np.asarray(found[0]) if levels.ndim == 0 else np.stack(found, axis=1)
+        quantiles = [mixture_quantile(float(level), *mixture) for level in np.atleast_1d(levels)]
+        return np.asarray(quantiles[0]) if levels.ndim == 0 else np.stack(quantiles, axis=1)
 
     def credible_interval(self, X: Any, level: float = 0.95) -> Array:
         """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""
@@ -202,8 +202,8 @@ class PosteriorMixture(Recorded, Summarised):
 def mixture_proba(log_probabilities: Sequence[Array], weights: Array, log: bool) -> Array:
     """Average probabilities with weights that sum to one, of their logarithms; logarithms too."""
     every = np.stack(log_probabilities, axis=-1)
-    found = np.asarray(logsumexp(every, b=weights, axis=-1))
-    return np.minimum(found, 0.0) if log else np.exp(np.minimum(found, 0.0))
+    log_average = np.minimum(np.asarray(logsumexp(every, b=weights, axis=-1)), 0.0)
+    return log_average if log else np.exp(log_average)
 
 
 def posterior_parts(posterior: Any) -> tuple[Array, tuple[Any, ...]]:
