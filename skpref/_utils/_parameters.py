@@ -1,5 +1,6 @@
 """Checks of parameters, with errors that say what came and what is allowed."""
 
+import math
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,7 +29,7 @@ def check_number(
     below = value < high if open_high else value <= high
     if not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
-        remedy = "" if -np.inf < value < np.inf else " Give a finite number."
+        remedy = "" if math.isfinite(value) else " Give a finite number."
         raise ValueError(f"{name} must lie in {left}{low}, {high}{right}, got {value!r}.{remedy}")
     return value
 
