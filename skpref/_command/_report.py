@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sklearn.utils import Bunch
 
 from skpref._command._times import Drift, Times
-from skpref.fitting import components_in_words, readings_in_words
+from skpref.fitting import components_in_words
 
 # A smaller change of strengths, in deviations of an item's noise, is none: it would not change a
 # chance by 0.006.
@@ -228,7 +228,7 @@ class Report:
                     f"{len(found)} of {len(self.judges)} judges {verb} {what} (probability above "
                     f"0.95): {named}{more}."
                 )
-        lines += [f"{line}." for line in readings_in_words(self.board.readings)]
+        lines += [f"{line}." for line in self.board.about_judges]
         return lines or [f"None of {len(self.judges)} judges is found to answer at random."]
 
     def about_controls(self) -> list[str]:

@@ -195,10 +195,10 @@ def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
     return total, found
 
 
-def affordable(model: Model, comparisons: Comparisons) -> bool:
-    """Whether an average takes so little that it needs no asking for: seconds at most."""
+def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> bool:
+    """Whether so many averages take so little that they need no asking for: seconds at most."""
     n = len(model.theta)
-    runs = n_points(n, model.rule.through_time) + 2 * n + _RUNS_TO_MODE
+    runs = n_averages * (n_points(n, model.rule.through_time) + 2 * n + _RUNS_TO_MODE)
     few = len(comparisons.rows) <= _MANY
     return few and runs * seconds_of_run(comparisons, model) <= _PATIENCE
 

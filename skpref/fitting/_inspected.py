@@ -52,6 +52,10 @@ _BLOCK = 2**20
 _KEPT = 2**24
 _LAST: WeakKeyDictionary[Model, list[Weighted]] = WeakKeyDictionary()
 
+# Readings of judges of at least this weight are averaged over hyperparameters, the rest taken at
+# those of the fit: intervals of 90 % do not feel a hundredth.
+_LIKELY = 0.01
+
 # Label of each unit in a picture.
 UNITS = {
     "noise": "standard deviations of an item's noise",
@@ -581,16 +585,8 @@ class Inspected:
         alone = Averaged(weights, tuple(replace(self, posterior=part) for part in parts))
         if averaged is False or averaged is np.False_:
             return alone
-        if len(parts) > 1:
-            if averaged != "auto":
-                raise ValueError(
-                    f"got average=True of a model with {len(parts)} readings of its judges. Its "
-                    "tables are averages over these readings, each at the hyperparameters of the "
-                    "fit. Leave average= out."
-                )
-            return alone
         if self.learned is None:
-            if averaged != "auto" and not isinstance(self.posterior, Posterior):
+            if averaged != "auto" and not isinstance(parts[0], Posterior):
                 raise ValueError(
                     "average=True came with a model of several users, whose hyperparameters are "
                     "taken as known. Leave average= out."
@@ -605,11 +601,13 @@ class Inspected:
                 f"this has {model.engine!r}{later}. Fit all answers with inference='ep' or "
                 "'laplace', or leave average= out."
             )
-        if not able or (averaged == "auto" and not affordable(model, comparisons)):
+        n_likely = int(np.count_nonzero(weights >= _LIKELY))
+        if not able or (averaged == "auto" and not affordable(model, comparisons, n_likely)):
             return alone
-        found = _averaged(model, comparisons)
-        subjects = tuple(self._with(each.posterior) for each in found)
-        return Averaged(np.array([each.weight for each in found]), subjects, len(found))
+        every = _averaged(model, comparisons, self.posterior)
+        subjects = tuple(self._with(each.posterior) for each in every)
+        n_points = 1 + (len(every) - len(parts)) // n_likely
+        return Averaged(np.array([each.weight for each in every]), subjects, n_points)
 
     @property
     def has_evidence(self) -> bool:
@@ -750,15 +748,26 @@ class Averaged:
         return [unit_length(subject.posterior.likelihood, unit) for subject in self.subjects]
 
 
-def _averaged(model: Model, comparisons: Comparisons) -> list[Weighted]:
-    """`average`, once for several tables of one fit."""
+def _averaged(
+    model: Model, comparisons: Comparisons, posterior: Posterior | PosteriorMixture
+) -> list[Weighted]:
+    """Average over hyperparameters in each likely reading, once for several tables of one fit."""
     if model in _LAST:
         return _LAST[model]
-    found = list(average(model, comparisons))
+    every: list[Weighted] = []
+    if isinstance(posterior, PosteriorMixture):
+        for weight, part in zip(posterior.weights, posterior.parts, strict=True):
+            reading = replace(model, likelihood=part.likelihood)
+            points = [Weighted(1.0, reading, part, {})]
+            if weight >= _LIKELY:
+                points = list(average(reading, comparisons))
+            every += [each._replace(weight=weight * each.weight) for each in points]
+    else:
+        every += average(model, comparisons)
     _LAST.clear()
-    if sum(_n_numbers(each.posterior) for each in found) <= _KEPT:
-        _LAST[model] = found
-    return found
+    if sum(_n_numbers(each.posterior) for each in every) <= _KEPT:
+        _LAST[model] = every
+    return every
 
 
 def _n_numbers(posterior: Posterior) -> int:
@@ -771,7 +780,8 @@ def _n_numbers(posterior: Posterior) -> int:
 def _learned(last, posterior):
     """The model and the answers of a fit that learned hyperparameters of one utility."""
     model = getattr(last, "_model", None)
-    if model is None or not isinstance(posterior, Posterior) or not len(model.theta):
+    plain = isinstance(posterior, Posterior | PosteriorMixture)
+    if model is None or not plain or not len(model.theta):
         return None
     if getattr(last, "optimizer", None) is None or posterior is not last.posterior_:
         return None

@@ -324,25 +324,48 @@ def _interval(quantile: Callable[[float], Array], level: float) -> Array:
     return np.stack([quantile(0.5 - 0.5 * level), quantile(0.5 + 0.5 * level)], axis=1)
 
 
-# Probability of a second reading of the judges from which on boards mention it.
-_READING = 0.05
+# Probability from which on boards mention a second reading of the judges: that a single judge
+# answers the wrong way round has one of just about 5 %.
+_READING = 0.04
+# Judges of a reading that are named.
+_NAMED = 3
 
 
-def readings_in_words(weights: Array) -> list[str]:
-    """Describe what is open about judges, where a second reading of them has some probability.
+def readings_in_words(judges: Judges | None) -> list[str]:
+    """Describe the two most probable readings of the judges, where the second has some probability.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_readings,)
-        As in `Judges`.
+    Returns
+    -------
+    list of str
+        Sentences without their full stops; none, where there is no such judge or no doubt.
     """
-    if len(weights) < 2 or weights[1] <= _READING:
+    shares: dict[str, float] = {}
+    readings = () if judges is None else judges.readings()
+    for weight, reading in zip(() if judges is None else judges.weights, readings, strict=True):
+        contrary = _listed(reading.ids[reading.probability_adversarial > 0.5].tolist())
+        at_random = _listed(reading.ids[reading.probability_random > 0.5].tolist())
+        words = [f"{who} the wrong way round" for who in contrary]
+        words += [f"{who} at random" for who in at_random]
+        answers = " and ".join(words) or "all as the question is meant"
+        shares[answers] = shares.get(answers, 0.0) + float(weight)
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    if len(ordered) < 2 or ordered[1][1] <= _READING:
         return []
-    return [
-        "The answers leave open which judges answer the wrong way round: two of the readings have "
-        f"the probabilities {weights[0]:.2f} and {weights[1]:.2f}. The board averages over "
-        "readings; answers of more judges would decide"
-    ]
+    first, second = (f"{answers} (probability {share:.2f})" for answers, share in ordered[:2])
+    remedy = "Answers of more judges would decide"
+    if "wrong way" in second or "wrong way" in first:
+        remedy += "; if nobody errs so, in Python, judge_prior=JudgePrior(adversarial=0.0)"
+    return [f"How judges answer is open: {first}, or {second}. The board averages. {remedy}"]
+
+
+def _listed(names):
+    """Names in words, the first few of many, as the only element of a list; none of none."""
+    shown = [printable_text(name) for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        shown.append(f"{len(names) - _NAMED} more")
+    if len(shown) < 2:
+        return shown
+    return [f"{', '.join(shown[:-1])} and {shown[-1]}"]
 
 
 # Points of reliability that probabilities are averaged over, and of own order effects.

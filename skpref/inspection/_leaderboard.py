@@ -21,6 +21,7 @@ from skpref.fitting import (
     UNITS,
     Mixture,
     components_in_words,
+    estimator_of,
     noise_deviation,
     readings_in_words,
     unit_length,
@@ -126,6 +127,7 @@ or votes, default=None
             known; ``unit_length`` and ``noise_deviation`` are those of the fit
         readings : probabilities of the readings of the judges that the answers leave open, which
             the board is a mean over; [1] without judges
+        about_judges : sentences on who may answer the wrong way round, where that is open
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
             and ``upper`` in units, and the ``probability`` that the first is better than the
@@ -215,7 +217,8 @@ or votes, default=None
         "rank_lower": places.lower[order],
         "rank_upper": places.upper[order],
     }
-    readings = posterior_parts(ranked.subject.posterior)[0]
+    last = estimator_of(model)
+    judges = getattr(last.steps[-1][1] if hasattr(last, "steps") else last, "judges_", None)
     of_groups = {"component": component[order]}
     if n_components > 1:
         columns = {"names": columns["names"], **of_groups, **columns}
@@ -229,7 +232,8 @@ or votes, default=None
         unit_length=length,
         noise_deviation=noise_deviation(likelihood),
         n_hyperparameters=over.n_hyperparameters,
-        readings=readings,
+        readings=posterior_parts(ranked.subject.posterior)[0],
+        about_judges=readings_in_words(judges),
         lead=_lead(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
     )
@@ -242,7 +246,7 @@ class _Board(Bunch):
         rows, heads = self._rows(), self._group_heads()
         width = max((len(name) for name, *_ in rows), default=0)
         lines = [f"{self._head()}: place, utility, ranks, chance of being best"]
-        lines += [*self._about_groups(), *readings_in_words(self["readings"])]
+        lines += [*self._about_groups(), *self["about_judges"]]
         for k, (name, mean, low, high, first, last, best) in enumerate(rows, start=1):
             lines += heads.get(k, [])
             lines.append(
@@ -266,7 +270,7 @@ class _Board(Bunch):
             for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
         ]
         titles = ("utility", "interval", "ranks", "chance of being best")
-        notes = *self._about_groups(), *readings_in_words(self["readings"])
+        notes = *self._about_groups(), *self["about_judges"]
         head = ". ".join([self._head(), *notes])
         return html_table(
             head, rows, ("place", "name", *["group"] * several, *titles), self._rest()

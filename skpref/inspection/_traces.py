@@ -91,7 +91,7 @@ def sampler_traces(
         raise ValueError(
             f"got a model with {len(posterior.parts)} readings of its judges, each of which has "
             "chains of its own; traces are of one posterior. Look at those of a fit without "
-            "judges=, or of judges who gave more answers."
+            "judges=, or of one with more judges."
         )
     if not hasattr(engine, "chains") or getattr(posterior, "n_components", 1) < 2:
         raise ValueError(

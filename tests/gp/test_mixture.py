@@ -88,7 +88,7 @@ def test_quantiles_invert_the_distribution_function(mixture):
 
 
 def test_boards_are_averages_over_the_readings(mixture, model):
-    board = leaderboard(model)
+    board = leaderboard(model, average=False)
     drawn = mixture.sample(NAMES, 100_000, 1)
     best = np.bincount(drawn.argmax(axis=0), minlength=4) / 100_000
     order = [NAMES.index(name) for name in board.names]
@@ -101,8 +101,6 @@ def test_boards_are_averages_over_the_readings(mixture, model):
         drawn[[NAMES.index(name) for name in side]] for side in (pairs.first, pairs.second)
     )
     assert_allclose(pairs.probability, (first > second).mean(axis=1), atol=0.01)
-    with pytest.raises(ValueError, match=r"readings of its judges.*Leave average= out"):
-        leaderboard(model, average=True)
 
 
 def test_it_is_pickled_written_and_asked_for_questions(mixture, model):
@@ -131,9 +129,42 @@ def test_traces_are_of_one_posterior():
 def test_boards_say_that_a_second_reading_is_open(model):
     board = leaderboard(model)
     assert_allclose(board.readings, model.judges_.weights)
-    assert board.n_hyperparameters == 1
+    assert board.n_hyperparameters == 1  # none was learned
     for text in (repr(board), board._repr_html_()):
-        assert "leave open which judges answer the wrong way round" in text
+        assert "all as the question is meant (probability 0.80), or bob at random" in text
     sure = PairwisePreferenceRegressor(optimizer=None).fit([["a", "b"], ["b", "c"], ["c", "a"]])
     assert leaderboard(sure).readings.tolist() == [1.0]
-    assert "wrong way round" not in repr(leaderboard(sure))
+    assert "How judges answer" not in repr(leaderboard(sure))
+
+
+def test_boards_average_over_hyperparameters_in_each_reading():
+    """Two judges who agree are as one: without judges= intervals are nearly as wide."""
+    rng = np.random.default_rng(0)
+    truth, names = rng.normal(size=6), np.array([f"item {k}" for k in range(6)])
+    pairs = np.array([rng.choice(6, 2, replace=False) for _ in range(30)])
+    noise = 0.7 * rng.normal(size=30)
+    y = (truth[pairs[:, 0]] - truth[pairs[:, 1]] + noise > 0.0).astype(int)
+    prior = JudgePrior(random=0.0, adversarial=0.05, variance=1e-4)
+    fit = PairwisePreferenceRegressor(judge_prior=prior)
+    model = fit.fit(names[pairs], y, judges=np.arange(30) % 2)
+    alone = PairwisePreferenceRegressor().fit(names[pairs], y)
+    assert len(model.judges_.weights) > 1
+    board, plain = leaderboard(model), leaderboard(alone)
+    assert min(board.n_hyperparameters, plain.n_hyperparameters) > 4
+    width, expected = (np.median(each.upper - each.lower) for each in (board, plain))
+    assert 0.8 < width / expected < 1.3
+    as_known = leaderboard(model, average=False)
+    assert np.median(as_known.upper - as_known.lower) != pytest.approx(width, rel=0.01)
+
+
+def test_a_board_says_who_may_answer_the_wrong_way_round():
+    games = [["a", "b"], ["b", "c"], ["a", "c"]] * 4
+    model = PairwisePreferenceRegressor(noise_variance=0.1, optimizer=None)
+    model.fit(games * 2, [1] * 12 + [0] * 12, judges=["ann"] * 12 + ["bob"] * 12)
+    (sentence,) = leaderboard(model).about_judges
+    for who in ("ann", "bob"):
+        assert f"{who} the wrong way round (probability 0.5" in sentence.replace("0.49", "0.50")
+    assert "JudgePrior(adversarial=0.0)" in sentence
+    one = PairwisePreferenceRegressor(noise_variance=0.1, optimizer=None)
+    one.fit(games * 3, judges=["ann"] * 36)
+    assert "ann the wrong way round (probability 0.06)" in repr(leaderboard(one))
