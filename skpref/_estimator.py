@@ -709,10 +709,12 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         from all points become points, up to twice ``n_inducing`` (as many as there are, for items
         that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they are.
 
-        Of items that drift, with ``inference=EP(items="independent")``, later answers are filtered
-        into the posterior: what that takes does not depend on how many came before.
-        Hyperparameters stay, and what is said of earlier times too, until
-        ``posterior_.smoothed()``. An answer must not be earlier than the last one about its items.
+        Of items that drift, with ``inference=EP(items="independent")``, hyperparameters stay. Up to
+        some 350 duels in all the answers are kept, and all of them are fitted jointly: at any time
+        the posterior is that of one fit. Beyond, later answers are filtered into the posterior:
+        what that takes does not depend on how many came before. What is said of earlier times
+        stays then, until ``posterior_.smoothed()``, and an answer must not be earlier than the last
+        one about its items.
 
         Parameters
         ----------
@@ -727,7 +729,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         -------
         self
             ``comparisons_`` and ``log_marginal_likelihood_value_`` are of these answers, given the
-            earlier ones; of all answers, where all were just learned from again.
+            earlier ones; of all answers, where all were just fitted again.
 
         Raises
         ------
