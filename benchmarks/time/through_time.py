@@ -15,9 +15,9 @@ among the answers', the mean ratio of their margins' deviations, the difference 
 evidence; and of both beside Hamiltonian Monte Carlo (10 000 draws) where there are few answers. Few
 answers, which `fit` takes jointly, are taken as chains here.
 
-``pieces``: the same difference of probabilities, of all pairs right after the last answer, where there
-are too many for all items jointly: of a fit, and of a fit of the first 300 with the others by
-`partial_fit`, one at a time. The largest and the mean over simulations of the largest.
+``pieces``: the same difference of probabilities, of all pairs right after the last answer, where
+there are too many for all items jointly: of a fit, and of a fit of the first 300 with the others
+by `partial_fit`, one at a time. The largest and the mean over simulations of the largest.
 
 ``coverage``: hyperparameters learned by independent items; share of the 90 % bands of
 `trajectories` that hold the truth: of items less the mean of all, at 20 times each, and of their

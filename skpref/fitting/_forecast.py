@@ -169,16 +169,14 @@ def chosen_engine(
     return SVI(_POINTS)
 
 
-def takes_a_moment(
-    comparisons: Comparisons, kernel: Kernel | None, likelihood: Likelihood
-) -> bool:
+def takes_a_moment(comparisons: Comparisons, kernel: Kernel | None, likelihood: Likelihood) -> bool:
     """Forecast whether EP of all items jointly takes a moment: so it does up to some 350 duels."""
     cost = PriorRule().cost(kernel, comparisons, likelihood)
     return _exact(cost) <= _AT_ONCE and fits(cost.n_bytes)
 
 
 def with_affordable_prior(comparisons: Comparisons, model: Model) -> Model:
-    """Give a model whose engine takes items as independent the joint prior where that is affordable.
+    """Give a model of independent items the joint prior where that is affordable.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Few answers about items that are independent through time: they are fitted jointly all the same."""
+"""Few answers about items that are independent through time are fitted jointly all the same."""
 
 import pickle
 
