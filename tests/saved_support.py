@@ -89,7 +89,6 @@ MODELS = {
     ),
     "through time": lambda: One(drift="wiener", optimizer=None).fit(GAMES, time=DATES),
     "told later": _chains,
-    "few told later": _told_later,
     "teams in time": _teams_in_time,
     "judges": lambda: One(
         judge_prior=JudgePrior(random=0.1, adversarial=0.05, order_variance=0.1), **FIXED
@@ -102,6 +101,7 @@ MODELS = {
         inference="vb", max_iter=20, n_inducing=8, random_state=0, **FIXED
     ).fit(X, Y, users=WHO),
     "one user": lambda: Many(**FIXED).fit(X, Y),
+    "few told later": _told_later,
 }
 
 
