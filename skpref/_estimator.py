@@ -58,6 +58,7 @@ from skpref.fitting import (
     check_settings,
     earlier_items,
     evidence,
+    fit_again,
     fit_further,
     fit_judged,
     fit_posterior,
@@ -70,6 +71,7 @@ from skpref.fitting import (
     told_later,
     warn_of_components,
 )
+from skpref.gp import ThroughTime
 from skpref.inference import Engine
 from skpref.likelihoods import ANSWER_DEFAULTS, JudgeReliability, Likelihood
 from skpref.metrics import concordance
@@ -707,10 +709,12 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         from all points become points, up to twice ``n_inducing`` (as many as there are, for items
         that have names alone). Points of your own, ``SVI(inducing_points=...)``, stay as they are.
 
-        Of items that drift, with ``inference=EP(items="independent")``, later answers are filtered
-        into the posterior: what that takes does not depend on how many came before.
-        Hyperparameters stay, and what is said of earlier times too, until
-        ``posterior_.smoothed()``. An answer must not be earlier than the last one about its items.
+        Of items that drift, with ``inference=EP(items="independent")``, hyperparameters stay. Up to
+        some 350 duels in all the answers are kept, and all of them are fitted jointly: at any time
+        the posterior is that of one fit. Beyond, later answers are filtered into the posterior:
+        what that takes does not depend on how many came before. What is said of earlier times
+        stays then, until ``posterior_.smoothed()``, and an answer must not be earlier than the last
+        one about its items.
 
         Parameters
         ----------
@@ -725,7 +729,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         -------
         self
             ``comparisons_`` and ``log_marginal_likelihood_value_`` are of these answers, given the
-            earlier ones; of all answers, where all were just learned from again.
+            earlier ones; of all answers, where all were just fitted again.
 
         Raises
         ------
@@ -767,19 +771,24 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return self
 
     def _told_later(self, X, y, qid, sample_weight, order, time):
-        """Filter later answers into the posterior of items through time."""
+        """Learn from later answers about items through time, at the same hyperparameters."""
         told = qid, sample_weight, order, self.likelihood_, self.posterior_.reader
         earlier = earlier_items(self)
         training = check_training(self, X, y, *told, time=time)
         training = as_before(self, training, self.likelihood_)
-        later = told_later(training.comparisons, self._model, self.posterior_)
-        self._keep(
-            training,
-            posterior_=replace(later.posterior, reader=training.reader),
-            comparisons_=training.comparisons,
-            likelihood_=self.likelihood_,
-            log_marginal_likelihood_value_=later.log_evidence,
-        )
+        if isinstance(self.posterior_, ThroughTime):
+            later = told_later(training.comparisons, self._model, self.posterior_)
+            self._keep(
+                training,
+                posterior_=replace(later.posterior, reader=training.reader),
+                comparisons_=training.comparisons,
+                likelihood_=self.likelihood_,
+                log_marginal_likelihood_value_=later.log_evidence,
+            )
+        else:  # comparisons_ are all answers so far
+            fitted = fit_again(training.comparisons, self._model, self.comparisons_)
+            self._keep_utility(fitted, training._replace(comparisons=fitted.comparisons))
+            earlier = None
         self._all_at_once = False
         if earlier is not None:
             self._earlier_items = earlier

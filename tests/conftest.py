@@ -4,6 +4,7 @@ import gc
 import os
 
 import pytest
+from chains_support import chains_alone
 from judged_support import ENGINE_NAMES, fixed_model, make_duels, make_items
 
 # Journals wait until the disk has every event, which a shared disk may take long for.
@@ -30,6 +31,13 @@ def items():
 @pytest.fixture(scope="module")
 def duels(items):
     return make_duels(items)
+
+
+@pytest.fixture
+def chains():
+    """See `chains_alone`."""
+    with chains_alone():
+        yield
 
 
 @pytest.fixture(params=ENGINE_NAMES)

@@ -1,10 +1,12 @@
 """Cases of the matrix as the package is told and answers them, and what is exact."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pandas as pd
+from chains_support import chains_alone
 from matrix import SPARSE
 from matrix_blocks import propagated
 from matrix_oracle import JudgesLaw, Noise, Truth, exact
@@ -333,6 +335,11 @@ def _from_columns(case, problem, shown):
 
 def fitted(case, **more):
     """The model of a case, fitted to its answers, whole or in pieces."""
+    with chains_alone() if case.engine == "chains" else nullcontext():
+        return _fitted(case, **more)
+
+
+def _fitted(case, **more):
     X, y, told = arguments(case)
     model = model_of(case, **more)
     if case.fitting == "whole":

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+from chains_support import chains_alone
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
 from skpref import (
@@ -52,6 +53,17 @@ def _told_later():
     return model.fit(GAMES[:20], time=TIME[:20]).partial_fit(GAMES[20:], time=TIME[20:])
 
 
+@chains_alone()
+def _chains():
+    return _told_later()
+
+
+@chains_alone()
+def _teams_in_time():
+    options = {"drift": "wiener", "inference": EP(items="independent"), "optimizer": None}
+    return One(**DOUBLES.params, **options).fit(DOUBLES.X, Y, time=TIME)
+
+
 MODELS = {
     "learned": lambda: One().fit(X, Y),
     "ties in order": lambda: One(tie_threshold=0.2, order_effect=0.1, **FIXED).fit(
@@ -76,10 +88,8 @@ MODELS = {
         LONG, Y
     ),
     "through time": lambda: One(drift="wiener", optimizer=None).fit(GAMES, time=DATES),
-    "told later": _told_later,
-    "teams in time": lambda: One(
-        **DOUBLES.params, drift="wiener", inference=EP(items="independent"), optimizer=None
-    ).fit(DOUBLES.X, Y, time=TIME),
+    "told later": _chains,
+    "teams in time": _teams_in_time,
     "judges": lambda: One(
         judge_prior=JudgePrior(random=0.1, adversarial=0.05, order_variance=0.1), **FIXED
     ).fit(X, Y, judges=WHO, order=np.ones(N, int)),
@@ -91,6 +101,7 @@ MODELS = {
         inference="vb", max_iter=20, n_inducing=8, random_state=0, **FIXED
     ).fit(X, Y, users=WHO),
     "one user": lambda: Many(**FIXED).fit(X, Y),
+    "few told later": _told_later,
 }
 
 
@@ -101,7 +112,8 @@ def answers(name, model, draws=True):
     """
     others = {"board": LONG, "choices": X.reshape(-1, 4, 2)}
     others["teams in time"] = DOUBLES.X
-    others |= dict.fromkeys(("names", "table", "through time", "told later"), GAMES)
+    others |= dict.fromkeys(("names", "table", "through time"), GAMES)
+    others |= dict.fromkeys(("told later", "few told later"), GAMES)
     shown = others.get(name, X)
     items = shown.reshape(-1, *shown.shape[2:])[:8]
     told = {"users": WHO} if name.startswith("users") else {}

@@ -17,6 +17,7 @@ from skpref.inference import EP, SVI, Laplace
 from skpref.kernels import Identity, OnColumns, Wiener
 from skpref.likelihoods import DUEL, Answers
 
+pytestmark = pytest.mark.usefixtures("chains")
 INDEPENDENT = EP(items="independent")
 NAMES = ItemTable.from_names([f"item {k}" for k in range(40)])
 

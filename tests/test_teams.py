@@ -74,6 +74,7 @@ def test_learned_hyperparameters_are_those_of_the_linear_model():
     assert_allclose(model.likelihood_.noise_variance, linear.likelihood_.noise_variance, rtol=1e-2)
 
 
+@pytest.mark.usefixtures("chains")
 @pytest.mark.parametrize("drift", ["wiener", Matern(5.0, nu=1.5)])
 @pytest.mark.parametrize("engine", [EP, Laplace])
 def test_independent_members_are_near_all_of_them_together(engine, drift):
@@ -117,6 +118,7 @@ def test_a_drift_starts_from_the_spread_of_a_member_whatever_the_size_of_teams()
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("chains")
 def test_the_search_for_a_walk_of_members_ends_alike_from_far_starts():
     """Doubles among players whose strengths walk."""
     rng = np.random.default_rng(1)

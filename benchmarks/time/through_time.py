@@ -12,7 +12,12 @@ and of the prior given sites, which are exact too.
 ``error``: independent items beside exact inference on all items jointly, at the true
 hyperparameters: the largest and the mean difference of probabilities of 500 new duels at times
 among the answers', the mean ratio of their margins' deviations, the difference of the log
-evidence; and of both beside Hamiltonian Monte Carlo (10 000 draws) where there are few answers.
+evidence; and of both beside Hamiltonian Monte Carlo (10 000 draws) where there are few answers. Few
+answers, which `fit` takes jointly, are taken as chains here.
+
+``pieces``: the same difference of probabilities, of all pairs right after the last answer, where
+there are too many for all items jointly: of a fit, and of a fit of the first 300 with the others
+by `partial_fit`, one at a time. The largest and the mean over simulations of the largest.
 
 ``coverage``: hyperparameters learned by independent items; share of the 90 % bands of
 `trajectories` that hold the truth: of items less the mean of all, at 20 times each, and of their
@@ -27,7 +32,7 @@ allowed, less that without.
 ``cost``: seconds and memory of a fit at given hyperparameters from 10³ to 10⁶ duels, the slope of
 their logarithms, and milliseconds of `partial_fit` with 50 duels of a new day after 10⁵.
 
-    python benchmarks/time/through_time.py [--parts equality error coverage static cost]
+    python benchmarks/time/through_time.py [--parts equality error pieces coverage static cost]
         [--repeats 20] [--drifts matern12 matern32] [--items 20 50]
 """
 
@@ -43,6 +48,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import resource
 import time
 import warnings
+from unittest import mock
 
 import numpy as np
 from scipy.special import ndtr
@@ -71,7 +77,7 @@ def walks(rng, n_items, times, kind, drift=DRIFT):
     return level + root @ rng.normal(size=(len(times), n_items))
 
 
-def duels(rng, n, n_items, span, kind="matern12", drift=DRIFT):
+def duels(rng, n, n_items, span, kind="matern12", drift=DRIFT, noise=NOISE):
     """Pairs, outcomes and times of duels, and the utilities at a grid of times."""
     grid = np.linspace(0.0, span, 400)
     f = walks(rng, n_items, grid, kind, drift)
@@ -79,7 +85,7 @@ def duels(rng, n, n_items, span, kind="matern12", drift=DRIFT):
     pairs = rng.integers(n_items, size=(n, 2))
     pairs[:, 1] = (pairs[:, 0] + rng.integers(1, n_items, n)) % n_items
     margin = f[at, pairs[:, 0]] - f[at, pairs[:, 1]]
-    won = rng.random(n) < ndtr(margin / np.sqrt(2.0 * NOISE))
+    won = rng.random(n) < ndtr(margin / np.sqrt(2.0 * noise))
     return pairs, won, grid[at], grid, f
 
 
@@ -171,7 +177,8 @@ def error(repeats):
             asked = rng.integers(n_items, size=(500, 2))
             asked[:, 1] = (asked[:, 0] + rng.integers(1, n_items, 500)) % n_items
             when = rng.choice(grid, 500)
-            fits = [regressor(n_items, engine=each).fit(X, y, time=t) for each in (EP(), None)]
+            with mock.patch("skpref.fitting._forecast._AT_ONCE", 0.0):
+                fits = [regressor(n_items, engine=each).fit(X, y, time=t) for each in (EP(), None)]
             p = [each.predict_proba(asked, time=when)[:, 1] for each in fits]
             std = [each.predict(asked, return_std=True, time=when)[1] for each in fits]
             evidence = [each.log_marginal_likelihood_value_ for each in fits]
@@ -192,6 +199,37 @@ def error(repeats):
             | {name: float(value) for name, value in zip(names, mean, strict=True)}
         )
     return rows
+
+
+def pieces(repeats, sizes=(2, 4, 6, 12, 50), first=300):
+    rows = []
+    for noise in (NOISE, 0.01):
+        for n_items in sizes:
+            for n in (400, 1000):
+                found = [far_off(seed, n_items, n, first, noise) for seed in range(min(repeats, 2))]
+                largest, mean = np.max(found, axis=0), np.mean(found, axis=0)
+                rows.append(
+                    {"part": "pieces", "noise": noise, "items": n_items, "duels": n}
+                    | {"fit, largest": largest[0], "fit, mean": mean[0]}
+                    | {"pieces, largest": largest[1], "pieces, mean": mean[1]}
+                )
+    return rows
+
+
+def far_off(seed, n_items, n, first, noise):
+    """Largest differences to all items jointly, of a fit and of pieces after the first answers."""
+    rng = np.random.default_rng(seed)
+    X, y, t, grid, _ = duels(rng, n, n_items, 30.0, noise=noise)
+    t = np.sort(t + rng.uniform(0.0, grid[1], n))  # no two at once
+    options = {"noise_variance": noise}
+    joint = regressor(n_items, engine=EP(), **options).fit(X, y, time=t)
+    whole = regressor(n_items, **options).fit(X, y, time=t)
+    parts = regressor(n_items, **options).fit(X[:first], y[:first], time=t[:first])
+    for k in range(first, n):
+        parts.partial_fit(X[k : k + 1], y[k : k + 1], time=t[k : k + 1])
+    pairs = np.array([(i, j) for i in range(n_items) for j in range(i)])
+    p = [each.predict_proba(pairs, time=t[-1])[:, 1] for each in (joint, whole, parts)]
+    return [np.abs(each - p[0]).max() for each in p[1:]]
 
 
 def coverage(repeats, drifts, sizes, scored=True):
@@ -352,6 +390,7 @@ def cost(largest):
 PARTS = {
     "equality": equality,
     "error": error,
+    "pieces": pieces,
     "coverage": coverage,
     "static": static,
     "cost": cost,

@@ -4,6 +4,8 @@ Seconds are those of a machine like most: this machine is not looked at, so that
 everywhere. Two thresholds: where `chosen_engine` takes inducing points, where `warn_cost` warns.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -147,11 +149,12 @@ def chosen_engine(
         None: one by default.
     likelihood : Likelihood
     """
-    cost = PriorRule().cost(kernel, comparisons, likelihood)
-    seconds, n_bytes = _exact(cost), cost.n_bytes
     through_time = ChainRule().cost(kernel, comparisons, likelihood)
     if np.isfinite(through_time.multiplications):
-        return EP(items="joint" if seconds <= _AT_ONCE and fits(n_bytes) else "independent")
+        momentary = takes_a_moment(comparisons, kernel, likelihood)
+        return EP(items="joint" if momentary else "independent")
+    cost = PriorRule().cost(kernel, comparisons, likelihood)
+    seconds, n_bytes = _exact(cost), cost.n_bytes
     if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
@@ -164,6 +167,31 @@ def chosen_engine(
         "choose yourself."
     )
     return SVI(_POINTS)
+
+
+def takes_a_moment(comparisons: Comparisons, kernel: Kernel | None, likelihood: Likelihood) -> bool:
+    """Forecast whether EP of all items jointly takes a moment: so it does up to some 350 duels."""
+    cost = PriorRule().cost(kernel, comparisons, likelihood)
+    return _exact(cost) <= _AT_ONCE and fits(cost.n_bytes)
+
+
+def with_affordable_prior(comparisons: Comparisons, model: Model) -> Model:
+    """Give a model of independent items the joint prior where that is affordable.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        All answers that are to be fitted.
+    model : Model
+
+    Returns
+    -------
+    Model
+        With the prior of its engine's own rule otherwise.
+    """
+    through_time = model.engine.prior_rule.through_time
+    joint = through_time and takes_a_moment(comparisons, model.kernel, model.likelihood)
+    return replace(model, prepared=PriorRule() if joint else None)
 
 
 def learning_part(

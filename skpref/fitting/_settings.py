@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Ker
 
 from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons, Reader, Training
-from skpref.fitting._forecast import chosen_engine
+from skpref.fitting._forecast import chosen_engine, with_affordable_prior
 from skpref.fitting._hyperpriors import (
     Hyperprior,
     check_lengthscale_prior,
@@ -243,7 +243,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
                 kernel, times.column, times.spread, len(static_theta), times.unit, wanted
             )
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
-    return Model(kernel, settings.likelihood, engine, priors)
+    return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
 
 
 class _Times(NamedTuple):

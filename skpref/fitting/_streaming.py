@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import blas_threads, pivoted_cholesky, recorded
 from skpref.data import ENOUGH_SPARSE, Comparisons
-from skpref.fitting._fit import Fitted, warn_not_converged
+from skpref.fitting._fit import Fitted, fit_posterior, warn_not_converged
+from skpref.fitting._forecast import with_affordable_prior
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._settings import chosen_beforehand
 from skpref.gp import (
@@ -63,7 +64,8 @@ def takes_streams(estimator) -> bool:
 
 def carries_on(estimator) -> bool:
     """Whether an estimator has a posterior of items through time, which later answers go into."""
-    return isinstance(getattr(estimator, "posterior_", None), ThroughTime)
+    engine = getattr(estimator, "engine_", None)
+    return engine is not None and engine.prior_rule.through_time
 
 
 def held_engine(estimator, engine: Engine | None) -> Engine:
@@ -162,6 +164,30 @@ class Later(NamedTuple):
 
     posterior: ThroughTime
     log_evidence: float
+
+
+def fit_again(comparisons: Comparisons, model: Model, earlier: Comparisons) -> Fitted:
+    """Fit earlier and later answers about items through time at once, at given hyperparameters.
+
+    All items jointly where that is affordable.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        The later answers.
+    model : Model
+        Its hyperparameters stay.
+    earlier : Comparisons
+        All answers before them.
+
+    Raises
+    ------
+    ValueError
+        If an answer is no duel, or on one item at two times.
+    """
+    check_answers(model.engine, comparisons, model.likelihood, model.kernel)
+    every = earlier.joined(comparisons)
+    return fit_posterior(every, with_affordable_prior(every, model))
 
 
 def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:

@@ -664,6 +664,20 @@ class Posterior(Components):
         """
         return replace(self, reader=self.reader.at_time(time))
 
+    def smoothed(self) -> "Posterior":
+        """The posterior where later answers count for earlier times too: itself, as they do.
+
+        Only after `partial_fit` of items that are independent through time it is another one.
+
+        Examples
+        --------
+        >>> from skpref import PairwisePreferenceRegressor
+        >>> posterior = PairwisePreferenceRegressor(optimizer=None).fit([["ann", "bob"]]).posterior_
+        >>> posterior.smoothed() is posterior
+        True
+        """
+        return self
+
     # -- moments -------------------------------------------------------------------------
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:

@@ -93,7 +93,8 @@ class EP(Engine):
     items : {"joint", "independent"}, default="joint"
         "independent": of items that change through time what is known of one is taken as
         independent of what is known of another, so that a sweep is linear in the answers; see
-        `skpref.gp.IndependentItems`.
+        `skpref.gp.IndependentItems`. Up to some 350 duels, which take all items jointly a moment,
+        estimators fit these jointly all the same. Later answers go in by `partial_fit`.
 
     Notes
     -----

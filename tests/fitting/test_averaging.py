@@ -441,6 +441,7 @@ def drifting(engine, n=30):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("chains")
 def test_independent_items_without_loops_are_averaged_as_all_jointly():
     """Their evidence is that of exact inference on all items, and so are the margins."""
     joint, alone = (drifting(EP(items=items))[0] for items in ("joint", "independent"))
@@ -457,6 +458,7 @@ def test_independent_items_without_loops_are_averaged_as_all_jointly():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("chains")
 def test_boards_of_independent_items_are_a_mean_unasked():
     model, _ = drifting(EP(items="independent"))
     found = leaderboard(model, n_draws=100)
@@ -467,6 +469,7 @@ def test_boards_of_independent_items_are_a_mean_unasked():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("chains")
 def test_what_partial_fit_was_told_is_not_averaged():
     """Only its last answers are at hand, which do not weigh hyperparameters."""
     model, pairs = drifting(EP(items="independent"))

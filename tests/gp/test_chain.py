@@ -224,6 +224,7 @@ def test_utilities_far_above_the_noise_are_refused():
         prior.condition(np.full(n, 1e6), np.ones(n))
 
 
+@pytest.mark.usefixtures("chains")
 @pytest.mark.parametrize("amplitude", [1e2, 1e3])
 def test_rounding_does_not_keep_messages_from_rest(amplitude):
     """At 20 000 times the noise it moves them by 5e-10 of themselves: ten of twelve fits failed."""

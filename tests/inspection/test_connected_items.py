@@ -284,6 +284,7 @@ def test_players_join_the_teams_that_they_are_in():
     assert PairwisePreferenceRegressor(kernel, optimizer=None).fit(linked).n_item_components_ == 1
 
 
+@pytest.mark.usefixtures("chains")
 def test_an_item_at_another_time_is_the_same_item():
     games, time = [["ann", "bob"], ["bob", "cid"], ["dan", "eve"]] * 3, np.arange(9)
     options = {"drift": "matern12", "optimizer": None, "noise_variance": 1.0}

@@ -32,21 +32,23 @@ def contests(n=116):
     }
 
 
-@pytest.mark.parametrize("way", ["stream", "time"])
-def test_a_board_has_everybody_whatever_the_last_answers_are_about(way):
+@pytest.mark.parametrize("way", ["stream", "time", "few through time"])
+def test_a_board_has_everybody_whatever_the_last_answers_are_about(way, request):
     pandas = pytest.importorskip("pandas")
-    time = {"time": "day"} if way == "time" else {}
+    if way == "time":
+        request.getfixturevalue("chains")
+    time = {} if way == "stream" else {"time": "day"}
     told = from_columns(pandas.DataFrame(contests()), ["x"], ["z"], "won", ids=("a", "b"), **time)
     X, y = told[:2]
     options = {"optimizer": None, "noise_variance": 0.5}
-    if way == "time":
+    if time:
         options |= {"drift": "matern12", "inference": EP(items="independent")}
     else:
         options["inference"] = SVI(20)
     model = PairwisePreferenceRegressor(KERNEL, **options)
     for rows in (slice(0, 60), slice(60, 112), slice(112, 116)):
-        given = {"time": told[-1][rows]} if way == "time" else {}
-        step = model.fit if rows.start == 0 and way == "time" else model.partial_fit
+        given = {"time": told[-1][rows]} if time else {}
+        step = model.fit if rows.start == 0 and time else model.partial_fit
         step(X[rows], y[rows], **given)
     board = leaderboard(model)
     assert sorted(board.names) == NAMES
@@ -56,5 +58,5 @@ def test_a_board_has_everybody_whatever_the_last_answers_are_about(way):
     order = [same.names.tolist().index(name) for name in given.names]
     assert_allclose(given.utility, same.utility[order], atol=1e-9)
     # A fit of all that follows knows these answers alone.
-    model.fit(X[112:], y[112:], **({"time": told[-1][112:]} if way == "time" else {}))
+    model.fit(X[112:], y[112:], **({"time": told[-1][112:]} if time else {}))
     assert_array_equal(np.sort(leaderboard(model).names), ["bob", "eva", "fay"])

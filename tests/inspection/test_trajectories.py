@@ -19,6 +19,7 @@ TIME = RNG.uniform(2.0, 12.0, N)
 UTILITY = np.array([1.0, 0.3, -0.3, -1.0])  # who is good early is bad late
 Y = ((UTILITY[PAIRS[:, 0]] - UTILITY[PAIRS[:, 1]]) * (7.0 - TIME) > 0.0).astype(int)
 X = NAMES[PAIRS]
+pytestmark = pytest.mark.usefixtures("chains")
 ENGINES = {
     "dense": EP(),
     "independent": EP(items="independent"),
