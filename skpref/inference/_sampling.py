@@ -385,7 +385,7 @@ class HMC(SampledEngine):
         Start from where the chains of the previous fit of the same estimator ended; duels that
         are new since then start as in a first fit.
     max_walls : int, default=None
-        HMCSampler that meet more walls are rejected, which stays exact; None: a generous cap.
+        Trajectories that meet more walls are rejected, which stays exact; None: a generous cap.
     method : {"auto", "walls", "margins"}, default="auto"
         ``"walls"`` moves the noisy margins of all answers, whose walls turn it back [2]_;
         ``"margins"`` moves the distinct margins without noise, at whatever number of repeats, and
@@ -422,7 +422,7 @@ class HMC(SampledEngine):
     400
     """
 
-    # HMCSampler from a cold and from a warm start. Two or three forget the mean of EP, within
+    # Trajectories from a cold and from a warm start. Two or three forget the mean of EP, within
     # what 600 chains can tell: measured at 50 and 200 duels, with a tenth of the answers flipped
     # too.
     _first_burn_in = (5, 3)

@@ -19,7 +19,7 @@ from skpref._utils._threads import blas_threads
 from skpref.inference import HMC
 from skpref.inference import _sampling as _skew
 from skpref.optimize import HallucinationBelieverOptimizer
-from skpref.samplers import hmc
+from skpref.samplers import HMCSampler
 
 
 def threads():
@@ -71,11 +71,12 @@ def test_chains_of_many_repeated_duels_share_their_matrices_out(monkeypatch):
     # Two items, but by walls a covariance of the margins of all single duels.
     seen = []
 
-    def watching(*args, **options):
-        seen.append(threads())
-        return hmc(*args, **options)
+    class Watched(HMCSampler):
+        def draw(self, *args, **options):
+            seen.append(threads())
+            return super().draw(*args, **options)
 
-    monkeypatch.setattr(_skew, "hmc", watching)
+    monkeypatch.setattr(_skew, "HMCSampler", Watched)
     monkeypatch.setattr(_threads, "SMALL", 150)
     X = np.array([[[0.0], [1.0]]])
     for n_duels in (20, 150):

@@ -345,9 +345,9 @@ def test_the_matrix_of_all_items_is_never_formed():
 
     X, pairs, y = utility_duels(300, n_items=400)
     model = PairwisePreferenceRegressor(
-        Watched(0.5), inference=SVI(10), items=X, optimizer=None, random_state=0
-    ).fit(pairs, y)
-    model.predict_proba(pairs)
+        Watched(0.5), inference=SVI(10), optimizer=None, random_state=0
+    ).fit(X[pairs], y)
+    model.predict_proba(X[pairs])
     assert Watched.largest <= 10 * 400
 
 

@@ -136,4 +136,5 @@ def test_judges_allow_for_answers_at_random():
     chance = density @ win / density.sum()
     model = PairwisePreferenceRegressor(noise_variance=0.045, optimizer=None)
     model.fit([["a", "b"]] * 20, [1] * 19 + [0], judges=["all"] * 20)
-    assert abs(model.predict_proba([["a", "b"]])[0, 1] - chance) < 0.02
+    chance_of_all = model.predict_proba([["a", "b"]], judges=["all"])[0, 1]
+    assert abs(chance_of_all - chance) < 0.02
