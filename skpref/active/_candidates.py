@@ -19,7 +19,7 @@ from skpref.data import (
     plain_frame,
     read,
 )
-from skpref.gp import Posterior, PosteriorMixture
+from skpref.gp import Posterior, PosteriorMixture, posterior_parts
 from skpref.likelihoods import Likelihood
 
 
@@ -173,6 +173,17 @@ class Candidates(NamedTuple):
         order = np.full(n, order) if np.ndim(order) == 0 else order
         lead = np.asarray(check_order(order, n, 2), dtype=np.int8)
         return cls(posterior, first, second, means, variance, lead)
+
+    def by_part(self) -> tuple[Array, list["Candidates"]]:
+        """Split candidates of a `PosteriorMixture` into its weights and those of each part."""
+        weights, parts = posterior_parts(self.posterior)
+        if len(parts) == 1:
+            return weights, [self]
+        every = []
+        for part in parts:
+            means, variance = part.component_margins(self.first, self.second)
+            every.append(self._replace(posterior=part, means=means, variance=variance))
+        return weights, every
 
     @property
     def gaussian(self) -> tuple[Array, Array]:

@@ -203,12 +203,14 @@ def bald(
 
 def information(of: Candidates, method: str = "quadrature") -> Array:
     """`bald` of candidates."""
-    likelihood = of.posterior.likelihood
-    predicted = entropy_of(predictive_proba(likelihood, of.means, of.variance, of.lead))
-    if method == "quadrature":
-        expected = expected_entropy(likelihood, of.means, of.variance, of.lead)
-    else:
-        expected = _closed_form(of)
+    likelihood, expected = of.posterior.likelihood, np.zeros(len(of.variance))
+    predicted = _predicted_entropy(of)
+    for weight, part in zip(*of.by_part(), strict=True):
+        if method == "quadrature":
+            known = expected_entropy(likelihood, part.means, part.variance, part.lead)
+        else:
+            known = _closed_form(part)
+        expected += weight * known
     # Of a margin that is known the closed form and rounding would make something.
     found = np.where(of.gaussian[1] > 0.0, predicted - expected, 0.0)
     return np.clip(found, 0.0, np.log(likelihood.n_outcomes))
@@ -252,8 +254,16 @@ def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Ar
     >>> entropy(model.posterior_, [[[2.0], [0.0]], [[9.0], [7.0]]]).round(2)
     array([0.15, 0.69])
     """
-    of = Candidates.of(posterior, duels, order)
-    return entropy_of(predictive_proba(of.posterior.likelihood, of.means, of.variance, of.lead))
+    return _predicted_entropy(Candidates.of(posterior, duels, order))
+
+
+def _predicted_entropy(of):
+    """Entropies of the predicted answers, (n,)."""
+    proba = sum(
+        weight * predictive_proba(part.posterior.likelihood, part.means, part.variance, part.lead)
+        for weight, part in zip(*of.by_part(), strict=True)
+    )
+    return entropy_of(proba)
 
 
 def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:

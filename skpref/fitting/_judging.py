@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import Array, blas_threads, check_bounds, covariance_of, seed_of, warn
@@ -47,6 +48,11 @@ _NOT_CONVERGED = 1.0
 _ROUGH = 0.05
 # Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
 _THETA_TOL = 0.02
+
+
+# Log probability of the kind of each judge from which on hyperparameters may be learned from the
+# average over readings: it has a scale of reliability then.
+_CLEAR = np.log(0.9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +319,11 @@ class _Judging:
 
         Where readings balance, the average over them has no scale of reliability to learn.
         """
-        if len(open_judges(self._reading(beliefs), _log_shares(beliefs.law))):
+        reading = self._reading(beliefs)
+        masses = reading.log_masses[reading.judges]
+        if np.all(np.max(masses - logsumexp(masses, axis=1, keepdims=True), axis=1) > _CLEAR):
+            return beliefs
+        if len(open_judges(reading, _log_shares(beliefs.law))):
             beliefs = self.fixed_point(model, beliefs.scaled())
         return self.readings(model, beliefs)[1][0]
 
@@ -362,7 +372,7 @@ class _Judging:
         log_weight = evaluation.approximation.sites.log_evidence
         log_weight += likelihood.log_evidence(law, self._expected.weights, kinds)
         log_weight -= by_reliability(reliability[:, None]).sum()
-        judges = influential_judges(cavities, self._n_judges)
+        judges = influential_judges(self._comparisons, self._n_judges)
         coupling = judge_coupling(evaluation.problem, cavities, judges)
         masses = likelihood.kind_log_masses(law)
         kept = beliefs, likelihood, evaluation.approximation.state

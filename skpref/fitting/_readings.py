@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from skpref._utils import Array
+from skpref.data import Comparisons
 from skpref.fitting._reliability import Cavities
 from skpref.inference import Problem
 
@@ -23,10 +24,13 @@ DEPTH = 8.0
 # Judges at most whose kinds are told apart: all combinations of their kinds may have to be looked
 # at, 3 to this power.
 MOST_JUDGES = 6
-# Share of all answers that a judge gave at least, for the kind to be told apart: with fewer the
-# utility is nearly the same for each kind. With 30 judges of 10 answers no probability moves by
-# more than 0.01 if all are told apart, and it takes 27 times the seconds.
+# Share that a judge gave of the answers about the same items, for the kind to be told apart: with
+# less the utility is nearly the same for each kind. With 30 judges of 10 answers about 20 items no
+# probability moves by more than 0.01 if all are told apart, and it takes 27 times the seconds.
 LEAST_SHARE = 0.1
+# Readings at most that are looked at beside the first: the most probable ones come first, and six
+# judges of three answers each would have more than 200 of them.
+MOST_READINGS = 100
 # Nats by which cavities may understate how probable it is that a judge answers at random, or does
 # not: they hold the judge's other answers.
 CAVITY_ERROR = 3.0
@@ -50,7 +54,7 @@ class Reading(NamedTuple):
     log_masses : ndarray of shape (n_judges, 3)
         Log of each kind's share times the probability of the judge's answers, by their cavities.
     judges : ndarray of int of shape (n,)
-        Those who gave most of the answers.
+        Those who gave most of the answers about their items.
     coupling : ndarray of shape (n, n)
         Nats that the answers of two of these judges have in common, see `judge_coupling`.
     support : ndarray of shape (n,)
@@ -66,6 +70,16 @@ class Reading(NamedTuple):
     coupling: Array
     support: Array
     fit: Any
+
+    @property
+    def likely_kinds(self) -> NDArray[np.intp]:
+        """The most probable kind of each judge, of those that the reading admits."""
+        return np.where(self.kinds, self.log_masses, -np.inf).argmax(axis=1)
+
+    @property
+    def key(self) -> bytes:
+        """What tells this reading from others."""
+        return _key(self.kinds, self.likely_kinds)
 
     def turned(self, judges: NDArray[np.intp]) -> Kinds:
         """Kinds where some judges are turned round."""
@@ -138,23 +152,28 @@ def open_readings(
     if not len(judges):
         return [first]
     start = first.kinds.copy()
-    masses = np.where(start, first.log_masses, -np.inf)
-    start[judges] = np.eye(3, dtype=bool)[masses[judges].argmax(axis=1)]
-    settled = np.array_equal(start, first.kinds)
-    known = {start.tobytes(): first if settled else evaluate(start, first, judges[:0])}
-    waiting = list(known.values())
-    best = waiting[0].log_weight
-    while waiting:
-        here = waiting.pop(int(np.argmax([each.log_weight for each in waiting])))
-        if here.log_weight < best - DEPTH:
+    start[judges] = np.eye(3, dtype=bool)[first.likely_kinds[judges]]
+    if not np.array_equal(start, first.kinds):
+        first = evaluate(start, first, judges[:0])
+    readings, tried = {first.key: first}, {first.key}
+    best, waiting = first.log_weight, _changes(first, judges, log_shares)
+    for _ in range(MOST_READINGS):
+        waiting = [each for each in waiting if each.key not in tried]
+        if not waiting:
             break
-        for kinds, turned, gain in _changes(here, judges, log_shares):
-            if here.log_weight + gain > best - DEPTH and kinds.tobytes() not in known:
-                reading = evaluate(kinds, here, turned)
-                known[kinds.tobytes()] = reading
-                waiting.append(reading)
-                best = max(best, reading.log_weight)
-    ordered = sorted(known.values(), key=lambda each: -each.log_weight)
+        change = max(waiting, key=lambda each: each.estimate)
+        if change.estimate < best - DEPTH:
+            break
+        tried.add(change.key)
+        reading = evaluate(change.kinds, change.near, change.turned)
+        if reading.key in readings:
+            continue
+        readings[reading.key] = reading
+        tried.add(reading.key)
+        best = max(best, reading.log_weight)
+        if reading.log_weight > best - DEPTH:
+            waiting += _changes(reading, judges, log_shares)
+    ordered = sorted(readings.values(), key=lambda each: -each.log_weight)
     return [each for each in ordered if each.log_weight >= best - DEPTH]
 
 
@@ -168,24 +187,64 @@ def open_judges(first: Reading, log_shares: Array) -> NDArray[np.intp]:
     return np.array(sorted(some), dtype=np.intp)
 
 
-def _changes(here, judges, log_shares):
-    """Kinds that are near, judges who are turned round in them, and the nats gained."""
+class _Change(NamedTuple):
+    """Kinds near those of a reading, judges who are turned round, and the estimated log weight."""
+
+    kinds: Kinds
+    near: Reading
+    turned: NDArray[np.intp]
+    estimate: float
+    key: bytes
+
+
+def _changes(near, judges, log_shares):
+    """List the kinds to look at from a reading."""
+    changes = []
+
+    def add(kinds, turned, gain):
+        likely = near.likely_kinds.copy()
+        likely[turned] = np.array(_TURNED)[likely[turned]]
+        key = _key(kinds, likely)
+        changes.append(_Change(kinds, near, turned, near.log_weight + float(gain), key))
+
     for judge in judges:
-        gains = here.kind_gains(judge)
+        gains = near.kind_gains(judge)
         for kind in np.flatnonzero(gains > -np.inf):
-            kinds = here.kinds.copy()
+            kinds = near.kinds.copy()
             kinds[judge] = np.arange(3) == kind
-            yield kinds, judges[:0], gains[kind]
-    for turned, gain in here.turns(log_shares):
-        if np.isin(turned, judges).all() or len(turned) > len(here.judges):
-            yield here.turned(turned), turned, gain
+            add(kinds, judges[:0], gains[kind])
+    for turned, gain in near.turns(log_shares):
+        if np.isin(turned, judges).all() or len(turned) > len(near.judges):
+            add(near.turned(turned), turned, gain)
+    return changes
 
 
-def influential_judges(cavities: Cavities, n_judges: int) -> NDArray[np.intp]:
-    """Find the judges who gave most of the answers, at most `MOST_JUDGES`; at least one."""
-    n_answers = np.bincount(np.asarray(cavities.answers.judge), cavities.copies, n_judges)
-    order = np.argsort(-n_answers, kind="stable")[:MOST_JUDGES]
-    enough = n_answers[order] >= LEAST_SHARE * n_answers.sum()
+def _key(kinds, likely):
+    """Encode who is of one kind for certain, and the likely kinds of the rest."""
+    settled = kinds.sum(axis=1) == 1
+    return np.where(settled, 3 + kinds.argmax(axis=1), likely).astype(np.int8).tobytes()
+
+
+def influential_judges(comparisons: Comparisons, n_judges: int) -> NDArray[np.intp]:
+    """Find the judges who gave most of the answers about their items, at most `MOST_JUDGES`.
+
+    Returns
+    -------
+    ndarray of int
+        At least one judge; those with the largest shares, of equal ones those with most answers.
+    """
+    rows = comparisons.rows
+    judge, counts = np.tile(np.asarray(rows.judge), 2), np.tile(rows.counts, 2)
+    item = np.concatenate([rows.first, rows.second])
+    about = np.bincount(item, counts, len(comparisons.items))
+    pair, inverse = np.unique(judge * len(about) + item, return_inverse=True)
+    own = np.bincount(inverse.reshape(-1), counts)
+    total = np.bincount(judge, counts, n_judges)
+    # Of each answer the judge's share of all about its items, on average.
+    of_pair = own**2 / np.maximum(about[pair % len(about)], np.finfo(float).tiny)
+    share = np.bincount(pair // len(about), of_pair, n_judges) / np.maximum(total, 1e-300)
+    order = np.lexsort((-total, -np.round(share, 9)))[:MOST_JUDGES]
+    enough = share[order] >= LEAST_SHARE
     return order[enough] if enough.any() else order[:1]
 
 

@@ -188,6 +188,32 @@ def test_two_blocks_of_many_judges_that_contradict_each_other_are_two_readings()
     assert_allclose(model.predict(names), 0.0, atol=0.1)
 
 
+TURNS = [["a", "b"], ["b", "c"], ["a", "c"]]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("n_each", [6, 20])
+def test_blocks_of_judges_with_few_answers_are_two_readings_whatever_the_order(n_each, backwards):
+    rows = [(pair, 1, f"A{k}") for k in range(n_each) for pair in TURNS]
+    rows += [(pair, 0, f"B{k}") for k in range(n_each) for pair in TURNS]
+    X, y, judge = zip(*rows[::-1] if backwards else rows, strict=True)
+    model = fitted(X, y, judge)
+    assert model.posterior_.win_probability(["a"], ["c"])[0] == pytest.approx(0.5, abs=0.02)
+    adversarial = model.judges_.probability_adversarial
+    assert_allclose(adversarial, adversarial[0], atol=0.02)
+
+
+def test_judges_of_few_answers_decide_items_of_their_own():
+    """Against importance sampling: A answers most, but B and C alone tell c from d."""
+    rows = [(["a", "b"], 1, "A")] * 40 + [(["b", "c"], 1, "A")] * 5
+    rows += [(["c", "d"], 1, "B")] * 4 + [(["d", "c"], 1, "C")] * 4
+    X, y, judge = zip(*rows, strict=True)
+    model = fitted(X, y, judge)
+    assert_allclose(model.judges_.probability_adversarial, [0.056, 0.743, 0.126], atol=0.02)
+    better = model.posterior_.win_probability(["c"], ["d"], noise=False)[0]
+    assert better == pytest.approx(0.150, abs=0.02)
+
+
 def test_a_clear_majority_leaves_one_reading():
     X, y, judge, *_ = panel([1.0] * 8 + [0.0, -1.0], 60)
     model = PairwisePreferenceRegressor().fit(X, y, judges=judge)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
-from skpref.active import query
+from skpref.active import bald, entropy, query
 from skpref.gp import PosteriorMixture
 from skpref.inspection import leaderboard, sampler_traces, undecided_pairs
 
@@ -116,6 +116,18 @@ def test_it_is_pickled_written_and_asked_for_questions(mixture, model):
         assert len(query(model, pool, strategy=strategy, n=1, random_state=0)) == 1
     draw = mixture.hallucinate(0)
     assert draw.n_components == 1
+
+
+def test_information_is_that_of_draws(mixture, model):
+    pairs = np.array([["a", "b"], ["b", "d"], ["a", "d"]])
+    drawn = dict(zip(NAMES, mixture.sample(NAMES, 400_000, 3), strict=True))
+    p = norm.cdf(np.array([drawn[a] - drawn[b] for a, b in pairs]) / np.sqrt(2.0 * 0.2))
+    mean = p.mean(axis=1)
+    predicted = -mean * np.log(mean) - (1.0 - mean) * np.log1p(-mean)
+    p = np.clip(p, 1e-300, 1.0 - 1e-16)
+    known = np.mean(-p * np.log(p) - (1.0 - p) * np.log1p(-p), axis=1)
+    assert_allclose(entropy(mixture, pairs), predicted, atol=3e-3)
+    assert_allclose(bald(mixture, pairs), predicted - known, atol=3e-3)
 
 
 def test_traces_are_of_one_posterior():
