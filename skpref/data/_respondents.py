@@ -80,8 +80,9 @@ def check_judges(judges: Any, n: int, k: int | None) -> "Respondents":
         )
     if k > 2:
         raise ValueError(
-            f"judges= are of duels; sets of up to {k} items came. Break each answer into duels "
-            "(from_rankings) and repeat its judge for each of them."
+            f"got judges= with sets of up to {k} items; judges= are of duels. Give each choice as "
+            "duels of the chosen item with each other one, each ranking as those of from_rankings, "
+            "and repeat the judge for each of them."
         )
     return Respondents(check_respondents(judges, n, "judge"), "judge")
 
