@@ -1,5 +1,6 @@
 """One case of the matrix: how far it is from what is exact, or what is wrong with its refusal."""
 
+import copy
 import re
 import warnings
 from contextlib import ExitStack, contextmanager
@@ -19,7 +20,7 @@ from matrix_support import (
 )
 
 from skpref.collaborative._learn import Lesson, Study
-from skpref.gp import FiniteRank, _prior
+from skpref.gp import FiniteRank, _prior, posterior_parts
 from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
 
 
@@ -78,11 +79,14 @@ def compared(case, averaged=True):
     said = " ".join(str(each.message) for each in told)
     parts = {"unsettled": "by turns" in said or "ended with noise_variance at its" in said}
     if case.judges != "none":
-        moved = np.abs(model.judges_.reliability - reliability_used(model)[0])
-        deviation = np.sqrt(model.judges_.marginals.variance)
+        # Of the most probable reading of the judges, whose reliability the model keeps.
+        leading, judges = copy.copy(model), model.judges_.readings()[0]
+        leading.posterior_, leading.judges_ = posterior_parts(model.posterior_)[1][0], judges
+        moved = np.abs(judges.reliability - reliability_used(model)[0])
+        deviation = np.sqrt(judges.marginals.variance)
         parts["reliability_moved"] = float(np.max(moved / (deviation + _ROUGH)))
         truth = truth_given_reliability(case, model)
-        near = off(predictions(case, model, common=True), truth.proba)
+        near = off(predictions(case, leading, common=True), truth.proba)
         parts |= {"error_given_reliability": near, "given_reliability_error": truth.error}
     if case.learning == "fixed" and (averaged or case.judges == "none"):
         # Items that are independent are an approximation, which is compared with itself; judges'
