@@ -5,7 +5,7 @@ import pytest
 
 from skpref.samplers import _hmc, _walls, hmc
 from skpref.samplers._chains import Box
-from skpref.samplers._walls import AnyWalls
+from skpref.samplers._walls import AnyWalls, reflector_rows
 
 INF = np.inf
 
@@ -91,7 +91,7 @@ def test_a_bouncing_coordinate_meets_the_same_wall_again():
 def test_a_slab_of_a_millionth_of_a_deviation_is_crossed_in_equal_times():
     width = 1e-6
     wall = Box.of([-0.5 * width], [0.5 * width], 1)
-    walls = AnyWalls(2.0 * np.eye(1), np.ones(1), wall, 2)
+    walls = AnyWalls(reflector_rows(np.eye(1)), np.ones(1), wall, 2)
     speed = np.array([[1.7], [-0.4]])
     ends = np.stack([walls.rows(speed), walls.rows(np.zeros((2, 1)))])
     for k in range(3000):
