@@ -66,14 +66,7 @@ def log(path):
     journal = Journal(path)
     if not journal.exists():
         return []
-    _, events = journal.load()
-    found = []
-    for event in events:
-        payload = json.loads(event.payload)
-        payload.pop("taken", None)
-        if event.kind != "ask" or payload["duels"]:
-            found.append((event.kind, payload))
-    return found
+    return [(event.kind, json.loads(event.payload)) for event in journal.load()[1:]]
 
 
 def n_steps_done(path):

@@ -24,23 +24,24 @@ class Event(NamedTuple):
     Attributes
     ----------
     seq : int
-        Its number, from 1.
-    kind : {"ask", "tell", "skip", "undo"}
-    owner : str
-        The process.
+        Its number.
+    kind : {"begin", "ask", "tell", "skip", "undo"}
+        "begin" is the first, number 0: the configuration and the seed.
+    judge : str
+        Who asked or answered; "" without a name.
     time : float
         Seconds since 1970.
     payload : str
         The rest, as JSON.
     digest : bytes
-        Of this event and all before it.
+        Checksum of all of these.
     arrays : bytes or None
         Where solver and sampler were, if that is kept.
     """
 
     seq: int
     kind: str
-    owner: str
+    judge: str
     time: float
     payload: str
     digest: bytes
@@ -48,18 +49,17 @@ class Event(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """An event that is not yet numbered."""
+    """An event without a number, a judge and a time."""
 
     kind: str
     payload: dict
     arrays: bytes | None = None
 
-    def event(self, state: State, owner: str, time: float) -> Event:
-        """The event that this would be after a state."""
+    def event(self, seq: int, judge: str, time: float) -> Event:
+        """Return the event that this is under a number."""
         text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)
-        seq = state.seq + 1
-        digest = chained(state.digest, seq, self.kind, owner, time, text)
-        return Event(seq, self.kind, owner, time, text, digest, self.arrays)
+        digest = checksum(seq, self.kind, judge, time, text)
+        return Event(seq, self.kind, judge, time, text, digest, self.arrays)
 
 
 def digest_of(content: bytes) -> bytes:
@@ -67,9 +67,9 @@ def digest_of(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def chained(before: bytes, *parts: int | float | str) -> bytes:
-    """Checksum of an event and of all before it."""
-    return digest_of(before + json.dumps(parts).encode())
+def checksum(*values: int | float | str) -> bytes:
+    """Return the checksum of a row of a table."""
+    return digest_of(json.dumps(values).encode())
 
 
 # -- drafts ----------------------------------------------------------------------------------
@@ -88,12 +88,11 @@ def shown_of(payload: dict) -> tuple:
 def ask_draft(
     before: State,
     after: State,
-    taken: list,
     memory: Memory | None,
     space: Any,
     models: Models,
 ) -> Draft:
-    """Of new questions, of pending ones taken over (items and users), and of a new memory."""
+    """Return the draft of new questions, and of a new memory."""
     new = after.pending[len(after.pending) - (after.counter - before.counter) :]
     sets = any(len(each.items) > 2 for each in new)
     payload: dict = {
@@ -102,14 +101,8 @@ def ask_draft(
     }
     if new and new[0].form is not None:
         payload["form"] = list(new[0].form)
-    if taken:
-        payload["taken"] = [list(items) for items, _ in taken]
-    for name, users in (
-        ("users", [each.user for each in new]),
-        ("taken_users", [user for _, user in taken]),
-    ):
-        if any(user is not None for user in users):
-            payload[name] = users
+    if any(each.user is not None for each in new):
+        payload["users"] = [each.user for each in new]
     arrays = None
     if memory is not None:
         arrays = dump_arrays(memory, before, models)
@@ -230,16 +223,12 @@ class EventReader:
         return items
 
     def _ask(self, state, found, event):
-        taken = [self._question(state, each) for each in _listed(found.get("taken", []))]
-        taken = list(zip(taken, self._users(found, "taken_users", len(taken)), strict=True))
-        for items, user in taken:
-            _check(state.is_pending(items, user), f"the question {items} was not pending")
-        state = state.handed_over(taken, event.owner)
         new = found["sets"] if "sets" in found else found["duels"]
         new = [self._question(state, each) for each in _listed(new)]
         recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
-        users = self._users(found, "users", len(new))
-        return state.asked(new, event.owner, recalled, users, self._form(found.get("form")))
+        users = [self._user(each) for each in _listed(found.get("users", [None] * len(new)))]
+        _check(len(users) == len(new), f"{len(users)} users of {len(new)} questions")
+        return state.asked(new, recalled, users, self._form(found.get("form")))
 
     def _tell(self, state, found, event):
         items = self._question(state, list(question_of(found)))
@@ -251,12 +240,6 @@ class EventReader:
     def _skip(self, state, found, event):
         items = self._question(state, list(question_of(found)))
         return state.refused(items, self._user(found.get("user")))
-
-    def _users(self, found, name, n):
-        """Users of n questions."""
-        users = [self._user(each) for each in _listed(found.get(name, [None] * n))]
-        _check(len(users) == n, f"{len(users)} users of {n} questions")
-        return users
 
     def _form(self, value):
         if value is None:

@@ -16,7 +16,7 @@ from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._dimensions import plain
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, duel_pool, last_of
-from skpref.optimize._session import Session
+from skpref.optimize._session import Session, claim_of
 from skpref.optimize._spaces import titled
 
 
@@ -132,6 +132,8 @@ class ActiveLearner(Asking):
         refit_every: int = 1,
         repeat: bool = False,
         journal: str | PathLike | None = None,
+        judge: str | None = None,
+        lease_minutes: float = 30.0,
         random_state: RandomLike = None,
     ):
         estimator = clone(estimator)
@@ -166,6 +168,7 @@ class ActiveLearner(Asking):
             journal,
             arguments,
             seed_of(random_state),
+            claim_of(judge, lease_minutes),
             PoolQuestions,
         )
 

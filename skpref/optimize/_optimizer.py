@@ -20,7 +20,7 @@ from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_beside, layouts_of
 from skpref.optimize._questions import check_told
-from skpref.optimize._session import Session
+from skpref.optimize._session import Session, claim_of
 from skpref.optimize._spaces import make_space, titled
 
 
@@ -182,6 +182,8 @@ class PreferenceOptimizer(Asking):
         forgetting_rate: float | None = None,
         candidates: Any = None,
         journal: str | PathLike | None = None,
+        judge: str | None = None,
+        lease_minutes: float = 30.0,
         random_state: RandomLike = None,
         **answers: Unpack[AnswerParameters],
     ):
@@ -211,6 +213,7 @@ class PreferenceOptimizer(Asking):
             journal,
             options,
             seed_of(random_state),
+            claim_of(judge, lease_minutes),
         )
 
     def __repr__(self) -> str:

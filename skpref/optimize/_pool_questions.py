@@ -259,7 +259,7 @@ class PoolQuestions:
     # -- the next question ---------------------------------------------------------------
 
     def asked(
-        self, state: State, n: int, layouts: Sequence[Layout], owner: str, user: User = None
+        self, state: State, n: int, layouts: Sequence[Layout], user: User = None
     ) -> State:
         """The state after n more questions, all to one user if given."""
         for _ in range(n):
@@ -268,7 +268,7 @@ class PoolQuestions:
             for place in self._configuration.pool.pairs[row][:: -1 if turned else 1]:
                 items, index = items.with_row(self._space.pool[place], self._space)
                 asked.append(index)
-            state = replace(state, items=items).asked([tuple(asked)], owner, state.recalled, [whom])
+            state = replace(state, items=items).asked([tuple(asked)], state.recalled, [whom])
         return state
 
     def _next(self, state, user):

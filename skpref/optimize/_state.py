@@ -124,13 +124,13 @@ DUELS = (Layout(2),)
 
 
 class Pending(NamedTuple):
-    """A question not yet answered: indices of its items, the process that asked, and whom.
+    """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
     A set has no form.
     """
 
+    number: int
     items: tuple[int, ...]
-    owner: str
     user: User = None
     form: Form | None = None
 
@@ -186,7 +186,7 @@ class State:
     seq : int
         Number of the last event.
     digest : bytes
-        Of all events.
+        Its checksum.
     """
 
     items: Items
@@ -204,15 +204,14 @@ class State:
     def asked(
         self,
         questions: list[tuple[int, ...]],
-        owner: str,
         recalled: Recalled,
         users: list[User] | None = None,
         form: Form | None = None,
     ) -> Self:
         """After new questions, all of one form, each to its user where there are several."""
         whom = [None] * len(questions) if users is None else users
-        pairs = zip(questions, whom, strict=True)
-        new = [Pending(items, owner, user, form) for items, user in pairs]
+        pairs = enumerate(zip(questions, whom, strict=True), start=self.counter + 1)
+        new = [Pending(number, items, user, form) for number, (items, user) in pairs]
         return replace(
             self,
             pending=(*self.pending, *new),
@@ -220,14 +219,6 @@ class State:
             shown=self.shown + (sum(map(len, questions)) if form is None else 0),
             recalled=recalled,
         )
-
-    def handed_over(self, questions: list[tuple[tuple[int, ...], User]], owner: str) -> Self:
-        """After pending ones, items and users, went to another process, in the same order."""
-        pending = [
-            each._replace(owner=owner) if (each.items, each.user) in questions else each
-            for each in self.pending
-        ]
-        return replace(self, pending=tuple(pending))
 
     def answered(
         self,

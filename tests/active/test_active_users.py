@@ -356,13 +356,13 @@ def test_users_that_cannot_be_are_refused(kind, change):
     parts = {"duels": [[0, 1]], "users": ["ann"]} if kind == "ask" else {"duel": [0, 1], "user": 7}
     parts |= {"outcome": 1} if kind == "tell" else {}
     reader, state = session._reader, session.known
-    reader.applied(state, Draft(kind, parts).event(state, "", 0.0))
+    reader.applied(state, Draft(kind, parts).event(state.seq + 1, "", 0.0))
     with pytest.raises(ValueError, match="does not fit the run"):
-        reader.applied(state, Draft(kind, parts | change).event(state, "", 0.0))
+        reader.applied(state, Draft(kind, parts | change).event(state.seq + 1, "", 0.0))
     alone = ActiveLearner(model(), ITEMS, random_state=0).tell(ITEMS[:2], 1)
     with pytest.raises(ValueError, match="no user of this run"):
         reader = alone._session._reader
-        reader.applied(alone._session.known, Draft(kind, parts).event(state, "", 0.0))
+        reader.applied(alone._session.known, Draft(kind, parts).event(state.seq + 1, "", 0.0))
 
 
 def test_ties_alone_are_no_start():

@@ -10,7 +10,7 @@ import pytest
 from journal_support import answer, cheap, closed, optimizer
 
 from skpref.optimize import AlreadyAnswered, read_journal
-from skpref.optimize._events import Draft, chained
+from skpref.optimize._events import Draft, checksum
 from skpref.optimize._journal import Journal
 
 # --- damage ---------------------------------------------------------------------------------
@@ -63,24 +63,32 @@ def test_flipped_bits_cuts_and_mixed_pages_are_noticed_or_harmless(tmp_path, who
         assert path.read_bytes() == content
 
 
-SQL = [
-    "DELETE FROM events WHERE seq = 5",
-    "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)",
-    "DELETE FROM events WHERE seq > 2; UPDATE meta SET value = '[2, \"00\"]' WHERE key = 'head'",
-    "UPDATE events SET seq = -seq WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = 5",
-    "UPDATE events SET payload = replace(payload, '\"outcome\":1', '\"outcome\":0')",
-    "UPDATE events SET kind = 'skip' WHERE kind = 'tell'",
-    "UPDATE events SET payload = CAST(x'ff00ff' AS TEXT) WHERE seq = 4",
-    "INSERT INTO events SELECT seq + 100, kind, owner, time, payload, digest FROM events",
-    "UPDATE meta SET value = replace(value, '3', '4') WHERE key = 'header'",
-    "DELETE FROM meta WHERE key = 'head'",
-    "DELETE FROM memory",
-    "UPDATE memory SET arrays = (SELECT arrays FROM memory LIMIT 1)",
-    "UPDATE memory SET arrays = 'none'",
-    "CREATE TABLE more (x)",
-    "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END",
-    "DROP TABLE memory",
-]
+SQL = {  # statements, and what is named
+    "DELETE FROM events WHERE seq = 5": "event 5",
+    "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)": "the events end at",
+    "DELETE FROM events WHERE seq > 2": "the events end at 2",
+    "UPDATE events SET seq = -seq WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = 5": "event 3",
+    "UPDATE events SET payload = replace(payload, '\"outcome\":1', '\"outcome\":0')": "event",
+    "UPDATE events SET kind = 'skip' WHERE kind = 'tell' AND seq > 3": "event 4",
+    "UPDATE events SET judge = 'ann' WHERE seq = 4": "event 4",
+    "UPDATE events SET time = time + 1 WHERE seq = 6": "event 6",
+    "UPDATE events SET payload = CAST(x'ff00ff' AS TEXT) WHERE seq = 4": "",
+    "INSERT INTO events SELECT seq + 100, kind, judge, time, payload, digest FROM events": "event",
+    "INSERT INTO events SELECT NULL, kind, judge, time, payload, digest FROM events": "event",
+    "UPDATE events SET payload = replace(payload, '\"seed\":0', '\"seed\":4')": "event 0",
+    "DELETE FROM events WHERE seq = 0": "event 0",
+    "DELETE FROM sqlite_sequence": "the events end at",
+    "UPDATE leases SET judge = 'ann'": "the lease of question",
+    "UPDATE leases SET since = since + 60": "the lease of question",
+    "UPDATE leases SET seconds = x'ff'": "the lease of question",
+    "UPDATE leases SET question = 3 + question": "the lease of question",
+    "DELETE FROM memory": "the memory of event",
+    "UPDATE memory SET arrays = (SELECT arrays FROM memory LIMIT 1)": "arrays are not those",
+    "UPDATE memory SET arrays = 'none'": "",
+    "CREATE TABLE more (x)": "its tables",
+    "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END": "its tables",
+    "DROP TABLE memory": "its tables",
+}
 
 
 @pytest.mark.parametrize("statements", SQL)
@@ -91,12 +99,23 @@ def test_rows_that_were_changed_are_noticed(tmp_path, whole, statements):
     connection.executescript(statements)
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"The journal .* is damaged"):
+    with pytest.raises(ValueError, match=rf"The journal .* is damaged.*{SQL[statements]}"):
         optimizer(path)
     if "memory SET" not in statements and "FROM memory" not in statements:
         with pytest.raises(ValueError, match=r"The journal .* is damaged"):
             read_journal(path)
     assert path.read_bytes() == before
+
+
+def test_what_sqlite_alone_can_see_is_noticed(tmp_path, whole):
+    """The file's header counts free pages: no row is concerned."""
+    path, content = tmp_path / "run.db", bytearray(whole[0].read_bytes())
+    content[36:40] = (7).to_bytes(4, "big")
+    path.write_bytes(content)
+    for read in (optimizer, read_journal):
+        with pytest.raises(ValueError, match=r"is damaged: .*\sMain freelist"):
+            read(path)
+    assert path.read_bytes() == content
 
 
 def forged(path, change, arrays=None):
@@ -108,9 +127,8 @@ def forged(path, change, arrays=None):
     duel = made.ask()
     made.tell(duel, 1).ask()
     journal = Journal(closed(made))
-    header, events = journal.load()
+    _, *events = journal.load()
     connection = sqlite3.connect(path)
-    digest = header.digest
     for event in events:
         payload = json.loads(event.payload)
         content = event.arrays
@@ -119,14 +137,11 @@ def forged(path, change, arrays=None):
             content = arrays(event.arrays)
             payload["arrays"] = __import__("hashlib").blake2b(content, digest_size=16).hexdigest()
         text = json.dumps(payload)
-        digest = chained(digest, event.seq, event.kind, event.owner, event.time, text)
+        digest = checksum(event.seq, event.kind, event.judge, event.time, text)
         connection.execute(
             "UPDATE events SET payload = ?, digest = ? WHERE seq = ?", (text, digest, event.seq)
         )
         connection.execute("UPDATE memory SET arrays = ? WHERE seq = ?", (content, event.seq))
-    connection.execute(
-        "UPDATE meta SET value = ? WHERE key = 'head'", (json.dumps([len(events), digest.hex()]),)
-    )
     connection.commit()
     connection.close()
 
@@ -149,7 +164,6 @@ def setting(kind, name, value):
         ("ask", "theta", [0.0, float("nan"), 0.0]),
         ("ask", "fitted_at", 7),
         ("ask", "items", [[0.5, 2.0], [0.1, 0.1]]),
-        ("ask", "taken", [[0, 1]]),
     ],
 )
 def test_events_that_cannot_be_are_refused_whatever_their_checksums(tmp_path, kind, name, value):
@@ -184,11 +198,7 @@ def test_memories_that_cannot_be_are_refused(tmp_path, arrays):
 
 def test_an_event_that_would_not_be_read_again_is_not_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
-        Draft("tell", {"duel": [float("nan"), 1]}).event(_Nothing, "", 0.0)
-
-
-class _Nothing:
-    seq, digest = 0, b""
+        Draft("tell", {"duel": [float("nan"), 1]}).event(1, "", 0.0)
 
 
 # --- interrupts -----------------------------------------------------------------------------
