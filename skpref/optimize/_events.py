@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.optimize._answers import check_kept
 from skpref.optimize._model import Memory, Models
 from skpref.optimize._state import Form, Items, Recalled, State, User
 
@@ -147,46 +146,41 @@ def dump_arrays(memory: Memory, state: State, models: Models) -> bytes | None:
     parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
     parts["margins"] = memory.margins
     parts = {name: np.asarray(part, dtype="<f8") for name, part in parts.items() if np.size(part)}
-    if not parts or any(_fault(name, part, state, models) for name, part in parts.items()):
+    if not parts or not all(_is_usable(*each, state, models) for each in parts.items()):
         return None
     head = json.dumps({name: part.shape for name, part in parts.items()}).encode()
     return head + b"\n" + b"".join(part.tobytes() for part in parts.values())
 
 
-def _fault(name, part, state, models):
-    """What is wrong with an array, or None."""
-    if part.ndim == 0 or not 0 < part.shape[-1] <= state.most_rows:
-        return f"{name} has the shape {part.shape} at {len(state.told)} answers"
-    if not np.all(np.isfinite(part)):
-        return f"{name} is not finite"
+def _is_usable(name, part, state, models):
+    """Whether solver or sampler can go on from an array of theirs."""
+    if part.ndim == 0 or part.shape[-1] > state.most_rows or not np.all(np.isfinite(part)):
+        return False
     positive = name == "sites.precision" or (name == "margins" and models.one_sided(state.told))
-    if positive and np.any(part < 0.0):
-        return f"{name} is negative"
-    if name == "margins" and part.ndim != 1:
-        return "margins are of one draw"
-    return None
+    return not (positive and np.any(part < 0.0))
 
 
 # -- states ----------------------------------------------------------------------------------
 
 
-# What reading a record that was not written by this package may raise.
-UNFIT = (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError)
-
-
 class EventReader:
-    """Makes states of events, each of which is checked: ValueError if it does not fit the state."""
+    """Makes states of events."""
 
-    def __init__(self, space: Any, models: Models):
-        self._space, self.models = space, models
+    def __init__(self, space: Any):
+        self._space = space
 
     def applied(self, state: State, event: Event) -> State:
-        """The state after an event."""
+        """Return the state after an event.
+
+        Raises
+        ------
+        ValueError
+            If the event does not fit the state, as where the candidates have other names now.
+        """
         try:
-            found = json.loads(event.payload)
-            _check(type(found) is dict, "it is not an object")
-            after = KINDS[event.kind](self, self._with_items(state, found), found, event)
-        except UNFIT as error:
+            values = json.loads(event.payload)
+            after = KINDS[event.kind](self, self._with_items(state, values), values, event)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ValueError(
                 f"event {event.seq} ({event.kind}) does not fit the run before it "
                 f"({type(error).__name__}: {error})"
@@ -201,78 +195,37 @@ class EventReader:
             _check(not each.missing, f"the memory of event {number} is missing")
         return state
 
-    def _with_items(self, state, found):
-        items, new = state.items, _listed(found.get("items", []))
-        own = self._space.names is not None and self._space.pool is not None
-        names = _listed(found["names"]) if own and "names" in found else [None] * len(new)
-        for dumped, name in zip(new, names, strict=True):
-            known = len(items.values)
-            value = self._space.load(_listed(dumped))
+    def _with_items(self, state, values):
+        items, dumped_items = state.items, values.get("items", [])
+        names = [None] * len(dumped_items)
+        if self._space.pool is not None and self._space.names is not None:
+            names = values.get("names", names)
+        for dumped, name in zip(dumped_items, names, strict=True):
+            value = self._space.load(dumped)
+            n_known = len(items.values)
             items, index = items.with_kept(value, self._space)
-            _check(index == known, f"item {dumped} is not new")
-            here = None if name is None else str(self._space.present(value))
-            _check(here == name, f"its item {name!r} has the name {here!r} among the candidates")
+            _check(index == n_known, f"item {dumped} is not new")
+            current = None if name is None else str(self._space.present(value))
+            _check(
+                current == name, f"its item {name!r} has the name {current!r} among the candidates"
+            )
         return replace(state, items=items)
 
-    def _question(self, state, found):
-        items = tuple(_listed(found))
-        n = len(state.items.values)
-        good = len(items) >= 2 and all(type(each) is int and 0 <= each < n for each in items)
-        good = good and len(set(items)) == len(items)
-        _check(good, f"{found} is no duel or set of the {n} items so far")
-        return items
+    def _ask(self, state, values, event):
+        questions = list(map(tuple, values.get("sets") or values["duels"]))
+        recalled = _recalled(values, event) if "theta" in values else state.recalled
+        form = Form(*values["form"]) if "form" in values else None
+        return state.asked(questions, recalled, values.get("users"), form)
 
-    def _ask(self, state, found, event):
-        new = found["sets"] if "sets" in found else found["duels"]
-        new = [self._question(state, each) for each in _listed(new)]
-        recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
-        users = [self._user(each) for each in _listed(found.get("users", [None] * len(new)))]
-        _check(len(users) == len(new), f"{len(users)} users of {len(new)} questions")
-        return state.asked(new, recalled, users, self._form(found.get("form")))
+    def _tell(self, state, values, event):
+        items, shown = question_of(values), shown_of(values)
+        return state.answered(items, values["outcome"], values.get("user"), shown)
 
-    def _tell(self, state, found, event):
-        items = self._question(state, list(question_of(found)))
-        check_kept(found["outcome"], len(items))
-        shown = self._question(state, list(shown_of(found)))
-        _check(set(shown) <= set(items), f"{shown} were shown, and {items} compared")
-        return state.answered(items, found["outcome"], self._user(found.get("user")), shown)
+    def _skip(self, state, values, event):
+        return state.refused(question_of(values), values.get("user"))
 
-    def _skip(self, state, found, event):
-        items = self._question(state, list(question_of(found)))
-        return state.refused(items, self._user(found.get("user")))
-
-    def _form(self, value):
-        if value is None:
-            return None
-        good = len(_listed(value)) == 2 and value[0] in ("line", "plane")
-        good = good and type(value[1]) is int and value[1] >= 2
-        _check(good, f"{value!r} is no form of a question")
-        return Form(*value)
-
-    def _user(self, value):
-        several = getattr(self.models, "several", False)
-        good = type(value) in (str, int) if several else value is None
-        _check(good, f"{value!r} is no user of this run")
-        return value
-
-    def _undo(self, state, found, event):
-        _check(bool(state.past), "there is nothing to undo")
+    def _undo(self, state, values, event):
         return state.taken_back()
-
-    def _recalled(self, state, found, event):
-        theta, fitted_at = np.array(_listed(found["theta"]), dtype=np.float64), found["fitted_at"]
-        good = theta.shape == self.models.theta.shape and bool(np.all(np.isfinite(theta)))
-        _check(good, f"hyperparameters {found['theta']}")
-        n_told = len(state.told)
-        good = type(fitted_at) is int and 0 <= fitted_at <= n_told
-        _check(good, f"hyperparameters of {fitted_at} answers")
-        bare = Memory(theta, fitted_at)
-        if found["arrays"] is None:
-            return Recalled(bare)
-        if event.arrays is None:
-            return Recalled(bare, event.seq, missing=True)
-        _check(digest_of(event.arrays).hex() == found["arrays"], "its arrays are not those written")
-        return Recalled(_with_arrays(bare, event.arrays, state, self.models), event.seq)
 
 
 KINDS: dict[str, Callable] = {
@@ -283,26 +236,26 @@ KINDS: dict[str, Callable] = {
 }
 
 
-def _with_arrays(memory, content, state, models):
+def _recalled(values, event):
+    memory = Memory(np.array(values["theta"]), values["fitted_at"])
+    if values["arrays"] is None:
+        return Recalled(memory)
+    if event.arrays is None:
+        return Recalled(memory, event.seq, missing=True)
+    _check(digest_of(event.arrays).hex() == values["arrays"], "its arrays are not those written")
+    return Recalled(_with_arrays(memory, event.arrays), event.seq)
+
+
+def _with_arrays(memory, content):
     head, _, body = content.partition(b"\n")
-    parts, at = {}, 0
+    parts, offset = {}, 0
     for name, shape in json.loads(head).items():
-        _check(all(type(each) is int and each > 0 for each in shape), f"{name} has shape {shape}")
         size = math.prod(shape)
-        _check(at + 8 * size <= len(body), f"{name} has shape {shape} and less content")
-        part = np.frombuffer(body, dtype="<f8", count=size, offset=at).astype(np.float64)
-        parts[name], at = part.reshape(shape), at + 8 * size
-        fault = _fault(name, parts[name], state, models)
-        _check(fault is None, fault)
-    _check(at == len(body), "its arrays have another length")
+        part = np.frombuffer(body, "<f8", size, offset).astype(np.float64)
+        parts[name], offset = part.reshape(shape), offset + 8 * size
     margins = parts.pop("margins", np.zeros(0))
     sites = {name.removeprefix("sites."): part for name, part in parts.items()}
     return replace(memory, sites=sites, margins=margins)
-
-
-def _listed(value):
-    _check(type(value) is list, f"{value!r} is no list")
-    return value
 
 
 def _check(good, message):

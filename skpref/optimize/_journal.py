@@ -10,7 +10,6 @@ pending question, and are replaced as they change. `read_journal` gives the hist
 """
 
 import json
-import math
 import os
 import sqlite3
 import stat
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skpref._utils import Lease
-from skpref.optimize._events import KINDS, UNFIT, Draft, Event, checksum, question_of
+from skpref.optimize._events import Draft, Event, checksum, question_of
 
 # Seconds that a transaction waits for one of another process.
 _PATIENCE = 60.0
@@ -44,16 +43,15 @@ _APPLICATION, _VERSION = 0x736B7072, 5
 _SCHEMA = {
     "events": (  # SQLite keeps the largest number that was given by AUTOINCREMENT
         "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, "
-        "judge TEXT NOT NULL, time REAL NOT NULL, payload TEXT NOT NULL, digest BLOB NOT NULL)"
+        "judge TEXT NOT NULL, time REAL NOT NULL, payload TEXT NOT NULL, digest BLOB NOT NULL, "
+        "arrays BLOB)"
     ),
     "leases": (
         "CREATE TABLE leases (question INTEGER PRIMARY KEY, judge TEXT NOT NULL, "
         "since REAL NOT NULL, seconds REAL NOT NULL, digest BLOB NOT NULL)"
     ),
-    "memory": "CREATE TABLE memory (seq INTEGER PRIMARY KEY, arrays BLOB NOT NULL)",
 }
 _TYPES = (int, str, str, float, str, bytes)  # of an event's columns
-_MAGIC = bytes.fromhex("d9d505f920a163d7")  # SQLite's rollback journal begins with it
 
 
 class Damaged(ValueError):
@@ -159,11 +157,8 @@ class Journal:
 
     def _load(self, connection):
         connection.execute("BEGIN")
-        schema = dict(
-            connection.execute(
-                "SELECT name, sql FROM sqlite_master WHERE sql NOT NULL AND name NOT GLOB 'sqlite_*'"
-            )
-        )
+        own = "sql NOT NULL AND name NOT GLOB 'sqlite_*'"
+        schema = dict(connection.execute(f"SELECT name, sql FROM sqlite_master WHERE {own}"))
         if schema != _SCHEMA:
             raise self.damaged(f"its tables are not those of a journal: {sorted(schema)}")
         report = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
@@ -189,11 +184,7 @@ class Journal:
     def _events_after(self, connection, seq):
         events = [
             Event(*row)
-            for row in connection.execute(
-                "SELECT e.seq, kind, judge, time, payload, digest, arrays FROM events e "
-                "LEFT JOIN memory m ON e.seq = m.seq WHERE e.seq > ? ORDER BY e.seq",
-                (seq,),
-            )
+            for row in connection.execute("SELECT * FROM events WHERE seq > ? ORDER BY seq", (seq,))
         ]
         for number, event in enumerate(events, start=seq + 1):
             good = event.seq == number and tuple(map(type, event[:6])) == _TYPES
@@ -248,7 +239,7 @@ class Journal:
             if wish is None:
                 return
             connection.executemany(
-                "DELETE FROM memory WHERE seq = ?", [(k,) for k in wish.forgotten]
+                "UPDATE events SET arrays = NULL WHERE seq = ?", [(k,) for k in wish.forgotten]
             )
             if wish.event is not None:
                 _insert_event(connection, wish.event)
@@ -266,7 +257,7 @@ class Journal:
 
     def _once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
         """Do something in a transaction of its own, which is rolled back unless it commits."""
-        self._check_logs()
+        self._check_log()
         end = time.monotonic() + _PATIENCE
         name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         while True:
@@ -286,22 +277,24 @@ class Journal:
                         f"{_PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
 
-    def _check_logs(self):
-        """A log of SQLite's whose database is gone is deleted by the next who opens that name.
+    def _check_log(self):
+        """Refuse a log of SQLite's whose database is gone: SQLite would delete it.
 
         The first transaction of a run has such a log, too, which says that no page was before it.
         """
-        if _size(self.path):
+        log = self.path.with_name(f"{self.path.name}-journal")
+        try:
+            with log.open("rb") as file:
+                n_pages = file.read(20)[16:]  # of the database before the transaction
+        except FileNotFoundError:
             return
-        for end in ("-wal", "-journal"):
-            log = self.path.with_name(self.path.name + end)
-            if _is_of_pages(log) and not _size(self.path):
-                state = "is empty" if self.path.exists() else "is not there"
-                raise Damaged(
-                    f"The journal {self.path} {state}, but {log.name} beside it is the log of a "
-                    "database that was, and a new run would destroy it. Put that database back "
-                    "under this name; or move the log away, or give another path."
-                )
+        if any(n_pages) and not (self.path.exists() and self.path.stat().st_size):
+            state = "is empty" if self.path.exists() else "is not there"
+            raise Damaged(
+                f"The journal {self.path} {state}, but {log.name} beside it is the log of a "
+                "database that was, and a new run would destroy it. Put that database back "
+                "under this name; or move the log away, or give another path."
+            )
 
     def _set_up(self, connection):
         """Faults of the schema, which is read here, are reported in bytes that may be no text."""
@@ -348,30 +341,6 @@ class Journal:
         )
 
 
-def _size(path):
-    """Bytes of a file, 0 if there is none, infinite if that cannot be told."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-    except OSError:
-        return math.inf
-
-
-def _is_of_pages(log):
-    """Whether a file beside a database may hold pages of it (or is not SQLite's at all)."""
-    try:
-        with log.open("rb") as file:
-            start = file.read(20)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    if log.name.endswith("-journal") and start[:8] in (_MAGIC, bytes(len(start[:8]))):
-        return any(start[16:20])  # pages of the database before the transaction
-    return bool(start)
-
-
 def _code(error):
     """SQLite's primary code of an error, None if Python raised it."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -383,15 +352,14 @@ def _one(connection, query, *values):
 
 
 def _insert_event(connection, event):
-    connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event[:6])
-    if event.arrays is not None:
-        connection.execute("INSERT INTO memory VALUES (?, ?)", (event.seq, event.arrays))
+    connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", event)
 
 
 # -- history ---------------------------------------------------------------------------------
 
 
 _COLUMNS = ("seq", "kind", "first", "second", "outcome", "time", "items")
+_PEOPLE = ("user", "judge")  # columns of those runs alone that have some
 
 
 def read_journal(path: str | os.PathLike) -> dict[str, list]:
@@ -442,9 +410,8 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
     >>> table["kind"], table["first"], table["outcome"]
     (['tell', 'undo'], [[0.2], None], [1, None])
     """
-    _, rows = _read(path)
-    more = [name for name in ("user", "judge") if any(name in row for row in rows)]
-    return {name: [row.get(name) for row in rows] for name in (*_COLUMNS, *more)}
+    _, names, rows = _read(path)
+    return {name: [row[name] for row in rows] for name in names}
 
 
 def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
@@ -479,10 +446,10 @@ def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
     ...     print(lines.read_text().splitlines()[1][:62])
     {"seq": 1, "kind": "tell", "first": [0.2], "second": [0.7], "o
     """
-    run, rows = _read(path)
+    run, names, rows = _read(path)
     with Path(to).open("x", encoding="utf-8") as file:
-        for row in (run, *rows):
-            file.write(json.dumps(row) + "\n")
+        for line in (run, *({name: row[name] for name in names} for row in rows)):
+            file.write(json.dumps(line) + "\n")
 
 
 def _read(path):
@@ -490,34 +457,29 @@ def _read(path):
     if not journal.exists():
         raise FileNotFoundError(f"There is no journal at {journal.path}.")
     beginning, *events = journal.load()
-    try:
-        run = json.loads(beginning.payload)
-        return run, _rows(events, run["configuration"])
-    except UNFIT as error:
-        raise journal.damaged(f"{type(error).__name__}: {error}") from error
+    run = json.loads(beginning.payload)
+    rows = _rows(events, run["configuration"])
+    people = [name for name in _PEOPLE if any(row[name] is not None for row in rows)]
+    return run, (*_COLUMNS, *people), rows
 
 
 def _rows(events: list[Event], configuration: dict) -> list[dict]:
     rows: list[dict] = []
     items: list = []
     for event in events:
-        found = json.loads(event.payload)
-        if type(found) is not dict or event.kind not in KINDS:
-            raise ValueError(f"event {event.seq} is none of a journal")
-        names = found.get("names")
-        items += _named(found.get("items", []), configuration) if names is None else names
-        when = _date(event.time)
+        values = json.loads(event.payload)
+        items += values.get("names") or _named(values.get("items", []), configuration)
+        questions, users = [question_of(values)], [values.get("user")]
         if event.kind == "ask":
-            questions, users = found.get("sets") or found["duels"], found.get("users", [])
-        else:
-            questions = [question_of(found)]
-            users = [found["user"]] if "user" in found else []
-        for asked in questions:
-            if not all(type(k) is int and 0 <= k < len(items) for k in asked):
-                raise ValueError(f"event {event.seq} is about {asked}, of {len(items)} items")
-            row = _row(event.seq, event.kind, [items[k] for k in asked], found.get("outcome"), when)
-            row |= {"user": users.pop(0)} if users else {}
-            rows.append(row | ({"judge": event.judge} if event.judge else {}))
+            questions = values.get("sets") or values["duels"]
+            users = values.get("users", [None] * len(questions))
+        for question, user in zip(questions, users, strict=True):
+            shown = [items[k] for k in question]
+            first, second = shown if len(shown) == 2 else (None, None)
+            outcome = values.get("outcome")
+            row = (event.seq, event.kind, first, second, outcome, _date(event.time), shown or None)
+            columns = (*_COLUMNS, *_PEOPLE)
+            rows.append(dict(zip(columns, (*row, user, event.judge or None), strict=True)))
     return rows
 
 
@@ -527,12 +489,6 @@ def _date(time):
         return datetime.fromtimestamp(time, UTC).isoformat()
     except (OverflowError, ValueError, OSError):  # what a clock far off comes to
         return None
-
-
-def _row(seq, kind, items, outcome, when):
-    first, second = items if len(items) == 2 else (None, None)
-    values = (seq, kind, first, second, outcome, when, items or None)
-    return dict(zip(_COLUMNS, values, strict=True))
 
 
 def _named(items, configuration):
@@ -553,8 +509,6 @@ def _named(items, configuration):
 def _choice(value, kind):
     if kind[0] != "choice":
         return value
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no position of a choice")
     text = kind[1 + value]
     if text in ("inf", "-inf"):
         return float(text)

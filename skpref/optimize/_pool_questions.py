@@ -258,9 +258,7 @@ class PoolQuestions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(
-        self, state: State, n: int, layouts: Sequence[Layout], user: User = None
-    ) -> State:
+    def asked(self, state: State, n: int, layouts: Sequence[Layout], user: User = None) -> State:
         """The state after n more questions, all to one user if given."""
         for _ in range(n):
             whom, row, turned = self._next(state, user)

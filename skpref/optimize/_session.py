@@ -91,7 +91,7 @@ class Session:
         load_tables()
         self._claim, self.clock = claim, time.time
         self.space, self.configuration = space, configuration
-        self._reader = EventReader(space, configuration.models)
+        self._reader = EventReader(space)
         self._lock = threading.RLock()
         none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:

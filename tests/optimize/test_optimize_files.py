@@ -1,6 +1,5 @@
 """What is done to a journal's file from outside: no answer is lost without an error."""
 
-import json
 import math
 import os
 import shutil
@@ -113,33 +112,20 @@ def test_a_file_that_was_overwritten_takes_no_more_answers(tmp_path):
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["missing", "empty"])
-@pytest.mark.parametrize("end", ["-wal", "-journal"])
-def test_a_log_whose_database_is_gone_is_not_destroyed(tmp_path, torn, end, gone):
+def test_a_log_whose_database_is_gone_is_not_destroyed(tmp_path, torn, gone):
     """SQLite deletes it when a file of that name is begun: what it holds would be lost."""
-    path, log = tmp_path / "run.db", tmp_path / f"run.db{end}"
-    if end == "-wal":
-        source = tmp_path / "other.db"
-        connection = sqlite3.connect(source, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("CREATE TABLE events (seq)")
-        shutil.copy(f"{source}-wal", log)
-        connection.close()
-    else:
-        log.write_bytes(torn.journal)
+    path, log = tmp_path / "run.db", tmp_path / "run.db-journal"
+    log.write_bytes(torn.journal)
     if not gone:
         path.touch()
-    content, state = log.read_bytes(), "is not there" if gone else "is empty"
+    state = "is not there" if gone else "is empty"
     for _ in range(2):
-        with pytest.raises(ValueError, match=rf"{state}, but run.db{end} beside it is the log"):
+        with pytest.raises(ValueError, match=rf"{state}, but run.db-journal beside it is the log"):
             cheap(path)
-        assert log.read_bytes() == content
+        assert log.read_bytes() == torn.journal
         assert path.exists() != gone
-    if end == "-journal":  # what the message advises
-        path.write_bytes(torn.torn)
-        assert cheap(path).n_told_ == torn.n_told
-    else:
-        log.rename(tmp_path / "away")
-        assert answer(cheap(path)).n_told_ == 1
+    path.write_bytes(torn.torn)  # what the message advises
+    assert cheap(path).n_told_ == torn.n_told
 
 
 def test_a_beginning_that_was_cut_off_is_begun_again(tmp_path):
@@ -342,11 +328,6 @@ def test_a_clock_that_gave_no_date_hides_no_answer(tmp_path, time):
     "columns",
     [
         {"payload": b"\0\1"},
-        {"payload": "[1]"},
-        {"payload": "[" * 100_000},
-        {"payload": '{"duels":[[0,1]],"users":[]}'},
-        {"payload": '{"duels":[[-1,0]],"items":[[0.1,0.2],[0.3,0.4]]}'},
-        {"kind": "zzz"},
         {"kind": b"ask"},
         {"judge": b"me"},
         {"time": "noon"},
@@ -366,7 +347,7 @@ def test_a_schema_that_is_no_text_is_damage(tmp_path, column, text):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA writable_schema = ON")
     connection.execute(
-        f"UPDATE sqlite_master SET {column} = CAST(x'{text}' AS TEXT) WHERE name = 'memory'"
+        f"UPDATE sqlite_master SET {column} = CAST(x'{text}' AS TEXT) WHERE name = 'leases'"
     )
     connection.commit()
     connection.close()

@@ -187,7 +187,7 @@ def test_of_a_late_answer_and_a_new_one_the_first_counts(open_run, clock, late_f
     assert key(new.ask()) == key(duel)
     first, second = (late, new) if late_first else (new, late)
     first.tell(duel, 1)
-    with pytest.raises(AlreadyAnswered, match="answered already.*judge="):
+    with pytest.raises(AlreadyAnswered, match=r"answered already.*judge="):
         second.tell(duel, 0)
     assert late.n_told_ == new.n_told_ == 1
     assert late.history_[0].outcome == 1

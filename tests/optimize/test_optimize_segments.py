@@ -1,8 +1,6 @@
 """Lines and planes: their geometry, what a position says, journals, mixed spaces, errors."""
 
-import json
 import pickle
-import sqlite3
 from functools import cache
 
 import numpy as np
@@ -594,24 +592,6 @@ def test_a_process_that_looks_later_knows_the_line(tmp_path, monkeypatch):
     second.tell(line, position=3.5)
     assert found.history_[-1].outcome == {"chosen": 4}
     assert len(found.pending_) == 0
-
-
-@pytest.mark.parametrize("form", [["circle", 9], ["line", 1], ["line", True], ["line"], "line"])
-def test_a_form_that_is_none_is_damage(tmp_path, form):
-    path = tmp_path / "run.db"
-    optimizer(path).ask(kind="line")
-    with sqlite3.connect(path) as connection:
-        rows = connection.execute("SELECT payload FROM events WHERE kind = 'ask'")
-        payload = json.loads(rows.fetchone()[0])
-    connection.close()
-    assert payload["form"] == ["line", 9]
-    found = optimizer(tmp_path / "other.db")
-    reader, state = found._session._reader, found._session.state
-    from skpref.optimize._events import Draft
-
-    event = Draft("ask", payload | {"form": form}).event(state.seq + 1, "", 0.0)
-    with pytest.raises(ValueError, match=r"no form of a question|no list"):
-        reader.applied(state, event)
 
 
 # --- the item at a position -----------------------------------------------------------------
