@@ -7,7 +7,7 @@ so does one that is taken up again, and one that sees the answers of another pro
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -163,77 +163,62 @@ def _is_usable(name, part, state, models):
 # -- states ----------------------------------------------------------------------------------
 
 
-class EventReader:
-    """Makes states of events."""
+def applied(state: State, event: Event, space: Any) -> State:
+    """Return the state after an event.
 
-    def __init__(self, space: Any):
-        self._space = space
+    Raises
+    ------
+    ValueError
+        If the event does not fit the state, as where the candidates have other names now.
+    """
+    try:
+        values = json.loads(event.payload)
+        state = _with_items(state, values, space)
+        after = _changed(state, event, values)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"event {event.seq} ({event.kind}) does not fit the run before it "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    return replace(after, seq=event.seq, digest=event.digest)
 
-    def applied(self, state: State, event: Event) -> State:
-        """Return the state after an event.
 
-        Raises
-        ------
-        ValueError
-            If the event does not fit the state, as where the candidates have other names now.
-        """
-        try:
-            values = json.loads(event.payload)
-            after = KINDS[event.kind](self, self._with_items(state, values), values, event)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ValueError(
-                f"event {event.seq} ({event.kind}) does not fit the run before it "
-                f"({type(error).__name__}: {error})"
-            ) from error
-        return replace(after, seq=event.seq, digest=event.digest)
+def folded(state: State, events: Iterable[Event], space: Any) -> State:
+    """Return the state after several events, with all that is needed to go on."""
+    for event in events:
+        state = applied(state, event, space)
+    for number, each in state.recalls().items():
+        _check(not each.missing, f"the memory of event {number} is missing")
+    return state
 
-    def folded(self, state: State, events: Iterable[Event]) -> State:
-        """The state after several events, with all that is needed to go on."""
-        for event in events:
-            state = self.applied(state, event)
-        for number, each in state.recalls().items():
-            _check(not each.missing, f"the memory of event {number} is missing")
-        return state
 
-    def _with_items(self, state, values):
-        items, dumped_items = state.items, values.get("items", [])
-        names = [None] * len(dumped_items)
-        if self._space.pool is not None and self._space.names is not None:
-            names = values.get("names", names)
-        for dumped, name in zip(dumped_items, names, strict=True):
-            value = self._space.load(dumped)
-            n_known = len(items.values)
-            items, index = items.with_kept(value, self._space)
-            _check(index == n_known, f"item {dumped} is not new")
-            current = None if name is None else str(self._space.present(value))
-            _check(
-                current == name, f"its item {name!r} has the name {current!r} among the candidates"
-            )
-        return replace(state, items=items)
+def _with_items(state, values, space):
+    items, dumped_items = state.items, values.get("items", [])
+    names = [None] * len(dumped_items)
+    if space.pool is not None and space.names is not None:
+        names = values.get("names", names)
+    for dumped, name in zip(dumped_items, names, strict=True):
+        value = space.load(dumped)
+        n_known = len(items.values)
+        items, index = items.with_kept(value, space)
+        _check(index == n_known, f"item {dumped} is not new")
+        now = None if name is None else str(space.present(value))
+        _check(now == name, f"its item {name!r} has the name {now!r} among the candidates")
+    return replace(state, items=items)
 
-    def _ask(self, state, values, event):
-        questions = list(map(tuple, values.get("sets") or values["duels"]))
-        recalled = _recalled(values, event) if "theta" in values else state.recalled
-        form = Form(*values["form"]) if "form" in values else None
-        return state.asked(questions, recalled, values.get("users"), form)
 
-    def _tell(self, state, values, event):
-        items, shown = question_of(values), shown_of(values)
-        return state.answered(items, values["outcome"], values.get("user"), shown)
-
-    def _skip(self, state, values, event):
-        return state.refused(question_of(values), values.get("user"))
-
-    def _undo(self, state, values, event):
+def _changed(state, event, values):
+    if event.kind == "undo":
         return state.taken_back()
-
-
-KINDS: dict[str, Callable] = {
-    "ask": EventReader._ask,
-    "tell": EventReader._tell,
-    "skip": EventReader._skip,
-    "undo": EventReader._undo,
-}
+    user = values.get("user")
+    if event.kind == "skip":
+        return state.refused(question_of(values), user)
+    if event.kind == "tell":
+        return state.answered(question_of(values), values["outcome"], user, shown_of(values))
+    questions = list(map(tuple, values.get("sets") or values["duels"]))
+    recalled = _recalled(values, event) if "theta" in values else state.recalled
+    form = Form(*values["form"]) if "form" in values else None
+    return state.asked(questions, recalled, values.get("users"), form)
 
 
 def _recalled(values, event):

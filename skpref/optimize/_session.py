@@ -17,9 +17,10 @@ from skpref.optimize._configuration import check_same, check_writable, describe
 from skpref.optimize._events import (
     Draft,
     Event,
-    EventReader,
     answer_draft,
+    applied,
     ask_draft,
+    folded,
     shown_of,
 )
 from skpref.optimize._gain import ExpectedGain
@@ -91,7 +92,6 @@ class Session:
         load_tables()
         self._claim, self.clock = claim, time.time
         self.space, self.configuration = space, configuration
-        self._reader = EventReader(space)
         self._lock = threading.RLock()
         none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:
@@ -155,7 +155,7 @@ class Session:
 
     def _folded(self, state, events):
         try:
-            return self._reader.folded(state, events)
+            return folded(state, events, self.space)
         except ValueError as error:
             raise ValueError(
                 f"The journal {self._journal.path} is damaged, or of another program: {error}."
@@ -336,7 +336,7 @@ class Session:
                 event = None
                 if draft is not None:
                     event = draft.event(current.seq + 1, self._claim.holder, self.clock())
-                    after = self._reader.applied(current, event)
+                    after = applied(current, event, self.space)
                 kept = {q.number: wish[q.number] for q in after.pending if q.number in wish}
                 if event is None and kept == leases:
                     return None
