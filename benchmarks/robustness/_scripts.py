@@ -31,13 +31,18 @@ SPACES = {
 }
 
 
-def build(path, strategy, space, seed, n_initial=3):
+def build(path, strategy, space, seed, n_initial=3, **more):
     """The optimizer of a run."""
     options = STRATEGIES[strategy]._asdict()
     if options["inference"] == "hmc":
         options["inference"] = HMC(draws=40, chains=10)
     return PreferenceOptimizer(
-        **SPACES[space], **options, n_initial=n_initial, journal=path, random_state=seed
+        **SPACES[space],
+        **options,
+        **more,
+        n_initial=n_initial,
+        journal=path,
+        random_state=seed,
     )
 
 
