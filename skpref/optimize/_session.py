@@ -1,7 +1,6 @@
 """A session: one lock, one state, and events that are on disk before they count."""
 
 import json
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -58,6 +57,10 @@ class AlreadyAnswered(RuntimeError):
     >>> issubclass(AlreadyAnswered, RuntimeError)
     True
     """
+
+
+class _Overtaken(Exception):
+    """Another judge wrote after this one had looked."""
 
 
 class Session:
@@ -182,59 +185,61 @@ class Session:
         with self._lock:
             tries = 0
             while True:
-                state, leases = self._look()
-                ready = self._ready(state, leases, *form)[:n]
-                # A lease that is half over is renewed.
-                due = math.inf if tries else 0.5 * self._claim.seconds
-                if len(ready) == n and all(self._holds(leases.get(q.number), due) for q in ready):
-                    return [(each.user, self.show(state, each.items)) for each in ready]
                 tries += 1
-                n_new, plan = n - len(ready), None
+                state, leases = self._look()
+                n_new, plan = n - len(self._ready(state, leases, *form)[:n]), None
                 if tries < _TRIES:
                     plan = n_new, self._asked(state, n_new, *form)
-                self._write(partial(self._take, n, form, plan))
+                try:
+                    state, leases = self._write(partial(self._take, n, form, plan))
+                except _Overtaken:
+                    continue
+                ready = self._ready(state, leases, *form)[:n]
+                return [(each.user, self.show(state, each.items)) for each in ready]
 
     def _take(self, n, form, plan, known, current, newer, leases):
         """Draft of the questions that are missing to n, and the leases with those on all n.
 
-        The plan is how many are missing, and their draft; without one they are found now, while
-        the file is held. It is void if another judge was quicker.
+        The plan is how many are missing, and their draft. Without one they are found now, while the
+        file is held.
         """
         ready = self._ready(current, leases, *form)[:n]
         n_new = n - len(ready)
         if plan is None:
             plan = n_new, self._asked(current, n_new, *form)
-        elif newer or plan[0] != n_new:
-            return None, leases
+        elif n_new and (newer or plan[0] != n_new):
+            raise _Overtaken
         new = [current.counter + 1 + k for k in range(n_new)]
-        return plan[1], leases | self._leased([*(each.number for each in ready), *new])
+        draft = plan[1] if n_new else None
+        return draft, leases | self._leased([*(each.number for each in ready), *new])
 
     def _ready(self, state, leases, layouts, user, given):
-        """Pending questions of a form: first those of this judge, then those of nobody."""
+        """Pending questions of this judge and then those of nobody; of a user if there is one.
+
+        They have one of some layouts and begin with given items.
+        """
         now, judge = self.clock(), self._claim.holder
         holders = {
             number: lease.holder
             for number, lease in leases.items()
             if lease.holder == judge or not lease.is_over(now)
         }
-        fitting = self._fitting(state, layouts, user, given)
-        ready = [each for each in fitting if holders.get(each.number, judge) == judge]
+        first = self._distinct(state.items, given)[1]
+        # Of a line or plane points may have been left out.
+        forms = {each if each.form is None else each.form for each in layouts}
+        ready = [
+            each
+            for each in state.pending
+            if holders.get(each.number, judge) == judge
+            and (each.form or Layout(len(each.items))) in forms
+            and each.items[: len(first)] == first
+            and user in (None, each.user)
+        ]
         return sorted(ready, key=lambda each: each.number not in holders)
-
-    def _holds(self, lease, seconds):
-        """Whether a lease is of this judge, and younger than that."""
-        own = lease is not None and lease.holder == self._claim.holder
-        return own and not lease.age(self.clock()) > seconds
 
     def _leased(self, numbers):
         """Leases of this judge, from now on."""
         return dict.fromkeys(numbers, self._claim._replace(since=self.clock()))
-
-    def _fitting(self, state, layouts, user, given):
-        """Pending questions of some layouts that begin with given items; of one user if given."""
-        first = self._distinct(state.items, given)[1]
-        found = _fitting(state.pending, layouts, user)
-        return [each for each in found if each.items[: len(first)] == first]
 
     def _asked(self, state, n, layouts, user, given):
         """Return the draft of n new questions; None if n is 0."""
@@ -325,12 +330,13 @@ class Session:
         self._write(undo)
 
     def _write(self, compose):
-        """Write an event and leases, composed from the newest state; then one assignment."""
+        """Write an event and leases, composed from the newest state; return what is there now."""
         with self._lock:
             known = after = self._state
+            kept: dict[int, Lease] = {}
 
             def decide(newer, leases):
-                nonlocal after
+                nonlocal after, kept
                 current = after = self._state = self._folded(known, newer)
                 draft, wish = compose(known, current, newer, leases)
                 event = None
@@ -344,6 +350,7 @@ class Session:
 
             self._journal.change(known.seq, known.digest, decide)
             self._state = after
+            return after, kept
 
     # -- results -------------------------------------------------------------------------
 
@@ -448,14 +455,6 @@ class Session:
     def show(self, state: State, asked: Any) -> list:
         """The items of a question as people see them."""
         return [self.space.present(state.items.values[index]) for index in asked]
-
-
-def _fitting(pending, layouts, user):
-    """Pending questions of some layouts; of one user if given."""
-    # Of a line or plane points may have been left out.
-    wanted = {each if each.form is None else each.form for each in layouts}
-    own = [each for each in pending if user is None or each.user == user]
-    return [each for each in own if (each.form or Layout(len(each.items))) in wanted]
 
 
 def _answers(event: Event, asked, user):
