@@ -74,16 +74,6 @@ def checksum(*values: int | float | str) -> bytes:
 # -- drafts ----------------------------------------------------------------------------------
 
 
-def question_of(payload: dict) -> tuple:
-    """The items that an answer or a refusal is about; none of an undo."""
-    return tuple(payload.get("duel") or payload.get("set") or ())
-
-
-def shown_of(payload: dict) -> tuple:
-    """The items of the question that was answered: all but a place between the points of a line."""
-    return tuple(payload.get("shown") or question_of(payload))
-
-
 def ask_draft(
     before: State,
     after: State,
@@ -93,13 +83,10 @@ def ask_draft(
 ) -> Draft:
     """Return the draft of new questions, and of a new memory."""
     new = after.pending[len(after.pending) - (after.counter - before.counter) :]
-    sets = any(len(each.items) > 2 for each in new)
-    payload: dict = {
-        "sets" if sets else "duels": [list(each.items) for each in new],
-        **_added(before, after.items, space),
-    }
+    payload: dict = {"questions": [each.items for each in new]}
+    payload |= _added(before, after.items, space)
     if new and new[0].form is not None:
-        payload["form"] = list(new[0].form)
+        payload["form"] = new[0].form
     if any(each.user is not None for each in new):
         payload["users"] = [each.user for each in new]
     arrays = None
@@ -113,18 +100,17 @@ def ask_draft(
 def answer_draft(
     before: State,
     items: Items,
-    asked: tuple,
+    question: tuple,
+    compared: tuple,
     outcome: int | str | dict | None,
     space: Any,
     user: User = None,
-    shown: tuple | None = None,
 ) -> Draft:
-    """Of an answer; of a refusal if the outcome is None.
+    """Return the draft of an answer; of a refusal if the outcome is None.
 
-    ``shown`` are the items of the question, where other ones are compared.
+    The items that the outcome compares are those of the question, and perhaps a place between them.
     """
-    payload: dict = {"duel" if len(asked) == 2 else "set": list(asked)}
-    payload |= {} if shown in (None, asked) else {"shown": list(shown)}
+    payload: dict = {"question": question, "compared": compared}
     payload |= {} if outcome is None else {"outcome": outcome}
     payload |= {} if user is None else {"user": user}
     kind = "skip" if outcome is None else "tell"
@@ -210,12 +196,16 @@ def _with_items(state, values, space):
 def _changed(state, event, values):
     if event.kind == "undo":
         return state.taken_back()
-    user = values.get("user")
+    if event.kind == "ask":
+        return _asked(state, event, values)
+    question, user = tuple(values["question"]), values.get("user")
     if event.kind == "skip":
-        return state.refused(question_of(values), user)
-    if event.kind == "tell":
-        return state.answered(question_of(values), values["outcome"], user, shown_of(values))
-    questions = list(map(tuple, values.get("sets") or values["duels"]))
+        return state.refused(question, user)
+    return state.answered(question, tuple(values["compared"]), values["outcome"], user)
+
+
+def _asked(state, event, values):
+    questions = list(map(tuple, values["questions"]))
     recalled = _recalled(values, event) if "theta" in values else state.recalled
     form = Form(*values["form"]) if "form" in values else None
     return state.asked(questions, recalled, values.get("users"), form)

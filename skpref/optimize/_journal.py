@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skpref._utils import Lease
-from skpref.optimize._events import Draft, Event, checksum, question_of
+from skpref.optimize._events import Draft, Event, checksum
 
 # Seconds that a transaction waits for one of another process.
 _PATIENCE = 60.0
@@ -126,14 +126,10 @@ class Journal:
             _one(connection, f"PRAGMA {name}")[0]
             for name in ("application_id", "user_version", "page_count")
         )
-        if not n_pages:  # of a file that is shorter than a page, too
-            if self.path.stat().st_size == 0:
-                return False
-            raise self._no_journal()
+        if not n_pages and not self.path.stat().st_size:
+            return False
         if mark != _APPLICATION:
-            raise ValueError(
-                f"{self.path} is a database of another program, not a journal. Give another path."
-            )
+            raise self._no_journal()
         if version != _VERSION:
             raise ValueError(
                 f"The journal {self.path} has version {version}; this package reads {_VERSION}. "
@@ -469,9 +465,9 @@ def _rows(events: list[Event], configuration: dict) -> list[dict]:
     for event in events:
         values = json.loads(event.payload)
         items += values.get("names") or _named(values.get("items", []), configuration)
-        questions, users = [question_of(values)], [values.get("user")]
+        questions, users = [values.get("compared", [])], [values.get("user")]
         if event.kind == "ask":
-            questions = values.get("sets") or values["duels"]
+            questions = values["questions"]
             users = values.get("users", [None] * len(questions))
         for question, user in zip(questions, users, strict=True):
             shown = [items[k] for k in question]

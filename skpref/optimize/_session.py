@@ -20,7 +20,6 @@ from skpref.optimize._events import (
     applied,
     ask_draft,
     folded,
-    shown_of,
 )
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import Change, Damaged, Journal, NoJournal, Replaced
@@ -265,8 +264,8 @@ class Session:
         def answer(known_state, current, newer, leases):
             known, asked = self._question(current.items, items)
             answers = [event for event in newer if _answers(event, asked, user)]
-            gone = known_state.is_pending(asked, user) and not current.is_pending(asked, user)
-            if answers and gone:
+            was_pending = known_state.pending_of(asked, user)
+            if answers and was_pending and not current.pending_of(asked, user):
                 how = "skipped" if answers[-1].kind == "skip" else "answered"
                 what = "duel" if len(asked) == 2 else "set"
                 again = (
@@ -281,8 +280,7 @@ class Session:
                     "a name, judge=."
                 )
             known, told, outcome = self._told(current.items, items, said, form)
-            draft = answer_draft(current, known, told, outcome, self.space, user, asked)
-            return draft, leases
+            return answer_draft(current, known, asked, told, outcome, self.space, user), leases
 
         self._write(answer)
 
@@ -460,8 +458,8 @@ class Session:
 def _answers(event: Event, asked, user):
     if event.kind not in ("tell", "skip"):
         return False
-    found = json.loads(event.payload)
-    return found.get("user") == user and set(shown_of(found)) == set(asked)
+    values = json.loads(event.payload)
+    return values.get("user") == user and set(values["question"]) == set(asked)
 
 
 def _fresh_seed():

@@ -272,7 +272,7 @@ def test_databases_of_other_programs_are_not_touched(tmp_path):
         connection.execute("CREATE TABLE songs (name TEXT)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="database of another program"):
+    with pytest.raises(ValueError, match="is not a journal of this package"):
         optimizer(path)
     assert path.read_bytes() == before
 
