@@ -108,6 +108,8 @@ def test_the_question_of_a_judge_stays_when_an_older_one_is_free(open_run, clock
     own = bob.ask()
     clock.now += 10 * MINUTE
     assert key(bob.ask()) == key(own)
+    clock.now += 31 * MINUTE  # his own is over, too
+    assert key(bob.ask()) == key(own)
     assert key(bob.ask(2)[0]) == key(old)
 
 
