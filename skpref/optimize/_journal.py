@@ -62,7 +62,7 @@ class Replaced(RuntimeError):
     """The file is another than the one that was read before."""
 
 
-class Change(NamedTuple):
+class Transaction(NamedTuple):
     """What a transaction writes: an event or none, all leases, and which memories it deletes."""
 
     event: Event | None
@@ -83,7 +83,7 @@ class NoJournal:
         return [], self._leases
 
     def change(self, seq: int, digest: bytes, decide: Callable) -> None:
-        """Keep the leases of a change."""
+        """Keep the leases of a transaction."""
         wish = decide([], self._leases)
         if wish is not None:
             self._leases = wish.leases
@@ -226,7 +226,7 @@ class Journal:
             The last event that is known, and its checksum.
         decide : callable
             Called with the events after that one and the leases, perhaps several times. It returns
-            a `Change`, or None.
+            a `Transaction`, or None.
         """
 
         def write(connection):

@@ -22,7 +22,7 @@ from skpref.optimize._events import (
     folded,
 )
 from skpref.optimize._gain import ExpectedGain
-from skpref.optimize._journal import Change, Damaged, Journal, NoJournal, Replaced
+from skpref.optimize._journal import Transaction, Damaged, Journal, NoJournal, Replaced
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import between
@@ -344,7 +344,7 @@ class Session:
                 kept = {q.number: wish[q.number] for q in after.pending if q.number in wish}
                 if event is None and kept == leases:
                     return None
-                return Change(event, kept, current.recalls().keys() - after.recalls().keys())
+                return Transaction(event, kept, current.recalls().keys() - after.recalls().keys())
 
             self._journal.change(known.seq, known.digest, decide)
             self._state = after
