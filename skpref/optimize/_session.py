@@ -13,16 +13,9 @@ import numpy as np
 from skpref._utils import Lease, check_number
 from skpref.optimize._answers import AnswerArguments, leader
 from skpref.optimize._configuration import check_same, check_writable, describe
-from skpref.optimize._events import (
-    Draft,
-    Event,
-    answer_draft,
-    applied,
-    ask_draft,
-    folded,
-)
+from skpref.optimize._events import Draft, Event, answer_draft, applied, ask_draft, folded
 from skpref.optimize._gain import ExpectedGain
-from skpref.optimize._journal import Transaction, Damaged, Journal, NoJournal, Replaced
+from skpref.optimize._journal import Damaged, Journal, NoJournal, Replaced, Transaction
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import between
