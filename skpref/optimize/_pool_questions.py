@@ -155,11 +155,6 @@ class PoolConfiguration(NamedTuple):
         return np.zeros(0)
 
     @property
-    def several(self) -> bool:
-        """Whether several users are asked."""
-        return self.users is not None
-
-    @property
     def scale(self) -> DuelScale:
         """Outcomes of a duel by the estimator's likelihood."""
         return likelihood_of(last_of(self.estimator)).duel_scale
