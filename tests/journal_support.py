@@ -2,12 +2,11 @@
 
 import os
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer, _session
+from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 
 
 def optimizer(path, seed=0, **options):
@@ -44,14 +43,6 @@ def copied(path, folder, name="copy.db"):
 def closed(made):
     """The journal of an optimizer that is done: all of it in one file."""
     return made._session._journal.path
-
-
-@contextmanager
-def other_process(monkeypatch, name="000000000000-1-0"):
-    """Calls within come as from another process."""
-    with monkeypatch.context() as patch:
-        patch.setattr(_session, "owner", lambda: name)
-        yield
 
 
 def forked(work):

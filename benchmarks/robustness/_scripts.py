@@ -31,13 +31,18 @@ SPACES = {
 }
 
 
-def build(path, strategy, space, seed, n_initial=3):
+def build(path, strategy, space, seed, n_initial=3, **more):
     """The optimizer of a run."""
     options = STRATEGIES[strategy]._asdict()
     if options["inference"] == "hmc":
         options["inference"] = HMC(draws=40, chains=10)
     return PreferenceOptimizer(
-        **SPACES[space], **options, n_initial=n_initial, journal=path, random_state=seed
+        **SPACES[space],
+        **options,
+        **more,
+        n_initial=n_initial,
+        journal=path,
+        random_state=seed,
     )
 
 
@@ -66,14 +71,7 @@ def log(path):
     journal = Journal(path)
     if not journal.exists():
         return []
-    _, events = journal.load()
-    found = []
-    for event in events:
-        payload = json.loads(event.payload)
-        payload.pop("taken", None)
-        if event.kind != "ask" or payload["duels"]:
-            found.append((event.kind, payload))
-    return found
+    return [(event.kind, json.loads(event.payload)) for event in journal.load()[1:]]
 
 
 def n_steps_done(path):

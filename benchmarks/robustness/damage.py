@@ -26,7 +26,7 @@ from common import RESULTS, report
 
 RUN = ("HB-EI", "box", 3)
 PAGE = 4096
-EVENTS = "seq, kind, owner, time, payload, digest"
+EVENTS = "seq, kind, judge, time, payload, digest, arrays"
 
 
 def flip(path, rng, several=1):
@@ -74,8 +74,10 @@ def rows(path, rng):
     connection = sqlite3.connect(path)
     last = connection.execute("SELECT max(seq) FROM events").fetchone()[0]
     one, two = rng.sample(range(1, last + 1), 2)
-    memories = [row[0] for row in connection.execute("SELECT seq FROM memory")]
-    act = rng.randrange(7)
+    memories = [
+        row[0] for row in connection.execute("SELECT seq FROM events WHERE arrays NOT NULL")
+    ]
+    act = rng.randrange(8)
     if act == 0:
         for before, after in ((one, -1), (two, one), (-1, two)):
             connection.execute("UPDATE events SET seq = ? WHERE seq = ?", (after, before))
@@ -90,13 +92,15 @@ def rows(path, rng):
             "WHERE seq = (SELECT seq FROM events WHERE payload LIKE '%outcome\":1%' LIMIT 1)"
         )
     elif act == 4:
-        connection.execute("UPDATE meta SET value = replace(value, '3', '4') WHERE key = 'header'")
+        connection.execute("UPDATE events SET payload = replace(payload, '3', '4') WHERE seq = 0")
     elif act == 5:
-        connection.execute("DELETE FROM memory WHERE seq = ?", (rng.choice(memories),))
+        connection.execute("UPDATE events SET arrays = NULL WHERE seq = ?", (rng.choice(memories),))
+    elif act == 6:
+        connection.execute("UPDATE leases SET judge = 'another'")
     else:
         a, b = rng.sample(memories, 2)
         connection.execute(
-            "UPDATE memory SET arrays = (SELECT arrays FROM memory WHERE seq = ?) WHERE seq = ?",
+            "UPDATE events SET arrays = (SELECT arrays FROM events WHERE seq = ?) WHERE seq = ?",
             (a, b),
         )
     connection.commit()

@@ -1,9 +1,11 @@
 """What every room may use and what knows of no other: matrices, checks, threads, warnings.
 
-Factorisations with rounding bounds, parameters' checks, random sources, threads of linear algebra,
-warnings that name the caller's line, scikit-learn's metadata, and its callbacks where it has them.
+Factorisations with rounding bounds, parameters' checks, leases, random sources, threads of linear
+algebra, warnings that name the caller's line, scikit-learn's metadata, and its callbacks where it
+has them.
 """
 
+from skpref._utils._lease import Lease
 from skpref._utils._linalg import (
     NEGLIGIBLE,
     ROUNDING,
@@ -64,6 +66,7 @@ __all__ = [
     "ROUNDING",
     "Array",
     "CallbackSupportMixin",
+    "Lease",
     "NoCovarianceError",
     "PrintableBunch",
     "ProgressBar",

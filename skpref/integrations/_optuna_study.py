@@ -4,11 +4,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
+
+from skpref._utils import Lease
 
 # The keys under which Optuna Dashboard keeps what was said on its page.
 _IS_PREFERENTIAL = "preference:is_preferential"
@@ -130,16 +132,21 @@ def is_choosing(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.RUNNING and not trial.distributions and not known
 
 
-def stale_trials(study: Study, seconds: float) -> list[FrozenTrial]:
-    """Running trials that have had no parameters for so long, by the clocks of the workers."""
+def lease_of(trial: FrozenTrial, seconds: float) -> Lease:
+    """Return the lease on a trial that its worker took when it began it, by its own clock."""
+    began = cast(datetime, trial.datetime_start)
+    return Lease(str(trial.number), began.timestamp(), seconds)
+
+
+def stale_trials(study: Study, seconds: float, now: float) -> list[FrozenTrial]:
+    """Return the running trials without parameters whose lease of so many seconds is over."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    now = datetime.now()
     return [
         each
         for each in running
         if not each.distributions
         and each.datetime_start is not None
-        and (now - each.datetime_start).total_seconds() > seconds
+        and lease_of(each, seconds).is_over(now)
     ]
 
 

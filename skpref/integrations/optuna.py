@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from functools import wraps
 from importlib import import_module
 from typing import Any
@@ -30,6 +29,7 @@ from skpref.integrations._optuna_study import (
     check_preferential,
     is_choosing,
     keep_chosen,
+    lease_of,
     params_of,
     stale_trials,
 )
@@ -61,9 +61,10 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     seed : int, RandomState instance, Generator or None, default=None
         The same seed, trials and answers give the same next trial.
     stale_after : float, default=120.0
-        Seconds after which a trial without parameters is failed, as its worker must have been
-        killed. The default is ten times the longest choice that was measured: 11 s, after 500
-        answers about six parameters. See `fail_stale_trials`.
+        Seconds that a trial without parameters is left to the worker that began it, by the clocks
+        of both; then it is failed, as that worker must have been killed. The default is ten times
+        the longest choice that was measured: 11 s, after 500 answers about six parameters. See
+        `fail_stale_trials`.
     **options
         Parameters of `PreferenceOptimizer`, but for those that the study holds: ``acquisition``,
         ``noise_variance``, ``forgetting_rate`` and so on.
@@ -119,7 +120,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         known = {name: each for name, each in options.items() if name != "kernel"}
         PreferenceOptimizer([(0.0, 1.0)], **known)
         check_number("stale_after", stale_after, low=0.0, open_low=True)
-        self._options, self._stale_after = options, stale_after
+        self._options, self._stale_after, self._clock = options, stale_after, time.time
         self._entropy = np.random.SeedSequence(seed_of(seed)).entropy
 
     def reseed_rng(self) -> None:
@@ -179,7 +180,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         )
 
     def fail_stale_trials(self, study: Any) -> list[int]:
-        """Fail trials that have had no parameters for longer than ``stale_after``.
+        """Fail trials without parameters whose lease of ``stale_after`` seconds is over.
 
         A worker that is killed while it asks leaves such a trial, which counts among the
         ``n_generate`` for ever. `ask` calls this, and of studies of Optuna Dashboard so does
@@ -208,7 +209,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         study = getattr(study, "_study", study)
         check_preferential(study)
         failed = []
-        for trial in stale_trials(study, self._stale_after):
+        for trial in stale_trials(study, self._stale_after, self._clock()):
             with suppress(RuntimeError):  # of Optuna: another worker was quicker
                 study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
                 failed.append(trial.number)
@@ -377,11 +378,11 @@ def _wait_for_others(study, trial):
     """Wait until earlier trials are chosen; one that is not in time was given up by its worker."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        now = datetime.now()
+        now = time.time()
         if not any(
             each.number < trial.number
             and is_choosing(each)
-            and (now - each.datetime_start).total_seconds() < _PATIENCE
+            and not lease_of(each, _PATIENCE).is_over(now)
             for each in study.get_trials(deepcopy=False)
         ):
             return

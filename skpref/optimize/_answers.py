@@ -180,11 +180,3 @@ def label_of(outcome: int | str | dict) -> int:
 def leader(outcome: int | str | dict, n: int) -> int:
     """Position of the best; where several may be, of the first of these that was shown."""
     return ranks_told(outcome, n).index(1)
-
-
-def check_kept(outcome: Any, n: int) -> None:
-    """Raise unless an outcome that was read is one as `AnswerArguments.of` gives it."""
-    plain = outcome == TIE if isinstance(outcome, str) else type(outcome) is int
-    good = (plain and outcome != -1) if n == 2 else isinstance(outcome, dict)
-    if not good or AnswerArguments(outcome).of(n) != outcome:
-        raise ValueError(f"outcome {outcome!r} of {n} items")

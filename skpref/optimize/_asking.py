@@ -59,7 +59,7 @@ class Asking(Summarised, CallbackSupportMixin):
         ValueError
             If there is nothing left to take back.
         AlreadyAnswered
-            If another process told, skipped or took back since this object last looked.
+            If another judge told, skipped or took back since this object last looked.
         """
         self._session.take_back()
         return self

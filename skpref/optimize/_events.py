@@ -7,13 +7,12 @@ so does one that is taken up again, and one that sees the answers of another pro
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.optimize._answers import check_kept
 from skpref.optimize._model import Memory, Models
 from skpref.optimize._state import Form, Items, Recalled, State, User
 
@@ -24,23 +23,24 @@ class Event(NamedTuple):
     Attributes
     ----------
     seq : int
-        Its number, from 1.
-    kind : {"ask", "tell", "skip", "undo"}
-    owner : str
-        The process.
+        Its number.
+    kind : {"begin", "ask", "tell", "skip", "undo"}
+        "begin" is the first, number 0: the configuration and the seed.
+    judge : str
+        Who asked or answered; "" without a name.
     time : float
         Seconds since 1970.
     payload : str
         The rest, as JSON.
     digest : bytes
-        Of this event and all before it.
+        Checksum of all of these.
     arrays : bytes or None
         Where solver and sampler were, if that is kept.
     """
 
     seq: int
     kind: str
-    owner: str
+    judge: str
     time: float
     payload: str
     digest: bytes
@@ -48,18 +48,17 @@ class Event(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """An event that is not yet numbered."""
+    """An event without a number, a judge and a time."""
 
     kind: str
     payload: dict
     arrays: bytes | None = None
 
-    def event(self, state: State, owner: str, time: float) -> Event:
-        """The event that this would be after a state."""
+    def event(self, seq: int, judge: str, time: float) -> Event:
+        """Return the event that this is under a number."""
         text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)
-        seq = state.seq + 1
-        digest = chained(state.digest, seq, self.kind, owner, time, text)
-        return Event(seq, self.kind, owner, time, text, digest, self.arrays)
+        digest = checksum(seq, self.kind, judge, time, text)
+        return Event(seq, self.kind, judge, time, text, digest, self.arrays)
 
 
 def digest_of(content: bytes) -> bytes:
@@ -67,49 +66,29 @@ def digest_of(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def chained(before: bytes, *parts: int | float | str) -> bytes:
-    """Checksum of an event and of all before it."""
-    return digest_of(before + json.dumps(parts).encode())
+def checksum(*values: int | float | str) -> bytes:
+    """Return the checksum of a row of a table."""
+    return digest_of(json.dumps(values).encode())
 
 
 # -- drafts ----------------------------------------------------------------------------------
 
 
-def question_of(payload: dict) -> tuple:
-    """The items that an answer or a refusal is about; none of an undo."""
-    return tuple(payload.get("duel") or payload.get("set") or ())
-
-
-def shown_of(payload: dict) -> tuple:
-    """The items of the question that was answered: all but a place between the points of a line."""
-    return tuple(payload.get("shown") or question_of(payload))
-
-
 def ask_draft(
     before: State,
     after: State,
-    taken: list,
     memory: Memory | None,
     space: Any,
     models: Models,
 ) -> Draft:
-    """Of new questions, of pending ones taken over (items and users), and of a new memory."""
+    """Return the draft of new questions, and of a new memory."""
     new = after.pending[len(after.pending) - (after.counter - before.counter) :]
-    sets = any(len(each.items) > 2 for each in new)
-    payload: dict = {
-        "sets" if sets else "duels": [list(each.items) for each in new],
-        **_added(before, after.items, space),
-    }
+    payload: dict = {"questions": [each.items for each in new]}
+    payload |= _added(before, after.items, space)
     if new and new[0].form is not None:
-        payload["form"] = list(new[0].form)
-    if taken:
-        payload["taken"] = [list(items) for items, _ in taken]
-    for name, users in (
-        ("users", [each.user for each in new]),
-        ("taken_users", [user for _, user in taken]),
-    ):
-        if any(user is not None for user in users):
-            payload[name] = users
+        payload["form"] = new[0].form
+    if any(each.user is not None for each in new):
+        payload["users"] = [each.user for each in new]
     arrays = None
     if memory is not None:
         arrays = dump_arrays(memory, before, models)
@@ -121,18 +100,17 @@ def ask_draft(
 def answer_draft(
     before: State,
     items: Items,
-    asked: tuple,
+    question: tuple,
+    compared: tuple,
     outcome: int | str | dict | None,
     space: Any,
     user: User = None,
-    shown: tuple | None = None,
 ) -> Draft:
-    """Of an answer; of a refusal if the outcome is None.
+    """Return the draft of an answer; of a refusal if the outcome is None.
 
-    ``shown`` are the items of the question, where other ones are compared.
+    The items that the outcome compares are those of the question, and perhaps a place between them.
     """
-    payload: dict = {"duel" if len(asked) == 2 else "set": list(asked)}
-    payload |= {} if shown in (None, asked) else {"shown": list(shown)}
+    payload: dict = {"question": question, "compared": compared}
     payload |= {} if outcome is None else {"outcome": outcome}
     payload |= {} if user is None else {"user": user}
     kind = "skip" if outcome is None else "tell"
@@ -154,172 +132,105 @@ def dump_arrays(memory: Memory, state: State, models: Models) -> bytes | None:
     parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
     parts["margins"] = memory.margins
     parts = {name: np.asarray(part, dtype="<f8") for name, part in parts.items() if np.size(part)}
-    if not parts or any(_fault(name, part, state, models) for name, part in parts.items()):
+    if not parts or not all(_is_usable(*each, state, models) for each in parts.items()):
         return None
     head = json.dumps({name: part.shape for name, part in parts.items()}).encode()
     return head + b"\n" + b"".join(part.tobytes() for part in parts.values())
 
 
-def _fault(name, part, state, models):
-    """What is wrong with an array, or None."""
-    if part.ndim == 0 or not 0 < part.shape[-1] <= state.most_rows:
-        return f"{name} has the shape {part.shape} at {len(state.told)} answers"
-    if not np.all(np.isfinite(part)):
-        return f"{name} is not finite"
+def _is_usable(name, part, state, models):
+    """Whether solver or sampler can go on from an array of theirs."""
+    if part.ndim == 0 or part.shape[-1] > state.most_rows or not np.all(np.isfinite(part)):
+        return False
     positive = name == "sites.precision" or (name == "margins" and models.one_sided(state.told))
-    if positive and np.any(part < 0.0):
-        return f"{name} is negative"
-    if name == "margins" and part.ndim != 1:
-        return "margins are of one draw"
-    return None
+    return not (positive and np.any(part < 0.0))
 
 
 # -- states ----------------------------------------------------------------------------------
 
 
-# What reading a record that was not written by this package may raise.
-UNFIT = (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError)
+def applied(state: State, event: Event, space: Any) -> State:
+    """Return the state after an event.
+
+    Raises
+    ------
+    ValueError
+        If the event does not fit the state, as where the candidates have other names now.
+    """
+    try:
+        values = json.loads(event.payload)
+        state = _with_items(state, values, space)
+        after = _changed(state, event, values)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"event {event.seq} ({event.kind}) does not fit the run before it "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    return replace(after, seq=event.seq, digest=event.digest)
 
 
-class EventReader:
-    """Makes states of events, each of which is checked: ValueError if it does not fit the state."""
+def folded(state: State, events: Iterable[Event], space: Any) -> State:
+    """Return the state after several events, with all that is needed to go on."""
+    for event in events:
+        state = applied(state, event, space)
+    for number, each in state.recalls().items():
+        _check(not each.missing, f"the memory of event {number} is missing")
+    return state
 
-    def __init__(self, space: Any, models: Models):
-        self._space, self.models = space, models
 
-    def applied(self, state: State, event: Event) -> State:
-        """The state after an event."""
-        try:
-            found = json.loads(event.payload)
-            _check(type(found) is dict, "it is not an object")
-            after = KINDS[event.kind](self, self._with_items(state, found), found, event)
-        except UNFIT as error:
-            raise ValueError(
-                f"event {event.seq} ({event.kind}) does not fit the run before it "
-                f"({type(error).__name__}: {error})"
-            ) from error
-        return replace(after, seq=event.seq, digest=event.digest)
+def _with_items(state, values, space):
+    items, dumped_items = state.items, values.get("items", [])
+    names = [None] * len(dumped_items)
+    if space.pool is not None and space.names is not None:
+        names = values.get("names", names)
+    for dumped, name in zip(dumped_items, names, strict=True):
+        value = space.load(dumped)
+        n_known = len(items.values)
+        items, index = items.with_kept(value, space)
+        _check(index == n_known, f"item {dumped} is not new")
+        now = None if name is None else str(space.present(value))
+        _check(now == name, f"its item {name!r} has the name {now!r} among the candidates")
+    return replace(state, items=items)
 
-    def folded(self, state: State, events: Iterable[Event]) -> State:
-        """The state after several events, with all that is needed to go on."""
-        for event in events:
-            state = self.applied(state, event)
-        for number, each in state.recalls().items():
-            _check(not each.missing, f"the memory of event {number} is missing")
-        return state
 
-    def _with_items(self, state, found):
-        items, new = state.items, _listed(found.get("items", []))
-        own = self._space.names is not None and self._space.pool is not None
-        names = _listed(found["names"]) if own and "names" in found else [None] * len(new)
-        for dumped, name in zip(new, names, strict=True):
-            known = len(items.values)
-            value = self._space.load(_listed(dumped))
-            items, index = items.with_kept(value, self._space)
-            _check(index == known, f"item {dumped} is not new")
-            here = None if name is None else str(self._space.present(value))
-            _check(here == name, f"its item {name!r} has the name {here!r} among the candidates")
-        return replace(state, items=items)
-
-    def _question(self, state, found):
-        items = tuple(_listed(found))
-        n = len(state.items.values)
-        good = len(items) >= 2 and all(type(each) is int and 0 <= each < n for each in items)
-        good = good and len(set(items)) == len(items)
-        _check(good, f"{found} is no duel or set of the {n} items so far")
-        return items
-
-    def _ask(self, state, found, event):
-        taken = [self._question(state, each) for each in _listed(found.get("taken", []))]
-        taken = list(zip(taken, self._users(found, "taken_users", len(taken)), strict=True))
-        for items, user in taken:
-            _check(state.is_pending(items, user), f"the question {items} was not pending")
-        state = state.handed_over(taken, event.owner)
-        new = found["sets"] if "sets" in found else found["duels"]
-        new = [self._question(state, each) for each in _listed(new)]
-        recalled = self._recalled(state, found, event) if "theta" in found else state.recalled
-        users = self._users(found, "users", len(new))
-        return state.asked(new, event.owner, recalled, users, self._form(found.get("form")))
-
-    def _tell(self, state, found, event):
-        items = self._question(state, list(question_of(found)))
-        check_kept(found["outcome"], len(items))
-        shown = self._question(state, list(shown_of(found)))
-        _check(set(shown) <= set(items), f"{shown} were shown, and {items} compared")
-        return state.answered(items, found["outcome"], self._user(found.get("user")), shown)
-
-    def _skip(self, state, found, event):
-        items = self._question(state, list(question_of(found)))
-        return state.refused(items, self._user(found.get("user")))
-
-    def _users(self, found, name, n):
-        """Users of n questions."""
-        users = [self._user(each) for each in _listed(found.get(name, [None] * n))]
-        _check(len(users) == n, f"{len(users)} users of {n} questions")
-        return users
-
-    def _form(self, value):
-        if value is None:
-            return None
-        good = len(_listed(value)) == 2 and value[0] in ("line", "plane")
-        good = good and type(value[1]) is int and value[1] >= 2
-        _check(good, f"{value!r} is no form of a question")
-        return Form(*value)
-
-    def _user(self, value):
-        several = getattr(self.models, "several", False)
-        good = type(value) in (str, int) if several else value is None
-        _check(good, f"{value!r} is no user of this run")
-        return value
-
-    def _undo(self, state, found, event):
-        _check(bool(state.past), "there is nothing to undo")
+def _changed(state, event, values):
+    if event.kind == "undo":
         return state.taken_back()
-
-    def _recalled(self, state, found, event):
-        theta, fitted_at = np.array(_listed(found["theta"]), dtype=np.float64), found["fitted_at"]
-        good = theta.shape == self.models.theta.shape and bool(np.all(np.isfinite(theta)))
-        _check(good, f"hyperparameters {found['theta']}")
-        n_told = len(state.told)
-        good = type(fitted_at) is int and 0 <= fitted_at <= n_told
-        _check(good, f"hyperparameters of {fitted_at} answers")
-        bare = Memory(theta, fitted_at)
-        if found["arrays"] is None:
-            return Recalled(bare)
-        if event.arrays is None:
-            return Recalled(bare, event.seq, missing=True)
-        _check(digest_of(event.arrays).hex() == found["arrays"], "its arrays are not those written")
-        return Recalled(_with_arrays(bare, event.arrays, state, self.models), event.seq)
+    if event.kind == "ask":
+        return _asked(state, event, values)
+    question, user = tuple(values["question"]), values.get("user")
+    if event.kind == "skip":
+        return state.refused(question, user)
+    return state.answered(question, tuple(values["compared"]), values["outcome"], user)
 
 
-KINDS: dict[str, Callable] = {
-    "ask": EventReader._ask,
-    "tell": EventReader._tell,
-    "skip": EventReader._skip,
-    "undo": EventReader._undo,
-}
+def _asked(state, event, values):
+    questions = list(map(tuple, values["questions"]))
+    recalled = _recalled(values, event) if "theta" in values else state.recalled
+    form = Form(*values["form"]) if "form" in values else None
+    return state.asked(questions, recalled, values.get("users"), form)
 
 
-def _with_arrays(memory, content, state, models):
+def _recalled(values, event):
+    memory = Memory(np.array(values["theta"]), values["fitted_at"])
+    if values["arrays"] is None:
+        return Recalled(memory)
+    if event.arrays is None:
+        return Recalled(memory, event.seq, missing=True)
+    _check(digest_of(event.arrays).hex() == values["arrays"], "its arrays are not those written")
+    return Recalled(_with_arrays(memory, event.arrays), event.seq)
+
+
+def _with_arrays(memory, content):
     head, _, body = content.partition(b"\n")
-    parts, at = {}, 0
+    parts, offset = {}, 0
     for name, shape in json.loads(head).items():
-        _check(all(type(each) is int and each > 0 for each in shape), f"{name} has shape {shape}")
         size = math.prod(shape)
-        _check(at + 8 * size <= len(body), f"{name} has shape {shape} and less content")
-        part = np.frombuffer(body, dtype="<f8", count=size, offset=at).astype(np.float64)
-        parts[name], at = part.reshape(shape), at + 8 * size
-        fault = _fault(name, parts[name], state, models)
-        _check(fault is None, fault)
-    _check(at == len(body), "its arrays have another length")
+        part = np.frombuffer(body, "<f8", size, offset).astype(np.float64)
+        parts[name], offset = part.reshape(shape), offset + 8 * size
     margins = parts.pop("margins", np.zeros(0))
     sites = {name.removeprefix("sites."): part for name, part in parts.items()}
     return replace(memory, sites=sites, margins=margins)
-
-
-def _listed(value):
-    _check(type(value) is list, f"{value!r} is no list")
-    return value
 
 
 def _check(good, message):

@@ -4,24 +4,24 @@ SQLite keeps its rollback journal beside the file while it writes, not a write-a
 wait for the disk once an event and not four times, but the newest events of a run at work, or of
 one that was killed, would be in the log alone, and lost with it.
 
-Transactions and the check of its pages are SQLite's. Every event holds a checksum of itself and of
-the checksum before it, and ``head`` that of the last, so that a flipped bit, a lost, doubled or
-swapped row is noticed where SQLite sees nothing. `read_journal` gives the history as a table.
+Transactions and the check of its pages are SQLite's, and so is the number of the last event. Every
+row holds a checksum of itself. Events say what was asked and answered; leases say which judge has a
+pending question, and are replaced as they change. `read_journal` gives the history as a table.
 """
 
 import json
-import math
 import os
 import sqlite3
 import stat
 import time
 from ast import literal_eval
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skpref.optimize._events import KINDS, UNFIT, Event, chained, digest_of, question_of
+from skpref._utils import Lease
+from skpref.optimize._events import Draft, Event, checksum
 
 # Seconds that a transaction waits for one of another process.
 _PATIENCE = 60.0
@@ -39,17 +39,19 @@ _TROUBLE = {
     sqlite3.SQLITE_CANTOPEN: _RIGHTS,
     sqlite3.SQLITE_PERM: _RIGHTS,
 }
-_APPLICATION, _VERSION = 0x736B7072, 4
+_APPLICATION, _VERSION = 0x736B7072, 5
 _SCHEMA = {
-    "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "events": (
-        "CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, owner TEXT NOT NULL, "
-        "time REAL NOT NULL, payload TEXT NOT NULL, digest BLOB NOT NULL)"
+    "events": (  # SQLite keeps the largest number that was given by AUTOINCREMENT
+        "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, "
+        "judge TEXT NOT NULL, time REAL NOT NULL, payload TEXT NOT NULL, digest BLOB NOT NULL, "
+        "arrays BLOB)"
     ),
-    "memory": "CREATE TABLE memory (seq INTEGER PRIMARY KEY, arrays BLOB NOT NULL)",
+    "leases": (
+        "CREATE TABLE leases (question INTEGER PRIMARY KEY, judge TEXT NOT NULL, "
+        "since REAL NOT NULL, seconds REAL NOT NULL, digest BLOB NOT NULL)"
+    ),
 }
 _TYPES = (int, str, str, float, str, bytes)  # of an event's columns
-_MAGIC = bytes.fromhex("d9d505f920a163d7")  # SQLite's rollback journal begins with it
 
 
 class Damaged(ValueError):
@@ -60,17 +62,31 @@ class Replaced(RuntimeError):
     """The file is another than the one that was read before."""
 
 
-class Header(NamedTuple):
-    """What a run is: its configuration as JSON, its seed, and a name that no other run has."""
+class Transaction(NamedTuple):
+    """What a transaction writes: an event or none, all leases, and which memories it deletes."""
 
-    configuration: str
-    seed: int
-    run: str
+    event: Event | None
+    leases: dict[int, Lease]
+    forgotten: Iterable[int]
 
-    @property
-    def digest(self) -> bytes:
-        """Checksum that the first event's builds on."""
-        return digest_of(json.dumps(self).encode())
+
+class NoJournal:
+    """What keeps the leases of a run that is written nowhere."""
+
+    path = None
+
+    def __init__(self) -> None:
+        self._leases: dict[int, Lease] = {}
+
+    def since(self, seq: int, digest: bytes) -> tuple[list[Event], dict[int, Lease]]:
+        """Return no events, and the leases."""
+        return [], self._leases
+
+    def change(self, seq: int, digest: bytes, decide: Callable) -> None:
+        """Keep the leases of a transaction."""
+        wish = decide([], self._leases)
+        if wish is not None:
+            self._leases = wish.leases
 
 
 class Journal:
@@ -110,14 +126,10 @@ class Journal:
             _one(connection, f"PRAGMA {name}")[0]
             for name in ("application_id", "user_version", "page_count")
         )
-        if not n_pages:  # of a file that is shorter than a page, too
-            if self.path.stat().st_size == 0:
-                return False
-            raise self._no_journal()
+        if not n_pages and not self.path.stat().st_size:
+            return False
         if mark != _APPLICATION:
-            raise ValueError(
-                f"{self.path} is a database of another program, not a journal. Give another path."
-            )
+            raise self._no_journal()
         if version != _VERSION:
             raise ValueError(
                 f"The journal {self.path} has version {version}; this package reads {_VERSION}. "
@@ -127,79 +139,70 @@ class Journal:
 
     # -- reading -----------------------------------------------------------------------------
 
-    def load(self) -> tuple[Header, list[Event]]:
-        """The whole of it, checked: ValueError if it is damaged, OSError if it cannot be read."""
+    def load(self) -> list[Event]:
+        """Return all events, checked, the first of which says what the run is.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged.
+        OSError
+            If it cannot be read.
+        """
         return self._once(self._load)
 
     def _load(self, connection):
         connection.execute("BEGIN")
-        found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
-        if found != _SCHEMA:
-            raise self.damaged(f"its tables are not those of a journal: {sorted(found)}")
+        own = "sql NOT NULL AND name NOT GLOB 'sqlite_*'"
+        schema = dict(connection.execute(f"SELECT name, sql FROM sqlite_master WHERE {own}"))
+        if schema != _SCHEMA:
+            raise self.damaged(f"its tables are not those of a journal: {sorted(schema)}")
         report = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
         if report != ["ok"]:
             raise self.damaged("; ".join(map(str, report)))
-        meta = dict(connection.execute("SELECT key, value FROM meta"))
-        try:
-            header = Header(*json.loads(meta["header"]))
-            good = len(meta) == 2 and tuple(map(type, header)) == (str, int, str)
-            good = good and header.seed >= 0
-        except (KeyError, TypeError, ValueError, RecursionError):
-            good = False
-        if not good:
-            raise self.damaged("its header is not what was written")
-        return header, self._newer(connection, 0, header.digest)
+        self._leases(connection)
+        return self._events_after(connection, -1)
 
-    def since(self, seq: int, digest: bytes) -> list[Event]:
-        """Events after one that is known."""
+    def since(self, seq: int, digest: bytes) -> tuple[list[Event], dict[int, Lease]]:
+        """Return the events after one that is known, and the leases by number of question."""
 
         def read(connection):
             connection.execute("BEGIN")
-            return self._newer(connection, seq, digest)
+            return self._news(connection, seq, digest)
 
         return self._once(read)
 
-    def _newer(self, connection, seq, digest):
-        head = self._head(connection)
-        if head == (seq, digest):
-            return []
-        if head[0] < seq:
+    def _news(self, connection, seq, digest):
+        if _one(connection, "SELECT digest FROM events WHERE seq = ?", seq) != (digest,):
             raise self._replaced(seq)
-        if seq and _one(connection, "SELECT digest FROM events WHERE seq = ?", seq) != (digest,):
-            raise self._replaced(seq)
+        return self._events_after(connection, seq), self._leases(connection)
+
+    def _events_after(self, connection, seq):
         events = [
             Event(*row)
-            for row in connection.execute(
-                "SELECT e.seq, kind, owner, time, payload, digest, arrays FROM events e "
-                "LEFT JOIN memory m ON e.seq = m.seq WHERE e.seq > ? ORDER BY e.seq",
-                (seq,),
-            )
+            for row in connection.execute("SELECT * FROM events WHERE seq > ? ORDER BY seq", (seq,))
         ]
         for number, event in enumerate(events, start=seq + 1):
             good = event.seq == number and tuple(map(type, event[:6])) == _TYPES
-            if good:
-                digest = chained(digest, *event[:5])
-            if not good or event.digest != digest:
+            if not good or event.digest != checksum(*event[:5]):
                 raise self.damaged(f"event {number} is not what was written")
-        if head != (seq + len(events), digest):
+        last = _one(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'events'")
+        if last != (seq + len(events),):
             raise self.damaged(f"the events end at {seq + len(events)}, not where they should")
         return events
 
-    def _head(self, connection):
-        if self.path.stat().st_size == 0:
-            raise self.damaged("it is empty, and held events before")
-        try:
-            seq, digest = json.loads(
-                _one(connection, "SELECT value FROM meta WHERE key = 'head'")[0]
-            )
-            return int(seq), bytes.fromhex(digest)
-        except (TypeError, ValueError):
-            raise self.damaged("its head is not what was written") from None
+    def _leases(self, connection):
+        leases = {}
+        for question, *lease, digest in connection.execute("SELECT * FROM leases"):
+            if bytes in map(type, lease) or digest != checksum(question, *lease):
+                raise self.damaged(f"the lease of question {question} is not what was written")
+            leases[question] = Lease(*lease)
+        return leases
 
     # -- writing -----------------------------------------------------------------------------
 
-    def begin(self, header: Header) -> None:
-        """Make the database, unless another process was quicker."""
+    def begin(self, run: dict) -> None:
+        """Make the database of a run, unless another process was quicker."""
 
         def make(connection):
             connection.execute("BEGIN IMMEDIATE")
@@ -209,31 +212,39 @@ class Journal:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
             for statement in _SCHEMA.values():
                 connection.execute(statement)
-            rows = [("header", json.dumps(header)), ("head", _head_text(0, header.digest))]
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+            _insert_event(connection, Draft("begin", run).event(0, "", time.time()))
             connection.execute("COMMIT")
 
         self._once(make, create=True)
 
     def change(self, seq: int, digest: bytes, decide: Callable) -> None:
-        """Add an event, or not, after those that are known up to ``seq``, of that digest.
+        """Write what is decided in view of all that happened, while nobody else can write.
 
-        ``decide`` is called with the events after these, while nobody else can write. It returns
-        the event to add and the memories that are needed no more, or None. It may be called again.
+        Parameters
+        ----------
+        seq, digest : int, bytes
+            The last event that is known, and its checksum.
+        decide : callable
+            Called with the events after that one and the leases, perhaps several times. It returns
+            a `Transaction`, or None.
         """
 
         def write(connection):
             connection.execute("BEGIN IMMEDIATE")
-            wish = decide(self._newer(connection, seq, digest))
+            wish = decide(*self._news(connection, seq, digest))
             if wish is None:
                 return
-            event, forgotten = wish
-            connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", event[:6])
-            connection.executemany("DELETE FROM memory WHERE seq = ?", [(k,) for k in forgotten])
-            if event.arrays is not None:
-                connection.execute("INSERT INTO memory VALUES (?, ?)", (event.seq, event.arrays))
-            head = _head_text(event.seq, event.digest)
-            connection.execute("UPDATE meta SET value = ? WHERE key = 'head'", (head,))
+            connection.executemany(
+                "UPDATE events SET arrays = NULL WHERE seq = ?", [(k,) for k in wish.forgotten]
+            )
+            if wish.event is not None:
+                _insert_event(connection, wish.event)
+            rows = [(number, *lease) for number, lease in wish.leases.items()]
+            connection.execute("DELETE FROM leases")
+            connection.executemany(
+                "INSERT INTO leases VALUES (?, ?, ?, ?, ?)",
+                [(*row, checksum(*row)) for row in rows],
+            )
             connection.execute("COMMIT")
 
         self._once(write)
@@ -242,7 +253,7 @@ class Journal:
 
     def _once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
         """Do something in a transaction of its own, which is rolled back unless it commits."""
-        self._check_logs()
+        self._check_log()
         end = time.monotonic() + _PATIENCE
         name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         while True:
@@ -262,22 +273,24 @@ class Journal:
                         f"{_PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
 
-    def _check_logs(self):
-        """A log of SQLite's whose database is gone is deleted by the next who opens that name.
+    def _check_log(self):
+        """Refuse a log of SQLite's whose database is gone: SQLite would delete it.
 
         The first transaction of a run has such a log, too, which says that no page was before it.
         """
-        if _size(self.path):
+        log = self.path.with_name(f"{self.path.name}-journal")
+        try:
+            with log.open("rb") as file:
+                n_pages = file.read(20)[16:]  # of the database before the transaction
+        except FileNotFoundError:
             return
-        for end in ("-wal", "-journal"):
-            log = self.path.with_name(self.path.name + end)
-            if _is_of_pages(log) and not _size(self.path):
-                state = "is empty" if self.path.exists() else "is not there"
-                raise Damaged(
-                    f"The journal {self.path} {state}, but {log.name} beside it is the log of a "
-                    "database that was, and a new run would destroy it. Put that database back "
-                    "under this name; or move the log away, or give another path."
-                )
+        if any(n_pages) and not (self.path.exists() and self.path.stat().st_size):
+            state = "is empty" if self.path.exists() else "is not there"
+            raise Damaged(
+                f"The journal {self.path} {state}, but {log.name} beside it is the log of a "
+                "database that was, and a new run would destroy it. Put that database back "
+                "under this name; or move the log away, or give another path."
+            )
 
     def _set_up(self, connection):
         """Faults of the schema, which is read here, are reported in bytes that may be no text."""
@@ -324,30 +337,6 @@ class Journal:
         )
 
 
-def _size(path):
-    """Bytes of a file, 0 if there is none, infinite if that cannot be told."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-    except OSError:
-        return math.inf
-
-
-def _is_of_pages(log):
-    """Whether a file beside a database may hold pages of it (or is not SQLite's at all)."""
-    try:
-        with log.open("rb") as file:
-            start = file.read(20)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    if log.name.endswith("-journal") and start[:8] in (_MAGIC, bytes(len(start[:8]))):
-        return any(start[16:20])  # pages of the database before the transaction
-    return bool(start)
-
-
 def _code(error):
     """SQLite's primary code of an error, None if Python raised it."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -358,14 +347,15 @@ def _one(connection, query, *values):
     return connection.execute(query, values).fetchone()
 
 
-def _head_text(seq, digest):
-    return json.dumps([seq, digest.hex()])
+def _insert_event(connection, event):
+    connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", event)
 
 
 # -- history ---------------------------------------------------------------------------------
 
 
 _COLUMNS = ("seq", "kind", "first", "second", "outcome", "time", "items")
+_PEOPLE = ("user", "judge")  # columns of those runs alone that have some
 
 
 def read_journal(path: str | os.PathLike) -> dict[str, list]:
@@ -382,8 +372,7 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
         ``pandas.DataFrame(read_journal(path))`` is a table.
 
         - ``seq``: number of the event; questions asked together share it.
-        - ``kind``: "ask", "tell", "skip", "undo", or "take" (a process took a pending question
-          over from one that had ended).
+        - ``kind``: "ask", "tell", "skip" or "undo".
         - ``first``, ``second``: the items of a duel; a dict of the parameters where they have
           names, else the name of a candidate, else a list of features. A choice that is no text,
           number, boolean or None is its ``repr``. None with "undo", and of a set.
@@ -393,6 +382,8 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
         - ``time``: ISO 8601, UTC; None where the clock gave no date (of the years 1 to 9999).
         - ``items``: the list of all items, of a duel or a set; None with "undo".
         - ``user``: who was asked or answered, if the run has several users; None with "undo".
+        - ``judge``: the name of who asked, answered or took back, if some judge has one; None
+          without a name.
 
     Raises
     ------
@@ -415,9 +406,8 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
     >>> table["kind"], table["first"], table["outcome"]
     (['tell', 'undo'], [[0.2], None], [1, None])
     """
-    _, rows = _read(path)
-    columns = (*_COLUMNS, "user") if any("user" in row for row in rows) else _COLUMNS
-    return {name: [row.get(name) for row in rows] for name in columns}
+    _, names, rows = _read(path)
+    return {name: [row[name] for row in rows] for name in names}
 
 
 def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
@@ -452,46 +442,40 @@ def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
     ...     print(lines.read_text().splitlines()[1][:62])
     {"seq": 1, "kind": "tell", "first": [0.2], "second": [0.7], "o
     """
-    run, rows = _read(path)
+    run, names, rows = _read(path)
     with Path(to).open("x", encoding="utf-8") as file:
-        for row in (run, *rows):
-            file.write(json.dumps(row) + "\n")
+        for line in (run, *({name: row[name] for name in names} for row in rows)):
+            file.write(json.dumps(line) + "\n")
 
 
 def _read(path):
     journal = Journal(path)
     if not journal.exists():
         raise FileNotFoundError(f"There is no journal at {journal.path}.")
-    header, events = journal.load()
-    try:
-        configuration = json.loads(header.configuration)
-        return {"configuration": configuration, "seed": header.seed}, _rows(events, configuration)
-    except UNFIT as error:
-        raise journal.damaged(f"{type(error).__name__}: {error}") from error
+    beginning, *events = journal.load()
+    run = json.loads(beginning.payload)
+    rows = _rows(events, run["configuration"])
+    people = [name for name in _PEOPLE if any(row[name] is not None for row in rows)]
+    return run, (*_COLUMNS, *people), rows
 
 
 def _rows(events: list[Event], configuration: dict) -> list[dict]:
     rows: list[dict] = []
     items: list = []
     for event in events:
-        found = json.loads(event.payload)
-        if type(found) is not dict or event.kind not in KINDS:
-            raise ValueError(f"event {event.seq} is none of a journal")
-        names = found.get("names")
-        items += _named(found.get("items", []), configuration) if names is None else names
-        when = _date(event.time)
+        values = json.loads(event.payload)
+        items += values.get("names") or _named(values.get("items", []), configuration)
+        questions, users = [values.get("compared", [])], [values.get("user")]
         if event.kind == "ask":
-            shown = [("take", asked) for asked in found.get("taken", [])]
-            shown += [("ask", asked) for asked in found.get("sets") or found["duels"]]
-            users = found.get("taken_users", []) + found.get("users", [])
-        else:
-            shown = [(event.kind, question_of(found))]
-            users = [found["user"]] if "user" in found else []
-        for kind, asked in shown:
-            if not all(type(k) is int and 0 <= k < len(items) for k in asked):
-                raise ValueError(f"event {event.seq} is about {asked}, of {len(items)} items")
-            row = _row(event.seq, kind, [items[k] for k in asked], found.get("outcome"), when)
-            rows.append({**row, "user": users.pop(0)} if users else row)
+            questions = values["questions"]
+            users = values.get("users", [None] * len(questions))
+        for question, user in zip(questions, users, strict=True):
+            shown = [items[k] for k in question]
+            first, second = shown if len(shown) == 2 else (None, None)
+            outcome = values.get("outcome")
+            row = (event.seq, event.kind, first, second, outcome, _date(event.time), shown or None)
+            columns = (*_COLUMNS, *_PEOPLE)
+            rows.append(dict(zip(columns, (*row, user, event.judge or None), strict=True)))
     return rows
 
 
@@ -501,12 +485,6 @@ def _date(time):
         return datetime.fromtimestamp(time, UTC).isoformat()
     except (OverflowError, ValueError, OSError):  # what a clock far off comes to
         return None
-
-
-def _row(seq, kind, items, outcome, when):
-    first, second = items if len(items) == 2 else (None, None)
-    values = (seq, kind, first, second, outcome, when, items or None)
-    return dict(zip(_COLUMNS, values, strict=True))
 
 
 def _named(items, configuration):
@@ -527,8 +505,6 @@ def _named(items, configuration):
 def _choice(value, kind):
     if kind[0] != "choice":
         return value
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no position of a choice")
     text = kind[1 + value]
     if text in ("inf", "-inf"):
         return float(text)

@@ -16,7 +16,7 @@ from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._dimensions import plain
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, duel_pool, last_of
-from skpref.optimize._session import Session
+from skpref.optimize._session import Session, claim_of
 from skpref.optimize._spaces import titled
 
 
@@ -76,6 +76,11 @@ class ActiveLearner(Asking):
         SQLite database to which every event is written before the call returns, as in
         `PreferenceOptimizer`. If it exists, the run goes on from its end, with the very same next
         question. `read_journal` gives its history.
+    judge : str, default=None
+        Name of who is asked here, as in `PreferenceOptimizer`: judges who share a journal are asked
+        different questions. It says who holds a question, ``users`` whose taste it is about.
+    lease_minutes : float, default=30.0
+        Minutes after the last `ask` for which the questions of this judge are withheld from others.
     random_state : int, RandomState instance, Generator or None, default=None
         The same seed and answers give the same questions. It also seeds an estimator whose
         ``random_state`` is None.
@@ -132,6 +137,8 @@ class ActiveLearner(Asking):
         refit_every: int = 1,
         repeat: bool = False,
         journal: str | PathLike | None = None,
+        judge: str | None = None,
+        lease_minutes: float = 30.0,
         random_state: RandomLike = None,
     ):
         estimator = clone(estimator)
@@ -166,6 +173,7 @@ class ActiveLearner(Asking):
             journal,
             arguments,
             seed_of(random_state),
+            claim_of(judge, lease_minutes),
             PoolQuestions,
         )
 
@@ -237,8 +245,8 @@ class ActiveLearner(Asking):
             If the items are equal or not in the pool, or the outcome is none of these or one that
             the estimator does not take. Nothing is changed then.
         AlreadyAnswered
-            If the duel was pending when this object last looked, and another process has answered
-            it since. Nothing is recorded then.
+            If the duel was pending when this object last looked, and another judge has answered it
+            since. Nothing is recorded then.
         """
         if outcome is None:
             return self.skip(duel)

@@ -20,7 +20,7 @@ from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_beside, layouts_of
 from skpref.optimize._questions import check_told
-from skpref.optimize._session import Session
+from skpref.optimize._session import Session, claim_of
 from skpref.optimize._spaces import make_space, titled
 
 
@@ -110,8 +110,18 @@ class PreferenceOptimizer(Asking):
         independent utilities (`Identity` kernel).
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
-        run goes on from its end, with the very same next question. Processes of one machine may
-        share it (`AlreadyAnswered`). `read_journal` gives its history.
+        run goes on from its end, with the very same next question. Several judges may share it,
+        in processes of one machine (`AlreadyAnswered`). `read_journal` gives its history.
+    judge : str, default=None
+        Name of who is asked here. A question belongs to the judge who was asked it first, for
+        ``lease_minutes``, and then to anybody; under the same name the question is the same after
+        a restart. Whoever answers first, that answer counts. None: a judge without a name.
+        Optimizers on one journal that have no name are one judge, and are asked the same.
+    lease_minutes : float, default=30.0
+        Minutes after the last `ask` for which the questions of this judge are withheld from others.
+        Some minutes are enough for an answer; 30 leave room for a break. After a shorter time a
+        judge who thinks may find the question answered by another, and with a longer one the
+        questions of a judge who left wait for so long.
     random_state : int, RandomState instance, Generator or None, default=None
         The same seed and answers give the same questions.
     **answers
@@ -139,7 +149,7 @@ class PreferenceOptimizer(Asking):
     n_told_ : int
     pending_ : ndarray of shape (n, size, d), or list
         Questions without an answer or a skip, oldest first, as `ask` with ``n`` gives them. A list
-        where sizes differ. With a journal also the questions of other processes.
+        where sizes differ. With a journal also the questions of other judges.
 
     References
     ----------
@@ -182,6 +192,8 @@ class PreferenceOptimizer(Asking):
         forgetting_rate: float | None = None,
         candidates: Any = None,
         journal: str | PathLike | None = None,
+        judge: str | None = None,
+        lease_minutes: float = 30.0,
         random_state: RandomLike = None,
         **answers: Unpack[AnswerParameters],
     ):
@@ -211,6 +223,7 @@ class PreferenceOptimizer(Asking):
             journal,
             options,
             seed_of(random_state),
+            claim_of(judge, lease_minutes),
         )
 
     def __repr__(self) -> str:
@@ -246,8 +259,8 @@ class PreferenceOptimizer(Asking):
         """The next duel, set, line or plane, or the next n for judges in parallel.
 
         The question stays the same until something is told. Answers may come in any order. Another
-        size gives another question. Several processes on one journal have a question each. The
-        questions of a process that has ended go to the next one that asks.
+        size gives another question. Judges who share a journal have questions of their own. Those
+        whose lease is over (``lease_minutes``) go to the next judge who asks.
 
         Parameters
         ----------
@@ -355,8 +368,8 @@ class PreferenceOptimizer(Asking):
             or more than one, or if the engine or likelihood does not take it. Nothing is changed
             then.
         AlreadyAnswered
-            If the question was pending when this object last looked, and another process has
-            answered it since. Nothing is recorded then.
+            If the question was pending when this object last looked, and another judge has answered
+            it since. Nothing is recorded then.
         """
         if all(each is None for each in (outcome, chosen, worst, ranking, position)):
             return self.skip(items)

@@ -155,11 +155,6 @@ class PoolConfiguration(NamedTuple):
         return np.zeros(0)
 
     @property
-    def several(self) -> bool:
-        """Whether several users are asked."""
-        return self.users is not None
-
-    @property
     def scale(self) -> DuelScale:
         """Outcomes of a duel by the estimator's likelihood."""
         return likelihood_of(last_of(self.estimator)).duel_scale
@@ -258,9 +253,7 @@ class PoolQuestions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(
-        self, state: State, n: int, layouts: Sequence[Layout], owner: str, user: User = None
-    ) -> State:
+    def asked(self, state: State, n: int, layouts: Sequence[Layout], user: User = None) -> State:
         """The state after n more questions, all to one user if given."""
         for _ in range(n):
             whom, row, turned = self._next(state, user)
@@ -268,7 +261,7 @@ class PoolQuestions:
             for place in self._configuration.pool.pairs[row][:: -1 if turned else 1]:
                 items, index = items.with_row(self._space.pool[place], self._space)
                 asked.append(index)
-            state = replace(state, items=items).asked([tuple(asked)], owner, state.recalled, [whom])
+            state = replace(state, items=items).asked([tuple(asked)], state.recalled, [whom])
         return state
 
     def _next(self, state, user):

@@ -132,7 +132,6 @@ class Questions:
         state: State,
         n: int,
         layouts: Sequence[Layout],
-        owner: str,
         given: tuple[int, ...] = (),
     ) -> State:
         """The state after n more questions of that one of some layouts that suits it best.
@@ -146,15 +145,15 @@ class Questions:
             *others, last = self._layouts(state, layouts)
             for layout in others:
                 try:
-                    return self._after(state, n, layout, owner, given)
+                    return self._after(state, n, layout, given)
                 except NoneLeft:
                     continue
-            return self._after(state, n, last, owner, given)
+            return self._after(state, n, last, given)
 
-    def _after(self, state, n, layout, owner, given):
+    def _after(self, state, n, layout, given):
         """After n more questions of a layout, or NoneLeft."""
         for _ in range(n):
-            state = self._next(state, layout.size, owner, layout.form, given)
+            state = self._next(state, layout.size, layout.form, given)
         return state
 
     def _layouts(self, state, layouts):
@@ -184,7 +183,7 @@ class Questions:
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
-    def _next(self, state, size, owner, form, given):
+    def _next(self, state, size, form, given):
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.told, *state.pending))
@@ -200,7 +199,7 @@ class Questions:
             items, asked = self._taken_in(state.items, found, allowed, rng, rows)
             if memory is not recalled.memory:
                 recalled = Recalled(memory)
-        return replace(state, items=items).asked([asked], owner, recalled, form=form)
+        return replace(state, items=items).asked([asked], recalled, form=form)
 
     def _on_grid(self, state, allowed, form, rng, designed):
         """Items, the indices of the next line or plane, and what it leaves to the next question."""

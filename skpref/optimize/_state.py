@@ -124,13 +124,13 @@ DUELS = (Layout(2),)
 
 
 class Pending(NamedTuple):
-    """A question not yet answered: indices of its items, the process that asked, and whom.
+    """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
     A set has no form.
     """
 
+    number: int
     items: tuple[int, ...]
-    owner: str
     user: User = None
     form: Form | None = None
 
@@ -186,7 +186,7 @@ class State:
     seq : int
         Number of the last event.
     digest : bytes
-        Of all events.
+        Its checksum.
     """
 
     items: Items
@@ -204,15 +204,14 @@ class State:
     def asked(
         self,
         questions: list[tuple[int, ...]],
-        owner: str,
         recalled: Recalled,
         users: list[User] | None = None,
         form: Form | None = None,
     ) -> Self:
         """After new questions, all of one form, each to its user where there are several."""
         whom = [None] * len(questions) if users is None else users
-        pairs = zip(questions, whom, strict=True)
-        new = [Pending(items, owner, user, form) for items, user in pairs]
+        pairs = enumerate(zip(questions, whom, strict=True), start=self.counter + 1)
+        new = [Pending(number, items, user, form) for number, (items, user) in pairs]
         return replace(
             self,
             pending=(*self.pending, *new),
@@ -221,26 +220,18 @@ class State:
             recalled=recalled,
         )
 
-    def handed_over(self, questions: list[tuple[tuple[int, ...], User]], owner: str) -> Self:
-        """After pending ones, items and users, went to another process, in the same order."""
-        pending = [
-            each._replace(owner=owner) if (each.items, each.user) in questions else each
-            for each in self.pending
-        ]
-        return replace(self, pending=tuple(pending))
-
     def answered(
         self,
-        items: tuple[int, ...],
+        question: tuple[int, ...],
+        compared: tuple[int, ...],
         outcome: int | str | dict,
         user: User = None,
-        asked: tuple[int, ...] | None = None,
     ) -> Self:
-        """After an answer; ``asked`` are the items asked about, where these are others."""
+        """After an answer to a question, by an outcome of the items compared."""
         return replace(
             self,
-            told=(*self.told, Answer(items, outcome, user)),
-            pending=without(self.pending, items if asked is None else asked, user),
+            told=(*self.told, Answer(compared, outcome, user)),
+            pending=self._without(question, user),
             base=self.recalled,
             past=self._remembered(),
         )
@@ -248,7 +239,7 @@ class State:
     def refused(self, items: tuple[int, ...], user: User = None) -> Self:
         """After a question was turned down."""
         skipped = (*self.skipped, Skipped(items, len(self.told), user))
-        pending = without(self.pending, items, user)
+        pending = self._without(items, user)
         return replace(self, skipped=skipped, pending=pending, past=self._remembered())
 
     def taken_back(self) -> Self:
@@ -293,16 +284,19 @@ class State:
         every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
         return {each.event: each for each in every if each.event}
 
+    def pending_of(self, items: tuple[int, ...], user: User = None) -> Pending | None:
+        """Return the oldest pending question of some items, in whatever order."""
+        alike = (q for q in self.pending if q.user == user and sorted(q.items) == sorted(items))
+        return next(alike, None)
+
+    def _without(self, items, user):
+        question = self.pending_of(items, user)
+        return tuple(each for each in self.pending if each is not question)
+
     def form_of(self, items: tuple[int, ...], user: User = None) -> Form | None:
         """The form of a pending question, whose items are given in its order."""
-        for each in self.pending:
-            if each.user == user and each.items == items and each.form is not None:
-                return each.form
-        return None
-
-    def is_pending(self, items: tuple[int, ...], user: User = None) -> bool:
-        """Whether items were asked about together and not answered, in whatever order."""
-        return len(without(self.pending, items, user)) < len(self.pending)
+        question = self.pending_of(items, user)
+        return question.form if question and question.items == items else None
 
     @property
     def last_winner(self) -> int:
@@ -349,16 +343,6 @@ class HistoryEntry(NamedTuple):
 def apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
     """Whether rows differ from a row so that they may be shown together, (n,)."""
     return np.abs(rows - row).max(axis=1) > space.apart
-
-
-def without(
-    pending: tuple[Pending, ...], items: tuple[int, ...], user: User = None
-) -> tuple[Pending, ...]:
-    """Pending questions less one, whichever way round it is."""
-    for k, each in enumerate(pending):
-        if each.user == user and sorted(each.items) == sorted(items):
-            return pending[:k] + pending[k + 1 :]
-    return pending
 
 
 def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:

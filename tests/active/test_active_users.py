@@ -19,7 +19,6 @@ from skpref.active import all_pairs, bald, entropy, query
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.fitting import held
 from skpref.optimize import ActiveLearner, AlreadyAnswered, Question, read_journal
-from skpref.optimize._events import Draft
 from skpref.preprocessing import Itemwise
 
 STUDY = make_study(n_users=5, n_each=8)
@@ -339,30 +338,6 @@ def test_pipelines_learn_of_several_users(routed):
         one, other = (made.estimator_[-1].predict(inner, users=[u] * 6) for u in ("ann", "bob"))
     assert np.corrcoef(one, ITEMS[:, 0])[0, 1] > 0.7
     assert np.corrcoef(other, -ITEMS[:, 0])[0, 1] > 0.7
-
-
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("tell", {"user": ["ann"]}),
-        ("tell", {"user": None}),
-        ("skip", {"user": True}),
-        ("ask", {"users": ["ann", "bob"]}),
-        ("ask", {"users": "a"}),
-    ],
-)
-def test_users_that_cannot_be_are_refused(kind, change):
-    session = answer(learner(), 2)._session
-    parts = {"duels": [[0, 1]], "users": ["ann"]} if kind == "ask" else {"duel": [0, 1], "user": 7}
-    parts |= {"outcome": 1} if kind == "tell" else {}
-    reader, state = session._reader, session.known
-    reader.applied(state, Draft(kind, parts).event(state, "", 0.0))
-    with pytest.raises(ValueError, match="does not fit the run"):
-        reader.applied(state, Draft(kind, parts | change).event(state, "", 0.0))
-    alone = ActiveLearner(model(), ITEMS, random_state=0).tell(ITEMS[:2], 1)
-    with pytest.raises(ValueError, match="no user of this run"):
-        reader = alone._session._reader
-        reader.applied(alone._session.known, Draft(kind, parts).event(state, "", 0.0))
 
 
 def test_ties_alone_are_no_start():

@@ -592,16 +592,27 @@ def test_only_trials_without_parameters_are_stale(tmp_path, storage):
     assert state_of(study) == ["RUNNING", "RUNNING", "FAIL"]
     leave(study)
     assert not study.should_generate()  # it is young
-    study._study.sampler = PreferentialSampler(seed=0, stale_after=0.5)
-    time.sleep(0.6)
+    study._study.sampler._clock = lambda: time.time() + 119.0
+    assert not study.should_generate()
+    study._study.sampler._clock = lambda: time.time() + 121.0
     assert study.should_generate() and state_of(study)[3:] == ["FAIL"]
-    leave(study)
-    time.sleep(0.6)
+    study._study.sampler._clock = time.time
     study.ask(LINE)
-    assert state_of(study)[4:] == ["FAIL", "RUNNING"]
+    assert state_of(study)[3:] == ["FAIL", "RUNNING"]
     study.report_preference(study.trials[0], study.trials[1])
     assert at_once(study) == []
     assert len(judged(study).answers) == 1 and len(judged(study).active) == 2
+
+
+@pytest.mark.parametrize(("seconds", "fails"), [(100.0, False), (86_400.0, True)])
+def test_a_clock_far_ahead_holds_no_study_up(seconds, fails):
+    study = begin(2)
+    leave(study, params={"x": 0.125})
+    study._study.sampler._clock = lambda: time.time() - seconds  # the worker that left is ahead
+    assert study._study.sampler.fail_stale_trials(study) == [0] * fails
+    study._study.sampler._clock = time.time
+    if fails:
+        assert study.ask(LINE).params == {"x": 0.125}  # what was asked for is not lost
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -1,79 +1,22 @@
 """Several judges on one run: processes that share a journal, threads that share an optimizer."""
 
 import os
-import signal
 import threading
 from collections import Counter
 
 import numpy as np
 import pytest
-from journal_support import answer, cheap, closed, forked, optimizer, other_process
+from journal_support import answer, cheap, closed, forked, optimizer
 
 from skpref.optimize import AlreadyAnswered, _journal, read_journal
-from skpref.optimize._session import is_live, owner
-
-# --- who lives ------------------------------------------------------------------------------
-
-
-def test_a_process_is_known_while_it_lives():
-    assert is_live(owner())
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.write(writer, owner().encode())
-        signal.pause()  # waits to be killed
-    name = os.read(reader, 200).decode()
-    assert name != owner()
-    assert is_live(name)
-    machine, number, start = name.split("-")
-    assert not is_live(f"{machine}-{number}-{int(start) - 1}")  # its number was used before
-    assert not is_live(f"{machine[::-1]}x-{number}-{start}")  # of another machine
-    os.kill(pid, 9)
-    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT) is None:
-        pass
-    assert not is_live(name)  # dead, if not yet buried
-    os.waitpid(pid, 0)
-    assert not is_live(name)
-    assert not is_live("")
-    assert not is_live("a-b-c")
-
 
 # --- processes ------------------------------------------------------------------------------
 
 
-def test_pending_duels_are_handed_out_once(tmp_path, monkeypatch):
+def test_answers_of_others_are_seen_before_anything_else(tmp_path):
     path = tmp_path / "run.db"
-    mine = optimizer(path)
-    duels = mine.ask(2)
-    monkeypatch.setattr("skpref.optimize._session.is_live", lambda name: True)
-    with other_process(monkeypatch):
-        theirs = optimizer(path)
-        others = theirs.ask(2)
-        np.testing.assert_array_equal(theirs.ask(2), others)
-    assert len(np.unique(np.concatenate([duels, others]).reshape(4, -1), axis=0)) == 4
-    np.testing.assert_array_equal(mine.ask(2), duels)
-    np.testing.assert_array_equal(mine.pending_, np.concatenate([duels, others]))
-
-
-def test_duels_of_a_process_that_ended_are_asked_again(tmp_path):
-    path = tmp_path / "run.db"
-
-    def work(writer):
-        os.write(writer, cheap(path).ask(3).tobytes())
-
-    content, _ = forked(work)
-    duels = np.frombuffer(content).reshape(3, 2, 2)
-    made = cheap(path)
-    np.testing.assert_array_equal(made.ask(), duels[0])
-    np.testing.assert_array_equal(made.ask(3), duels)
-    assert read_journal(path)["kind"] == ["ask"] * 3 + ["take"] * 3
-
-
-def test_answers_of_others_are_seen_before_anything_else(tmp_path, monkeypatch):
-    path = tmp_path / "run.db"
-    one = answer(optimizer(path), 4)
-    with other_process(monkeypatch):
-        two = answer(optimizer(path), 3)
+    one = answer(optimizer(path, judge="one"), 4)
+    two = answer(optimizer(path, judge="two"), 3)
     assert one.n_told_ == 7
     np.testing.assert_array_equal(one.recommend(), two.recommend())
     assert [entry.outcome for entry in one.history_] == [entry.outcome for entry in two.history_]
@@ -85,25 +28,22 @@ def test_answers_of_others_are_seen_before_anything_else(tmp_path, monkeypatch):
     np.testing.assert_array_equal(one.ask(), alone.ask())
 
 
-def test_an_answer_to_a_pending_duel_counts_once(tmp_path, monkeypatch):
+def test_an_answer_to_a_pending_duel_counts_once(tmp_path):
     path = tmp_path / "run.db"
-    one = answer(cheap(path), 1)
+    one = answer(cheap(path, judge="one"), 1)
     duel = one.ask()
-    with other_process(monkeypatch):
-        two = cheap(path)
-        two.tell(duel, 0)
+    two = cheap(path, judge="two")
+    two.tell(duel, 0)
     with pytest.raises(AlreadyAnswered, match="answered already"):
         one.tell(duel, 1)
     assert one.n_told_ == 2
     one.tell(duel, 1)  # now it is meant
     assert two.n_told_ == 3
     duel = one.ask()
-    with other_process(monkeypatch):
-        two.skip(duel)
+    two.skip(duel)
     with pytest.raises(AlreadyAnswered, match="skipped already"):
         one.tell(duel, 1)
-    with other_process(monkeypatch):
-        answer(two)
+    answer(two)
     with pytest.raises(AlreadyAnswered, match="Nothing was taken back"):
         one.undo()
     assert one.undo().n_told_ == two.n_told_ == 3
@@ -133,8 +73,8 @@ def test_a_run_that_is_begun_by_another_in_this_moment_is_shared(tmp_path, monke
     path, read, others = tmp_path / "run.db", _journal._one, []
     path.touch()
 
-    def reads(connection, query):
-        found = read(connection, query)
+    def reads(connection, query, *values):
+        found = read(connection, query, *values)
         if "application_id" in query and not others:
             others.append(threading.Thread(target=lambda: others.append(cheap(path, None))))
             others[0].start()
@@ -153,7 +93,7 @@ def test_processes_with_kills_count_every_answer_once(tmp_path):
     cheap(path)
 
     def judge(writer, seed):
-        made, die = cheap(path), np.random.default_rng(seed).integers(3, 12)
+        made, die = cheap(path, judge=str(seed)), np.random.default_rng(seed).integers(3, 12)
         for k in range(12):
             duel = made.ask()
             os.write(writer, b"given " + duel.tobytes().hex().encode() + b"\n")
@@ -233,15 +173,14 @@ def test_an_answer_told_while_a_question_is_found_is_kept(tmp_path):
     assert optimizer(tmp_path / "run.db", acquisition=slow).n_told_ == 4
 
 
-def test_another_process_tells_while_a_question_is_found(tmp_path, monkeypatch):
+def test_another_process_tells_while_a_question_is_found(tmp_path):
     """The question is found anew: it depends on all that came before it."""
     path, others = tmp_path / "run.db", []
 
     def meddled(posterior, X, incumbent):
         if len(others) in (1, 2):
             others.append(None)
-            with other_process(monkeypatch):
-                others[0].tell([[0.1, 0.2], [0.3, 0.1 * len(others)]], 1)
+            others[0].tell([[0.1, 0.2], [0.3, 0.1 * len(others)]], 1)
         return -((X - 0.3) ** 2).sum(axis=1)
 
     made = answer(optimizer(path, acquisition=meddled), 3)
