@@ -17,7 +17,6 @@ from skpref._utils import (
     Summarised,
     check_number,
     generator_of,
-    recorded,
 )
 from skpref.data import Reader
 from skpref.gp._choice import choice_proba
@@ -25,7 +24,6 @@ from skpref.gp._posterior import Posterior, mixture_quantile
 from skpref.likelihoods import Likelihood
 
 
-@recorded
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorMixture(Recorded, Summarised):
     """Posterior of the utility as a weighted mixture of posteriors.

@@ -6,14 +6,13 @@ from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
-from skpref._utils import Array, check_bounds, recorded
+from skpref._utils import Array, check_bounds
 from skpref.data import GRADED, LARGEST_LABEL
 from skpref.likelihoods._probit import Probit
 
 _INCREMENT = "grade_increment_"
 
 
-@recorded
 class GradedProbit(Probit):
     """The probit where a win has grades: the larger the noisy margin, the clearer the win.
 

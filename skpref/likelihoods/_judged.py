@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array
 from skpref.data import Answers
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import Expected
@@ -23,7 +23,6 @@ def _of_base(name: str) -> Any:
     return property(member)
 
 
-@recorded
 class JudgeReliability(Likelihood):
     """A likelihood as judges of different reliability see it.
 

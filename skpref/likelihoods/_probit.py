@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref._utils import Array, check_bounds, check_number, recorded
+from skpref._utils import Array, check_bounds, check_number
 from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods import _powers
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
@@ -212,7 +212,6 @@ class ExpectedProbit(Likelihood):
         return np.hstack([-upper[:, ::-1], upper]) - rows.shift[:, None]
 
 
-@recorded
 class Probit(ExpectedProbit):
     """The winner is the item whose utility, seen with normal noise, was larger.
 
