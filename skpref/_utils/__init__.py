@@ -53,7 +53,7 @@ from skpref._utils._parameters import (
     check_scoring_weights,
 )
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
-from skpref._utils._records import Fields, Recorded, recorded, serializable_types, skpref_version
+from skpref._utils._records import Fields, Recorded, serializable_types, skpref_version
 from skpref._utils._roots import bracketed_roots
 from skpref._utils._summary import PrintableBunch, Summarised, html_table, html_text, printable_text
 from skpref._utils._threads import blas_threads

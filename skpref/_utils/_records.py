@@ -51,11 +51,6 @@ def skpref_version() -> str:
     return version
 
 
-def recorded(each: Any) -> Any:
-    """Return the class itself."""
-    return each
-
-
 class Fields:
     """Mark a class whose objects are their attributes, so that files of arrays may hold them.
 
