@@ -8,7 +8,7 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
@@ -259,6 +259,12 @@ def _object_of(arrays):
         ) from error
 
 
+_CONTAINERS: dict[str, Callable[[list], Any]] = {
+    **{kind.__name__: kind for kind in (tuple, set, frozenset)},
+    "pairs": lambda pairs: dict(map(tuple, pairs)),
+}
+
+
 def _copy(key, array):
     array = np.array(array)
     if array.dtype.kind not in _KINDS:
@@ -272,7 +278,8 @@ def _value(content, copies):
         return [_value(each, copies) for each in content]
     if not isinstance(content, dict):
         return content
-    match {name: _value(part, copies) for name, part in content.items()}:
+    parts = {name: _value(part, copies) for name, part in content.items()}
+    match parts:
         case {"class": name, **state}:
             return object_with(serializable_types()[name], state)
         case {"array": key}:
@@ -281,19 +288,14 @@ def _value(content, copies):
             array = np.empty(len(values), dtype=object)
             array[:] = values
             return array.reshape(shape)
-        case {"tuple": list(values)}:
-            return tuple(values)
-        case {"set": list(values)}:
-            return set(values)
-        case {"frozenset": list(values)}:
-            return frozenset(values)
-        case {"pairs": list(pairs)}:
-            return dict(map(tuple, pairs))
         case {"number": str(text)}:
             return float(text)
         case {"frame": list(columns), "types": types, "columns": names, "index": list(index)}:
             return _frame(columns, types, names, index)
-    raise TypeError(f"there is no such value as {content!r:.40}")
+    ((kind, items),) = parts.items()
+    if not isinstance(items, list):
+        raise TypeError(f"a list is expected in place of {items!r:.40}")
+    return _CONTAINERS[kind](items)
 
 
 def _frame(columns, types, names, index):
