@@ -20,7 +20,6 @@ from skpref._utils import (
     check_number,
     check_scoring_weights,
     passed,
-    recorded,
     refuse_dropped,
     refuse_unheard,
     scored_tags,
@@ -374,7 +373,6 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         return name != "order" or self.posterior_.likelihood.order_shift != 0.0
 
 
-@recorded
 class PairwisePreferenceRegressor(UtilityEstimator):
     r"""Gaussian-process utility learned from duels ("this one was better than that one").
 

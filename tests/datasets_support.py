@@ -1,5 +1,6 @@
 """What the tests of the datasets share: the original files, an absent network, archives."""
 
+import importlib.util
 import io
 import os
 import zipfile
@@ -19,6 +20,20 @@ def needs_real(folder):
     )
 
 
+def _answered_by(monkeypatch, answer):
+    """Let pooch, where it is installed, download by a function of the address."""
+
+    def download(downloader, url, output_file, pooch, check_only=False):
+        content = answer(url)
+        if hasattr(output_file, "write"):
+            output_file.write(content)
+        else:
+            Path(output_file).write_bytes(content)
+
+    if importlib.util.find_spec("pooch"):
+        monkeypatch.setattr("pooch.HTTPDownloader.__call__", download)
+
+
 def go_offline(monkeypatch):
     """Every look at the network fails; returns the list of addresses tried."""
     tried = []
@@ -27,20 +42,24 @@ def go_offline(monkeypatch):
         tried.append(getattr(url, "full_url", url))
         raise URLError("offline")
 
-    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    _answered_by(monkeypatch, refuse)
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", refuse)
     return tried
 
 
-def serve(monkeypatch, content):
-    """Let the network answer every question with ``content``; returns the addresses asked."""
+def serve(monkeypatch, contents):
+    """Let the network answer with these bytes, by the name of the file; returns what was asked.
+
+    Bytes alone answer every question.
+    """
+    pytest.importorskip("pooch")
     asked = []
 
-    def answer(url, *args, **kwargs):
+    def answer(url):
         asked.append(url)
-        return io.BytesIO(content)
+        return contents if isinstance(contents, bytes) else contents[url.rpartition("/")[2]]
 
-    monkeypatch.setattr("urllib.request.urlopen", answer)
+    _answered_by(monkeypatch, answer)
     return asked
 
 

@@ -55,7 +55,7 @@ from skpref._utils._parameters import (
     check_scoring_weights,
 )
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
-from skpref._utils._records import Recorded, recorded, recorded_types, skpref_version
+from skpref._utils._records import Fields, Recorded, serializable_types, skpref_version
 from skpref._utils._roots import bracketed_roots
 from skpref._utils._summary import PrintableBunch, Summarised, html_table, html_text, printable_text
 from skpref._utils._threads import blas_threads
@@ -66,6 +66,7 @@ __all__ = [
     "ROUNDING",
     "Array",
     "CallbackSupportMixin",
+    "Fields",
     "Lease",
     "NoCovarianceError",
     "PrintableBunch",
@@ -98,8 +99,6 @@ __all__ = [
     "pivoted_cholesky",
     "positive_blocks",
     "printable_text",
-    "recorded",
-    "recorded_types",
     "refuse_dropped",
     "refuse_unheard",
     "row_blocks",
@@ -107,6 +106,7 @@ __all__ = [
     "seed_of",
     "semidefinite_blocks",
     "semidefinite_root",
+    "serializable_types",
     "skpref_version",
     "sobol",
     "solve_band",

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
+from itertools import repeat
+from pkgutil import iter_modules
 from types import UnionType
-from typing import Any, NoReturn, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,9 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 DOCUMENT, FORMAT = "document", 1
+PACKAGE = __name__.partition(".")[0]
+# Rooms that fitted models are made of.
+_ROOMS = "_estimator collaborative data fitting gp inference kernels likelihoods"
 # What belongs to a running program: callbacks, and the routing of metadata.
 _NOT_WRITTEN = ("_skl_callbacks", "_metadata_request", "_skpref_version")
 # Kinds of arrays that a file holds without pickle, and frames' columns whose type is their name.
@@ -29,40 +34,37 @@ _INSTEAD = (
     "Write the model with pickle or joblib, which keep any object and must be read by a program "
     "that has the same classes"
 )
-
-_KNOWN: dict[str, Any] = {}
-_NAMES: dict[Any, str] = {}
-T = TypeVar("T")
-
-
-def recorded(each: T) -> T:
-    """Decorator: objects of this class, or this function, may be written; by its room and name."""
-    # T is any class or function: both have these two names, which its type does not tell.
-    module, name = each.__module__.split("."), each.__name__  # type: ignore[attr-defined]
-    room = module[1].lstrip("_") if module[0] == "skpref" else module[0]
-    full = f"{room}.{name}"
-    if full in _KNOWN:
-        raise TypeError(f"{full} is recorded already: {_KNOWN[full]!r}.")
-    _KNOWN[full], _NAMES[each] = each, full
-    return each
-
-
-def recorded_types() -> tuple[str, ...]:
-    """Full names of all classes and functions that may be written."""
-    return tuple(sorted(f"{each.__module__}.{each.__qualname__}" for each in _NAMES))
+_RANDOM = "Predictions do not need it: set_params(random_state=0) first"
+# Types, and what to do where one of them cannot be written.
+_REMEDIES: tuple[tuple[Any, str], ...] = (
+    ((np.random.RandomState, np.random.Generator), _RANDOM),
+    (Kernel, f"Only kernels of scikit-learn and of skpref.kernels have names. {_INSTEAD}"),
+    (BaseEstimator, f"Only classes of skpref have names. {_INSTEAD}"),
+    (np.ndarray, "Arrays may hold numbers, dates or texts, none of them masked"),
+    (object, f"Ids and names may be texts, numbers, and tuples of them. {_INSTEAD}"),
+)
 
 
 def skpref_version() -> str:
-    """Of the running package."""
-    version: str = sys.modules[__name__.partition(".")[0]].__version__
+    """Return the version of the running package."""
+    version: str = sys.modules[PACKAGE].__version__
     return version
 
 
-class Recorded:
+class Fields:
+    """Mark a class whose objects are their attributes, so that files of arrays may hold them.
+
+    Tuples with names, dataclasses, estimators and kernels need no mark.
+    """
+
+    __slots__ = ()
+
+
+class Recorded(Fields):
     """What may be written as plain arrays, and made of them again."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All of the fitted object as plain arrays, for a file without pickle.
+        """Return all of the fitted object as plain arrays, for a file without pickle.
 
         Returns
         -------
@@ -78,17 +80,14 @@ class Recorded:
             own, a function, or a random generator. The message says where, and what to do.
         """
         writer = _Writer()
-        document = {
-            "format": FORMAT,
-            "skpref": skpref_version(),
-            "object": writer.value(self, ()),
-        }
+        content = writer.value(self, ())
+        document = {"format": FORMAT, "skpref": skpref_version(), "object": content}
         text = json.dumps(document, allow_nan=False)
         return {DOCUMENT: np.frombuffer(text.encode(), dtype=np.uint8), **writer.arrays}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """The object that `to_arrays` wrote; no code in the arrays is run.
+        """Return the object that `to_arrays` wrote; no code in the arrays is run.
 
         Parameters
         ----------
@@ -111,20 +110,46 @@ class Recorded:
         >>> Posterior.from_arrays(arrays).win_probability(["ann"], ["cid"]).round(2)
         array([0.97])
         """
-        made = _read(arrays)
-        if not isinstance(made, cls):
-            kind = type(made).__name__
-            remedy = (
-                f"call {kind}.from_arrays(arrays)"
-                if isinstance(made, Recorded)
-                else "give what to_arrays() of such an object returned"
+        instance = _object_of(arrays)
+        if not isinstance(instance, cls):
+            kind = type(instance).__name__
+            raise _OtherClassError(
+                f"The arrays hold a {kind}, not a {cls.__name__}: call {kind}.from_arrays(arrays)."
             )
-            raise _OtherClassError(f"The arrays hold a {kind}, not a {cls.__name__}: {remedy}.")
-        return made
+        return instance
 
 
 class _OtherClassError(ValueError, TypeError):
     """The arrays are of an object of another class than the one whose `from_arrays` was called."""
+
+
+@cache
+def serializable_types() -> dict[str, type]:
+    """Return the classes that a file may name, by room and name.
+
+    These are kernels of scikit-learn, and of the rooms of fitted models the public classes that are
+    no more than their fields. To make an object of one sets its fields and does nothing else.
+    """
+    rooms = [f"{PACKAGE}.{room}" for room in _ROOMS.split()]
+    paths = {room: getattr(import_module(room), "__path__", ()) for room in rooms}
+    parts = [part.name for room in rooms for part in iter_modules(paths[room], f"{room}.")]
+    return {
+        _full_name(each): each
+        for module in ("sklearn.gaussian_process.kernels", *rooms, *parts)
+        for each in vars(import_module(module)).values()
+        if isinstance(each, type) and each.__module__ == module and _is_public_record(each)
+    }
+
+
+def _is_public_record(each):
+    is_record = issubclass(each, tuple | BaseEstimator | Kernel | Fields) or is_dataclass(each)
+    return is_record and not each.__name__.startswith("_")
+
+
+def _full_name(each):
+    package, _, rest = each.__module__.partition(".")
+    room = rest.partition(".")[0].lstrip("_") if package == PACKAGE else package
+    return f"{room}.{each.__name__}"
 
 
 class _Writer:
@@ -135,31 +160,28 @@ class _Writer:
         self._key_of: dict[int, str] = {}
 
     def value(self, value: Any, path: tuple[str, ...]) -> Any:
-        """The JSON of a value; ValueError if there is none."""
-        if isinstance(value, np.generic):
-            value = value.item() if value.dtype.kind in "biufU" else value
-        if value is None or type(value) in (bool, int, str):
+        """Return the JSON of a value; ValueError if there is none."""
+        if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+            value = value.item()
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
             return value
-        if type(value) is float:
+        if kind is float:
             return value if np.isfinite(value) else {"number": repr(value)}
+        if kind is list:
+            return self._items(value, path)
+        if kind in (tuple, set, frozenset):
+            return {kind.__name__: self._items(value if kind is tuple else sorted(value), path)}
         if isinstance(value, np.ndarray):
             return self._array(value, path)
-        if type(value) in _NAMES:
-            state = state_of(value)
-            told = {name: self.value(part, (*path, name)) for name, part in state.items()}
-            return {"class": _NAMES[type(value)], **told}
-        if inspect.isroutine(value) and value in _NAMES:
-            return {"function": _NAMES[value]}
-        if type(value) is list:
-            return self._items(value, path)
-        if type(value) is tuple:
-            return {"tuple": self._items(value, path)}
-        if type(value) in (set, frozenset):
-            return {type(value).__name__: self._items(sorted(value), path)}
+        name = _full_name(kind)
+        if serializable_types().get(name) is kind:
+            parts = state_of(value).items()
+            return {"class": name} | {key: self.value(part, (*path, key)) for key, part in parts}
         if isinstance(value, Mapping):
             pairs = zip(self._items(value, path), self._items(value.values(), path), strict=True)
             return {"pairs": [list(pair) for pair in pairs]}
-        if _is_pandas_frame(value):
+        if kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas":
             return self._frame(value, path)
         return _refuse(value, path)
 
@@ -171,10 +193,9 @@ class _Writer:
             return {"objects": self._items(array.ravel().tolist(), path), "shape": [*array.shape]}
         if array.dtype.kind not in _KINDS or isinstance(array, np.ma.MaskedArray):
             _refuse(array, path)
-        if id(array) not in self._key_of:
-            key = ".".join(path)
-            self._key_of[id(array)], self.arrays[key] = key, np.asarray(array)
-        return {"array": self._key_of[id(array)]}
+        key = self._key_of.setdefault(id(array), ".".join(path))
+        self.arrays.setdefault(key, np.asarray(array))
+        return {"array": key}
 
     def _frame(self, frame, path):
         for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
@@ -183,11 +204,9 @@ class _Writer:
                     f"{_place(path)} is a DataFrame whose column {name!r} is of type {dtype}, "
                     "which arrays do not tell. Make its columns numbers or texts."
                 )
+        columns = [frame.iloc[:, j].to_numpy() for j in range(frame.shape[1])]
         return {
-            "frame": [
-                self._array(frame.iloc[:, j].to_numpy(), (*path, str(j)))
-                for j in range(frame.shape[1])
-            ],
+            "frame": self._items(columns, path),
             "types": [str(dtype) for dtype in frame.dtypes],
             "columns": self._items(frame.columns, path),
             "index": self._items(frame.index, path),
@@ -195,19 +214,14 @@ class _Writer:
 
 
 def state_of(value: Any) -> dict[str, Any]:
-    """Fields that make an object again: parameters, and what a fit has set; no caches."""
+    """Return the fields that make an object again: parameters and what a fit has set, no caches."""
     if isinstance(value, tuple):
-        found: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]  # a NamedTuple
-        return found
+        state: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]  # a NamedTuple
+        return state
     state = value.__getstate__() or {}
     if is_dataclass(value):
         return {each.name: state[each.name] for each in fields(value) if each.name in state}
     return {name: part for name, part in state.items() if name not in _NOT_WRITTEN}
-
-
-def _is_pandas_frame(value):
-    kind = type(value)
-    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"
 
 
 def _place(path):
@@ -216,145 +230,87 @@ def _place(path):
 
 def _refuse(value: Any, path: tuple[str, ...]) -> NoReturn:
     kind = type(value).__name__
-    if isinstance(value, np.random.RandomState | np.random.Generator):
-        remedy = "Predictions do not need it: set_params(random_state=0) first"
-    elif inspect.isroutine(value):
+    remedy = next(remedy for types, remedy in _REMEDIES if isinstance(value, types))
+    if inspect.isroutine(value):
         remedy = f"If predictions do not need it, set the parameter to None first. {_INSTEAD}"
-    elif isinstance(value, Kernel):
-        remedy = f"Only kernels of scikit-learn and of skpref.kernels have names. {_INSTEAD}"
-    elif isinstance(value, BaseEstimator):
-        remedy = f"Only classes of skpref have names. {_INSTEAD}"
-    elif isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray):
         kind = f"{kind} of type {value.dtype}"
-        remedy = "Arrays may hold numbers, dates or texts, none of them masked"
-    else:
-        remedy = f"Ids and names may be texts, numbers, and tuples of them. {_INSTEAD}"
     raise ValueError(
         f"{_place(path)} is a {kind}, which plain arrays do not tell: {value!r:.80}. {remedy}."
     )
 
 
-def _read(arrays):
-    """The object of some arrays."""
-    if not isinstance(arrays, Mapping) or DOCUMENT not in arrays:
-        raise ValueError(
-            f"These are not the arrays of to_arrays(): {type(arrays).__name__} without the key "
-            f"{DOCUMENT!r}. Give a mapping, such as numpy.load(path) of a file that "
-            "numpy.savez(path, **model.to_arrays()) wrote."
-        )
+def _object_of(arrays):
+    """Read an object of its arrays."""
+    version = "of an unknown version"
     try:
         document = json.loads(bytes(np.asarray(arrays[DOCUMENT], dtype=np.uint8)))
-        written, told = document["format"], document["object"]
-    except Exception as error:  # a mapping may raise anything, and JSON be too deep to read
-        raise ValueError(
-            f"The array {DOCUMENT!r} is not what to_arrays() writes: {error}."
-        ) from None
-    if not isinstance(written, int) or written < 1:
-        raise ValueError(f"The arrays are of format {written!r:.40}; it must be an integer from 1.")
-    if written > FORMAT:
-        raise ValueError(
-            f"The arrays are of format {written}, written by skpref {document.get('skpref')}; "
-            f"skpref {skpref_version()} reads formats up to {FORMAT}. Install a newer one."
-        )
-    try:
-        return _Reader(arrays).value(told)
+        version, form = f"{document.get('skpref')!s:.40}", document["format"]
+        if form not in range(1, FORMAT + 1):
+            raise ValueError(f"format {form!r:.40}, where {FORMAT} is the newest that it knows")
+        copies = {key: _copy(key, arrays[key]) for key in arrays if key != DOCUMENT}
+        return _value(document["object"], copies)
     except Exception as error:  # of odd fields a constructor may raise anything
         raise ValueError(
-            f"The arrays, written by skpref {document.get('skpref')!s:.40}, are incomplete or not "
-            f"of a form that skpref {skpref_version()} reads: {error}. Write them again by the "
-            "version that made them, or fit the model again."
+            f"The arrays, written by skpref {version}, are incomplete or not of a form that skpref "
+            f"{skpref_version()} reads ({type(error).__name__}: {error}). Give numpy.load(path) of "
+            "a whole file that numpy.savez(path, **model.to_arrays()) wrote, in this version or an "
+            "earlier one, or fit the model again."
         ) from error
 
 
-class _Reader:
-    """Values of JSON and of the arrays in it, each of which is copied once."""
-
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = arrays
-        self._copies: dict[str, NDArray[Any]] = {}
-
-    def value(self, told: Any) -> Any:
-        """The value of some JSON."""
-        if isinstance(told, list):
-            return [self.value(each) for each in told]
-        if not isinstance(told, dict):
-            return told
-        if "class" in told:
-            state = {name: self.value(part) for name, part in told.items() if name != "class"}
-            return made_of(_KNOWN[told["class"]], state)
-        kind = next(iter(told))
-        made: Callable[[dict], Any] = getattr(self, _MADE_BY[kind])
-        return made(told)
-
-    def _array(self, told):
-        key = told["array"]
-        if key not in self._copies:
-            array = np.asarray(self._arrays[key])
-            if array.dtype.kind not in _KINDS:
-                raise TypeError(f"the array {key!r} is of type {array.dtype}, which none may be")
-            self._copies[key] = np.array(array)
-        return self._copies[key]
-
-    def _items(self, told):
-        if not isinstance(told, list):
-            raise TypeError(f"a list is expected in place of {told!r:.40}")
-        return self.value(told)
-
-    def _objects(self, told):
-        values, shape = told["objects"], told["shape"]
-        if math.prod(shape) != len(values):
-            raise ValueError(f"{len(values)} values do not fill an array of shape {shape!r:.40}")
-        found = np.empty(len(values), dtype=object)
-        found[:] = self._items(values)
-        return found.reshape(shape)
-
-    def _several(self, told):
-        ((kind, values),) = told.items()
-        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](self._items(values))
-
-    def _pairs(self, told):
-        return dict(map(tuple, self._items(told["pairs"])))
-
-    def _number(self, told):
-        return float(told["number"])
-
-    def _function(self, told):
-        return _KNOWN[told["function"]]
-
-    def _frame(self, told):
-        pandas = import_module("pandas")
-        columns, index, names = (self._items(told[key]) for key in ("frame", "index", "columns"))
-        for column, dtype in zip(columns, told["types"], strict=True):
-            is_text = column.dtype == object and dtype in _TEXTS
-            if (not is_text and dtype != str(column.dtype)) or column.shape != (len(index),):
-                raise ValueError(
-                    f"a column of {len(index)} rows of {dtype!r:.40} cannot be made of an array "
-                    f"of {column.dtype} of shape {column.shape}"
-                )
-        made = [
-            pandas.Series(column, index=index, dtype=dtype)
-            for column, dtype in zip(columns, told["types"], strict=True)
-        ]
-        frame = pandas.DataFrame(dict(enumerate(made)), index=index)
-        frame.columns = names
-        return frame
-
-
-_MADE_BY = {
-    "array": "_array",
-    "objects": "_objects",
-    "tuple": "_several",
-    "set": "_several",
-    "frozenset": "_several",
-    "pairs": "_pairs",
-    "number": "_number",
-    "function": "_function",
-    "frame": "_frame",
+_CONTAINERS: dict[str, Callable[[list], Any]] = {
+    **{kind.__name__: kind for kind in (tuple, set, frozenset)},
+    "pairs": lambda pairs: dict(map(tuple, pairs)),
 }
 
 
-def made_of(cls: Any, state: dict[str, Any]) -> Any:
-    """An object of a class by its `state_of`; TypeError if a field is not of its type."""
+def _copy(key, array):
+    array = np.array(array)
+    if array.dtype.kind not in _KINDS:
+        raise TypeError(f"the array {key!r} is of type {array.dtype}, which none may be")
+    return array
+
+
+def _value(content, copies):
+    """Read a value of its JSON and the arrays in it."""
+    if isinstance(content, list):
+        return [_value(each, copies) for each in content]
+    if not isinstance(content, dict):
+        return content
+    parts = {name: _value(part, copies) for name, part in content.items()}
+    match parts:
+        case {"class": name, **state}:
+            return object_with(serializable_types()[name], state)
+        case {"array": key}:
+            return copies[key]
+        case {"objects": list(values), "shape": shape} if math.prod(shape) == len(values):
+            array = np.empty(len(values), dtype=object)
+            array[:] = values
+            return array.reshape(shape)
+        case {"number": str(text)}:
+            return float(text)
+        case {"frame": list(columns), "types": types, "columns": names, "index": list(index)}:
+            return _frame(columns, types, names, index)
+    ((kind, items),) = parts.items()
+    if not isinstance(items, list):
+        raise TypeError(f"a list is expected in place of {items!r:.40}")
+    return _CONTAINERS[kind](items)
+
+
+def _frame(columns, types, names, index):
+    for column, dtype in zip(columns, types, strict=True):
+        if dtype not in (*_TEXTS, str(column.dtype)):
+            raise TypeError(f"no array of {column.dtype} is a column of {dtype!r:.40}")
+    pandas = import_module("pandas")
+    series = [pandas.Series(*each) for each in zip(columns, repeat(index), types, strict=False)]
+    frame = pandas.DataFrame(dict(enumerate(series)), index=index)
+    frame.columns = names
+    return frame
+
+
+def object_with(cls: Any, state: dict[str, Any]) -> Any:
+    """Return an object of a class with these fields; TypeError if one is not of its type."""
     if issubclass(cls, tuple) or is_dataclass(cls):
         for name, hint in _hints(cls).items():
             if name in state and not _is_of(state[name], hint):
@@ -362,16 +318,15 @@ def made_of(cls: Any, state: dict[str, Any]) -> Any:
                 raise TypeError(f"{cls.__name__}.{name} is a {kind}, and must be {hint}")
         return cls(**state)
     if issubclass(cls, BaseEstimator | Kernel):
-        names = inspect.signature(cls).parameters
-        made = cls(**{name: part for name, part in state.items() if name in names})
-        state = {name: part for name, part in state.items() if name not in names}
+        names = inspect.signature(cls).parameters.keys() & state.keys()
+        instance = cls(**{name: state.pop(name) for name in names})
     else:
-        made = cls.__new__(cls)
-    if hasattr(made, "__setstate__") and not isinstance(made, BaseEstimator):
-        made.__setstate__(state)
+        instance = cls.__new__(cls)
+    if hasattr(instance, "__setstate__") and not isinstance(instance, BaseEstimator):
+        instance.__setstate__(state)
     else:
-        made.__dict__.update(state)
-    return made
+        instance.__dict__.update(state)
+    return instance
 
 
 _hints = cache(get_type_hints)

@@ -19,14 +19,12 @@ from skpref._utils import (
     inverse_blocks,
     inverse_cholesky,
     jointly_diagonal,
-    recorded,
     symmetric_root,
 )
 from skpref.data import Comparisons
 from skpref.likelihoods import INEQUALITY, Answers
 
 
-@recorded
 class Covariances(NamedTuple):
     """Prior covariances of tastes.
 
@@ -62,7 +60,6 @@ class Features(NamedTuple):
         return Somebody(centre, float(self.rest.mean()), root)
 
 
-@recorded
 class Somebody(NamedTuple):
     """Features of a user of whom none are known.
 
@@ -259,7 +256,6 @@ class Weighed(NamedTuple):
     sway: Array
 
 
-@recorded
 class Tastes(NamedTuple):
     """q of the tastes of the fitted users, and the conditional prior of all others.
 

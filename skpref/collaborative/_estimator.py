@@ -14,7 +14,6 @@ from skpref._utils import (
     RandomLike,
     check_number,
     passed,
-    recorded,
     refuse_unheard,
     unasked,
     with_callbacks,
@@ -36,7 +35,6 @@ def _never(estimator):
     )
 
 
-@recorded
 class CollaborativePreferenceRegressor(UtilityEstimator):
     r"""Utilities of many users, each learned from few duels with the help of all others'.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, floor_variance, inverse_blocks, recorded
+from skpref._utils import Array, floor_variance, inverse_blocks
 from skpref.collaborative._arrow import Somebody
 from skpref.collaborative._fit import Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
@@ -72,7 +72,6 @@ class Values(NamedTuple):
         return self.mean**2 + self.variance
 
 
-@recorded
 class Processes(NamedTuple):
     """q of values of Gaussian processes, a row of arrays each, value = shrink (ψᵀ b) + a rest.
 
@@ -424,7 +423,6 @@ class Weights(NamedTuple):
     unknown: NDArray[np.bool_]
 
 
-@recorded
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FactorisedPosterior(CollaborativePosterior):
     """Weights and functions are independent Gaussian processes: f_u(x) = Σ_d w_ud h_d(x).

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import Array, leading_axes, recorded, semidefinite_root
+from skpref._utils import Array, leading_axes, semidefinite_root
 from skpref.collaborative._arrow import (
     Basis,
     ByUser,
@@ -235,7 +235,6 @@ class Task:
         return features.T @ (often[:, None] * features)
 
 
-@recorded
 class Functions(NamedTuple):
     """Which functions tastes weigh.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from skpref._utils import Array, blas_threads, recorded
+from skpref._utils import Array, Fields, blas_threads
 from skpref.collaborative import _factorised
 from skpref.collaborative._arrow import ByUser, Features
 from skpref.collaborative._factorised import Factorised
@@ -35,7 +35,6 @@ _COINS, _NOISIER = 0.95, 100.0
 _DEVIATION = 1.0
 
 
-@recorded
 @dataclass(frozen=True)
 class Hyperparameters:
     """Of the utilities of many users.
@@ -300,7 +299,6 @@ def taken_apart(start: Hyperparameters, model: Model, population: bool) -> Hyper
 _NEXT_TO_NONE = 1e-6
 
 
-@recorded
 class Method(NamedTuple):
     """Which parts a user's utility has, and whether covariances of tastes are learned.
 
@@ -326,8 +324,7 @@ METHODS = {
 FACTORISED = ("cp", "cpu")
 
 
-@recorded
-class People:
+class People(Fields):
     """Features of users as inducing users see them.
 
     Parameters
@@ -356,8 +353,7 @@ class People:
         return psi, np.where(place < 0, np.nan, np.maximum(rest, 0.0))
 
 
-@recorded
-class Nobody:
+class Nobody(Fields):
     """Users without features."""
 
     level = 1.0
@@ -384,7 +380,6 @@ class FittedUsers(NamedTuple):
     result: Found | Factorised
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Study:
     """Answers of several users, and all else that a fit needs, except hyperparameters.

@@ -15,7 +15,6 @@ from skpref._utils import (
     Summarised,
     floor_variance,
     generator_of,
-    recorded,
     symmetric_root,
 )
 from skpref.collaborative._arrow import Tastes
@@ -208,7 +207,6 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
             )
 
 
-@recorded
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TastesPosterior(CollaborativePosterior):
     """The population's utility and tastes are Gaussian: f_u(x) = f(x) + Σ_d w_ud h_d(x) + a rest.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array, Fields
 from skpref.data import (
     column_at,
     column_floats,
@@ -32,8 +32,7 @@ _FORMS = (
 )
 
 
-@recorded
-class UserTable:
+class UserTable(Fields):
     """Rows of features by id.
 
     Parameters

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import recorded, row_blocks
+from skpref._utils import row_blocks
 from skpref.data._items import all_differ, distinct_rows, equal_rows, float_rows, row_keys
 from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
 
-@recorded
 class Answers(NamedTuple):
     """Distinct answers, one a row; the margin is that of the winner over the loser.
 
@@ -68,7 +67,6 @@ def _same(one: Any, other: Any) -> bool:
     return np.array_equal(one, other)
 
 
-@recorded
 class Block(NamedTuple):
     """Joint answers of equally many inequalities, whose noise is drawn once an item shown.
 
@@ -90,7 +88,6 @@ class Block(NamedTuple):
     counts: NDArray[np.float64]
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Margins(ByValue):
     """Distinct margins z = f(first) − f(second), and how each row reads them.
@@ -134,7 +131,6 @@ class Margins(ByValue):
         return len(self.first) - sum(block.margin.size for block in self.blocks)
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Rows(ByValue):
     """Inequalities of the distinct answers, in order of first appearance.
@@ -530,7 +526,6 @@ class Singles(NamedTuple):
     answer: NDArray[np.intp]
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Comparisons(ByValue):
     """Items and the answers about them, as they came.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array
 from skpref.data._comparisons import Rows
 from skpref.data._items import distinct_rows, group_rows
 from skpref.data._sets import first_there
@@ -37,7 +37,6 @@ def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.in
     return label
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class ItemGroups:
     """Items that are in an answer, and the group of each: answers join the items of a group.

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from skpref._utils import recorded, row_blocks, warn
+from skpref._utils import Fields, row_blocks, warn
 from skpref.data._containers import (
     all_strings,
     column_at,
@@ -218,8 +218,7 @@ def _is_mapped(array: Any) -> bool:
     return False
 
 
-@recorded
-class ItemTable:
+class ItemTable(Fields):
     """An immutable table of items, for the ``items=`` of estimators and for the builders.
 
     ``sklearn.base.clone`` hands on the table itself, so a large one is never copied.
@@ -421,8 +420,7 @@ def _listed(ids: Any) -> list:
     return ids.tolist() if hasattr(ids, "tolist") else list(ids)
 
 
-@recorded
-class IdEncoder:
+class IdEncoder(Fields):
     """Codes of ids in order of first appearance; ids not known get new ones.
 
     Parameters

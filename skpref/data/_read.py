@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import (
     all_strings,
@@ -507,7 +507,6 @@ def check_known(X: np.ndarray, table: ItemTable | None) -> None:
 # -- what is known of items ----------------------------------------------------------------
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Reader:
     """Reads items for predictions, with the table, ids and columns of the fit.

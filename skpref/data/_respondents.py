@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref._utils import recorded, warn
+from skpref._utils import Fields, warn
 from skpref.data._containers import is_missing, unmasked
 
 
@@ -87,8 +87,7 @@ def check_judges(judges: Any, n: int, k: int | None) -> "Respondents":
     return Respondents(check_respondents(judges, n, "judge"), "judge")
 
 
-@recorded
-class Respondents:
+class Respondents(Fields):
     """Ids of the fitted users or judges, in order of first appearance.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array
 from skpref.data._containers import is_missing, unmasked
 from skpref.data._sets import numbered
 
@@ -21,7 +21,6 @@ _ALLOWED = (
 )
 
 
-@recorded
 @dataclass(frozen=True)
 class TimeAxis:
     """How times of the user's stand in the last column of the items' rows.

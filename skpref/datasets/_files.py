@@ -7,13 +7,11 @@ import os
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
-from http.client import HTTPException
+from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-from urllib import request
 
 import numpy as np
 from sklearn.datasets import get_data_home
@@ -47,38 +45,20 @@ _LARGEST_DOWNLOAD = 2**26
 _AGAIN = "Remove it and fetch it again."
 
 
-class Archive(NamedTuple):
-    """A zip archive on the web and the files wanted from it.
-
-    Attributes
-    ----------
-    title : str
-        What messages call it.
-    url : str
-    folders : tuple of str
-        Folders of the data home in which the files are looked for. The first is also where
-        downloads go.
-    checksums : dict
-        File name -> SHA-256 of the contents with line feeds as line ends.
-    """
-
-    title: str
-    url: str
-    folders: tuple[str, ...]
-    checksums: dict[str, str]
-
-
-class Files(NamedTuple):
-    """Files in one folder on the web, fetched one at a time.
+class Source(NamedTuple):
+    """Files on the web: in a folder there, or in a zip archive.
 
     Attributes
     ----------
     title : str
         What messages call them.
     url : str
-        The folder, with the slash at its end.
-    folders, checksums
-        As those of `Archive`.
+        Of the folder, with the slash at its end, or of the archive.
+    folders : tuple of str
+        Folders of the data home in which the files are looked for. The first is also where
+        downloads go.
+    checksums : dict
+        File name -> SHA-256 of the contents with line feeds as line ends, which they come with.
     """
 
     title: str
@@ -152,29 +132,7 @@ def verified(content: bytes, sha256: str, origin: str, remedy: str = _AGAIN) -> 
     return content.decode("utf-8")
 
 
-def download(url: str, n_retries: int = 3, delay: float = 1.0) -> bytes:
-    """The bytes at ``url``; the last of ``n_retries`` errors is raised as OSError."""
-    attempt = 0
-    while True:
-        attempt += 1
-        try:
-            with request.urlopen(url, timeout=60) as response:
-                content = response.read(_LARGEST_DOWNLOAD + 1)
-                left = getattr(response, "length", None)  # that were announced and did not come
-        except (OSError, HTTPException) as error:
-            if attempt >= n_retries:
-                raise OSError(str(error) or repr(error)) from error
-        else:
-            if len(content) > _LARGEST_DOWNLOAD:
-                raise OSError(f"What it sends is larger than {_LARGEST_DOWNLOAD} bytes.")
-            if not left:
-                return content
-            if attempt >= n_retries:
-                raise OSError(f"The connection ended {left} bytes too early.")
-        time.sleep(delay)
-
-
-def unpack(content: bytes, archive: Archive) -> dict[str, bytes]:
+def unpack(content: bytes, archive: Source) -> dict[str, bytes]:
     """The wanted files of a zip archive, name -> bytes, all with the right checksum.
 
     Only the last part of a member's name is looked at and nothing is written, so a member
@@ -224,21 +182,56 @@ def store(folder: Path, name: str, content: bytes) -> None:
         os.replace(part, folder / name)
 
 
-def _arriving(
-    source: Archive | Files, missing: Sequence[str], n_retries: int, delay: float
-) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of files that are verified, as they come; at least those missing."""
-    if isinstance(source, Archive):
-        yield from unpack(download(source.url, n_retries, delay), source).items()
+class _Limit:
+    """End a download that is larger than all that are wanted here, as a progress bar of pooch's."""
+
+    total = n_bytes = 0
+
+    def update(self, n_bytes: int) -> None:
+        self.n_bytes += n_bytes
+        if self.n_bytes > _LARGEST_DOWNLOAD:
+            raise OSError(f"What it sends is larger than {_LARGEST_DOWNLOAD} bytes.")
+
+    def reset(self) -> None:
+        self.n_bytes = 0
+
+    def close(self) -> None:
+        pass
+
+
+def _archive(url, downloader):
+    stream = io.BytesIO()
+    downloader(url, stream, None)
+    return stream.getvalue()
+
+
+def _fetch(source, missing, home, n_retries, delay):
+    """Store the missing files in the first folder; of an archive also all that are nowhere."""
+    import pooch
+
+    folder = home / source.folders[0]
+
+    def attempts(download, *file):
+        for left in reversed(range(n_retries)):
+            try:
+                by = pooch.HTTPDownloader(timeout=60, progressbar=_Limit())
+                return download(*file, downloader=by)
+            except OSError:
+                if left == 0:
+                    raise
+            time.sleep(delay)
+
+    if source.url.endswith("/"):
+        for name in missing:
+            attempts(pooch.retrieve, source.url + name, source.checksums[name], name, folder)
         return
-    for name in missing:
-        content = download(source.url + name, n_retries, delay)
-        verified(content, source.checksums[name], f"What {source.url + name} sent")
-        yield name, content
+    for name, content in unpack(attempts(_archive, source.url), source).items():
+        if find_file(home, source.folders, name) is None:
+            store(folder, name, content)
 
 
 def fetch_texts(
-    archive: Archive | Files,
+    source: Source,
     names: Sequence[str],
     *,
     data_home: str | os.PathLike | None,
@@ -250,9 +243,9 @@ def fetch_texts(
 
     Parameters
     ----------
-    archive : Archive or Files
+    source : Source
     names : sequence of str
-        Keys of ``archive.checksums``.
+        Keys of ``source.checksums``.
     data_home : str, path-like or None
     download_if_missing : bool
     n_retries : int
@@ -266,34 +259,37 @@ def fetch_texts(
 
     Raises
     ------
+    ImportError
+        If a file is missing and pooch too.
     OSError
         If a file is neither there nor to be had, or does not have its checksum. Files that
         are there are never overwritten.
     """
     check_attempts(n_retries, delay)
     home = data_folder(data_home)
-    target = home / archive.folders[0]
-    steps = (
-        f"download {archive.url}, unpack {_listed(archive.checksums)} into {target}"
-        if isinstance(archive, Archive)
-        else f"download {_listed(names)} from {archive.url} into {target}"
-    )
+    target = home / source.folders[0]
+    steps = f"download {source.url}, unpack {_listed(source.checksums)} into {target}"
+    if source.url.endswith("/"):
+        steps = f"download {_listed(names)} from {source.url} into {target}"
     by_hand = (
-        f"To get the {archive.title} files by hand, {steps}, or pass as data_home= a folder that "
+        f"To get the {source.title} files by hand, {steps}, or pass as data_home= a folder that "
         "holds them."
     )
-    missing = [name for name in names if find_file(home, archive.folders, name) is None]
+    missing = [name for name in names if find_file(home, source.folders, name) is None]
     if missing:
         if not download_if_missing:
-            find_all(home, archive.folders, names, f"download_if_missing is False. {by_hand}")
+            find_all(home, source.folders, names, f"download_if_missing is False. {by_hand}")
         try:
-            for name, content in _arriving(archive, missing, n_retries, delay):
-                if find_file(home, archive.folders, name) is None:
-                    store(target, name, content)
-        except OSError as error:
-            raise OSError(
-                f"The {archive.title} files are not in {home} and could not be fetched from "
-                f"{archive.url}: {error} {by_hand}"
+            _fetch(source, missing, home, n_retries, delay)
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"got no {error.name}, by which {_listed(missing)} would be downloaded; do "
+                f'pip install "skpref[datasets]". {by_hand}'
             ) from error
-    paths = find_all(home, archive.folders, names, by_hand)
-    return {name: verified_file(path, archive.checksums[name]) for name, path in paths.items()}
+        except (OSError, ValueError) as error:  # of the connection, or of another file
+            raise OSError(
+                f"The {source.title} files are not in {home} and could not be fetched from "
+                f"{source.url}: {error} {by_hand}"
+            ) from error
+    paths = find_all(home, source.folders, names, by_hand)
+    return {name: verified_file(path, source.checksums[name]) for name, path in paths.items()}

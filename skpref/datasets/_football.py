@@ -7,14 +7,14 @@ from os import PathLike
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.datasets._files import Archive, bundled_path, fetch_texts, read_integers, read_text
+from skpref.datasets._files import Source, bundled_path, fetch_texts, read_integers, read_text
 
 _RESULTS = "results.csv"
 _COMMIT = "65d212aac5deec5157071dcf6e9b05fce0223c84"
 
-FOOTBALL = Archive(
+FOOTBALL = Source(
     title="football",
-    url=f"https://github.com/martj42/international_results/archive/{_COMMIT}.zip",
+    url=f"https://raw.githubusercontent.com/martj42/international_results/{_COMMIT}/",
     folders=(
         "football_international",
         f"international_results-{_COMMIT}",
@@ -140,6 +140,8 @@ def fetch_football(
         If ``n_retries`` or ``delay`` is not one of those above.
     TypeError
         If ``n_retries`` is no integer or ``delay`` no number.
+    ImportError
+        If files are to be downloaded and pooch is not installed.
     OSError
         If the file is not there and cannot be downloaded, or has not the checksum of the
         version that is fetched. The message says what to put where.

@@ -8,12 +8,12 @@ from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
 from skpref.data import balance_orientation
-from skpref.datasets._files import Archive, fetch_texts
+from skpref.datasets._files import Source, fetch_texts
 
 _ITEMS, _USERS = "sushi3.idata", "sushi3.udata"
 _ORDERS = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}
 
-SUSHI = Archive(
+SUSHI = Source(
     title="SUSHI",
     url="https://www.kamishima.net/asset/sushi3-2016.zip",
     folders=("sushi", "sushi3-2016", "sushi/sushi3-2016"),
@@ -187,6 +187,8 @@ def fetch_sushi(
         If ``subset``, ``users``, ``n_retries`` or ``delay`` is not one of those above.
     TypeError
         If ``n_retries`` is no integer or ``delay`` no number.
+    ImportError
+        If files are to be downloaded and pooch is not installed.
     OSError
         If the files are not there and cannot be downloaded, or if one has not the checksum
         of the release of 2016. The message says what to put where.

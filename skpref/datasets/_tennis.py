@@ -11,16 +11,15 @@ from sklearn.utils import Bunch
 
 from skpref._utils import check_choice, check_number
 from skpref.data import balance_orientation
-from skpref.datasets._files import Files, fetch_texts
-from skpref.datasets._tennis_checksums import CHECKSUMS
+from skpref.datasets._files import Source, fetch_texts, read_text
 
 _COMMIT = "5b6263dc487b4fa4fa35326764bc9b0215042a42"
 
-TENNIS = Files(
+TENNIS = Source(
     title="tennis",
     url=f"https://raw.githubusercontent.com/JeffSackmann/tennis_atp/{_COMMIT}/",
     folders=("tennis_atp", f"tennis_atp-{_COMMIT}"),
-    checksums={f"atp_matches{key}.csv": value for key, value in CHECKSUMS.items()},
+    checksums=dict(line.split() for line in read_text("tennis-checksums.txt").splitlines()),
 )
 
 # Level -> what its files are called, and their first season.
@@ -169,6 +168,8 @@ def fetch_atp_matches(
         level has the seasons.
     TypeError
         If a season or ``n_retries`` is no integer or ``delay`` no number.
+    ImportError
+        If files are to be downloaded and pooch is not installed.
     OSError
         If files are not there and cannot be downloaded, or if one has not the checksum of the
         version that is fetched. The message says what to put where.

@@ -27,7 +27,7 @@ def component_of_rows(
     time_place: int | None,
     of_answers: set[int],
 ) -> NDArray[np.intp]:
-    """Component of each row: items of different ones are compared by the prior alone.
+    """Number the component of each row: items of different ones the prior alone compares.
 
     Answers join the items that they compare, and an item with itself, whatever the other columns
     or the time. Beside them the kernel joins two groups if a margin within one of them tells of an
@@ -99,7 +99,7 @@ class _Joining:
         )
 
     def labels(self) -> NDArray[np.intp]:
-        """Component of each item."""
+        """Number the component of each item, joined where the kernel joins them."""
         merged = np.arange(self._label.max() + 1)
         waiting = np.flatnonzero(self._answered)
         while len(waiting):
@@ -125,7 +125,7 @@ class _Joining:
         return of_item
 
     def _shares(self, within: NDArray[np.intp], across: NDArray[np.intp]) -> Array:
-        """Share of the variance of f(y) − f(x) that f(x) − f(head of x) takes by way of f(y).
+        """Return the share of Var(f(y) − f(x)) that f(x) − f(head of x) takes by way of f(y).
 
         Of items x in rows and y in columns. What all utilities share has no part in it.
         """
@@ -144,7 +144,7 @@ class _Joining:
 
 
 def components_in_words(names: NDArray, component: NDArray[np.intp], what: str = "items") -> str:
-    """How many components there are, and who is in them.
+    """Say in words how many components there are, and who is in them.
 
     Parameters
     ----------

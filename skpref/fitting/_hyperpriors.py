@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import check_lognormal, recorded
+from skpref._utils import check_lognormal
 from skpref.gp import TimeSpread, feature_spread, varying
 from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
 from skpref.likelihoods import Likelihood
@@ -38,7 +38,6 @@ class Hyperprior(Protocol):
         """Unnormalised log density at all hyperparameters, and its gradient."""
 
 
-@recorded
 @dataclass(frozen=True)
 class LogNormal:
     """Independent log-normals on some of the hyperparameters (normals, of those that are linear).
@@ -63,7 +62,6 @@ class LogNormal:
         return -0.5 * float(offset @ offset), gradient
 
 
-@recorded
 @dataclass(frozen=True)
 class LogStudent:
     """Logarithms with independent Student's t densities (4 degrees of freedom).
@@ -93,7 +91,6 @@ def _student(scaled):
     return value, -(_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2)
 
 
-@recorded
 @dataclass(frozen=True)
 class SharedLevel:
     """Logarithms that share a normal level and deviate from it by Student's t (scale 0.3, 4
@@ -128,7 +125,6 @@ class SharedLevel:
         return value - 0.5 * float(mean / level) ** 2, gradient
 
 
-@recorded
 @dataclass(frozen=True)
 class HalfCauchy:
     """Independent half-Cauchy densities of deviations, the roots of some of the hyperparameters.

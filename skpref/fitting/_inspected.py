@@ -65,7 +65,7 @@ UNITS = {
 
 
 def unit_length(likelihood: Likelihood, unit: str) -> float:
-    """One unit, as a difference of the posterior's utilities.
+    """Return one unit as a difference of the posterior's utilities.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def unit_length(likelihood: Likelihood, unit: str) -> float:
 
 
 def noise_deviation(likelihood: Likelihood) -> float:
-    """σ, the standard deviation of an item's noise."""
+    """Return σ, the standard deviation of an item's noise."""
     return float(np.sqrt(likelihood.utility_noise))
 
 
@@ -102,13 +102,13 @@ class UtilityMoments(NamedTuple):
         return type(self)(self.means / unit, self.cov / unit**2)
 
     def centred(self) -> tuple[Array, Array]:
-        """Components' means (n, n_components) and deviations (n,) of each less the mean of all."""
+        """Return means (n, n_components) and deviations (n,) of each less the mean of all."""
         by_row = self.cov.mean(axis=1)
         variance = np.diagonal(self.cov) - 2.0 * by_row + by_row.mean()
         return self.means - self.means.mean(axis=0), np.sqrt(np.maximum(variance, 0.0))
 
     def margins(self, first: Any, second: Any) -> tuple[Array, Array]:
-        """Components' means (k, n_components) and variances (k,) of the margins of pairs."""
+        """Return means (k, n_components) and variances (k,) of the margins of pairs."""
         own = np.diagonal(self.cov)
         variance = own[first] + own[second] - 2.0 * self.cov[first, second]
         return self.means[first] - self.means[second], np.maximum(variance, 0.0)
@@ -139,7 +139,7 @@ class Mixture(NamedTuple):
     parts: tuple[UtilityMoments, ...]
 
     def take(self, rows: NDArray[Any]) -> Self:
-        """Some of the utilities."""
+        """Return the moments of some of the utilities."""
         parts = [
             UtilityMoments(part.means[rows], part.cov[np.ix_(rows, rows)]) for part in self.parts
         ]
@@ -147,12 +147,12 @@ class Mixture(NamedTuple):
 
     @property
     def mean(self) -> Array:
-        """Of each utility, (n,)."""
+        """Return the mean of each utility, (n,)."""
         means = [part.means.mean(axis=1) for part in self.parts]
         return np.stack(means, axis=1) @ self.weights
 
     def relative(self, level: float, component: NDArray[np.intp] | None = None) -> "Relative":
-        """Means and central intervals of each less the mean of all, or of its component.
+        """Return means and intervals of each less the mean of all, or of its component.
 
         Of what is alone in one, where there are several, the mean is 0 and nothing is known.
         """
@@ -168,23 +168,23 @@ class Mixture(NamedTuple):
         return Relative(mean, lower, upper)
 
     def margins(self, first: Any, second: Any, level: float) -> "Relative":
-        """Means and central intervals of the margins of pairs."""
-        found = [part.margins(first, second) for part in self.parts]
-        return mixed(self.weights, [(means, np.sqrt(var)) for means, var in found], level)
+        """Return means and central intervals of the margins of pairs."""
+        moments = [part.margins(first, second) for part in self.parts]
+        return mixed(self.weights, [(means, np.sqrt(var)) for means, var in moments], level)
 
     def better(self, first: Any, second: Any) -> Array:
-        """P(the first utility is the larger one) of pairs."""
-        found = np.zeros(len(first))
+        """Return P(the first utility is the larger one) of pairs."""
+        probability = np.zeros(len(first))
         for weight, part in zip(self.weights, self.parts, strict=True):
             step = max(1, _BLOCK // part.means.shape[1])
             for start in range(0, len(first), step):
                 block = slice(start, start + step)
                 means, variance = part.margins(first[block], second[block])
-                found[block] += weight * positive(means, variance)
-        return found
+                probability[block] += weight * positive(means, variance)
+        return probability
 
     def draws(self, n: int, rng: RandomLike) -> Array:
-        """Joint draws, (n_utilities, n), by each part as many as its weight."""
+        """Draw the utilities jointly, (n_utilities, n), by each part as many as its weight."""
         rng = generator_of(rng)
         ends = np.round(np.cumsum(self.weights) * n).astype(np.intp)
         counts = np.diff(ends, prepend=0)
@@ -193,13 +193,13 @@ class Mixture(NamedTuple):
 
 
 def positive(means: Array, variance: Array) -> Array:
-    """P(a mixture of normals is above zero), of n mixtures (n, n_components)."""
+    """Return P(a mixture of normals is above zero), of n mixtures (n, n_components)."""
     none = np.zeros(len(means))
     return defended(lambda m, v, _: sign_proba(m, v), means, variance, none, False)
 
 
 def mixed(weights: Array, moments: list[tuple[Array, Array]], level: float) -> "Relative":
-    """Means and central intervals of mixtures over hyperparameters.
+    """Return means and central intervals of mixtures over hyperparameters.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ class Inspected:
 
     @classmethod
     def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
-        """From a posterior, or from a fitted object that has one.
+        """Return the posterior and reader of a posterior, or of a fitted object that has one.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class Inspected:
         return replace(subject, informing=_informing_answers(last, reader, user))
 
     def of_votes(self, votes: Any) -> Self:
-        """The same with the names and units of what `skpref.duels.from_votes` gave.
+        """Return the same with the names and units of what `skpref.duels.from_votes` gave.
 
         Raises
         ------
@@ -402,15 +402,15 @@ class Inspected:
 
     @property
     def n_features(self) -> int:
-        """Columns of the posterior's rows beside that of the time."""
+        """Return the number of columns of the posterior's rows beside that of the time."""
         return self.posterior.reader.n_features
 
     def rows_of(self, items: Any) -> Array:
-        """Items as given, as rows of the posterior."""
+        """Return items as rows of the posterior."""
         return self.posterior.check_items(self.encode(items))
 
     def items(self, items: Any = None) -> tuple[Array, NDArray[Any] | None]:
-        """Rows of the items asked for, and their names if they have any.
+        """Return rows of the items asked for, and their names if they have any.
 
         Parameters
         ----------
@@ -439,18 +439,18 @@ class Inspected:
         return rows, self._names_of(items, rows)
 
     def _names_of(self, items, rows):
-        """Labels of items: their names, their ids, or the index of their frame."""
+        """Return labels of items: their names, their ids, or the index of their frame."""
         if isinstance(items, ItemTable):
             if items.names is not None and all_strings(items.names):
                 return items.names
-            found = self._ids_of(items.frame, rows)
-            return items.names if found is None else found
+            ids = self._ids_of(items.frame, rows)
+            return items.names if ids is None else ids
         if is_frame(items):
-            found = self._ids_of(items, rows)
-            if found is None:
+            ids = self._ids_of(items, rows)
+            if ids is None:
                 named = self.posterior.reader.names_in(items)
                 return _index_of(items) if named is None else _objects(named)
-            return found
+            return ids
         if hasattr(items, "dtype") or np.ndim(items[0]) == 0:
             listed = np.asarray(items)
             if listed.ndim == 1 and (all_strings(listed) or self.source is not None):
@@ -461,7 +461,7 @@ class Inspected:
         return self._ids_of(items, rows)
 
     def _ids_of(self, items, rows):
-        """Ids of items as the user has them, None if they have none."""
+        """Return ids of items as the user has them, None if they have none."""
         if is_frame(items) and self.id_column is not None:
             columns = list(items.columns)
             at = self.id_column
@@ -472,7 +472,7 @@ class Inspected:
         return self.ids(rows) if ids is None else _objects(ids)
 
     def ids(self, rows: Array) -> NDArray[Any] | None:
-        """Ids of rows of the posterior; a code without an id stays a code."""
+        """Return ids of rows of the posterior; a code without an id stays a code."""
         place = self.id_place
         if place is None:
             return None
@@ -483,7 +483,7 @@ class Inspected:
         return _objects([known.get(code, code) for code in codes])
 
     def answer_times(self, rows: Array) -> list[Array]:
-        """Of each row the distinct times of the answers about who it is, ascending.
+        """Return of each row the distinct times of the answers about who it is, ascending.
 
         Relative to the first of training.
         """
@@ -492,13 +492,13 @@ class Inspected:
             return part.known_times(rows)
         if self.answered is None:
             return [np.zeros(0)] * len(rows)
-        seen = slice(0, -1) if self.id_place is None else [self.id_place]
-        who, times = self.answered[:, seen], self.answered[:, -1]
-        return [np.unique(times[np.all(who == row[seen], axis=1)]) for row in rows]
+        columns = slice(0, -1) if self.id_place is None else [self.id_place]
+        who, times = self.answered[:, columns], self.answered[:, -1]
+        return [np.unique(times[np.all(who == row[columns], axis=1)]) for row in rows]
 
     @cached_property
     def item_groups(self) -> ItemGroups | None:
-        """Which items the answers join; None where nothing is known of the answers."""
+        """Return which items the answers join; None where nothing is known of the answers."""
         if self.informing is None:
             groups: ItemGroups | None = self.posterior.reader.groups
             return groups
@@ -506,7 +506,7 @@ class Inspected:
         return ItemGroups.of(self.informing.items[:, columns], self.informing.rows)
 
     def component_of(self, rows: Array) -> NDArray[np.intp]:
-        """Component of each row, from 0, the largest first: the prior alone compares these.
+        """Number the component of each row, the largest 0: the prior alone compares these.
 
         Of components of equal size the one that comes first is the first. All rows are of one
         where nothing is known of the answers. See `component_of_rows`.
@@ -530,7 +530,7 @@ class Inspected:
         return component
 
     def answered_components(self) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """Names, or positions, of the items that answers are about, and the component of each."""
+        """Return names, or positions, of the items that answers are about, and their components."""
         groups, place = self.item_groups, self.id_place
         if groups is None:
             return np.arange(1), np.zeros(1, dtype=np.intp)
@@ -545,7 +545,7 @@ class Inspected:
         return names, self.component_of(rows)
 
     def _in_table_order(self, rows):
-        """Items in the order of the model's table, with names; else as they are, by number."""
+        """Return items in the order of the model's table, with names; else as they are."""
         table = self.posterior.reader.table
         if table is None or table.names is None:
             return rows, np.arange(len(rows))
@@ -559,7 +559,7 @@ class Inspected:
         return rows[order], table.names[at[order]]
 
     def at(self, n: int) -> Any:
-        """The posterior as n rows may be asked of it."""
+        """Return the posterior as n rows may be asked of it."""
         asked = getattr(self.posterior, "asked", None)
         if asked is None:
             return self.posterior
@@ -611,7 +611,7 @@ class Inspected:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether hyperparameters were learned by an engine that can weigh others beside them."""
+        """Tell whether an engine learned hyperparameters that can weigh others beside them."""
         if self.learned is None or not self.all_at_once:
             return False
         model, _ = self.learned
@@ -619,7 +619,7 @@ class Inspected:
         return of_all and model.engine.capabilities.has_evidence
 
     def _with(self, posterior):
-        """The same of a posterior at other hyperparameters."""
+        """Return the same of a posterior at other hyperparameters."""
         if isinstance(posterior.likelihood, JudgeReliability):
             posterior = replace(posterior, likelihood=posterior.likelihood.base)
         posterior = replace(posterior, reader=self.posterior.reader)
@@ -628,11 +628,11 @@ class Inspected:
         return replace(self, posterior=posterior)
 
     def without_item_effects(self) -> Self:
-        """The same of the utility that features explain, see `explained`."""
+        """Return the same of the utility that features explain, see `explained`."""
         return replace(self, posterior=explained(self.posterior))
 
     def relative(self, rows: Array, level: float) -> Relative:
-        """Posterior mean and central intervals of f(x) less the mean of f over the rows.
+        """Return mean and central intervals of f(x) less the mean of f over the rows.
 
         Answers tell differences alone; those from the mean of the rows are free of whatever all
         utilities share. Their distributions are mixtures of normals, so nothing is drawn.
@@ -640,14 +640,14 @@ class Inspected:
         return self.moments(rows).relative(level)
 
     def moments(self, rows: Array) -> "UtilityMoments":
-        """Means of the components and their common covariance, of the utilities of some rows."""
+        """Return means of the components and their common covariance, of utilities of some rows."""
         posterior = self.at(len(rows))
         if isinstance(posterior, Posterior):
             return UtilityMoments(posterior.component_means(rows), posterior.component_cov(rows))
         return UtilityMoments(posterior.mean(rows)[:, None], posterior.cov(rows))
 
     def averages(self, rows: Array, shares: Array) -> "UtilityMoments":
-        """The same of n averages of utilities.
+        """Return the moments of n averages of utilities.
 
         Parameters
         ----------
@@ -660,14 +660,14 @@ class Inspected:
             return self.moments(rows[:, 0])
         flat = rows.reshape(n * m, -1)
         if not isinstance(self.posterior, Posterior):
-            found = self.moments(flat)
-            cov = found.cov.reshape(n, m, n, m)
-            means = (found.means.reshape(n, m, -1) * shares[:, None]).sum(axis=1)
+            moments = self.moments(flat)
+            cov = moments.cov.reshape(n, m, n, m)
+            means = (moments.means.reshape(n, m, -1) * shares[:, None]).sum(axis=1)
             return UtilityMoments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
         return UtilityMoments(*self.posterior.component_averages(rows, shares))
 
     def margins(self, first: Array, second: Array) -> tuple[Array, Array]:
-        """Means of the components (n, n_components) and common variances (n,) of f(a) − f(b)."""
+        """Return means (n, n_components) and common variances (n,) of f(a) − f(b)."""
         posterior = self.at(len(first))
         if isinstance(posterior, Posterior):
             return posterior.component_margins(first, second)
@@ -675,7 +675,7 @@ class Inspected:
         return mean[:, None], variance
 
     def seen_columns(self) -> tuple[set[int], set[int]]:
-        """Columns of categories, and those of numbers that the kernel measures, without the ids."""
+        """Return columns of categories, and those of numbers that the kernel measures; no ids."""
         n_columns = self.training.shape[1]
         named, measured = seen_columns(self.posterior.kernel, n_columns, whole=False)
         others = set(range(self.n_features)) - {self.id_place}
@@ -700,7 +700,7 @@ class Averaged:
     n_hyperparameters: int = 1
 
     def averages(self, rows: Array, shares: Array, unit: str) -> "Mixture":
-        """`Inspected.averages` in a unit, at each of the hyperparameters."""
+        """Return `Inspected.averages` in a unit, at each of the hyperparameters."""
         with blas_threads(len(rows)):
             parts = tuple(
                 subject.averages(rows, shares).per(length)
@@ -709,7 +709,7 @@ class Averaged:
         return Mixture(self.weights, parts)
 
     def sums(self, rows: Array, weights: Array, unit: str, level: float) -> Relative:
-        """Means and central intervals of weighted sums of utilities, in a unit.
+        """Return means and central intervals of weighted sums of utilities, in a unit.
 
         Parameters
         ----------
@@ -720,10 +720,10 @@ class Averaged:
         level : float
         """
         with blas_threads(len(rows)):
-            found = [each.posterior.component_sums(rows, weights) for each in self.subjects]
+            sums = [each.posterior.component_sums(rows, weights) for each in self.subjects]
         moments = [
             (means / length, np.sqrt(variance) / length)
-            for (means, variance), length in zip(found, self.lengths(unit), strict=True)
+            for (means, variance), length in zip(sums, self.lengths(unit), strict=True)
         ]
         return mixed(self.weights, moments, level)
 
@@ -744,7 +744,7 @@ class Averaged:
         return np.concatenate(drawn, axis=1)
 
     def lengths(self, unit: str) -> list[float]:
-        """One unit at each of the hyperparameters."""
+        """Return one unit at each of the hyperparameters."""
         return [unit_length(subject.posterior.likelihood, unit) for subject in self.subjects]
 
 
@@ -771,14 +771,14 @@ def _averaged(
 
 
 def _n_numbers(posterior: Posterior) -> int:
-    """How many numbers a posterior holds that others at other hyperparameters do not."""
+    """Count the numbers that a posterior holds and others at other hyperparameters do not."""
     if isinstance(posterior, ThroughTime):
         return sum(part.size for part in posterior.chains.course)
     return int(posterior.factor.size)
 
 
 def _learned(last, posterior):
-    """The model and the answers of a fit that learned hyperparameters of one utility."""
+    """Return the model and the answers of a fit that learned hyperparameters of one utility."""
     model = getattr(last, "_model", None)
     plain = isinstance(posterior, Posterior | PosteriorMixture)
     if model is None or not plain or not len(model.theta):
@@ -789,7 +789,7 @@ def _learned(last, posterior):
 
 
 def _informing_answers(last, reader, user):
-    """Answers that join items, None if the reader knows the groups, or nothing is known."""
+    """Return answers that join items, None if the reader knows the groups, or none are known."""
     of_user = getattr(last, "_answers_about", None)
     answers = None if of_user is None or is_missing(user) else of_user(user)
     if answers is None and reader.groups is None:
@@ -798,14 +798,14 @@ def _informing_answers(last, reader, user):
 
 
 def estimator_of(model: Any) -> Any:
-    """The best estimator of a search, the estimator of a learner, or the model itself."""
+    """Return the best estimator of a search, the one of a learner, or the model itself."""
     if hasattr(model, "_to_rank") and hasattr(model, "estimator_"):
         return model.estimator_
     return getattr(model, "best_estimator_", model)
 
 
 def last_step(model: Any) -> Any:
-    """The estimator itself: that at the end of a pipeline, or the best of a search.
+    """Return the estimator at the end of a pipeline, or the best of a search.
 
     Raises
     ------
@@ -822,8 +822,8 @@ def last_step(model: Any) -> Any:
 def _posterior_of(last, user):
     plain = Posterior | PosteriorMixture
     posterior = last if isinstance(last, plain) else getattr(last, "posterior_", None)
-    told = not is_missing(user)
-    if told and posterior is not None and hasattr(last, "posterior_for"):
+    names_user = not is_missing(user)
+    if names_user and posterior is not None and hasattr(last, "posterior_for"):
         return last.posterior_for([user])
     if hasattr(posterior, "of"):
         raise TypeError(
@@ -833,7 +833,7 @@ def _posterior_of(last, user):
         )
     if not isinstance(posterior, plain):
         raise _no_posterior(last)
-    if told:
+    if names_user:
         raise ValueError(
             f"user={user!r} came, but a {type(last).__name__} has one utility for all. Leave user= "
             "out, or fit a CollaborativePreferenceRegressor with users=."
@@ -849,7 +849,7 @@ def _no_posterior(last):
 
 
 def explained_estimator(last: Any) -> Any:
-    """A copy of a fitted estimator with the posterior of the utility that features explain."""
+    """Copy a fitted estimator with the posterior of the utility that features explain."""
     posterior = getattr(last, "posterior_", None)
     if not hasattr(posterior, "anchors") or hasattr(last, "_to_rank"):
         raise _no_posterior(last)
@@ -859,7 +859,7 @@ def explained_estimator(last: Any) -> Any:
 
 
 def explained(posterior: Any) -> Any:
-    """The posterior of the utility that features explain: what items share with others.
+    """Return the posterior of the utility that features explain: what items share.
 
     With f = g + e and e the item effects, the posterior of g has the covariances of g with the
     anchors in place of those of f, and all else as it is.
@@ -886,7 +886,7 @@ def explained(posterior: Any) -> Any:
 
 
 def _names_out(steps: Any) -> NDArray[Any] | None:
-    """Names of what the steps before a model give, where they tell them."""
+    """Return names of what the steps before a model give, where they tell them."""
     try:
         return np.asarray(steps.get_feature_names_out(), dtype=object)
     except (AttributeError, ValueError):  # a step has none, or does not know what it saw
@@ -894,24 +894,24 @@ def _names_out(steps: Any) -> NDArray[Any] | None:
 
 
 def _only_identity(posterior: Any) -> int | None:
-    """The one column that an `Identity` sees alone, None if there are none or several."""
+    """Return the one column that an `Identity` sees alone, None if there are none or several."""
     alone = identity_columns(posterior.kernel)
     return alone[0] if len(alone) == 1 else None
 
 
 def _times_shown(comparisons: Any) -> Array:
-    """How often each item of the answers was shown, by their weights."""
-    there = comparisons.positions >= 0
-    weight = np.broadcast_to(comparisons.weight[:, None], there.shape)[there]
-    found = np.zeros(len(comparisons.items))
-    np.add.at(found, comparisons.positions[there], weight)
-    return found
+    """Count how often each item of the answers was shown, by their weights."""
+    has_item = comparisons.positions >= 0
+    weight = np.broadcast_to(comparisons.weight[:, None], has_item.shape)[has_item]
+    counts = np.zeros(len(comparisons.items))
+    np.add.at(counts, comparisons.positions[has_item], weight)
+    return counts
 
 
 def varying_columns(
     rows: Array, place: int | None, weight: Array
 ) -> tuple[set[int], dict[int, NDArray[np.float64]]]:
-    """Columns that belong to answers, and those of which some ids have several values.
+    """Return columns that belong to answers, and those of which some ids have several values.
 
     Parameters
     ----------
@@ -953,7 +953,7 @@ _FALL_APART = "The answers fall into"
 
 @contextmanager
 def without_component_warnings() -> Iterator[None]:
-    """Context in which fits do not warn of groups, for callers that name or join these."""
+    """Return a context in which fits do not warn of groups that callers name or join."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", _FALL_APART)
         yield
@@ -976,19 +976,19 @@ def warn_of_components(estimator: Any) -> None:
 
 
 def n_components_of(estimator: Any) -> int:
-    """Number of groups of items that neither answers nor the kernel join, see `connected_items`."""
+    """Count the groups of items that neither answers nor the kernel join."""
     return int(_of_all_answers(estimator).answered_components()[1].max()) + 1
 
 
 def _of_all_answers(estimator):
-    """What is inspected, where the answers of all users count."""
+    """Return what is inspected, where the answers of all users count."""
     several = hasattr(estimator.posterior_, "of")
     subject = Inspected.of(estimator, estimator.users_[0] if several else None)
     return replace(subject, informing=_informing_answers(estimator, subject.posterior.reader, None))
 
 
 def known_items(estimator: Any) -> NDArray[np.float64] | None:
-    """Items of the last answers that an estimator of ids was told, then of those before.
+    """Return items of the last answers that an estimator of ids was told, then earlier ones.
 
     Each id that is not among the last ones is as it was shown at last. None without ids.
     """
@@ -1002,7 +1002,7 @@ def known_items(estimator: Any) -> NDArray[np.float64] | None:
 
 
 def earlier_items(estimator: Any) -> NDArray[np.float64] | None:
-    """What an estimator keeps of `known_items` before the next piece: each id once."""
+    """Return what an estimator keeps of `known_items` before the next piece: each id once."""
     items = known_items(estimator)
     if items is None:
         return None
@@ -1011,7 +1011,7 @@ def earlier_items(estimator: Any) -> NDArray[np.float64] | None:
 
 
 def _as_now(rows, shown, now):
-    """Distinct items at one time, in the order of the first of each, and how often each came."""
+    """Return distinct items at one time, in the order of the first of each, and their counts."""
     rows = rows.copy()
     rows[:, -1] = now
     first, inverse = group_rows(rows)
@@ -1022,13 +1022,13 @@ def _as_now(rows, shown, now):
 
 
 def _objects(names):
-    found = np.empty(len(names), dtype=object)
-    found[:] = names
-    return found
+    objects = np.empty(len(names), dtype=object)
+    objects[:] = names
+    return objects
 
 
 def _index_of(frame):
-    """The index of a frame, None if it has none or just counts its rows."""
+    """Return the index of a frame, None if it has none or just counts its rows."""
     index = getattr(frame, "index", None)
     if index is None or (getattr(index, "start", None) == 0 and getattr(index, "step", 0) == 1):
         return None

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-from skpref._utils import Array, check_bounds, check_number, printable_text, recorded
+from skpref._utils import Array, check_bounds, check_number, printable_text
 from skpref.data import Respondents
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Components, defended, pair_moments, stacked
 
 
-@recorded
 class JudgePrior(BaseEstimator):
     """Prior of judges' reliability and order effects.
 
@@ -111,7 +110,6 @@ _NODES = 9
 _WIDEST, _HALVINGS = 60.0, 80
 
 
-@recorded
 @dataclass(frozen=True, eq=False, repr=False)
 class Judges:
     """Judges of one truth, and how reliable each is.

@@ -85,40 +85,40 @@ class Beliefs:
 
     @classmethod
     def before(cls, law: Law, order_variance: float | None, n_judges: int) -> Self:
-        """Before any answer: all judges have reliability 1, for certain."""
+        """Return beliefs before any answer: all judges have reliability 1, for certain."""
         order = None if order_variance is None else Marginals.certain(0.0, n_judges)
         return cls(Marginals.certain(1.0, n_judges), law, order, order_variance)
 
     @property
     def means(self) -> tuple[Array, Array | None]:
-        """Reliability and own order effects, as a likelihood takes them."""
+        """Return reliability and own order effects, as a likelihood takes them."""
         if self.used is not None:
             return self.used
         return self.reliability.mean, None if self.order is None else self.order.mean
 
     def scaled(self) -> Self:
-        """In units in which the median of reliability is 1."""
+        """Return the beliefs in units in which the median of reliability is 1."""
         scale = 1.0 / self.law.median
         used = None if self.used is None else (self.used[0] * scale, self.used[1])
         law = self.law._replace(median=1.0)
         return replace(self, reliability=self.reliability.scaled(scale), law=law, used=used)
 
     def step(self, before: Self) -> Array:
-        """Change of each judge's reliability from the one that a likelihood took before.
+        """Return the change of each judge's reliability from the one that a likelihood took before.
 
         Relative to the median: a common scale of all judges that drifts is no change of any.
         """
         return self.reliability.mean - before.means[0] * (self.law.median / before.law.median)
 
     def part_of_the_way(self, before: Self, share: Array) -> Self:
-        """The same, but a likelihood takes this share of each judge's step from means before."""
+        """Return beliefs of which a likelihood takes a share of each judge's step."""
         (reliability, order), last_order = self.means, before.means[1]
         if order is not None and last_order is not None:
             order = last_order + share * (order - last_order)
         return replace(self, used=(reliability - (1.0 - share) * self.step(before), order))
 
     def moved(self, before: Self) -> float:
-        """The largest change of reliability, in posterior deviations, or of the law.
+        """Return the largest change of reliability, in posterior deviations, or of the law.
 
         Relative to the median: hyperparameters follow that.
         """
@@ -246,20 +246,20 @@ class _Judging:
         self._last: tuple[Evaluation, Cavities, ReliabilityLikelihood, Beliefs] | None = None
 
     def learned_alike(self, model, search, monitor, rng):
-        """Hyperparameters where all judges are the reference judge: equal answers are counted."""
+        """Learn hyperparameters as if all judges were the reference judge; return the model."""
         comparisons = replace(self._comparisons, judge=None)
         alike = model.prepare(comparisons, self._seed)
-        found = learned(comparisons, alike, search, None, rng, monitor).model
-        return replace(found, prepared=model.prepared)
+        fitted = learned(comparisons, alike, search, None, rng, monitor).model
+        return replace(fitted, prepared=model.prepared)
 
     def learned(self, model, beliefs, search, monitor):
-        """Hyperparameters given reliability."""
+        """Learn hyperparameters given reliability; return the model."""
         judged = _judged(model.prepare(self._comparisons, self._seed), beliefs)
-        found = learned(self._comparisons, judged, search, self._state, None, monitor).model
-        return replace(found, prepared=model.prepared, likelihood=found.likelihood.base)
+        fitted = learned(self._comparisons, judged, search, self._state, None, monitor).model
+        return replace(fitted, prepared=model.prepared, likelihood=fitted.likelihood.base)
 
     def fixed_point(self, model, beliefs, free=False, learns_law=True):
-        """Reliability given hyperparameters, at the fixed point; see `look`."""
+        """Find reliability given hyperparameters, at the fixed point of `look`."""
         model = model.prepare(self._comparisons, self._seed)
         rough = model.evidence_engine.relaxed()
         if beliefs is None:
@@ -268,10 +268,10 @@ class _Judging:
         with blas_threads(rough.matrix_size(self._comparisons)):
             for _ in range(_STEPS):
                 judged = _judged(model, beliefs)
-                found = judged.evaluate(self._comparisons, self._state, engine=rough)
-                self._state = found.approximation.state
-                scaled, found = judged.absorb_output_scale(found)
-                looked = self.look(found, scaled, beliefs, free, learns_law=learns_law)
+                evaluation = judged.evaluate(self._comparisons, self._state, engine=rough)
+                self._state = evaluation.approximation.state
+                scaled, evaluation = judged.absorb_output_scale(evaluation)
+                looked = self.look(evaluation, scaled, beliefs, free, learns_law=learns_law)
                 if looked.moved(beliefs) < _RELIABILITY_TOL:
                     return looked
                 # Estimates of judges that turn adversarial by turns would never converge.
@@ -289,7 +289,7 @@ class _Judging:
         last: bool = False,
         learns_law: bool = True,
     ) -> Beliefs:
-        """Judges given the posterior at present beliefs.
+        """Update beliefs of the judges by the posterior at the present ones.
 
         ``free``: the median of the law is found too; ``last``: how uncertain it is; ``learns_law``:
         the rest of the law is, too.
@@ -297,21 +297,21 @@ class _Judging:
         cavities, base = Cavities.of(evaluation), judged.likelihood.base
         (reliability, order), law = beliefs.means, beliefs.law
         by_reliability = cavities.by_reliability(base, order)
-        found = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
-        self._start, median_variance = found, 0.0
-        self._last = evaluation, cavities, found, beliefs
+        likelihood = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
+        self._start, median_variance = likelihood, 0.0
+        self._last = evaluation, cavities, likelihood, beliefs
         if self._is_learned:
             if free or last:
-                median, median_variance = found.best_median(law, self._expected)
+                median, median_variance = likelihood.best_median(law, self._expected)
                 law = law._replace(median=median) if free else law
-            law = found.learned(law, self._expected) if learns_law else law
+            law = likelihood.learned(law, self._expected) if learns_law else law
         own_order, variance = None, beliefs.order_variance
         if variance is not None:
             by_order = cavities.by_order(base, reliability)
             own_order, variance = order_effects(
                 by_order, variance, self._n_judges, self._order_bounds
             )
-        kinds, marginals = beliefs.kinds, found.marginals(law, beliefs.kinds)
+        kinds, marginals = beliefs.kinds, likelihood.marginals(law, beliefs.kinds)
         return Beliefs(marginals, law, own_order, variance, median_variance, kinds=kinds)
 
     def leading(self, model: Model, beliefs: Beliefs) -> Beliefs:
@@ -328,7 +328,7 @@ class _Judging:
         return self.readings(model, beliefs)[1][0]
 
     def readings(self, model: Model, beliefs: Beliefs) -> tuple[Array, list[Beliefs]]:
-        """Readings of the judges that the answers leave open, with their probabilities.
+        """Find the readings of the judges that the answers leave open, with their probabilities.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ class _Judging:
         return weights / weights.sum(), [reading.fit[0] for reading in ordered]
 
     def _reading(self, beliefs: Beliefs) -> Reading:
-        """The reading of the last look."""
+        """Return the reading of the last look."""
         if self._last is None:
             raise ValueError("A reading follows a look at the judges, and there was none.")
         evaluation, cavities, likelihood, used = self._last
@@ -379,7 +379,7 @@ class _Judging:
         return Reading(kinds, log_weight, masses, judges, *coupling, kept)
 
     def _turned_state(self, state, judges):
-        """State of an engine to start from where some judges are turned round."""
+        """Return the state of an engine to start from where some judges are turned round."""
         rows = self._comparisons.rows.answers.judge
         if "shift" not in state or state["shift"].shape != rows.shape:
             return None
@@ -387,13 +387,13 @@ class _Judging:
 
 
 def _log_shares(law):
-    """Logarithms of the shares of the kinds of judges; −∞ of none."""
+    """Return logarithms of the shares of the kinds of judges; −∞ of none."""
     with np.errstate(divide="ignore"):
         return np.log(law.shares)
 
 
 def _judged(model, beliefs):
-    """The model as these judges see it."""
+    """Return the model as these judges see it."""
     return replace(model, likelihood=JudgeReliability(model.likelihood, *beliefs.means))
 
 
@@ -427,7 +427,7 @@ def reference_deviation(
     means: tuple[Array, Array | None],
     search: Search | None,
 ) -> float:
-    """Standard deviation of the log reliability of all judges together.
+    """Return the standard deviation of the log reliability of all judges together.
 
     By the curvature of the log evidence and the priors at their maximum, in this and in the
     kernel's free hyperparameters at once: a utility of longer lengthscales may vary more. 0 where
@@ -459,17 +459,17 @@ def reference_deviation(
     def at(log_scale, kernel):
         nonlocal state
         judged = JudgeReliability(held, np.exp(log_scale) * reliability, order)
-        there = replace(model, likelihood=judged)
+        near_model = replace(model, likelihood=judged)
         slope = np.zeros(0)
         if len(theta):
-            there = there.at(kernel)
+            near_model = near_model.at(kernel)
             slope = model.log_prior(np.concatenate([kernel, model.likelihood.theta]))[1]
-        found = there.evaluate(part, state, engine=engine, eval_gradient=bool(len(theta)))
-        state = found.approximation.state
+        evaluation = near_model.evaluate(part, state, engine=engine, eval_gradient=bool(len(theta)))
+        state = evaluation.approximation.state
         gradient = slope[: len(theta)]
-        if found.gradient is not None:
-            gradient = gradient + found.gradient
-        return found.approximation.sites.log_evidence, gradient
+        if evaluation.gradient is not None:
+            gradient = gradient + evaluation.gradient
+        return evaluation.approximation.sites.log_evidence, gradient
 
     with blas_threads(engine.matrix_size(part)):
         centre, gradient = at(0.0, theta)
@@ -483,7 +483,7 @@ def reference_deviation(
 
 
 def noise_is_given(likelihood: Likelihood) -> bool:
-    """Whether the noise stays as it is, where the reliability of all judges changes together."""
+    """Tell whether the noise stays where the reliability of all judges changes together."""
     theta, noise = likelihood.theta, likelihood.margin_variance
     away = (theta + step for step in _KERNEL * np.eye(len(theta)))
     return all(likelihood.at(at).margin_variance == noise for at in away)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import NoCovarianceError, RandomLike, recorded
+from skpref._utils import NoCovarianceError, RandomLike
 from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import Hyperprior
 from skpref.gp import PriorRule
@@ -26,7 +26,6 @@ class Evaluation(NamedTuple):
     gradient: NDArray[np.float64] | None
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Model:
     """All that the posterior depends on, except the answers.

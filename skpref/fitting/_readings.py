@@ -73,22 +73,22 @@ class Reading(NamedTuple):
 
     @property
     def likely_kinds(self) -> NDArray[np.intp]:
-        """The most probable kind of each judge, of those that the reading admits."""
+        """Return the most probable kind of each judge, of those that the reading admits."""
         return np.where(self.kinds, self.log_masses, -np.inf).argmax(axis=1)
 
     @property
     def key(self) -> bytes:
-        """What tells this reading from others."""
+        """Return bytes that differ between readings."""
         return _key(self.kinds, self.likely_kinds)
 
     def turned(self, judges: NDArray[np.intp]) -> Kinds:
-        """Kinds where some judges are turned round."""
+        """Return the kinds where some judges are turned round."""
         kinds = self.kinds.copy()
         kinds[judges] = kinds[judges][:, _TURNED]
         return kinds
 
     def turning_gains(self, log_shares: Array, is_random: bool) -> Array:
-        """Nats gained where each judge is turned round, and with them the utility, (n_judges,).
+        """Return nats gained where each judge and the utility are turned round, (n_judges,).
 
         ``is_random``: judges who answer at random stay as they are; else they are of no other kind.
         """
@@ -116,7 +116,7 @@ class Reading(NamedTuple):
             yield every, float(self.turning_gains(log_shares, True).sum())
 
     def kind_gains(self, judge: int) -> Array:
-        """Estimated nats gained where one judge is of each kind; −∞ for the kind that is."""
+        """Estimate the nats gained where one judge is of each kind; −∞ for the kind that is."""
         masses = np.where(self.kinds[judge], self.log_masses[judge], -np.inf)
         now = int(masses.argmax())
         gains = self.log_masses[judge] - masses[now] + CAVITY_ERROR

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
-from skpref._utils import Array, recorded, row_blocks
+from skpref._utils import Array, row_blocks
 from skpref.fitting._model import Evaluation
 from skpref.inference import SiteUpdate, site_update
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
@@ -23,7 +23,6 @@ _BLOCK = 2**15
 _BISECTIONS, _ROUNDING = 60, 1e-12
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Marginals:
     """Distributions of one number for each judge.
@@ -233,7 +232,6 @@ _COUNTS, _HARDLY = 1e-3, 1e-25
 _EM, _ASIDE, _FURTHER = 5, 0.2, 8
 
 
-@recorded
 class Law(NamedTuple):
     """How reliability is distributed among judges.
 

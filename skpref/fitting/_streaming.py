@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import blas_threads, pivoted_cholesky, recorded
+from skpref._utils import blas_threads, pivoted_cholesky
 from skpref.data import ENOUGH_SPARSE, Comparisons
 from skpref.fitting._fit import Fitted, fit_posterior, warn_not_converged
 from skpref.fitting._forecast import with_affordable_prior
@@ -90,7 +90,6 @@ def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
         )
 
 
-@recorded
 class Sample(NamedTuple):
     """Answers drawn from all that came, each with the same chance.
 
@@ -127,7 +126,6 @@ class Sample(NamedTuple):
         return type(self)(old.joined(new), seen)
 
 
-@recorded
 class Stream(NamedTuple):
     """The posterior and the sample of a stream of answers.
 

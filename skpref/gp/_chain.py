@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, inverse_cholesky, recorded
+from skpref._utils import Array, inverse_cholesky
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._known_chains import Course, KnownChains, Latest, places
@@ -505,7 +505,6 @@ def _inner(one: tuple[Array, ...], other: tuple[Array, ...]) -> float:
     return float(sum(a @ b for a, b in zip(one, other, strict=True)))
 
 
-@recorded
 class ChainRule(PriorRule):
     """Priors of items that are independent through time, where the kernel is of such."""
 

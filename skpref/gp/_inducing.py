@@ -29,7 +29,6 @@ from skpref._utils import (
     inverse_cholesky,
     is_covariance,
     pivoted_cholesky,
-    recorded,
     row_blocks,
     seed_of,
     semidefinite_root,
@@ -65,7 +64,6 @@ _BLOCK = 2**22
 _STEP = 1e-3
 
 
-@recorded
 class Weights(NamedTuple):
     """q(w) in natural parameters: precision I + ``gain``, precision times mean ``shift``.
 
@@ -627,7 +625,6 @@ Bound = Callable[
 ]
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class InducingPoints(PriorRule):
     """Priors by inducing points; of kernels of few features by items that span these, exactly.

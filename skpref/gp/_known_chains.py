@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array
 from skpref.data import distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes
 from skpref.kernels import Drift
@@ -26,7 +26,6 @@ def places(known: Array, rows: Array) -> NDArray[np.intp]:
     return place[code[len(known) :]]
 
 
-@recorded
 class Course(NamedTuple):
     """What is known of chains at their nodes, by chain and in it by time.
 
@@ -87,7 +86,6 @@ class Course(NamedTuple):
             high = np.where(open_ & ~under, middle - 1, high)
 
 
-@recorded
 class Latest(NamedTuple):
     """What answers of one time have brought; arrays run over the nodes.
 
@@ -118,7 +116,6 @@ class StateMoments(NamedTuple):
     slope: Array
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class KnownChains:
     """Chains of one drift given answers, each independent of the others.

@@ -17,7 +17,6 @@ from skpref._utils import (
     Summarised,
     check_number,
     generator_of,
-    recorded,
 )
 from skpref.data import Reader
 from skpref.gp._choice import choice_proba
@@ -25,7 +24,6 @@ from skpref.gp._posterior import Posterior, mixture_quantile
 from skpref.likelihoods import Likelihood
 
 
-@recorded
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorMixture(Recorded, Summarised):
     """Posterior of the utility as a weighted mixture of posteriors.
@@ -66,49 +64,49 @@ class PosteriorMixture(Recorded, Summarised):
 
     @property
     def kernel(self) -> Kernel:
-        """Prior covariance."""
+        """Return the prior covariance."""
         return self.parts[0].kernel
 
     @property
     def anchors(self) -> Array:
-        """Anchors of the most probable part."""
+        """Return the anchors of the most probable part."""
         return self.parts[0].anchors
 
     @cached_property
     def posteriors(self) -> tuple[Posterior, ...]:
-        """The parts with this reader and likelihood."""
+        """Return the parts with this reader and likelihood."""
         return tuple(
             replace(part, likelihood=self.likelihood, reader=self.reader) for part in self.parts
         )
 
     def at_time(self, time: Any) -> "PosteriorMixture":
-        """The same with items as they were, or will be, at a time; see `Posterior.at_time`."""
+        """Return the mixture with items as they are at a time; see `Posterior.at_time`."""
         return replace(self, reader=self.reader.at_time(time))
 
     def check_items(self, X: Any) -> Array:
-        """Items as a finite float array of the right shape."""
+        """Return items as a finite float array of the right shape."""
         return self.reader.items(X)
 
     # -- moments -------------------------------------------------------------------------
 
     def mean(self, X: Any) -> Array:
-        """Posterior mean utility, shape (n,)."""
+        """Return the posterior mean of the utility, shape (n,)."""
         return self._average(lambda part: part.mean(X))
 
     def var(self, X: Any) -> Array:
-        """Posterior variance of the utility, shape (n,)."""
+        """Return the posterior variance of the utility, shape (n,)."""
         return self._moments(lambda part: (part.mean(X), part.var(X)))[1]
 
     def cov(self, X: Any) -> Array:
-        """Posterior covariance of the utilities, shape (n, n)."""
+        """Return the posterior covariance of the utilities, shape (n, n)."""
         return self._covariance(lambda part: (part.mean(X), part.cov(X)))
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
-        """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows."""
+        """Return mean and variance of f(a) − f(b), without observation noise, for pairs of rows."""
         return self._moments(lambda part: part.margin(A, B))
 
     def margin_cov(self, A: Any, B: Any) -> Array:
-        """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
+        """Return the covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
         return self._covariance(lambda part: (part.margin(A, B)[0], part.margin_cov(A, B)))
 
     # -- probabilities -------------------------------------------------------------------
@@ -116,23 +114,23 @@ class PosteriorMixture(Recorded, Summarised):
     def win_probability(
         self, A: Any, B: Any, noise: bool = True, log: bool = False, order: ArrayLike = 0
     ) -> Array:
-        """P(a beats b) for pairs of rows, shape (n,); see `Posterior.win_probability`."""
+        """Return P(a beats b) for pairs of rows, shape (n,); see `Posterior.win_probability`."""
         return self._probability(lambda part: part.win_probability(A, B, noise, True, order), log)
 
     def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
-        """Log-probabilities of the outcomes of duels; see `Posterior.outcome_log_proba`."""
+        """Return log-probabilities of the outcomes of duels; see `Posterior.outcome_log_proba`."""
         return self._probability(lambda part: part.outcome_log_proba(A, B, order), True)
 
     def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
-        """P(each item is the best of its set); see `Posterior.choice_proba`."""
+        """Return P(each item is the best of its set); see `Posterior.choice_proba`."""
         return self._probability(lambda part: part.choice_proba(sets, order, True), log)
 
     def cdf(self, X: Any, c: ArrayLike) -> Array:
-        """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
+        """Return P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
         return self._average(lambda part: part.cdf(X, c))
 
     def quantile(self, X: Any, q: float | Sequence[float]) -> Array:
-        """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1)."""
+        """Return quantiles of f(x), (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1)."""
         levels = np.asarray(q, dtype=np.float64)
         if levels.ndim > 1 or not levels.size or not np.all((levels > 0.0) & (levels < 1.0)):
             raise ValueError(f"q must be a number or a sequence of numbers in (0, 1), got {q}.")
@@ -141,14 +139,14 @@ class PosteriorMixture(Recorded, Summarised):
         return np.asarray(quantiles[0]) if levels.ndim == 0 else np.stack(quantiles, axis=1)
 
     def credible_interval(self, X: Any, level: float = 0.95) -> Array:
-        """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""
+        """Return the central interval that holds f(x) with probability ``level``, shape (n, 2)."""
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         return self.quantile(X, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
 
     # -- draws ---------------------------------------------------------------------------
 
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
-        """Joint draws of the utilities of the items, shape (n_items, n)."""
+        """Draw the utilities of the items jointly, shape (n_items, n)."""
         check_number("n", n, low=1, integer=True)
         rng = generator_of(rng)
         part_of_draw = rng.choice(len(self.parts), size=n, p=self.weights)
@@ -159,7 +157,7 @@ class PosteriorMixture(Recorded, Summarised):
         return drawn
 
     def hallucinate(self, rng: RandomLike = None) -> Posterior:
-        """One component, drawn at random: an ordinary GP given one draw of the margins."""
+        """Draw one component at random: an ordinary GP given one draw of the margins."""
         rng = generator_of(rng)
         return self.posteriors[rng.choice(len(self.parts), p=self.weights)].hallucinate(rng)
 
@@ -185,7 +183,7 @@ class PosteriorMixture(Recorded, Summarised):
         return np.tensordot(self.weights, covariances, 1) + (apart * self.weights) @ apart.T
 
     def _components(self, X):
-        """Means of all components at items, their deviations and weights."""
+        """Return means of all components at items, their deviations and weights."""
         items = self.check_items(X)
         means = [part.means_at(items) for part in self.posteriors]
         deviations = [

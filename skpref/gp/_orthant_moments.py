@@ -58,7 +58,7 @@ class OrthantMoments(NamedTuple):
 
 
 def orthant_moments(mean: Array, covariance: Array) -> OrthantMoments:
-    """Moments of Gaussian vectors given that all entries are positive.
+    """Return moments of Gaussian vectors given that all entries are positive.
 
     Up to three entries they are exact. Of more it is a mean over 512 fixed points [1]_, whose
     proposals are tilted [2]_: the same numbers give the same result. Standard deviations given
@@ -111,8 +111,8 @@ def _of_two(mean, covariance):
     gradient = np.empty_like(u)
     for i in (0, 1):
         centre, spread = _beyond(mean, covariance, i)
-        other = centre[:, 0] / np.sqrt(spread[:, 0, 0])
-        log_slope = log_ndtr(other) - 0.5 * u[:, i] ** 2 - log_probability
+        standardised = centre[:, 0] / np.sqrt(spread[:, 0, 0])
+        log_slope = log_ndtr(standardised) - 0.5 * u[:, i] ** 2 - log_probability
         gradient[:, i] = np.exp(log_slope) / (_SQRT_2PI * deviation[:, i])
     log_density, _ = _log_density(mean, covariance, (0, 1))
     across = np.exp(log_density - log_probability)[:, None]
@@ -134,20 +134,20 @@ def _of_three(mean, covariance):
     for k, pair in enumerate(_PAIRS):
         log_density, third = _log_density(mean, covariance, pair)
         across[:, k] = np.exp(log_density + log_ndtr(third)) / total
-    found = _with_curvature(np.log(total), gradient, across, mean, covariance)
+    moments = _with_curvature(np.log(total), gradient, across, mean, covariance)
     rare = np.flatnonzero(~(probability > _RARE))
     if len(rare):
         parts = _by_points(mean[rare], covariance[rare])
-        for whole, part in zip(found, parts, strict=True):
+        for whole, part in zip(moments, parts, strict=True):
             whole[rare] = part
-    return found
+    return moments
 
 
 _PAIRS = ((0, 1), (0, 2), (1, 2))
 
 
 def _with_curvature(log_probability, gradient, across, mean, covariance):
-    """B by the densities at the corners, ∂²Z/∂μᵢ∂μⱼ over Z: the diagonal follows from these."""
+    """Return the moments with B from ∂²Z/∂μᵢ∂μⱼ over Z: its diagonal follows from these."""
     n, m = mean.shape
     second = np.zeros((n, m, m))
     for k, (i, j) in enumerate(_PAIRS[: across.shape[1]]):
@@ -169,7 +169,7 @@ def _angles(correlation):
 
 
 def _beyond(mean, covariance, i):
-    """Mean and covariance of the other entries given that entry i is zero."""
+    """Return mean and covariance of the other entries given that entry i is zero."""
     others = [k for k in range(mean.shape[1]) if k != i]
     slope = covariance[:, others, i] / covariance[:, i, i, None]
     spread = covariance[:, others][:, :, others]
@@ -178,7 +178,7 @@ def _beyond(mean, covariance, i):
 
 
 def _lifted(spread, covariance, entries):
-    """With variances of at least what rounding leaves of them."""
+    """Raise variances to at least what rounding leaves of them; return the covariance."""
     least = 4.0 * np.finfo(np.float64).eps * np.einsum("nii->ni", covariance)[:, entries]
     at = np.arange(len(entries))
     spread[:, at, at] = np.maximum(spread[:, at, at], least)
@@ -186,7 +186,7 @@ def _lifted(spread, covariance, entries):
 
 
 def _log_density(mean, covariance, pair):
-    """Log-density of two entries at zero, and of three the standardised mean of the third there."""
+    """Return the log-density of two entries at zero, and of three the third's standardised mean."""
     i, j = pair
     a, b, c = covariance[:, i, i], covariance[:, j, j], covariance[:, i, j]
     determinant = np.maximum(a * b - c * c, 4.0 * np.finfo(np.float64).eps * a * b)
@@ -204,15 +204,18 @@ def _log_density(mean, covariance, pair):
 
 
 def _trivariate(limits, correlation):
-    """Φ₃ by Plackett's derivative in two of the correlations, which begin at zero: Genz (2004),
-    Numerical computation of rectangular bivariate and trivariate normal and t probabilities."""
+    """Return Φ₃ by Plackett's derivative in two of the correlations, which begin at zero.
+
+    Genz (2004), Numerical computation of rectangular bivariate and trivariate normal and t
+    probabilities.
+    """
     n, rows = len(limits), np.arange(len(limits))
     sizes = np.abs(correlation[:, [1, 0, 0], [2, 2, 1]])
     first = np.argmax(sizes, axis=1)  # the pair of the others keeps its correlation
     order = (first[:, None] + np.arange(3)) % 3
     h = limits[rows[:, None], order]
     r = correlation[rows[:, None, None], order[:, :, None], order[:, None, :]]
-    found = ndtr(h[:, 0]) * bivariate(h[:, 1], h[:, 2], _angles(r[:, 1, 2]))
+    probability = ndtr(h[:, 0]) * bivariate(h[:, 1], h[:, 2], _angles(r[:, 1, 2]))
     turns = np.arcsin(np.clip(r[:, 0, 1:], -1.0, 1.0))
     sines = np.sin(turns[:, :, None] * _NODES)
     fixed = r[:, 1, 2, None]
@@ -220,13 +223,13 @@ def _trivariate(limits, correlation):
     rest = np.maximum(rest, _TINY)
     total = np.zeros(n)
     for k in (0, 1):
-        s, other = sines[:, k], sines[:, 1 - k]
+        s, across = sines[:, k], sines[:, 1 - k]
         c = np.maximum(1.0 - s * s, _TINY)
         x, y, z = (h[:, i, None] for i in (0, 1 + k, 2 - k))
         square = (x * x + y * y - 2.0 * s * x * y) / c
-        limit = (z * c - x * (other - s * fixed) - y * (fixed - s * other)) / np.sqrt(c * rest)
+        limit = (z * c - x * (across - s * fixed) - y * (fixed - s * across)) / np.sqrt(c * rest)
         total += turns[:, k] * ((np.exp(-0.5 * square) * ndtr(limit)) @ _WEIGHTS)
-    return found + total / (2.0 * np.pi)
+    return probability + total / (2.0 * np.pi)
 
 
 # -- four entries and more -----------------------------------------------------------------------
@@ -243,7 +246,10 @@ def _by_points(mean, covariance):
 
 
 def _weighted(mean, covariance, points):
-    """By separation of variables: v = μ − L y, each y_k normal of mean t_k and cut off above."""
+    """Return log Pr, gradient and B as averages over points, by separation of variables.
+
+    v = μ − L y, each y_k normal of mean t_k and cut off above.
+    """
     n, m = mean.shape
     factor = cholesky_blocks(covariance)
     pivot = np.einsum("nii->ni", factor)
@@ -276,15 +282,15 @@ def _weighted(mean, covariance, points):
     spread[:, -1, -1] += np.einsum("np,np->n", weight, last)
     # A truncated Gaussian is nowhere wider than it was.
     values, vectors = spectrum_blocks(spread)
-    told = np.clip(1.0 - values, 0.0, 1.0)
+    shrink = np.clip(1.0 - values, 0.0, 1.0)
     inverse = inverse_blocks(factor)[0]
     gradient = -np.einsum("nji,nj->ni", inverse, centre)
-    root = np.swapaxes(inverse, 1, 2) @ vectors * np.sqrt(told)[:, None, :]
+    root = np.swapaxes(inverse, 1, 2) @ vectors * np.sqrt(shrink)[:, None, :]
     return log_probability, gradient, root @ np.swapaxes(root, 1, 2)
 
 
 def _cut_off(upper, points):
-    """Logarithm of Φ(upper), and quantiles of the standard normal cut off there."""
+    """Return log Φ(upper), and quantiles of the standard normal that is cut off there."""
     mass = ndtr(upper)
     draw = ndtri(points * mass)
     with np.errstate(divide="ignore"):
@@ -298,8 +304,11 @@ def _cut_off(upper, points):
 
 @lru_cache(maxsize=64)
 def cube_lattice(dimension: int) -> Array:
-    """Points of the unit cube, (dimension, n_points): a lattice by roots of primes (Richtmyer),
-    folded so that functions meet themselves at its faces."""
+    """Return points of the unit cube, (dimension, n_points).
+
+    They are a lattice by roots of primes (Richtmyer), folded so that functions meet themselves at
+    its faces.
+    """
     primes = [k for k in range(2, 200) if all(k % p for p in range(2, k))][:dimension]
     steps = np.sqrt(np.array(primes, dtype=np.float64))[:, None]
     points: Array = np.abs(2.0 * ((steps * (np.arange(_POINTS) + 0.5)) % 1.0) - 1.0)
@@ -308,7 +317,7 @@ def cube_lattice(dimension: int) -> Array:
 
 
 def _tilts(limits, scaled):
-    """Means of the proposals near Botev's saddle point, (10): Newton's method from none."""
+    """Return means of the proposals near Botev's saddle point, (10), by Newton's method."""
     n, m = limits.shape
     tilt, x = np.zeros((n, m)), np.zeros((n, m))
     for k in range(m):
@@ -336,5 +345,5 @@ def _tilts(limits, scaled):
 
 
 def _hazard(u):
-    """φ/Φ, to full relative precision."""
+    """Return φ/Φ at u, to full relative precision."""
     return np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))

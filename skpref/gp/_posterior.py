@@ -19,7 +19,6 @@ from skpref._utils import (
     check_number,
     floor_variance,
     generator_of,
-    recorded,
     symmetric_root,
 )
 from skpref.data import Reader, Shown, consecutive, distinct_rows, first_wins
@@ -582,7 +581,6 @@ def _by_blocks(posterior, A, B):
         yield PairMoments(rows, *posterior.pair_block(A[rows], B[rows]))
 
 
-@recorded
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Components):
     """Posterior of the utility f given duels; nothing else computes a mean or a variance.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, RandomLike, recorded, semidefinite_root
+from skpref._utils import Array, Fields, RandomLike, semidefinite_root
 from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
@@ -315,8 +315,7 @@ def check_means(found: Array, mean: Array, variance: Array) -> None:
         )
 
 
-@recorded
-class PriorRule:
+class PriorRule(Fields):
     """How an engine chooses its prior, before hyperparameters are known.
 
     This one takes the cheapest exact prior, see `choose_prior`, and prepares nothing.

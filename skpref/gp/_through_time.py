@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import (
     Array,
+    Fields,
     RandomLike,
     check_number,
     floor_variance,
     generator_of,
-    recorded,
     symmetric_root,
 )
 from skpref.data import Shown, distinct_rows
@@ -29,8 +29,7 @@ _NOT_OF_CHAINS = (
 )
 
 
-@recorded
-class StaticFeatures:
+class StaticFeatures(Fields):
     """Features of items that do not change through time, in the groups that are known.
 
     Parameters
@@ -142,7 +141,6 @@ class StaticFeatures:
         return found
 
 
-@recorded
 @dataclass(frozen=True, eq=False, repr=False)
 class ThroughTime(Posterior):
     """Posterior of utilities through time; items are independent of each other.

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
 from scipy.special import fdtri, stdtrit
 
-from skpref._utils import cholesky, recorded, solve_lower
+from skpref._utils import cholesky, solve_lower
 from skpref.data import Comparisons, Rows
 from skpref.gp import Sites
 from skpref.inference._base import Approximation, Problem, State
@@ -31,7 +31,6 @@ _MIXED = 1.05
 _FALSE_ALARM = 1e-3
 
 
-@recorded
 class Diagnostics(NamedTuple):
     """How well the chains mixed, per answer.
 

@@ -17,7 +17,6 @@ from skpref._utils import (
     cholesky_blocks,
     inverse_blocks,
     positive_blocks,
-    recorded,
     semidefinite_blocks,
     solve_blocks,
 )
@@ -70,7 +69,6 @@ _JOINT_FLOOR = 1e-3
 _JITTER = 1e-14
 
 
-@recorded
 class EP(Engine):
     """Options of expectation propagation.
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import check_choice, check_number, recorded
+from skpref._utils import check_choice, check_number
 from skpref.data import Comparisons
 from skpref.inference._base import Approximation, Capabilities, Engine, Problem, State
 from skpref.inference._chains import Budget, MarginChains, MarginPosterior, NoisyMargins
@@ -31,7 +31,6 @@ _STUCK = 0.5
 _MOST_ANSWERS = 400
 
 
-@recorded
 class Hallucination(AnswerEngine):
     """Options of one draw of v given v > 0: an ordinary GP (Takeno et al. 2023, Alg. 1).
 
@@ -198,7 +197,6 @@ class Believer(AnswerEngine):
         """Values of the noisy margins (n_answers,)."""
 
 
-@recorded
 class KrigingBeliever(Believer):
     """The GP given that every noisy margin is its posterior mean (kriging believer).
 
@@ -230,7 +228,6 @@ class KrigingBeliever(Believer):
         return margins.expected(gaussian)
 
 
-@recorded
 class ConstantLiar(Believer):
     """The GP given that every noisy margin is one constant (constant liar).
 

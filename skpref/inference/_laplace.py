@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import check_number, recorded
+from skpref._utils import check_number
 from skpref.data import Comparisons
 from skpref.gp import PriorRule, Sites
 from skpref.inference._base import (
@@ -52,7 +52,6 @@ class Mode(NamedTuple):
     converged: bool
 
 
-@recorded
 class Laplace(Engine):
     """Options of Laplace's approximation.
 

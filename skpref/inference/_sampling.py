@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref._utils import check_choice, check_number, recorded, warn
+from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons
 from skpref.inference._base import Approximation, Capabilities, Engine, Problem, State
 from skpref.inference._chains import (
@@ -362,7 +362,6 @@ _SWEEPS_A_DRAW = 1000.0
 _THIN = 50
 
 
-@recorded
 class HMC(SampledEngine):
     """Options of exact Hamiltonian Monte Carlo on the noisy margins.
 
@@ -522,7 +521,6 @@ class HMC(SampledEngine):
         return wall_work(n_answers) * float(np.sum(found.walls + 1.0))
 
 
-@recorded
 class Gibbs(SampledEngine):
     """Options of coordinate Gibbs sampling on the noisy margins.
 

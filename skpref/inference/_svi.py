@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import check_choice, check_number, recorded
+from skpref._utils import check_choice, check_number
 from skpref.data import Comparisons, gathered_rows
 from skpref.gp import Inducing, InducingPoints, Pull, Sites, Weights, moments
 from skpref.inference._base import (
@@ -227,7 +227,6 @@ def _under(batch, now):
     return batch.scaled(with_scale(batch.prior.kernel, 1.0 / now.mean), 1.0 / now.mean)
 
 
-@recorded
 class Course(NamedTuple):
     """Course of the bound.
 
@@ -298,7 +297,6 @@ def state_of(weights: Weights, total: float, course: Course) -> State:
 _TOL, _ITERATIONS = 3e-3, 100
 
 
-@recorded
 def bound_at(
     prior: Inducing, comparisons: Comparisons, likelihood: Likelihood, sites: State | None
 ) -> tuple[float, Pull, State]:
@@ -323,7 +321,6 @@ _SEARCH_TOL = (3e-3, 1e-2)
 _LARGEST = 1e12
 
 
-@recorded
 class SVI(Engine):
     """Options of sparse variational inference, for many answers and many items.
 

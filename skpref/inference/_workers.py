@@ -217,7 +217,7 @@ class Shards:
 
     def __init__(self, problem: Problem, n_jobs: int | None, before: Weights | None = None):
         self._before, parts = before, cut(problem.rows, _ROWS)
-        self._shared = SharedOut(len(parts), lambda k: Shard.of(problem, parts[k]), n_jobs, _HERE)
+        self._shared = SharedOut(len(parts), lambda k: _Shard.of(problem, parts[k]), n_jobs, _HERE)
 
     def __len__(self) -> int:
         return len(self._shared)
@@ -233,7 +233,7 @@ class Shards:
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
+class _Shard:
     """What a worker must know of a shard.
 
     Its ``arrays`` are bytes: arrays themselves joblib would share in ways of its own, by files on
@@ -277,7 +277,7 @@ class _Known:
 class _ShardStore(Store[_Known]):
     """Shards, of which some keep their features."""
 
-    def learn(self, run: str, number: int, shard: Shard) -> _Known:
+    def learn(self, run: str, number: int, shard: _Shard) -> _Known:
         """Add a shard, which keeps its features if there is room; older runs make room."""
         others = self.of(run)
         known = self.add(
@@ -301,7 +301,7 @@ class _ShardStore(Store[_Known]):
 _HERE = _ShardStore(_RUNS)
 
 
-def _work(run: str, number: int, q: bytes, shard: Shard | None) -> NDArray[np.float64] | None:
+def _work(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.float64] | None:
     """Sums over a shard under q; None if this process does not know the shard."""
     known = _HERE.get(run, number)
     if known is None:

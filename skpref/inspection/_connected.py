@@ -19,7 +19,7 @@ def connected_items(
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
 ) -> Bunch:
-    """Group of each item: items of different groups are compared by the prior alone.
+    """Number the group of each item: items of different groups the prior alone compares.
 
     Two items are of one group if a chain of answers leads from one to the other, whoever gave
     these, in which order, at which time, and with whatever controls: duels, ties, choices and

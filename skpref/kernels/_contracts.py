@@ -10,32 +10,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import squareform
-from sklearn.gaussian_process import kernels as shipped
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array
 
 Number: TypeAlias = Array | float
 # A kernel of scikit-learn, which ships no types.
 Kernel: TypeAlias = Any
 # Of weights: one array (n, m) or (n,) across two sets; (off, diag) over one.
 Contraction: TypeAlias = Callable[..., Any]
-
-# Kernels of scikit-learn that a file of arrays may name.
-for _each in (
-    shipped.CompoundKernel,
-    shipped.ConstantKernel,
-    shipped.DotProduct,
-    shipped.ExpSineSquared,
-    shipped.Exponentiation,
-    shipped.Matern,
-    shipped.PairwiseKernel,
-    shipped.Product,
-    shipped.RBF,
-    shipped.RationalQuadratic,
-    shipped.Sum,
-    shipped.WhiteKernel,
-):
-    recorded(_each)
 
 
 class Pairs(NamedTuple):

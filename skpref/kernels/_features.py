@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
-from skpref._utils import recorded
 from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._leaves import Identity, Linear, lengths_of
 from skpref.kernels._wrappers import OnColumns, View, fold
@@ -28,7 +27,6 @@ Group: TypeAlias = tuple[int, ...]
 _MOST, _STEEPEST = 20_000, 16
 
 
-@recorded
 class Term(NamedTuple):
     """Features of items: in every group of items, the value of each monomial.
 
@@ -57,7 +55,6 @@ class Term(NamedTuple):
         return found
 
 
-@recorded
 class FiniteFeatures(NamedTuple):
     """A kernel by its features.
 

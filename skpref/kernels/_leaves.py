@@ -10,7 +10,6 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as gp
 
-from skpref._utils import recorded
 from skpref.kernels._contracts import (
     Across,
     Array,
@@ -29,7 +28,6 @@ from skpref.kernels._contracts import (
 )
 
 
-@recorded
 class Identity(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
     """k(x, x') = 1 if the rows are equal, else 0: items that share nothing (Bradley–Terry).
 
@@ -63,7 +61,6 @@ class Identity(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
         return (K, np.empty((len(X), len(X), 0))) if eval_gradient else K
 
 
-@recorded
 class ItemEffect(gp.RBF):
     """An RBF so short that it tells all items apart: what features do not explain of an item.
 
@@ -95,7 +92,6 @@ Scales: TypeAlias = float | ArrayLike
 _SQRT_3 = np.sqrt(3.0)
 
 
-@recorded
 class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
     """k(x, x') = Π_d (1 + s_d) exp(−s_d), s_d = √3 abs(x_d − x'_d) / l_d.
 
@@ -163,7 +159,6 @@ class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kerne
         return f"{type(self).__name__}(length_scale={f'[{shown}]' if len(lengths) > 1 else shown})"
 
 
-@recorded
 class Linear(gp.Kernel):
     """k(x, x') = Σ_d (x_d − c_d) (x'_d − c_d) / l_d²: a utility that is linear in the features.
 
@@ -248,7 +243,6 @@ class Linear(gp.Kernel):
         return f"{type(self).__name__}(length_scale={f'[{shown}]' if len(lengths) > 1 else shown})"
 
 
-@recorded
 class Wiener(gp.Kernel):
     """k(s, t) = ½ r (abs s + abs t − abs(s − t)): a random walk in continuous time, 0 at time 0.
 

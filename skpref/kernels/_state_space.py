@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
-from skpref._utils import recorded
 from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._features import (
     FEATURES,
@@ -29,7 +28,6 @@ _SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2}
 _CONSTANT, _WIENER = -1, -2
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Process:
     """One process of time, of unit rate or variance but for ``variance``.
@@ -132,7 +130,6 @@ _STATIONARY = (
 )
 
 
-@recorded
 @dataclass(frozen=True, eq=False)
 class Drift:
     """Processes of time of which each item has a draw of its own.

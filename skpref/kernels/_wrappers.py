@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process import kernels as gp
 
-from skpref._utils import recorded
 from skpref.kernels._contracts import Array, Kernel, near_zero
 
 _BLOCK = 128
@@ -70,7 +69,6 @@ class Wrapper(gp.Kernel):
         return self.kernel.bounds
 
 
-@recorded
 class PreferenceKernel(Wrapper):
     """Covariance of margins f(a) − f(b) where f has a given kernel on items.
 
@@ -156,7 +154,6 @@ class PreferenceKernel(Wrapper):
         return False
 
 
-@recorded
 class OnColumns(Wrapper):
     """A kernel that sees some columns of the items alone.
 
@@ -258,7 +255,6 @@ class OnColumns(Wrapper):
         return self.kernel.is_stationary()
 
 
-@recorded
 class Teams(Wrapper):
     """Covariance of teams, whose utility is the sum of that of their members.
 

@@ -177,17 +177,17 @@ class Likelihood(BaseEstimator, ABC):
 
     @property
     def order_shift(self) -> float:
-        """What the judge adds to the utility of the item shown first."""
+        """Return what the judge adds to the utility of the item shown first."""
         return 0.0
 
     @property
     def duel_scale(self) -> DuelScale:
-        """The outcomes of a duel."""
+        """Return the scale of the outcomes of a duel."""
         return DuelScale.of(self.kinds)
 
     @property
     def n_outcomes(self) -> int:
-        """How many outcomes a duel has: 2, 3 with ties, or more."""
+        """Return how many outcomes a duel has: 2, 3 with ties, or more."""
         return self.duel_scale.n_columns
 
     @property
@@ -220,10 +220,10 @@ class Likelihood(BaseEstimator, ABC):
         return getattr(self, f"{name}_bounds")
 
     def _with(self, values: Mapping[str, float]) -> Self:
-        other = copy(self)  # a constructor only assigns, as scikit-learn asks of it
+        changed = copy(self)  # a constructor only assigns, as scikit-learn asks of it
         for name, value in values.items():
-            setattr(other, name, value)
-        return other
+            setattr(changed, name, value)
+        return changed
 
     @property
     def theta(self) -> Array:
@@ -242,22 +242,22 @@ class Likelihood(BaseEstimator, ABC):
         return scaled
 
     def at(self, theta: Array) -> Self:
-        """The same likelihood at other values of its free hyperparameters."""
+        """Return the likelihood at other values of its free hyperparameters."""
         values = zip(self.free, theta, strict=True)
         return self._with({n: float(t if n in self.linear else np.exp(t)) for n, t in values})
 
     def held(self) -> Self:
-        """The same likelihood with every hyperparameter fixed where it is."""
-        other = copy(self)
+        """Return the likelihood with every hyperparameter fixed where it is."""
+        fixed = copy(self)
         for name in self.hyperparameters:
-            setattr(other, f"{name}_bounds", "fixed")
-        return other
+            setattr(fixed, f"{name}_bounds", "fixed")
+        return fixed
 
     def bounded(self, name: str, bounds: tuple[float, float]) -> Self:
         """The same likelihood with other bounds of a hyperparameter."""
-        other = copy(self)
-        setattr(other, f"{name}_bounds", bounds)
-        return other
+        changed = copy(self)
+        setattr(changed, f"{name}_bounds", bounds)
+        return changed
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
@@ -296,16 +296,16 @@ class Likelihood(BaseEstimator, ABC):
         n, k = int(np.nanargmax(rise)), int(np.nanargmin(curvature))
         if rise[n] > _RISE * np.nanmax(np.abs(slope)):
             low = int(np.nanargmin(slope[: n + 1]))
-            seen = (
+            fault = (
                 f"d log p/d margin rises from {slope[low]:.3g} at a margin of {margin[low]:.3g} to "
                 f"{slope[n]:.3g} at {margin[n]:.3g}"
             )
         elif -curvature[k] > _RISE * np.nanmax(np.abs(curvature)):
-            seen = f"its curvature is {curvature[k]:.3g} at a margin of {margin[k]:.3g}"
+            fault = f"its curvature is {curvature[k]:.3g} at a margin of {margin[k]:.3g}"
         else:
             return
         raise ValueError(
-            f"The likelihood {type(self).__name__} is not log-concave in the margin: {seen}. "
+            f"The likelihood {type(self).__name__} is not log-concave in the margin: {fault}. "
             "Log-concave ones are allowed: engines approximate an answer's factor by a Gaussian, "
             "and deviations would else be too small by a third and more. If a share of the answers "
             "is random, leave likelihood= out and say who answered, fit(X, y, judges=...), one "
@@ -372,7 +372,7 @@ class Likelihood(BaseEstimator, ABC):
         return np.stack(kept, axis=-1)
 
     def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
-        """Probabilities, as `outcome_log_proba`."""
+        """Return probabilities, as `outcome_log_proba` their logarithms."""
         return np.exp(self.outcome_log_proba(mean, variance, lead))
 
     @property
@@ -418,7 +418,7 @@ class Likelihood(BaseEstimator, ABC):
     def log_normaliser(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
-        """That of `tilted` alone, shape (n,); the same arguments."""
+        """Return the log normaliser of `tilted` alone, shape (n,); the same arguments."""
         return self.tilted(mean, variance, answers, power).log_normaliser
 
     def log_normaliser_sums(
@@ -432,7 +432,7 @@ class Likelihood(BaseEstimator, ABC):
         ahead: NDArray[np.float64] | None = None,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
-        """Sums of `log_normaliser` over neighbouring answers, their margins on several scales.
+        """Sum `log_normaliser` over neighbouring answers, their margins on several scales.
 
         Parameters
         ----------
@@ -460,8 +460,8 @@ class Likelihood(BaseEstimator, ABC):
             centre += np.repeat(ahead, size, axis=1) * answers.lead
         cavities = centre.ravel(), (r * r * variance).ravel()
         powers = None if power is None else power[every]
-        found = self.log_normaliser(*cavities, answers.take(every), powers)
-        return np.add.reduceat(copies * found.reshape(r.shape), begins, axis=1)
+        values = self.log_normaliser(*cavities, answers.take(every), powers)
+        return np.add.reduceat(copies * values.reshape(r.shape), begins, axis=1)
 
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
@@ -543,7 +543,7 @@ class Likelihood(BaseEstimator, ABC):
         return _expected.averaged(self, margin, noise, answers)
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
-        """Derivatives of it in `theta`."""
+        """Return the derivatives of `_averaged` in `theta`."""
         return _expected.averaged_slopes(self, margin, noise, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:

@@ -63,7 +63,7 @@ class Ndtr(NamedTuple):
 
 
 def _hermite(n):
-    """Nodes and weights for expectations under a standard normal."""
+    """Return nodes and weights for expectations under a standard normal."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
     return nodes, weights / weights.sum()
 
@@ -116,13 +116,13 @@ def _side_by_side(parts, n):
 
 
 def _row_sums(values, row, rows):
-    """Sums of (k, n_points) over the points of every row of a block, (k, n)."""
+    """Sum (k, n_points) over the points of every row of a block, (k, n)."""
     n = rows.stop - rows.start
     return np.stack([np.bincount(row - rows.start, each, n) for each in values])
 
 
 def _points(log_prob, mean, deviation, bends):
-    """Blocks of rows; points in deviations of their Gaussians, the row and the weight of each.
+    """Yield blocks of rows, points in deviations of their Gaussians, their rows and weights.
 
     Those of Gauss–Hermite's rule where one of fewer nodes gives the same slopes. Elsewhere the
     log-probability bends within a small part of the Gaussian: panels lie between its ``bends``, or
@@ -154,7 +154,7 @@ def _points(log_prob, mean, deviation, bends):
 
 
 def _unresolved(slope, every):
-    """Rows in which Gauss–Hermite's rules of two orders differ."""
+    """Find the rows in which Gauss–Hermite's rules of two orders differ."""
     means = []
     for nodes, weights in (_WIDE, _FEW):
         row = np.repeat(every, len(nodes))
@@ -164,10 +164,10 @@ def _unresolved(slope, every):
 
 
 def _searched(slope, every):
-    """Points, rows and weights on panels that are halved until they resolve a slope."""
+    """Return points, rows and weights on panels that are halved until they resolve a slope."""
 
     def height(x, at):
-        """Log of the Gaussian's density, times what grows with the slope: it bends as that."""
+        """Return the log of the density times what grows with the slope: it bends as that."""
         return 0.5 * np.log1p(slope(x, every[at]) ** 2) - 0.5 * x**2
 
     edges = np.multiply.outer([-_TAIL, 0.0, _TAIL], np.ones(len(every)))
@@ -178,7 +178,7 @@ def _searched(slope, every):
 
 
 def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Array]:
-    """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise.
+    """Return the log mean probability over noise on the margin: value, d/dm, d/dnoise.
 
     By Gauss–Hermite's rules, and where these differ, as the probability changes within a small part
     of the noise, by the likelihood's integral of a factor times a Gaussian.
@@ -189,11 +189,11 @@ def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Arr
     margin, noise : ndarray of shape (n,)
     answers : Answers
     """
-    found, sharp = np.empty((3, len(margin))), np.arange(len(margin))
+    values, sharp = np.empty((3, len(margin))), np.arange(len(margin))
     for rules, least in _TIERS:
-        seen = margin[sharp], noise[sharp], answers.take(sharp)
-        coarse, fine = (_by_rule(likelihood.log_prob, *seen, rule) for rule in rules)
-        found[:, sharp] = fine
+        rows = margin[sharp], noise[sharp], answers.take(sharp)
+        coarse, fine = (_by_rule(likelihood.log_prob, *rows, rule) for rule in rules)
+        values[:, sharp] = fine
         sharp = sharp[_differ(fine[:2], coarse[:2], least)]
         if not len(sharp):
             break
@@ -201,29 +201,29 @@ def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Arr
         at = likelihood.tilted(margin[sharp], noise[sharp], answers.take(sharp))
         # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
         by_noise = 0.5 * (at.gradient**2 - at.curvature)
-        found[:, sharp] = at.log_normaliser, at.gradient, by_noise
-    return found[0], found[1], found[2]
+        values[:, sharp] = at.log_normaliser, at.gradient, by_noise
+    return values[0], values[1], values[2]
 
 
 def _by_rule(log_prob, margin, noise, answers, rule):
-    """`averaged` by one rule, (3, n)."""
-    found = np.empty((3, len(margin)))
+    """Return `averaged` by one rule, (3, n)."""
+    values = np.empty((3, len(margin)))
     for rows, at, several in _noisy(margin, noise, answers, rule):
         value, gradient = (each.reshape(at.shape) for each in log_prob(at.ravel(), several)[:2])
-        share, found[0, rows] = _shares(value, rule)
+        share, values[0, rows] = _shares(value, rule)
         share *= gradient
-        found[1, rows], found[2, rows] = np.sum(share, axis=1), share @ rule[0]
-    found[2] *= 0.5 / np.maximum(np.sqrt(noise), _LEAST)
-    return found
+        values[1, rows], values[2, rows] = np.sum(share, axis=1), share @ rule[0]
+    values[2] *= 0.5 / np.maximum(np.sqrt(noise), _LEAST)
+    return values
 
 
 def _differ(fine, coarse, least):
-    """Rows, the last axis, in which one of some values is not the same by two rules."""
+    """Find rows, the last axis, in which one of some values is not the same by two rules."""
     return np.any(np.abs(fine - coarse) > least * (1.0 + np.abs(fine)), axis=0)
 
 
 def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
-    """Derivatives of the value of `averaged` in the likelihood's theta, (n_theta, n)."""
+    """Return derivatives of the value of `averaged` in the likelihood's theta, (n_theta, n)."""
     (coarse, fine), least = _TIERS[-1]
     few, many = (
         _by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2] for rule in (coarse, fine)
@@ -233,15 +233,15 @@ def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
         share, _ = _shares(likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), fine)
         each = likelihood.theta_derivatives(at.ravel(), several)[0]
         parts.append(np.sum(each.reshape(len(each), *at.shape) * share, axis=2))
-    found = np.concatenate(parts, axis=1)
+    slopes = np.concatenate(parts, axis=1)
     if sharp.any():
-        seen = margin[sharp], noise[sharp], answers.take(sharp)
-        found[:, sharp] = likelihood.tilted_theta_gradient(*seen)
-    return found
+        rows = margin[sharp], noise[sharp], answers.take(sharp)
+        slopes[:, sharp] = likelihood.tilted_theta_gradient(*rows)
+    return slopes
 
 
 def _noisy(margin, noise, answers, rule):
-    """Blocks of rows with their nodes, and the answers as often."""
+    """Yield blocks of rows with their nodes, and the answers as often."""
     nodes, _ = rule
     deviation = np.maximum(np.sqrt(noise), _LEAST)
     for rows in row_blocks(len(margin), len(nodes), _BLOCK):
@@ -250,7 +250,7 @@ def _noisy(margin, noise, answers, rule):
 
 
 def _shares(value, rule):
-    """Of each node in the mean probability, and its logarithm."""
+    """Return the share of each node in the mean probability, and its logarithm."""
     top = value.max(axis=1)
     share = np.exp(value - top[:, None]) * rule[1]
     total = share.sum(axis=1)
@@ -258,9 +258,9 @@ def _shares(value, rule):
 
 
 def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> Ndtr:
-    """E[log Φ(u)], u ~ N(mean, variance); without its value that is NaN."""
+    """Return E[log Φ(u)], u ~ N(mean, variance); without its value that is NaN."""
     deviation = np.maximum(np.sqrt(variance), _LEAST)
-    found = np.full((3, len(mean)), np.nan)
+    values = np.full((3, len(mean)), np.nan)
     # Far below zero log Φ is all but a parabola, however wide the Gaussian.
     narrow = (deviation <= _NARROW) | (mean < -6.0 * deviation)
     nodes, weights = _FEW
@@ -281,15 +281,15 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
             if with_value:
                 # log Φ(u) to an absolute error of rounding; where it is none, erfcx is infinite
                 value = np.log(0.5 * np.where(u < _TAIL, tail, 2.0)) - 0.5 * u**2
-                found[0, rows] = _sum(np.where(u < _TAIL, value, 0.0), w)
-            found[1, rows] = _sum(ratio, w)
-            found[2, rows] = _sum(ratio, w * x)
-    value, by_mean, along = found
+                values[0, rows] = _sum(np.where(u < _TAIL, value, 0.0), w)
+            values[1, rows] = _sum(ratio, w)
+            values[2, rows] = _sum(ratio, w * x)
+    value, by_mean, along = values
     return Ndtr(value, by_mean, _by_variance(along, deviation))
 
 
 def _panels(edges):
-    """Points and weights, row by row, of panels between edges (n, k) in deviations of a Gaussian.
+    """Return points and weights by row, of panels between edges (n, k), in deviations.
 
     Each point is in deviations too.
     """

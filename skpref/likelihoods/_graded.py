@@ -6,14 +6,13 @@ from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
-from skpref._utils import Array, check_bounds, recorded
+from skpref._utils import Array, check_bounds
 from skpref.data import GRADED, LARGEST_LABEL
 from skpref.likelihoods._probit import Probit
 
 _INCREMENT = "grade_increment_"
 
 
-@recorded
 class GradedProbit(Probit):
     """The probit where a win has grades: the larger the noisy margin, the clearer the win.
 
@@ -97,12 +96,12 @@ class GradedProbit(Probit):
         super().check()
 
     def with_ties(self, threshold: float, bounds: tuple[float, float] | str) -> Self:
-        """The same with ties, whose threshold is below those of all grades."""
+        """Return the likelihood with ties, whose threshold is below those of all grades."""
         return super().with_ties(min(threshold, 0.5 * min(self.grade_thresholds)), bounds)
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Those of `Probit`, and a win by each grade."""
+        """Return the kinds of `Probit`, and a win by each grade."""
         return super().kinds | {GRADED + 1 + i for i in range(len(self.grade_thresholds) + 1)}
 
     @property
@@ -110,7 +109,7 @@ class GradedProbit(Probit):
         return np.array([self.tie_threshold or 0.0, *self.grade_thresholds], dtype=np.float64)
 
     def _cuts(self) -> dict[str, Array]:
-        """How the thresholds move with log δ, and with each increment's logarithm."""
+        """Return how the thresholds move with log δ, and with each increment's logarithm."""
         cuts, n = self._thresholds, np.arange(len(self.grade_thresholds) + 1)
         steps = {f"{_INCREMENT}{i}": (n >= i) * (cuts[i] - cuts[i - 1]) for i in n[1:]}
         return {"tie_threshold": np.full(len(n), cuts[0]), **steps}
@@ -119,13 +118,13 @@ class GradedProbit(Probit):
 
     @property
     def hyperparameters(self) -> tuple[str, ...]:  # type: ignore[override]  # as many as thresholds
-        """Those of `Probit`, and the increments of the thresholds."""
+        """Return those of `Probit`, and the increments of the thresholds."""
         steps = (f"{_INCREMENT}{i + 1}" for i in range(len(self.grade_thresholds)))
         return (*Probit.hyperparameters, *steps)
 
     @property
     def unit_powers(self) -> Mapping[str, int]:  # type: ignore[override]
-        """Increments are in the unit of the utility."""
+        """Return powers of the unit; increments are in that of the utility."""
         return {**dict.fromkeys(self.hyperparameters, 1), **Probit.unit_powers}
 
     def _value(self, name: str) -> Any:
@@ -143,16 +142,18 @@ class GradedProbit(Probit):
             for name in self.hyperparameters[len(Probit.hyperparameters) :]
         ]
         own = {k: value for k, value in values.items() if not k.startswith(_INCREMENT)}
-        other = super()._with(own)
-        other.grade_thresholds = tuple(((other.tie_threshold or 0.0) + np.cumsum(steps)).tolist())
-        return other
+        changed = super()._with(own)
+        changed.grade_thresholds = tuple(
+            ((changed.tie_threshold or 0.0) + np.cumsum(steps)).tolist()
+        )
+        return changed
 
     def held(self) -> Self:
         """The same likelihood with every hyperparameter fixed where it is."""
-        other = copy(self)
+        fixed = copy(self)
         for name in (*Probit.hyperparameters, "grade_threshold"):
-            setattr(other, f"{name}_bounds", "fixed")
-        return other
+            setattr(fixed, f"{name}_bounds", "fixed")
+        return fixed
 
 
 class AnswerParameters(TypedDict, total=False):
@@ -181,7 +182,7 @@ ANSWER_DEFAULTS: dict[str, Any] = GradedProbit().get_params() | {"grade_threshol
 
 
 def probit(**parameters: Unpack[AnswerParameters]) -> Probit:
-    """The probit of these parameters, once it is sound: graded where there are thresholds.
+    """Make the probit of these parameters, if it is sound: graded where there are thresholds.
 
     Examples
     --------
@@ -191,11 +192,11 @@ def probit(**parameters: Unpack[AnswerParameters]) -> Probit:
     >>> type(probit(noise_variance=0.5, grade_thresholds=(1.0,))).__name__
     'GradedProbit'
     """
-    given: dict[str, Any] = dict(parameters)
-    if given.get("grade_thresholds") is None:
-        given = {name: value for name, value in given.items() if not name.startswith("grade_")}
-        made = Probit(**given)
+    options: dict[str, Any] = dict(parameters)
+    if options.get("grade_thresholds") is None:
+        options = {name: value for name, value in options.items() if not name.startswith("grade_")}
+        made = Probit(**options)
     else:
-        made = GradedProbit(**given)
+        made = GradedProbit(**options)
     made.check()
     return made

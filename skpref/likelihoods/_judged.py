@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skpref._utils import Array, recorded
+from skpref._utils import Array
 from skpref.data import Answers
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import Expected
@@ -14,16 +14,15 @@ _LEAST_RELIABILITY = 1e-3
 
 
 def _of_base(name: str) -> Any:
-    """A member of the base, as a property."""
+    """Make a property that is a member of the base."""
 
     def member(self: "JudgeReliability") -> Any:
-        """That of the base, the likelihood of the reference judge."""
+        """Return that of the base, the likelihood of the reference judge."""
         return getattr(self.base, name)
 
     return property(member)
 
 
-@recorded
 class JudgeReliability(Likelihood):
     """A likelihood as judges of different reliability see it.
 
@@ -64,7 +63,7 @@ class JudgeReliability(Likelihood):
         self.own_order = own_order
 
     def seen(self, answers: Answers) -> "Seen":
-        """Scale and offset of each row's margin by its judge."""
+        """Return scale and offset of each row's margin by its judge."""
         n = len(answers.kind)
         if answers.judge is None:
             return Seen(np.ones(n), np.zeros(n))
@@ -90,15 +89,15 @@ class JudgeReliability(Likelihood):
 
     @property
     def uses_order(self) -> bool:
-        """Whether the base does, or judges have order effects of their own."""
+        """Tell whether the base does, or judges have order effects of their own."""
         return self.base.uses_order or self.own_order is not None
 
     def at(self, theta: Array) -> Self:
-        """The same reliability with the base at other hyperparameters."""
+        """Return the same reliability with the base at other hyperparameters."""
         return type(self)(self.base.at(theta), self.reliability, self.own_order)
 
     def held(self) -> Self:
-        """The same with every hyperparameter fixed where it is."""
+        """Return the likelihood with every hyperparameter fixed where it is."""
         return type(self)(self.base.held(), self.reliability, self.own_order)
 
     # -- what judges see -----------------------------------------------------------------
@@ -128,21 +127,21 @@ class JudgeReliability(Likelihood):
         return TiltedMoments(at.log_normaliser, gradient, curvature, at.shrink)
 
     def _tilted_blind(self, mean, variance, answers, power, blind):
-        """The same where some judges answer at random: nothing is integrated over."""
+        """Return `tilted` where some judges answer at random: nothing is integrated over."""
         log_normaliser, gradient, curvature = np.zeros((3, len(mean)))
-        found = TiltedMoments(log_normaliser, gradient, curvature, np.ones(len(mean)))
+        moments = TiltedMoments(log_normaliser, gradient, curvature, np.ones(len(mean)))
         at = self.base.log_prob(self.seen(answers).ahead[blind], answers.take(blind))
-        found.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
+        moments.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
         rest = mean[~blind], variance[~blind], answers.take(~blind)
         parts = self.tilted(*rest, None if power is None else power[~blind])
-        for whole, part in zip(found, parts, strict=True):
+        for whole, part in zip(moments, parts, strict=True):
             whole[~blind] = part
-        return found
+        return moments
 
     def log_normaliser(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
-        """That of `tilted` alone, see `Likelihood.log_normaliser`."""
+        """Return the log normaliser alone, see `Likelihood.log_normaliser`."""
         r, ahead = self.seen(answers)
         if np.any(r == 0.0):
             return self.tilted(mean, variance, answers, power).log_normaliser
@@ -173,7 +172,7 @@ class JudgeReliability(Likelihood):
         near: tuple[Array, Array] | None = None,
     ) -> Site:
         """Site of each of several equal answers, see `Likelihood.repeated_site`."""
-        found = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
+        sites = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
         looks = self.seen(answers).reliability != 0.0
         some = answers.take(looks)
         r, ahead = self.seen(some)
@@ -184,9 +183,9 @@ class JudgeReliability(Likelihood):
         centre, spread = as_seen(mean, variance)
         cavity = None if near is None else as_seen(*near)
         site = self.base.repeated_site(centre, spread, counts[looks], some, cavity)
-        found.precision[looks] = r**2 * site.precision
-        found.shift[looks] = r * (site.shift - site.precision * ahead)
-        return found
+        sites.precision[looks] = r**2 * site.precision
+        sites.shift[looks] = r * (site.shift - site.precision * ahead)
+        return sites
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
@@ -206,14 +205,14 @@ class JudgeReliability(Likelihood):
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin, turned round where reliability is negative."""
-        found = self.base.regions(answers)
-        if found is None:
+        boxes = self.base.regions(answers)
+        if boxes is None:
             return None
         r, ahead = self.seen(answers)
         scale = np.maximum(np.abs(r), _LEAST_RELIABILITY)
         turn = np.where(r < 0.0, -1.0, 1.0)
-        lower, upper = (found.lower - ahead) / scale, (found.upper - ahead) / scale
-        return TruncationBox(lower, upper, found.variance / scale**2, turn)
+        lower, upper = (boxes.lower - ahead) / scale, (boxes.upper - ahead) / scale
+        return TruncationBox(lower, upper, boxes.variance / scale**2, turn)
 
 
 class Seen(NamedTuple):

@@ -24,7 +24,7 @@ class Mills(NamedTuple):
 
 
 def mills(u: np.ndarray) -> Mills:
-    """All of `Mills` to nearly full relative precision, however negative u is."""
+    """Return `Mills` to nearly full relative precision, however negative u is."""
     u = np.asarray(u, dtype=np.float64)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         tail = ndtr(-np.abs(u))
@@ -83,7 +83,7 @@ class Slab(NamedTuple):
 
 
 def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
-    """All of `Slab`, to nearly full relative precision.
+    """Return `Slab` to nearly full relative precision.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     c, side = np.abs(centre), np.sign(centre)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         narrow = width * (2.0 * c + _ROUND * width) < _NARROW
-        found, wide = Slab(*np.empty((len(Slab._fields), *c.shape))), np.flatnonzero(~narrow)
+        values, wide = Slab(*np.empty((len(Slab._fields), *c.shape))), np.flatnonzero(~narrow)
         # Where few are wide all are integrated, and these are then found anew.
         every = _FEW * len(wide) < c.size
         rows = None if every else np.flatnonzero(narrow)
@@ -102,15 +102,15 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
             for begin in range(0, c.size if some is None else len(some), _BLOCK):
                 block = slice(begin, begin + _BLOCK)
                 at = block if some is None else some[block]
-                for whole, part in zip(found, of(c[at], width[at]), strict=True):
+                for whole, part in zip(values, of(c[at], width[at]), strict=True):
                     whole[at] = part
-    for odd in (found.gradient, found.third, found.edge_gradient):
+    for odd in (values.gradient, values.third, values.edge_gradient):
         odd *= side
-    return found
+    return values
 
 
 def log_slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Value of `slab` alone, which takes a small part of the time."""
+    """Return the value of `slab` alone, in a small part of the time."""
     c = np.abs(centre)
     narrow = width * (2.0 * c + _ROUND * width) < _NARROW
     value = np.empty(c.shape)
@@ -128,7 +128,7 @@ def log_slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray
 
 
 def _difference(c, w):
-    """From both tails."""
+    """Return log P(slab) and derivatives as a difference of both tails."""
     a, b = -w - c, w - c
     above, below = mills(b), mills(a)
     share = np.exp(-2.0 * w * c)  # φ(a)/φ(b)
@@ -161,7 +161,7 @@ def _difference(c, w):
 
 
 def _integral(c, w):
-    """By quadrature of φ(c) exp(c t − t²/2) over −w < t < w, nodes in pairs; e is t − c."""
+    """Integrate φ(c) exp(c t − t²/2) over −w < t < w by quadrature, nodes in pairs; e is t − c."""
     weight = _WEIGHTS * np.exp(_HALF_SQUARES * (w * w))
     more = np.expm1(_NODES * (c * w))
     down = 1.0 / (1.0 + more)
@@ -185,7 +185,7 @@ def _integral(c, w):
 def standardise(
     mean: NDArray[np.float64], variance: NDArray[np.float64], noise: float = 0.0
 ) -> NDArray[np.float64]:
-    """Mean over standard deviation of a margin; a margin that is surely zero gives 0."""
+    """Divide a margin's mean by its standard deviation; a margin that is surely zero gives 0."""
     total = variance + noise
     sure = total <= 0.0
     ratio = mean / np.sqrt(np.where(sure, 1.0, total))
@@ -195,7 +195,7 @@ def standardise(
 def sign_proba(
     mean: NDArray[np.float64], variance: NDArray[np.float64], log: bool = False
 ) -> NDArray[np.float64]:
-    """P(margin > 0), or its logarithm, finite in the tails.
+    """Return P(margin > 0), or its logarithm, finite in the tails.
 
     Examples
     --------

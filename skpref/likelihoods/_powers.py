@@ -21,7 +21,7 @@ from skpref.likelihoods._normal import log_slab, mills, slab
 
 
 def _hermite(order):
-    """Points of a rule for a standard normal, and log weights of a sum in the place of ∫ dx."""
+    """Return points of a rule for a standard normal, and log weights in the place of ∫ dx."""
     points, weights = np.polynomial.hermite_e.hermegauss(order)
     return points, np.log(weights) + 0.5 * points**2
 
@@ -54,7 +54,7 @@ class Moments(NamedTuple):
 
 
 def moments(centre: Array, ratio: Array, power: Array, width: Array | None = None) -> Moments:
-    """Moments of N(u; centre, ratio) F(u)^power.
+    """Return moments of N(u; centre, ratio) F(u)^power.
 
     Parameters
     ----------
@@ -67,16 +67,16 @@ def moments(centre: Array, ratio: Array, power: Array, width: Array | None = Non
     -------
     Moments
     """
-    found = Moments(*np.empty((len(Moments._fields), len(centre))))
-    _by_blocks((_narrow_moments, _wide_moments), found, centre, ratio, power, width)
-    return found
+    values = Moments(*np.empty((len(Moments._fields), len(centre))))
+    _by_blocks((_narrow_moments, _wide_moments), values, centre, ratio, power, width)
+    return values
 
 
 def log_normaliser(centre: Array, ratio: Array, power: Array, width: Array | None = None) -> Array:
-    """The logarithm of the normaliser alone, see `moments`."""
-    found = np.empty(len(centre))
-    _by_blocks((_narrow_value, _wide_value), (found,), centre, ratio, power, width)
-    return found
+    """Return the logarithm of the normaliser alone, see `moments`."""
+    values = np.empty(len(centre))
+    _by_blocks((_narrow_value, _wide_value), (values,), centre, ratio, power, width)
+    return values
 
 
 def _by_blocks(functions, found, centre, ratio, power, width):
@@ -106,7 +106,7 @@ class _Rule(NamedTuple):
 
 
 def _rule(rule, centre, ratio, power, width):
-    """About the Gaussian times the power of the site that the whole factor has there."""
+    """Return the rule about the Gaussian times the power of the whole factor's site there."""
     points, log_weights = rule
     total = 1.0 + ratio
     scale = np.sqrt(total)
@@ -148,7 +148,7 @@ def _narrow_value(rule, centre, ratio, power, width):
 
 
 def _narrow_moments(rule, centre, ratio, power, width):
-    """Derivatives are those of the factor, averaged, as differences of moments lose digits."""
+    """Return `Moments` by averages of the factor's derivatives: differences lose digits."""
     at, shape = _rule(rule, centre, ratio, power, width), (len(centre), len(rule[0]))
     u = at.nodes.ravel()
     factor = _factor(u, None if width is None else np.repeat(width, shape[1]))
@@ -217,7 +217,7 @@ def _to_t(u, edge):
 
 
 def _density(u, edge):
-    """dt/du."""
+    """Return dt/du at nodes."""
     return 1.0 / np.hypot(_SCALE, u - edge) + 1.0 / np.hypot(_SCALE, u + edge)
 
 
@@ -226,7 +226,7 @@ def _from_t(t, edge):
 
 
 def _range(centre, ratio, power, width):
-    """Ends of the integrand, about where it is largest and its deviation there, and which it is.
+    """Return ends, mode and deviation of the integrand, and whether it is that of 1 − F^power.
 
     Of slabs the centre is at most 0. All are estimates, which the distance of nodes is found by.
     """
@@ -255,12 +255,12 @@ def _range(centre, ratio, power, width):
     b, c = a + 1.0, a * inside
     root = (b * c + np.sqrt(c * c + 3.0 * (b - 1.0) * (b + 1.0))) / ((b - 1.0) * (b + 1.0))
     mode = np.minimum(root, 0.0) - edge
-    other = mode  # of a narrow slab, which is nearly a Gaussian
+    narrow_mode = mode  # of a narrow slab, which is nearly a Gaussian
     if width is not None:
-        other = np.where(width < _NARROW_SLAB, centre / (1.0 + power * ratio), mode)
+        narrow_mode = np.where(width < _NARROW_SLAB, centre / (1.0 + power * ratio), mode)
     deviation = 1.0 / np.sqrt(1.0 / ratio + 0.6 * power)
-    below = np.maximum(np.minimum(mode, other) - beyond * deviation, centre - reach)
-    above = np.maximum(mode, other) + beyond * deviation
+    below = np.maximum(np.minimum(mode, narrow_mode) - beyond * deviation, centre - reach)
+    above = np.maximum(mode, narrow_mode) + beyond * deviation
     crossed = centre + np.sqrt(outside**2 + _DEPTH * ratio)
     if width is not None:
         crossed = np.minimum(crossed, width + beyond * deviation)
@@ -268,14 +268,14 @@ def _range(centre, ratio, power, width):
     return (
         np.where(complement, low, below),
         np.where(complement, high, above),
-        np.where(complement, within, np.minimum(mode, other)),
+        np.where(complement, within, np.minimum(mode, narrow_mode)),
         np.where(complement, narrower, deviation),
         complement,
     )
 
 
 def _normaliser(at):
-    """Integrand at the nodes, log of what was taken out of it, normaliser."""
+    """Return the integrand at the nodes, log of what was taken out of it, normaliser."""
     inverse, top = at.complement[at.row], np.zeros(len(at.begins))
     height = at.log_weights + at.factor
     direct = ~at.complement
@@ -313,7 +313,7 @@ def _wide_moments(centre, ratio, power, width):
 
 
 def _log_factor(u, width):
-    """log F at nodes, whose last axis is that of a row if there are two."""
+    """Return log F at nodes, whose last axis is that of a row if there are two."""
     if width is None:
         return log_ndtr(u)
     return log_slab(u.ravel(), np.repeat(width, u.size // len(width))).reshape(u.shape)

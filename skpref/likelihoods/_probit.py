@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref._utils import Array, check_bounds, check_number, recorded
+from skpref._utils import Array, check_bounds, check_number
 from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods import _powers
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
@@ -52,13 +52,13 @@ class Intervals(NamedTuple):
 
     @property
     def half_lines(self) -> NDArray[np.intp]:
-        """Which rows with noise are half lines."""
+        """Return which rows with noise are half lines."""
         bounded = np.zeros(len(self.kind), dtype=bool)
         bounded[self.slabs] = True
         return np.flatnonzero(~bounded & (self.noise > 0.0))
 
     def moved(self, cuts: Array, by_margin: Array, by_width: Array) -> Array:
-        """Derivative of something where the thresholds move by ``cuts``.
+        """Return the derivative of something where the thresholds move by ``cuts``.
 
         Parameters
         ----------
@@ -70,13 +70,13 @@ class Intervals(NamedTuple):
             Its derivatives in the widths.
         """
         middle, half = middles(cuts)
-        found = np.where(self.noise > 0.0, -middle[self.kind] * by_margin, 0.0)
-        found[..., self.slabs] += half[self.kind[self.slabs]] * by_width
-        return found
+        slope = np.where(self.noise > 0.0, -middle[self.kind] * by_margin, 0.0)
+        slope[..., self.slabs] += half[self.kind[self.slabs]] * by_width
+        return slope
 
 
 def ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
-    """Lower and upper ends of the noisy margins that rows of these kinds stand for.
+    """Return lower and upper ends of the noisy margins that rows of these kinds stand for.
 
     Parameters
     ----------
@@ -119,18 +119,18 @@ class Factor(NamedTuple):
 
 
 def factor(mean, scale, rows: Intervals | None) -> Factor:
-    """Of every row, in units of ``scale``, the deviation of the noisy margin; None: plain duels."""
+    """Return `Factor` of every row in units of ``scale``, the noisy margin's deviation."""
     if rows is None or not len(rows.slabs):
         return _half_lines((mean if rows is None else mean + rows.shift) / scale)
-    found = Factor(*np.empty((len(Factor._fields), len(mean))))
+    values = Factor(*np.empty((len(Factor._fields), len(mean))))
     others = np.ones(len(mean), dtype=bool)
     others[rows.slabs] = False
     others = np.flatnonzero(others)
     u = (mean + rows.shift)[others] / np.broadcast_to(scale, mean.shape)[others]
     for at, parts in ((others, _half_lines(u)), (rows.slabs, slabs_of(mean, scale, rows))):
-        for whole, part in zip(found, parts, strict=False):
+        for whole, part in zip(values, parts, strict=False):
             whole[at] = part
-    return found
+    return values
 
 
 def _half_lines(u):
@@ -139,7 +139,7 @@ def _half_lines(u):
 
 
 def slabs_of(mean, scale, rows: Intervals) -> Slab:
-    """The slabs of those rows that are."""
+    """Return `Slab` of those rows that are slabs."""
     scale = np.broadcast_to(scale, mean.shape)[rows.slabs]
     return slab((mean + rows.shift)[rows.slabs] / scale, rows.width / scale)
 
@@ -154,20 +154,20 @@ class ExpectedProbit(Likelihood):
 
     @abstractmethod
     def _noisy_rows(self, answers: Answers) -> Intervals | None:
-        """Thresholds and order effect of every row; None if there are none."""
+        """Return thresholds and order effect of every row; None if there are none."""
 
     @abstractmethod
     def _cuts(self) -> dict[str, Array]:
-        """How the thresholds move with each hyperparameter that is one."""
+        """Return how the thresholds move with each hyperparameter that is one."""
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
         rows, total = self._noisy_rows(answers), self.margin_variance + noise
         if rows is not None and len(rows.slabs):
-            found = np.empty((4, len(mean)))
+            values = np.empty((4, len(mean)))
             for at, of in ((rows.half_lines, self.expected), (rows.slabs, super().expected)):
-                found[:, at] = of(mean[at], variance[at], noise[at], answers.take(at))
-            return Expected(*found)
+                values[:, at] = of(mean[at], variance[at], noise[at], answers.take(at))
+            return Expected(*values)
         ahead, scale = mean if rows is None else mean + rows.shift, np.sqrt(total)
         value, slope, bend = expected_log_ndtr(ahead / scale, variance / total)
         by_mean, by_variance = slope / scale, bend / total
@@ -177,7 +177,7 @@ class ExpectedProbit(Likelihood):
     def expected_theta_gradient(
         self, mean: Array, variance: Array, noise: Array, answers: Answers
     ) -> Array:
-        """In log σ², the thresholds and h, see `Likelihood.expected_theta_gradient`."""
+        """Return the derivatives in log σ², the thresholds and h of the value of `expected`."""
         rows = self._noisy_rows(answers)
         if not self.free:
             return np.zeros((0, len(mean)))
@@ -188,12 +188,12 @@ class ExpectedProbit(Likelihood):
                 slopes[:, at] = of(mean[at], variance[at], noise[at], answers.take(at))
             return slopes
         slope = self.expected(mean, variance, noise, answers)
-        found = {"noise_variance": self.margin_variance * slope.by_noise}
+        derivatives = {"noise_variance": self.margin_variance * slope.by_noise}
         if rows is not None:
-            found["order_effect"] = rows.lead * slope.by_mean
+            derivatives["order_effect"] = rows.lead * slope.by_mean
             for name, cuts in self._cuts().items():
-                found[name] = rows.moved(cuts, slope.by_mean, np.zeros(0))
-        return np.stack([found[name] for name in self.free])
+                derivatives[name] = rows.moved(cuts, slope.by_mean, np.zeros(0))
+        return np.stack([derivatives[name] for name in self.free])
 
     def _averaged(self, margin, noise, answers):
         at = self.tilted(margin, noise, answers)
@@ -204,7 +204,7 @@ class ExpectedProbit(Likelihood):
         return self.tilted_theta_gradient(margin, noise, answers)
 
     def _bends(self, noise, answers):
-        """At the ends of each slab, and on both sides of these where they are felt no more."""
+        """Return margins at the ends of each slab, and where these are felt no more."""
         rows = cast(Intervals, self._noisy_rows(answers))
         felt = SURE * np.sqrt(self.margin_variance + noise)
         inside = rows.width - np.minimum(felt, rows.width)
@@ -212,7 +212,6 @@ class ExpectedProbit(Likelihood):
         return np.hstack([-upper[:, ::-1], upper]) - rows.shift[:, None]
 
 
-@recorded
 class Probit(ExpectedProbit):
     """The winner is the item whose utility, seen with normal noise, was larger.
 
@@ -293,27 +292,27 @@ class Probit(ExpectedProbit):
         super().check()
 
     def with_ties(self, threshold: float, bounds: tuple[float, float] | str) -> Self:
-        """The same with ties, whose threshold starts there."""
-        other = copy(self)
-        other.tie_threshold, other.tie_threshold_bounds = threshold, bounds
-        other.check()
-        return other
+        """Return the likelihood with ties, whose threshold starts there."""
+        changed = copy(self)
+        changed.tie_threshold, changed.tie_threshold_bounds = threshold, bounds
+        changed.check()
+        return changed
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Duels, joint answers, and ties if there is a threshold."""
+        """Return the kinds of duels and joint answers, and of ties if there is a threshold."""
         return frozenset(
             {DUEL, INEQUALITY} if self.tie_threshold is None else {DUEL, TIE, INEQUALITY}
         )
 
     @property
     def uses_order(self) -> bool:
-        """Whether there is an order effect, or one is learned."""
+        """Tell whether there is an order effect, or one is learned."""
         return self.order_effect != 0.0 or not self._held("order_effect")
 
     @property
     def order_shift(self) -> float:
-        """The order effect."""
+        """Return the order effect."""
         return self.order_effect
 
     @property
@@ -323,11 +322,11 @@ class Probit(ExpectedProbit):
 
     @property
     def item_noise(self) -> float:
-        """σ²."""
+        """Return σ², the variance of an item's noise."""
         return self.noise_variance
 
     def item_noise_gradient(self) -> Array:
-        """σ² for log σ², zero for the others."""
+        """Return σ² for log σ², zero for the others."""
         return np.array([self.noise_variance * (name == "noise_variance") for name in self.free])
 
     # -- probabilities -------------------------------------------------------------------
@@ -352,7 +351,7 @@ class Probit(ExpectedProbit):
         if not self.free:
             return (np.zeros((0, len(margin))),) * 3
         z, edges = margin, np.zeros((3, 1))
-        found = {}
+        slopes = {}
         if rows is not None:
             by_margin, by_width = np.stack([d.gradient, -d.curvature, -d.third]), np.zeros((3, 0))
             if len(rows.slabs):
@@ -362,20 +361,20 @@ class Probit(ExpectedProbit):
                     [at.edge / scale, at.edge_gradient / scale**2, at.edge_curvature / scale**3]
                 )
             z, edges = margin + rows.ahead, rows.moved(self._thresholds, by_margin, by_width)
-            found = {
+            slopes = {
                 name: rows.moved(cuts, by_margin, by_width) for name, cuts in self._cuts().items()
             }
-            found["order_effect"] = rows.lead * by_margin
+            slopes["order_effect"] = rows.lead * by_margin
         # With s^{-k} g(z/s, t/s) the k-th derivative, d/dlog σ² of it is
         # −½ (z d/dz + Σ t d/dt + k) of it.
-        found["noise_variance"] = np.stack(
+        slopes["noise_variance"] = np.stack(
             [
                 -0.5 * (z * d.gradient + edges[0]),
                 -0.5 * (d.gradient - z * d.curvature + edges[1]),
                 -0.5 * (2.0 * d.curvature - z * d.third + edges[2]),
             ]
         )
-        value, gradient, curvature = zip(*(found[name] for name in self.free), strict=True)
+        value, gradient, curvature = zip(*(slopes[name] for name in self.free), strict=True)
         return np.stack(value), np.stack(gradient), np.stack(curvature)
 
     def outcome_log_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
@@ -425,28 +424,28 @@ class Probit(ExpectedProbit):
             at = factor(mean, scale, rows)
             # 1 − v β = (s² + v (1 − r(u + r))) / (v + s²), a sum of non-negative terms
             shrink = (noise + variance * np.maximum(at.left, 0.0)) / total
-            found = TiltedMoments(at.value, at.gradient / scale, at.curvature / total, shrink)
+            moments = TiltedMoments(at.value, at.gradient / scale, at.curvature / total, shrink)
         if rows is not None:
-            _settle_sure(found, mean + rows.ahead, total)
-        for rest, seen in self._partial(mean, variance, power, rows):
-            part, noise = _powers.moments(*seen), self.margin_variance
-            found.log_normaliser[rest] = part.log_normaliser
-            found.gradient[rest] = part.gradient / np.sqrt(noise)
-            found.curvature[rest], found.shrink[rest] = part.curvature / noise, part.shrink
-        return found
+            _settle_sure(moments, mean + rows.ahead, total)
+        for rest, cavity in self._partial(mean, variance, power, rows):
+            part, noise = _powers.moments(*cavity), self.margin_variance
+            moments.log_normaliser[rest] = part.log_normaliser
+            moments.gradient[rest] = part.gradient / np.sqrt(noise)
+            moments.curvature[rest], moments.shrink[rest] = part.curvature / noise, part.shrink
+        return moments
 
     def log_normaliser(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
-        """That of `tilted`, without its derivatives."""
+        """Return the log normaliser of `tilted`, without its derivatives."""
         rows = self._rows(answers)
         noise = self.margin_variance if rows is None else rows.noise
         if not np.all(noise):
             return super().log_normaliser(mean, variance, answers, power)
         if power is not None:
             value = self.log_normaliser(mean, variance, answers)
-            for rest, seen in self._partial(mean, variance, power, rows):
-                value[rest] = _powers.log_normaliser(*seen)
+            for rest, cavity in self._partial(mean, variance, power, rows):
+                value[rest] = _powers.log_normaliser(*cavity)
             return value
         scale = np.sqrt(variance + noise)
         if rows is None:
@@ -476,9 +475,9 @@ class Probit(ExpectedProbit):
         for all of a group is done once for it: the noise, not the margin, is scaled.
         """
         rows, size = self._rows(answers), np.diff(begins, append=len(mean))
-        told = mean, variance, answers, copies, begins, scale, ahead, power
+        arguments = mean, variance, answers, copies, begins, scale, ahead, power
         if power is not None or (rows is not None and not np.all(rows.noise)):
-            return super().log_normaliser_sums(*told)
+            return super().log_normaliser_sums(*arguments)
 
         def spread(values):
             return np.repeat(values, size, axis=1)
@@ -503,14 +502,14 @@ class Probit(ExpectedProbit):
         few = np.flatnonzero(~(proba.ravel() > _TINY))
         proba.ravel()[few] = 1.0
         if np.any(copies != 1.0):
-            found = np.add.reduceat(copies * np.log(proba), begins, axis=1)
+            sums = np.add.reduceat(copies * np.log(proba), begins, axis=1)
         else:
             n_products = -(-size // _FACTORS)
             first = np.cumsum(n_products) - n_products
             nth = np.arange(n_products.sum()) - np.repeat(first, n_products)
             at = np.repeat(begins, n_products) + _FACTORS * nth
             products = np.multiply.reduceat(proba, at, axis=1)
-            found = np.add.reduceat(np.log(products), first, axis=1)
+            sums = np.add.reduceat(np.log(products), first, axis=1)
         if len(few):  # by their logarithms, which are finite where they are not
             m, n = np.divmod(few, len(mean))
             group = np.repeat(np.arange(len(begins)), size)[n]
@@ -519,8 +518,8 @@ class Probit(ExpectedProbit):
             if ahead is not None:
                 centre += ahead[m, group] * answers.lead[n]
             logs = self.log_normaliser(centre, r * r * variance[n], answers.take(n))
-            np.add.at(found, (m, group), copies[n] * logs)
-        return found
+            np.add.at(sums, (m, group), copies[n] * logs)
+        return sums
 
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
@@ -535,8 +534,8 @@ class Probit(ExpectedProbit):
             ratio = mills(mean / np.sqrt(total)).ratio
             slopes = (-0.5 * noise * mean * ratio / total**1.5)[None]
         else:
-            found = self._tilted_slopes(mean, variance, rows)
-            slopes = np.stack([found[name] for name in self.free])
+            derivatives = self._tilted_slopes(mean, variance, rows)
+            slopes = np.stack([derivatives[name] for name in self.free])
         if power is not None:
             self._set_power_slopes(slopes, mean, variance, power, rows)
         return slopes
@@ -548,14 +547,14 @@ class Probit(ExpectedProbit):
         β² − κ twice its derivative in the variance, that in log σ² is
         −½ (m β + v (β² − κ) + Σ t d/dt).
         """
-        for at, seen in self._partial(mean, variance, power, rows):
-            found, noise = _powers.moments(*seen), self.margin_variance
-            gradient = found.gradient / np.sqrt(noise)
-            diffused = variance[at] * (gradient**2 - found.curvature / noise)
+        for at, cavity in self._partial(mean, variance, power, rows):
+            moments, noise = _powers.moments(*cavity), self.margin_variance
+            gradient = moments.gradient / np.sqrt(noise)
+            diffused = variance[at] * (gradient**2 - moments.curvature / noise)
             margin, by_name, along = mean[at], {}, 0.0
             if rows is not None:
                 margin = margin + rows.ahead[at]
-                kind, by_width = rows.kind[at], found.edge / np.sqrt(noise)
+                kind, by_width = rows.kind[at], moments.edge / np.sqrt(noise)
 
                 def moved(cuts, kind=kind, gradient=gradient, by_width=by_width):
                     middle, half = (each[kind] for each in middles(cuts))
@@ -580,11 +579,11 @@ class Probit(ExpectedProbit):
             half_lines, chosen = rows.half_lines, partial[rows.slabs]
             half_lines, slabs = half_lines[partial[half_lines]], rows.slabs[chosen]
             if len(slabs):
-                seen = margin[slabs] / scale, variance[slabs] / noise, power[slabs]
-                yield slabs, (*seen, rows.width[chosen] / scale)
+                cavity = margin[slabs] / scale, variance[slabs] / noise, power[slabs]
+                yield slabs, (*cavity, rows.width[chosen] / scale)
         if len(half_lines):
-            seen = margin[half_lines] / scale, variance[half_lines] / noise, power[half_lines]
-            yield half_lines, seen
+            cavity = margin[half_lines] / scale, variance[half_lines] / noise, power[half_lines]
+            yield half_lines, cavity
 
     def repeated_site(
         self,
@@ -611,11 +610,11 @@ class Probit(ExpectedProbit):
             cavities = mean[at] + away, variance[at], counts[at], noise
             cavity = None if near is None else (near[0][at] + away, near[1][at])
             if at is rows.slabs:
-                found = equal_slabs(*cavities, rows.width, cavity)
+                sites = equal_slabs(*cavities, rows.width, cavity)
             else:
                 start = None if cavity is None else cavity[0] / np.sqrt(cavity[1] + noise)
-                found = equal_sites(*cavities, start)
-            precision[at], shift[at] = found[0], found[1] - found[0] * away
+                sites = equal_sites(*cavities, start)
+            precision[at], shift[at] = sites[0], sites[1] - sites[0] * away
         return Site(precision, shift)
 
     def regions(self, answers: Answers) -> TruncationBox:
@@ -628,15 +627,15 @@ class Probit(ExpectedProbit):
 
     @property
     def _thresholds(self):
-        """Cuts of the noisy margin, see `ends`."""
+        """Return the cuts of the noisy margin, see `ends`."""
         return np.array([self.tie_threshold or 0.0])
 
     def _cuts(self) -> dict[str, Array]:
-        """How the thresholds move with log δ."""
+        """Return how the thresholds move with log δ."""
         return {"tie_threshold": np.array([self.tie_threshold or 0.0])}
 
     def _rows(self, answers):
-        """None where all are duels without a threshold or an order effect: the short way."""
+        """Return the rows as `Intervals`; None of duels without a threshold or an order effect."""
         kind, cuts = answers.kind, self._thresholds
         if not (kind.any() or any(cuts) or self.uses_order):  # of few cuts any() is quicker
             return None
@@ -677,14 +676,14 @@ class Probit(ExpectedProbit):
             gradient = np.where(sure, 0.0, gradient / scale)
         along = rows.moved(self._thresholds, gradient, by_width)
         share = rows.noise / np.where(sure, 1.0, total)
-        found = {name: rows.moved(cuts, gradient, by_width) for name, cuts in self._cuts().items()}
-        found["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
-        found["order_effect"] = rows.lead * gradient
-        return found
+        slopes = {name: rows.moved(cuts, gradient, by_width) for name, cuts in self._cuts().items()}
+        slopes["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
+        slopes["order_effect"] = rows.lead * gradient
+        return slopes
 
 
 def _settle_sure(found, margin, total):
-    """An inequality of a margin that is surely known holds or does not; at zero by halves."""
+    """Set moments of margins that are surely known: probability 1 or 0, at zero a half."""
     sure = total <= 0.0
     if np.any(sure):
         with np.errstate(divide="ignore"):
@@ -693,5 +692,5 @@ def _settle_sure(found, margin, total):
 
 
 def _on_last_axis(*sides):
-    """All outcomes on a new last axis, each of them contiguous in memory."""
+    """Stack all outcomes on a new last axis, each of them contiguous in memory."""
     return np.moveaxis(np.stack(sides), 0, -1)

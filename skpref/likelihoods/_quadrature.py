@@ -18,7 +18,7 @@ _POINTS = np.concatenate([[-1.0], _NODES, [1.0]])
 
 
 def _doubts():
-    """Rows, for a function at `_POINTS`: its last two coefficients, its error at both ends."""
+    """Return rows for a function at `_POINTS`: last coefficients, and error at both ends."""
     j = np.arange(_ORDER)
     fit = np.polynomial.legendre.legvander(_NODES, _ORDER - 1).T * _WEIGHTS * (j + 0.5)[:, None]
     ends = np.polynomial.legendre.legvander(_POINTS[[0, -1]], _ORDER - 1) @ fit
@@ -58,7 +58,7 @@ class Grid(NamedTuple):
     power: np.ndarray
 
     def moments(self):
-        """Log normaliser, its derivatives in the mean, and tilted over Gaussian variance."""
+        """Return log normaliser, its derivatives in the mean, tilted over Gaussian variance."""
         off = self.nodes - self.mean[self.row]
         centre = self._sum(off)
         spread = self._sum((off - centre[self.row]) ** 2)
@@ -66,7 +66,7 @@ class Grid(NamedTuple):
         return self.log_normaliser, centre / self.variance, (1.0 - shrink) / self.variance, shrink
 
     def expectation(self, function):
-        """TiltedMoments mean of power × function(margin, answers) → (k, n), shape (k, n)."""
+        """Return the tilted mean of power × function(margin, answers) → (k, n), shape (k, n)."""
         values = np.asarray(function(self.nodes, self.answers.take(self.row)))
         return self.power * np.stack([self._sum(each) for each in values])
 
@@ -111,7 +111,7 @@ def grid(log_prob, mean, variance, answers, power=None):
 
 
 def panels(height, edges, top, least):
-    """Nodes, their rows, and weights times e^(height − top), on panels halved until all resolve it.
+    """Return nodes, rows and weights · e^(height − top), on panels halved until all resolve.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def panels(height, edges, top, least):
 
 
 def _mode(log_prob, mean, variance, answers, power):
-    """Where the concave log integrand is largest: Newton's method within a bracket."""
+    """Find where the concave log integrand is largest, by Newton's method within a bracket."""
     z, low, high = mean.copy(), np.full(len(mean), -np.inf), np.full(len(mean), np.inf)
     for _ in range(_NEWTON):
         _, gradient, curvature, *_ = log_prob(z, answers)
@@ -172,7 +172,7 @@ def _mode(log_prob, mean, variance, answers, power):
 
 
 def _end(height, mode, top, step):
-    """Where the integrand has fallen by `_DEPTH`, on one side of the mode."""
+    """Find where the integrand has fallen by `_DEPTH`, on one side of the mode."""
     far = mode + step * np.sqrt(2.0 * _DEPTH)  # a Gaussian alone has fallen by then
     near = mode.copy()
     for _ in range(_BISECTIONS):

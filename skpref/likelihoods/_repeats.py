@@ -14,7 +14,7 @@ _EPS = np.finfo(np.float64).eps
 
 
 def equal_sites(mean, variance, counts, noise, start=None):
-    """Precision and shift of one of several equal answers, all of their sites being unknown.
+    """Find precision and shift of one of several equal answers, all sites being unknown.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def equal_sites(mean, variance, counts, noise, start=None):
         u = alone if start is None else np.where(np.isfinite(start), start, alone)
         low, high, moved = np.full(u.shape, -np.inf), np.full(u.shape, np.inf), np.inf
         for _ in range(_NEWTON):
-            found = _equal(u, mean, variance, counts - 1.0, noise)
-            low = np.where(found.excess < 0.0, u, low)
-            high = np.where(found.excess > 0.0, u, high)
+            sites = _equal(u, mean, variance, counts - 1.0, noise)
+            low = np.where(sites.excess < 0.0, u, low)
+            high = np.where(sites.excess > 0.0, u, high)
             reach = 1.0 + np.abs(u)
-            step = np.clip(-found.excess / found.slope, -reach, reach)
-            step = np.where(np.isnan(step), -np.sign(found.excess) * reach, step)
+            step = np.clip(-sites.excess / sites.slope, -reach, reach)
+            step = np.where(np.isnan(step), -np.sign(sites.excess) * reach, step)
             stalled = 2.0 * np.abs(step) > moved
             done = np.abs(step) <= np.where(stalled, _STALLED, 4.0 * _EPS) * reach
             bracketed = np.isfinite(high - low)
@@ -53,7 +53,7 @@ def equal_sites(mean, variance, counts, noise, start=None):
             if done.all():
                 break
             u = np.where(done, u, ahead)
-    return np.where(done, found.precision, np.nan), np.where(done, found.shift, np.nan)
+    return np.where(done, sites.precision, np.nan), np.where(done, sites.shift, np.nan)
 
 
 class _Equal(NamedTuple):
@@ -95,7 +95,7 @@ _SMALL = 1e-8
 
 
 def equal_slabs(mean, variance, counts, noise, width, cavity=None):
-    """The same of answers whose noisy margin is within a slab.
+    """Find them for answers whose noisy margin is within a slab.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def equal_slabs(mean, variance, counts, noise, width, cavity=None):
             u = u + share * along
             log_v = np.minimum(log_v + share * up, np.log(variance))
             converged = length <= _SMALL
-    found = converged & (at.precision >= 0.0) & np.isfinite(at.shift)
-    return np.where(found, at.precision, np.nan), np.where(found, at.shift, np.nan)
+    is_found = converged & (at.precision >= 0.0) & np.isfinite(at.shift)
+    return np.where(is_found, at.precision, np.nan), np.where(is_found, at.shift, np.nan)
 
 
 def _start(mean, variance, noise, cavity):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from skpref.plotting._style import (
     check_matplotlib,
     legend_above,
-    make_room,
     new_axes,
     plain,
     tidy,
@@ -171,7 +170,6 @@ class AcquisitionDisplay:
         self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label=label)
         tidy(ax)
         legend_above(ax, 3)
-        make_room(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -15,7 +15,6 @@ from skpref.plotting._style import (
     palette,
     percent,
     plain,
-    settle,
     shortened,
     tidy,
 )
@@ -142,6 +141,5 @@ class ControlEffectsDisplay:
         ax.tick_params(axis="y", length=0)
         ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
         ax.set_axisbelow(True)
-        settle(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

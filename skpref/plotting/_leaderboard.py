@@ -12,21 +12,15 @@ from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     check_matplotlib,
     in_unit,
-    is_laid_out,
     letters,
     new_axes,
     palette,
     percent,
     points_of,
-    room_of,
-    settle,
-    shorten_to,
-    tidy,
-    wrap_to,
+    row_letters,
+    rows_of_names,
 )
 
-# Points that a line of text needs, and the smallest letters that are read with ease.
-_LINE, _SMALLEST = 1.25, 5.5
 # Inches of a row, of what is not rows, and of the tallest figure.
 _ROW, _REST, _TALLEST = 0.21, 1.1, 20.0
 # Columns of a leaderboard.
@@ -39,11 +33,8 @@ _OF_ITEMS = (
     "rank_lower",
     "rank_upper",
 )
-# Shares of the room that names, and the columns of ranks and chances, may take.
-_NAMES, _COLUMNS = 0.45, 0.45
-# In letters: width of the columns, distance of their right ends from that of the axes, and height
-# of their heads.
-_WIDTH, _ENDS, _HEAD = 9.0, (4.2, 0.2), 2.7
+# In letters, from the axes: right ends of the columns of ranks and chances.
+_ENDS = (5.0, 9.0)
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -75,7 +66,7 @@ class LeaderboardDisplay:
     ax_, figure_ : matplotlib Axes and Figure
     points_, intervals_ : Line2D and LineCollection
     annotations_ : list of Text
-        Empty where rows are too close for letters, or the axes too narrow for the columns.
+        Empty where rows are too close for letters, or the axes narrower than the columns.
 
     Examples
     --------
@@ -205,11 +196,11 @@ class LeaderboardDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Made smaller where names would be cut off, unless the figure has a layout engine, which
-            sees to that. None: of a new figure, tall enough for the names.
+            Subplots of a figure without a layout engine get matplotlib's constrained layout, which
+            makes room for names. None: of a new figure, tall enough for the names.
         annotate : bool, default=True
-            Write the interval of the rank and the probability of being best beside each item,
-            within the axes, if there is room for letters.
+            Write the interval of the rank and the probability of being best right of each item, if
+            there is room for letters.
         color : matplotlib color, default=None
 
         Returns
@@ -240,114 +231,33 @@ class LeaderboardDisplay:
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
         mean = mean if self.component is None else "the mean of each group"
-        label = in_unit(f"utility above {mean}", self.unit)
-        ax.set_xlabel(label)
-        tidy(ax)
-        ax.spines["left"].set_visible(False)
-        ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
-        ax.set_axisbelow(True)
-        ax.set_yticks([])
-        for _ in range(2):  # names and the lines of the label take room from each other
-            settle(ax)
-            size, columns = self._letters(ax, n, annotate)
-            self._label_rows(ax, n, size)
-            settle(ax)
-            columns = min(columns, _COLUMNS * points_of(ax)[0] / _WIDTH)
-            columns = columns if columns >= _SMALLEST else 0.0
-            self._scale(ax, n, columns)
-            self._label(ax, label)
-        settle(ax)
-        self._scale(ax, n, columns)
-        self._label(ax, label)
-        self.annotations_ = self._annotated(ax, columns) if columns else []
+        ax.set_xlabel(in_unit(f"utility above {mean}", self.unit))
+        _, step = row_letters(points_of(ax)[1], n)
+        columns = self._annotated(ax) if annotate and step == 1 else []
+        names = np.asarray(self.names).tolist()
+        self.annotations_ = rows_of_names(ax, names, columns, _ENDS[-1])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    @staticmethod
-    def _letters(ax, n, annotate):
-        """Sizes in points of the letters of names and columns; 0 where no columns have room."""
-        usual = letters("ytick.labelsize")
-        height = points_of(ax)[1]
-        below_heads = min(usual, height / (_LINE * (n + 0.2) + _HEAD))
-        if annotate and below_heads >= _SMALLEST:
-            return below_heads, below_heads
-        return min(usual, height / (_LINE * (n + 0.2))), 0.0
-
-    def _label_rows(self, ax, n, size):
-        """Names at the rows; where rows are too close, at every second, third, …"""
-        step = int(np.ceil(_SMALLEST / size)) if size < _SMALLEST else 1
-        rows = np.arange(0, n, step)
-        room = ax.get_window_extent().x1 - (_left(ax) if is_laid_out(ax) else room_of(ax)[0])
-        ax.set_yticks(rows, [""] * len(rows), fontsize=max(size, _SMALLEST))
-        drawn = ax.get_yticklabels()
-        for text, name in zip(drawn, np.asarray(self.names)[rows], strict=True):
-            shorten_to(text, name, _NAMES * room)
-        ax.set_yticks(rows, [text.get_text() for text in drawn])
-
-    def _scale(self, ax, n, columns):
-        """Limits that leave room for columns of letters of this size, right, and their heads."""
-        from matplotlib.ticker import MaxNLocator, ScalarFormatter
-
-        width, height = points_of(ax)
-        ends = np.concatenate([np.asarray(self.lower), np.asarray(self.upper)])
-        low = float(np.min(ends, where=np.isfinite(ends), initial=0.0))
-        high = float(np.max(ends, where=np.isfinite(ends), initial=0.0))
-        spare = 0.05 * (high - low) or 1.0
-        low, high = low - spare, high + spare
-        share = columns * _WIDTH / width
-        ax.set_xlim(low, low + (high - low) / (1.0 - share))
-        letters = ax.xaxis.label.get_size()
-        most = max(2, int((1.0 - share) * width / (4.0 * letters)))
-        ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-        ax.set_xticks([tick for tick in ticks if low <= tick <= high])
-        ax.xaxis.set_major_formatter(ScalarFormatter())
-        ax.spines["bottom"].set_bounds(low, high)
-        head = _HEAD * columns
-        ax.set_ylim(n - 0.4, -0.6 - (n + 0.2) * head / (height - head))
-
-    @staticmethod
-    def _label(ax, label):
-        """The label below the scale, in as many lines as names and axes leave it."""
-        text, right, left = ax.set_xlabel(label), ax.get_window_extent().x1, _left(ax)
-        wrap_to(text, right - left)
-        half = 0.5 * text.get_window_extent().width
-        _, end = ax.spines["bottom"].get_bounds()
-        middle = 0.5 * (ax.get_window_extent().x0 + ax.transData.transform((end, 0.0))[0])
-        middle = max(left + half, min(middle, right - half))
-        text.set_x(ax.transAxes.inverted().transform((middle, 0.0))[0])
-
-    def _annotated(self, ax, size):
+    def _annotated(self, ax):
         """Columns at the right: the interval of the rank, the probability of being best."""
-        across = ax.get_yaxis_transform()
         low, high = np.asarray(self.rank_lower), np.asarray(self.rank_upper)
         columns = (
             (f"rank\n({percent(self.level)})", map(_range, low, high)),
             ("is best", map(_chance, np.asarray(self.probability_best))),
         )
-        style = {
-            "xycoords": across,
-            "textcoords": "offset points",
-            "va": "center_baseline",
-            "ha": "right",
-            "fontsize": size,
-        }
-        top = style | {"va": "bottom", "fontsize": 0.9 * size, "fontstyle": "italic"}
-        found = []
-        for end, (head, texts) in zip(_ENDS, columns, strict=True):
-            place = (-end * size, 0.0)
-            found.append(ax.annotate(head, xy=(1.0, -0.6), xytext=place, **top))
-            found += [
+        style = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
+        top = style | {"va": "bottom", "fontstyle": "italic"}
+        texts = []
+        for end, (head, column) in zip(_ENDS, columns, strict=True):
+            place = (end * letters("ytick.labelsize"), 0.0)
+            texts.append(ax.annotate(head, xy=(1.0, -0.6), xytext=place, **top))
+            style["va"] = "center_baseline"
+            texts += [
                 ax.annotate(text, xy=(1.0, row), xytext=place, **style)
-                for row, text in enumerate(texts)
+                for row, text in enumerate(column)
             ]
-        return found
-
-
-def _left(ax):
-    """Where axes with their names begin, in pixels."""
-    names = [name.get_window_extent().x0 for name in ax.get_yticklabels()]
-    return min([ax.get_window_extent().x0, *names])
+        return texts
 
 
 def _range(low, high):

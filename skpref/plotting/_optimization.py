@@ -11,8 +11,7 @@ from skpref.plotting._style import (
     GREY,
     check_matplotlib,
     in_unit,
-    legend_on_top,
-    make_room,
+    legend_above,
     new_axes,
     palette,
     paper,
@@ -297,7 +296,6 @@ class OptimizationDisplay:
         else:
             self._draw_course(ax)
         tidy(ax)
-        make_room(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -363,7 +361,7 @@ class OptimizationDisplay:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("answers told")
         ax.set_xlim(left=0)
-        legend_on_top(ax, 2)
+        legend_above(ax, 2)
 
     def _draw_line(self, ax, line: Line):
         x, utility, at = line
@@ -391,7 +389,7 @@ class OptimizationDisplay:
         self._questions(ax, at)
         top = max(high, low + 1e-9)
         ax.set_ylim(_beneath(low, top), top)
-        legend_on_top(ax, 3)
+        legend_above(ax, 3)
         top = ax.get_ylim()[1]
         bottom = _beneath(low, top)
         ax.set_ylim(bottom, top)

@@ -2,18 +2,13 @@
 
 import textwrap
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skpref._utils import printable_text
 from skpref.fitting import UNITS
-
-# Of its width or height, axes keep at least this much where room is made for labels.
-_KEPT = 0.3
-# Of its height a legend inside them takes this much at most.
-_MOST_LEGEND = 0.5
-_GAP = 3.0  # points between labels and what is next to them
 
 GREY = "#808080"
 
@@ -46,12 +41,24 @@ def check_matplotlib(caller: str) -> None:
 
 
 def new_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes to draw on: those given, or those of a new figure of a size in inches."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
+    """Return the axes to draw on: those given, or those of a new figure of a size in inches.
 
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    matplotlib's constrained layout makes room for the labels of subplots, unless their figure has a
+    layout engine already.
+    """
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        return plt.subplots(figsize=size, layout="constrained")[1]
+    figure = ax.figure.canvas.figure
+    if figure.get_layout_engine() is None and ax.get_subplotspec() is not None:
+        figure.set_layout_engine("constrained")
+    return ax
+
+
+def lay_out(ax: Any) -> None:
+    """Place axes as they will stand with the labels that they have now."""
+    ax.figure.canvas.figure.draw_without_rendering()
 
 
 def tidy(ax: Any) -> None:
@@ -80,22 +87,6 @@ def paper(ax: Any) -> Any:
     return ax.get_facecolor()
 
 
-def legend_on_top(ax: Any, columns: int) -> Any:
-    """A legend inside the axes, above all that is drawn: in room that is made for it."""
-    place = {"loc": "upper left", "borderaxespad": 0.1, "frameon": False}
-    legend = ax.legend(ncols=columns, fontsize="small", **place)
-    entries = len(ax.get_legend_handles_labels()[1])
-    share = 0.03 + 0.065 * -(-entries // columns)
-    # Of small axes the letters take more.
-    taken = legend.get_window_extent().height / ax.get_window_extent().height + 0.03
-    share = min(max(share, taken), _MOST_LEGEND)
-    scale = ax.yaxis.get_transform()  # heights on paper, also of a logarithmic axis
-    low, high = scale.transform(ax.get_ylim())
-    top = high + share / (1.0 - share) * (high - low)
-    ax.set_ylim(top=scale.inverted().transform([top])[0])
-    return legend
-
-
 def plain(text: Any) -> str:
     """A name as text that matplotlib does not read as a formula, nor a reader of SVG as no text."""
     return "\n".join(map(printable_text, str(text).split("\n"))).replace("$", r"\$")
@@ -118,71 +109,6 @@ def percent(level: float) -> str:
 def in_unit(what: str, unit: str) -> str:
     """What an axis shows, and below it the unit."""
     return f"{what}\n({UNITS[unit]})"
-
-
-# -- room for labels -------------------------------------------------------------------------
-
-
-def is_laid_out(ax: Any) -> bool:
-    """Whether a layout engine places these axes."""
-    engine = ax.figure.canvas.figure.get_layout_engine()
-    return engine is not None and ax.get_subplotspec() is not None and ax.get_in_layout()
-
-
-def make_room(ax: Any) -> None:
-    """Make axes smaller where labels would be cut off or drawn over other axes.
-
-    Nothing is done where a layout engine sees to it.
-    """
-    for _ in range(0 if is_laid_out(ax) else 2):  # labels move with the axes
-        _shrink(ax)
-
-
-def settle(ax: Any) -> None:
-    """Place axes as they will stand with the labels that they have now."""
-    if is_laid_out(ax):
-        ax.figure.canvas.figure.draw_without_rendering()
-    make_room(ax)
-
-
-def _shrink(ax):
-    box, labelled = ax.get_window_extent(), ax.get_tightbbox()
-    left, bottom, right, top = room_of(ax)
-    begin = box.x0 + max(0.0, left - labelled.x0), box.y0 + max(0.0, bottom - labelled.y0)
-    end = box.x1 - max(0.0, labelled.x1 - right), box.y1 - max(0.0, labelled.y1 - top)
-    width, height = end[0] - begin[0], end[1] - begin[1]
-    if (begin, end) == ((box.x0, box.y0), (box.x1, box.y1)):
-        return
-    if width < _KEPT * box.width or height < _KEPT * box.height:
-        return
-    whole = ax.figure.bbox
-    x, y = (begin[0] - whole.x0) / whole.width, (begin[1] - whole.y0) / whole.height
-    ax.set_position((x, y, width / whole.width, height / whole.height))
-
-
-def room_of(ax: Any) -> tuple[float, float, float, float]:
-    """Left, bottom, right and top of where axes and their labels may stand, in pixels.
-
-    The figure, as far as other axes beside, above and below leave it.
-    """
-    box, whole = ax.get_window_extent(), ax.figure.bbox
-    gap = _GAP * ax.figure.dpi / 72.0
-    left, bottom, right, top = whole.x0 + gap, whole.y0 + gap, whole.x1 - gap, whole.y1 - gap
-    for other in ax.figure.axes:
-        if other is ax or not other.get_visible():
-            continue
-        core, labelled = other.get_window_extent(), other.get_tightbbox()
-        if core.y0 < box.y1 and box.y0 < core.y1:
-            if core.x1 <= box.x0:
-                left = max(left, min(labelled.x1, box.x0) + gap)
-            elif core.x0 >= box.x1:
-                right = min(right, max(labelled.x0, box.x1) - gap)
-        elif core.x0 < box.x1 and box.x0 < core.x1:
-            if core.y1 <= box.y0:
-                bottom = max(bottom, min(labelled.y1, box.y0) + gap)
-            elif core.y0 >= box.y1:
-                top = min(top, max(labelled.y0, box.y1) - gap)
-    return left, bottom, right, top
 
 
 def shorten_to(text: Any, name: Any, width: float) -> None:
@@ -231,18 +157,44 @@ def diverging(ax: Any) -> Any:
 
 
 def legend_above(ax: Any, columns: int) -> Any:
-    """A legend above the axes, outside them, where a layout engine or `make_room` leaves room."""
+    """Draw a legend above the axes, outside them, where their layout leaves room."""
     look = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2, "handletextpad": 0.4}
     look |= {"columnspacing": 1.2, "handlelength": 1.4}
     return ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, **look)
 
 
-# Letters of rows, in points at least; distance of the lines; share of the figure that names take.
-_SMALLEST, _LINE, _NAMES = 5.5, 1.25, 0.4
+# Letters of rows, in points at least; distance of the lines; share of the room that names take.
+_SMALLEST, _LINE, _NAMES = 5.5, 1.25, 0.45
 
 
-def rows_of_names(ax: Any, names: Sequence[Any]) -> None:
-    """Names beside rows 0, 1, … from the top, where rows are too close at every second, third, …"""
+def row_letters(height: float, n: int) -> tuple[float, int]:
+    """Return the size of letters that n rows in a height have room for, and which rows have some.
+
+    Both in points; 1 stands for every row, 2 for every second, …
+    """
+    size = min(letters("ytick.labelsize"), height / (_LINE * n))
+    return max(size, _SMALLEST), int(np.ceil(_SMALLEST / size))
+
+
+def rows_of_names(
+    ax: Any, names: Sequence[Any], columns: Sequence[Any] = (), width: float = 0.0
+) -> list[Any]:
+    """Write names beside rows 0, 1, … from the top; at every second, third, … if rows are close.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    names : sequence
+    columns : sequence of Text
+        In every row at the right, outside the axes.
+    width : float
+        Of the columns, in letters.
+
+    Returns
+    -------
+    list of Text
+        The columns; empty where they had no room and were removed.
+    """
     n = len(names)
     ax.set_ylim(n - 0.4, -0.6)
     tidy(ax)
@@ -251,24 +203,24 @@ def rows_of_names(ax: Any, names: Sequence[Any]) -> None:
     ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.set_yticks([])
-    settle(ax)
-    usual = letters("ytick.labelsize")
-    size = min(usual, points_of(ax)[1] / (_LINE * n))
-    step = int(np.ceil(_SMALLEST / size)) if size < _SMALLEST else 1
-    rows = np.arange(0, n, step)
-    ax.set_yticks(rows, [""] * len(rows), fontsize=max(size, _SMALLEST))
-    room = ax.get_window_extent().x1 - ax.figure.bbox.x0
+    lay_out(ax)
+    size, step = row_letters(points_of(ax)[1], n)
+    rows, room = np.arange(0, n, step), ax.get_window_extent().width
+    ax.set_yticks(rows, [""] * len(rows), fontsize=size)
     drawn = ax.get_yticklabels()
     for text, row in zip(drawn, rows, strict=True):
         shorten_to(text, names[int(row)], _NAMES * room)
     ax.set_yticks(rows, [text.get_text() for text in drawn])
-    settle(ax)
-    from matplotlib.ticker import MaxNLocator
-
-    most = max(2, int(points_of(ax)[0] / (4.0 * ax.xaxis.label.get_size())))
-    ax.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
-    wrap_to(ax.xaxis.label, ax.get_window_extent().width)
-    make_room(ax)
+    ax.xaxis.label.set_visible(False)
+    lay_out(ax)
+    has_room = step == 1 and points_of(ax)[0] >= width * size
+    box, labelled = ax.get_window_extent(), ax.get_tightbbox()
+    for text in columns:
+        text.set_fontsize(size) if has_room else text.remove()
+    ax.xaxis.label.set_visible(True)
+    wrap_to(ax.xaxis.label, box.width + 2.0 * min(box.x0 - labelled.x0, labelled.x1 - box.x1))
+    lay_out(ax)
+    return [*columns] if has_room else []
 
 
 def radius_of(level: float) -> float:
@@ -288,21 +240,8 @@ def ellipse_of(centre: Any, covariance: Any, level: float) -> Any:
     return Ellipse(tuple(centre), along, across, angle=angle)
 
 
-# Size of a label, in letters of the figure, and where it stands beside its point, first choice
-# first: in letters, and how it is aligned.
-_LABEL = 0.85
-_BESIDE = (
-    (0.5, 0.3, "left", "bottom"),
-    (-0.5, 0.3, "right", "bottom"),
-    (0.5, -0.3, "left", "top"),
-    (-0.5, -0.3, "right", "top"),
-    (0.0, 0.7, "center", "bottom"),
-    (0.0, -0.7, "center", "top"),
-    (-0.5, -1.5, "right", "top"),
-    (-0.5, 1.5, "right", "bottom"),
-    (0.5, -1.5, "left", "top"),
-    (0.5, 1.5, "left", "bottom"),
-)
+# Of a label beside its point, in letters: its size, and how far it is across and up; near first.
+_LABEL, _ACROSS, _UP = 0.85, (0.5, -0.5), (0.3, -0.3, 1.5, -1.5)
 
 
 def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
@@ -319,14 +258,14 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
     frame = ax.get_window_extent()
     dots = ax.transData.transform([place for place, _, _ in labels]) if labels else []
     for (place, name, color), dot in zip(labels, dots, strict=True):
-        for x, y, across, upright in _BESIDE:
+        for y, x in product(_UP, _ACROSS):
             text = ax.annotate(
                 name,
                 xy=place,
                 xytext=(x * size, y * size),
                 textcoords="offset points",
-                ha=across,
-                va=upright,
+                ha="left" if x > 0.0 else "right",
+                va="bottom" if y > 0.0 else "top",
                 fontsize=size,
                 color=color,
                 path_effects=halo,

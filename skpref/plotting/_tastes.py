@@ -13,15 +13,14 @@ from skpref.plotting._style import (
     check_matplotlib,
     ellipse_of,
     in_unit,
+    lay_out,
     legend_above,
-    make_room,
     new_axes,
     palette,
     percent,
     place_labels,
     plain,
     radius_of,
-    settle,
     shortened,
     tidy,
 )
@@ -179,14 +178,13 @@ class TastesDisplay:
             set_label(in_unit(what, self.unit) if word == "first" else what)
         tidy(ax)
         legend_above(ax, 2)
-        settle(ax)
+        lay_out(ax)
         told = self._told(self.names, chosen)
         every = [(at, name, colors.orange) for at, name in zip(tips, told, strict=True)]
         if len(self.tastes) <= _NAMED:
             told = self._told(self.users, range(len(self.tastes)))
             every += [(at, name, colors.blue) for at, name in zip(self.tastes, told, strict=True)]
         self.labels_ = place_labels(ax, every)
-        make_room(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

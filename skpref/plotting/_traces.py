@@ -11,12 +11,11 @@ from skpref.fitting import UNITS
 from skpref.inspection import sampler_traces
 from skpref.plotting._style import (
     check_matplotlib,
+    lay_out,
     looks,
-    make_room,
     new_axes,
     plain,
     points_of,
-    settle,
     shortened,
     tidy,
 )
@@ -157,10 +156,9 @@ class TracesDisplay:
         tidy(ax)
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        settle(ax)
+        lay_out(ax)
         self.annotations_ = self._told(ax, base, height) if self._has_room(ax, n) else []
         self._scale(ax, reach)
-        make_room(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -11,12 +11,10 @@ from skpref.inspection import trajectories
 from skpref.plotting._style import (
     check_matplotlib,
     in_unit,
-    legend_on_top,
+    legend_above,
     looks,
-    make_room,
     new_axes,
     plain,
-    settle,
     shortened,
     tidy,
     wrap_to,
@@ -218,9 +216,7 @@ class TrajectoryDisplay:
         tidy(ax)
         label = ax.set_ylabel(in_unit(f"utility above {self._zero()}", self.unit))
         wrap_to(label, ax.get_window_extent().height)
-        settle(ax)
-        legend_on_top(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
-        make_room(ax)
+        legend_above(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -13,8 +13,7 @@ from skpref.fitting import Inspected, unit_length
 from skpref.plotting._style import (
     check_matplotlib,
     in_unit,
-    legend_on_top,
-    make_room,
+    legend_above,
     new_axes,
     palette,
     percent,
@@ -322,10 +321,7 @@ class UtilityDisplay:
             self._curve(ax, palette(ax).blue if color is None else color)
         else:
             self._surface(ax, cmap)
-        ax.set_xlabel(plain(self.features[0]))
-        if self.held:
-            ax.set_title(self.held, fontsize="medium", loc="left")
-        make_room(ax)
+        ax.set_xlabel("\n".join(filter(None, (plain(self.features[0]), self.held))))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -356,7 +352,7 @@ class UtilityDisplay:
         low, high = ax.get_ylim()
         ax.set_ylim(low - 0.08 * (high - low), high)  # room for the items
         ax.set_ylabel(in_unit("utility above the mean of the curve", self.unit))
-        legend_on_top(ax, 3)
+        legend_above(ax, 3)
         tidy(ax)
 
     def _surface(self, ax, cmap):

@@ -12,19 +12,18 @@ from skpref.inspection import win_rates
 from skpref.plotting._style import (
     check_matplotlib,
     diverging,
-    letters,
-    make_room,
+    lay_out,
     new_axes,
     plain,
     points_of,
+    row_letters,
     shortened,
 )
 
-# Letters of a name; points that a row needs for letters, and those of the smallest; the largest, in
-# letters of the figure.
-_MOST, _LINE, _SMALLEST, _LARGEST = 16, 1.3, 5.0, 0.95
-# Width of a number in letters, and inches of new axes: the least, for one item, and at most.
-_NUMBER, _REST, _ROW, _WIDEST = 1.9, 1.9, 0.27, 12.0
+# Letters of a name; width of a number, in letters.
+_MOST, _NUMBER = 16, 1.5
+# Inches of new axes: the least, for one item, and at most.
+_REST, _ROW, _WIDEST = 1.9, 0.27, 12.0
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -141,20 +140,15 @@ class WinRatesDisplay:
         self.colorbar_.outline.set_visible(False)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-        ax.set_xticks(range(n), [""] * n)
-        ax.set_yticks(range(n), [""] * n)
-        cell = min(points_of(ax)) / n
-        largest = _LARGEST * letters()
-        size = float(np.clip(cell / _LINE, _SMALLEST, largest))
-        step = max(1, int(np.ceil(size * _LINE / max(cell, 1e-9))))
-        some = range(0, n, step)
-        ax.set_yticks(some, names[::step], fontsize=size)
-        ax.set_xticks(some, names[::step], fontsize=size, rotation=90)
-        make_room(ax)
-        self.annotations_ = []
-        fitting = min(min(points_of(ax)) / n / _NUMBER, largest)
-        if annotate and fitting >= _SMALLEST:
-            self.annotations_ = self._numbers(ax, share, fitting)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        lay_out(ax)
+        size, step = row_letters(min(points_of(ax)), n)
+        ax.set_yticks(range(0, n, step), names[::step], fontsize=size)
+        ax.set_xticks(range(0, n, step), names[::step], fontsize=size, rotation=90)
+        lay_out(ax)
+        size, step = row_letters(min(points_of(ax)) / _NUMBER, n)
+        self.annotations_ = self._numbers(ax, share, size) if annotate and step == 1 else []
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -5,19 +5,20 @@ import hashlib
 import io
 import json
 import random
+import sys
 import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from datasets_support import serve
 
 from skpref.datasets import _files as _fetch
-from skpref.datasets import _football, _sushi, fetch_chu_ghahramani
-from skpref.datasets._files import Archive, download, fetch_texts, unpack, verified_file
+from skpref.datasets import _football, _sushi, _tennis, fetch_chu_ghahramani
+from skpref.datasets._files import Source, fetch_texts, unpack, verified_file
 
 TEXT = "".join(f"row {k}, {k * k}\n" for k in range(400)).encode()
-ARCHIVE = Archive(
+ARCHIVE = Source(
     "small", "https://example.org/small.zip", ("here",), {"a.csv": hashlib.sha256(TEXT).hexdigest()}
 )
 METHODS = {
@@ -88,58 +89,81 @@ def test_bombs_are_not_unpacked(monkeypatch, method):
     assert sum(read) <= 10_000
 
 
-def texts(home, **options):
-    options = {"data_home": home, "download_if_missing": True, "n_retries": 2, "delay": 0} | options
-    return fetch_texts(ARCHIVE, ["a.csv"], **options)
+@contextmanager
+def server(answer):
+    """The address of a folder on this machine, of which every file is what this writes."""
 
-
-def test_a_download_without_end_is_left(tmp_path, monkeypatch):
-    class Endless(io.RawIOBase):
-        sent = 0
-
-        def read(self, n=-1):
-            assert n >= 0, "all of it is asked for"
-            self.sent += n
-            return bytes(n)
-
-    stream, asked = Endless(), []
-    monkeypatch.setattr(_fetch, "_LARGEST_DOWNLOAD", 1000)
-    monkeypatch.setattr(
-        "urllib.request.urlopen", lambda url, **options: (asked.append(url), stream)[1]
-    )
-    with pytest.raises(OSError, match=r"larger than 1000 bytes.*by hand"):
-        texts(tmp_path / "home")
-    assert (len(asked), stream.sent) == (1, 1001)
-    assert not (tmp_path / "home").exists()
-
-
-def test_a_download_that_ends_too_early_is_tried_again(tmp_path, monkeypatch):
-    content, asked = bytes(zipped("deflated")), []
-
-    class Answer(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
             self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content[: -100 if len(asked) < 3 else None])
+            answer(self)
 
         def log_message(self, *parts):
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    opened = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=opened.serve_forever, args=(0.01,))
     thread.start()
     try:
-        url = f"http://127.0.0.1:{server.server_port}/"
-        with pytest.raises(OSError, match="ended 100 bytes too early"):
-            download(url, 2, 0)
-        assert download(url, 2, 0) == content
+        yield f"http://127.0.0.1:{opened.server_port}/"
     finally:
-        server.shutdown()
+        opened.shutdown()
         thread.join()
-        server.server_close()
-    assert len(asked) == 3
+        opened.server_close()
+
+
+def texts(home, url, **options):
+    options = {"data_home": home, "download_if_missing": True, "n_retries": 2, "delay": 0} | options
+    return fetch_texts(ARCHIVE._replace(url=url), ["a.csv"], **options)
+
+
+@pytest.mark.parametrize("name", ["", "small.zip"], ids=["a file", "an archive"])
+def test_a_download_without_end_is_left(tmp_path, monkeypatch, name):
+    pytest.importorskip("pooch")
+    monkeypatch.setattr(_fetch, "_LARGEST_DOWNLOAD", 10_000)
+    asked = []
+
+    def endless(handler):
+        asked.append(handler.path)
+        handler.end_headers()
+        with suppress(OSError):  # who asked has gone
+            while True:
+                handler.wfile.write(bytes(1000))
+
+    with server(endless) as url, pytest.raises(OSError, match=r"larger than 10000 bytes.*by hand"):
+        texts(tmp_path / "home", url + name, n_retries=1)
+    assert len(asked) == 1
+    assert not [*(tmp_path / "home").rglob("*.*")]
+
+
+@pytest.mark.parametrize("name", ["", "small.zip"], ids=["a file", "an archive"])
+def test_a_download_that_ends_too_early_is_tried_again(tmp_path, name):
+    pytest.importorskip("pooch")
+    content, asked = bytes(zipped("deflated")) if name else TEXT, []
+
+    def answer(handler):
+        asked.append(handler.path)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content[: -100 if len(asked) < 4 else None])
+
+    with server(answer) as url:
+        with pytest.raises(OSError, match="100 more expected"):
+            texts(tmp_path, url + name)
+        assert not [*tmp_path.rglob("*.*")]
+        assert texts(tmp_path, url + name) == {"a.csv": TEXT.decode()}
+    assert asked == [f"/{name or 'a.csv'}"] * 4
+
+
+def test_without_pooch_nothing_is_done_and_it_is_said_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)  # as if it were not installed
+    home = tmp_path / "home"
+    with pytest.raises(ImportError, match=r'got no pooch.*a\.csv.*"skpref\[datasets\]".*by hand'):
+        texts(home, ARCHIVE.url)
+    assert not home.exists()
+    home.mkdir()
+    (home / "a.csv").write_bytes(TEXT)
+    assert texts(home, ARCHIVE.url) == {"a.csv": TEXT.decode()}  # no download, no pooch
 
 
 def test_a_file_at_hand_that_is_far_too_large_is_not_read_whole(tmp_path, monkeypatch):
@@ -152,8 +176,8 @@ def test_a_file_at_hand_that_is_far_too_large_is_not_read_whole(tmp_path, monkey
 
 
 def test_everything_is_fetched_by_a_connection_that_is_sealed():
-    for archive in (_sushi.SUSHI, _football.FOOTBALL):
-        assert archive.url.startswith("https://")
+    for source in (_sushi.SUSHI, _football.FOOTBALL, _tennis.TENNIS):
+        assert source.url.startswith("https://")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +200,6 @@ def test_what_openml_never_sends_is_said(tmp_path, monkeypatch, content):
         def info(self):
             return {"Content-Encoding": "gzip"}
 
-    serve(monkeypatch, content)
     monkeypatch.setattr("sklearn.datasets._openml.urlopen", lambda *a, **k: Sent(content))
     with pytest.raises(OSError, match=r"could not be fetched from OpenML.*pyrim\.arff"):
         fetch_chu_ghahramani("pyrim", data_home=tmp_path, n_retries=1, delay=0)

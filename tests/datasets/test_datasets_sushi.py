@@ -127,6 +127,7 @@ def test_sushi_keeps_files_that_are_there(tmp_path, sushi_files, monkeypatch):
 
 
 def test_sushi_offline_says_what_to_do(tmp_path, sushi_files, no_network):
+    pytest.importorskip("pooch")
     with pytest.raises(OSError, match="offline") as caught:
         fetch_sushi(data_home=tmp_path, n_retries=2, delay=0)
     message = str(caught.value)
@@ -173,7 +174,7 @@ def test_sushi_damaged_download_stores_nothing(tmp_path, sushi_files, monkeypatc
     serve(monkeypatch, content)
     with pytest.raises(OSError, match=message):
         fetch_sushi(data_home=tmp_path / "home")
-    assert not (tmp_path / "home").exists()
+    assert not [*(tmp_path / "home").rglob("*")]
 
 
 def test_hostile_archive_writes_nowhere_else(tmp_path, sushi_files, monkeypatch):

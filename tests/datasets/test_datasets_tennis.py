@@ -1,11 +1,10 @@
 """Tennis: made-up seasons in a folder, downloads one file at a time, the original files."""
 
 import hashlib
-import io
 
 import numpy as np
 import pytest
-from datasets_support import REAL, go_offline, needs_real, place
+from datasets_support import REAL, go_offline, needs_real, place, serve
 
 from skpref.datasets import _tennis, fetch_atp_matches
 
@@ -106,25 +105,19 @@ def test_tennis_of_some_levels_reads_their_files_alone(tmp_path, seasons, levels
 
 def test_tennis_downloads_what_is_missing_once(tmp_path, seasons, monkeypatch, capsys):
     place(tmp_path, {"atp_matches_2001.csv": seasons["atp_matches_2001.csv"]})
-    asked = []
-
-    def answer(url, *args, **kwargs):
-        asked.append(url)
-        return io.BytesIO(seasons[url.rpartition("/")[2]])
-
-    monkeypatch.setattr("urllib.request.urlopen", answer)
+    asked = serve(monkeypatch, seasons)
     first, again = season(tmp_path), season(tmp_path)
     others = ["atp_matches_qual_chall_2001.csv", "atp_matches_futures_2001.csv"]
     assert asked == [_tennis.TENNIS.url + name for name in others]
     written = sorted(path.name for path in (tmp_path / "tennis_atp").iterdir())
     assert written == sorted(others)
     assert results(first) == results(again)
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr().out == ""
 
 
 def test_tennis_of_another_version_is_refused_and_not_stored(tmp_path, seasons, monkeypatch):
-    monkeypatch.setattr("urllib.request.urlopen", lambda *args, **kwargs: io.BytesIO(b"another"))
-    with pytest.raises(OSError, match=r"atp_matches_2001\.csv sent is damaged.*another version"):
+    serve(monkeypatch, b"another")
+    with pytest.raises(OSError, match=r"hash of .* \(atp_matches_2001\.csv\) does not"):
         season(tmp_path)
     assert not list(tmp_path.rglob("*.csv"))
     place(tmp_path, seasons | {"atp_matches_2001.csv": seasons["atp_matches_2001.csv"][:-9]})
@@ -133,6 +126,7 @@ def test_tennis_of_another_version_is_refused_and_not_stored(tmp_path, seasons, 
 
 
 def test_tennis_offline_says_what_to_do(tmp_path, seasons, no_network):
+    pytest.importorskip("pooch")
     with pytest.raises(OSError, match="offline") as caught:
         season(tmp_path, n_retries=2, delay=0)
     for part in (_tennis.TENNIS.url, str(tmp_path), "atp_matches_2001.csv", "data_home="):
