@@ -81,7 +81,7 @@ def check_training(
     estimator: BaseEstimator,
     X: Any,
     y: Any,
-    keywords: Mapping[str, Any],
+    keywords: Mapping[str, Any] | None = None,
     likelihood: TakesAnswers | None = None,
     before: Reader | None = None,
     pooled: bool = False,
@@ -92,7 +92,7 @@ def check_training(
     ----------
     estimator : BaseEstimator
     X, y : array-like
-    keywords : mapping of str
+    keywords : mapping of str, optional
         What stands beside them, see `AnswerMetadata.read`.
     likelihood : Likelihood, optional
         Whether it takes ties, and asks who was shown first; by default neither.
@@ -106,6 +106,7 @@ def check_training(
     Training
         With times the rows of the items have them as their last column.
     """
+    keywords = {} if keywords is None else keywords
     _check_timed(estimator, "time" in keywords, before)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:

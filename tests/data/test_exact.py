@@ -37,7 +37,8 @@ def nullable(values):
 
 def pyarrow(values):
     pa = pytest.importorskip("pyarrow")
-    return pa.chunked_array([pa.array(values)])
+    unsigned = any(type(value) is int and value >= 2**63 for value in values)
+    return pa.chunked_array([pa.array(values, pa.uint64() if unsigned else None)])
 
 
 def objects(values):
