@@ -299,9 +299,9 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         if method not in ("predict", "score"):
             self._refuse_items(query)
         metadata = AnswerMetadata.read(passed(**keywords), len(query), query.size)
-        unfit = ("order", "judges") if query.size is None else ("qid",)
-        fitting = {name: values for name, values in keywords.items() if name not in unfit}
-        self._check_metadata(method, fitting)
+        excluded = ("order", "judges") if query.size is None else ("qid",)
+        expected = {name: values for name, values in keywords.items() if name not in excluded}
+        self._check_metadata(method, expected)
         query = reader.with_times(query, metadata.time)
         return Asked(self._posterior_for(metadata), query, metadata, self._sights(metadata))
 
@@ -756,7 +756,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self._fit_metadata |= keywords.keys() - {"sample_weight"}
         return self
 
-    def _further(self, X, y, keywords, likelihood):
+    def _further_training(self, X, y, keywords, likelihood):
         """Answers that follow those of the fit."""
         before = self.posterior_.reader
         training = check_training(self, X, y, keywords, self.likelihood_, before)
@@ -766,7 +766,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """Learn from a piece of a stream."""
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
-        training = self._further(X, y, keywords, settings.likelihood)
+        training = self._further_training(X, y, keywords, settings.likelihood)
 
         def fit(sample: Comparisons, points: NDArray[np.float64] | None) -> Fitted:
             part = training._replace(comparisons=sample)
@@ -788,7 +788,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Says whether all answers were fitted jointly.
         """
-        training = self._further(X, y, keywords, self.likelihood_)
+        training = self._further_training(X, y, keywords, self.likelihood_)
         joint = not isinstance(self.posterior_, ThroughTime)
         if joint:  # comparisons_ are all answers so far
             fitted = fit_again(training.comparisons, self._model, self.comparisons_)

@@ -269,11 +269,11 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             )
         refuse_unheard(self, passed(users=users))
         keywords = passed(users=users, qid=qid, sample_weight=sample_weight, order=order)
-        apart = several(self)
+        separate = several(self)
         settings = check_settings(self)
-        training = check_training(self, X, y, keywords, settings.likelihood, pooled=not apart)
+        training = check_training(self, X, y, keywords, settings.likelihood, pooled=not separate)
         names = np.empty(0, dtype=object) if training.users is None else training.users.names
-        if apart and len(names) > 1:
+        if separate and len(names) > 1:
             collaborate(self, settings, training)
             self._fit_metadata = frozenset(keywords.keys() - {"sample_weight"})
         else:

@@ -246,7 +246,7 @@ class Rows(ByValue):
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
         further = _columns(other, slice(None))
-        columns = {
+        columns: dict[str, Any] = {
             name: None if column is None else np.concatenate([column, further[name]])[order]
             for name, column in _columns(self, slice(None)).items()
         }
@@ -599,7 +599,7 @@ class Comparisons(ByValue):
         """
         shown = np.column_stack([first, second]).astype(np.intp, copy=False)
         won = np.asarray(first_won, dtype=bool)
-        weights, judges, kinds, orders = _beside(len(shown), weight, judge, kind, order)
+        weights, judges, kinds, orders = _answer_columns(len(shown), weight, judge, kind, order)
         kinds = np.full(len(shown), DUEL, dtype=np.int8) if kinds is None else kinds
         kept = weights > 0.0
         if not np.all(kept):
@@ -659,7 +659,7 @@ class Comparisons(ByValue):
         """
         sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
         n, k = sets.shape
-        weights, judges, kinds, orders = _beside(n, weight, judge, kind, order)
+        weights, judges, kinds, orders = _answer_columns(n, weight, judge, kind, order)
         kinds = np.full(n, DUEL, dtype=np.int8) if kinds is None else kinds
         orders = np.ones(n, dtype=np.int8) if orders is None else orders
         ties = kinds == TIE
@@ -828,7 +828,7 @@ class Comparisons(ByValue):
         return Singles(np.arange(len(answer)) + shift[answer], answer)
 
 
-def _beside(n, weight, judge, kind, order):
+def _answer_columns(n, weight, judge, kind, order):
     """Weights, ones by default, judges, kinds and orders of n answers as arrays, if they came."""
     weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     columns = (judge, np.intp), (kind, np.int8), (order, np.int8)

@@ -172,6 +172,11 @@ def plain_frame(frame: Any) -> Any:
     return pd.DataFrame(columns)
 
 
+def plain_container(X: Any) -> Any:
+    """A frame as one of pandas, see `plain_frame`, anything else as an array without a mask."""
+    return plain_frame(X) if is_frame(X) else np.asarray(unmasked(X))
+
+
 def own_frame(frame: Any) -> Any:
     """A copy of a frame, of pandas where it is installed, with rows numbered from 0."""
     if not hasattr(frame, "iloc"):

@@ -506,7 +506,7 @@ class IdEncoder(Codes):
 
     Parameters
     ----------
-    ids : list, array or column of hashables
+    ids : list or array of hashables
         Texts or numbers, repeated ones count once.
 
     Attributes
@@ -527,9 +527,9 @@ class IdEncoder(Codes):
     """
 
     def __init__(self, ids: Any) -> None:
-        ids = exact_list(ids)
-        check_ids(ids, "items")
-        super().__init__(ids, *_NO_ITEM)
+        listed = _listed(ids)
+        check_ids(listed, "items")
+        super().__init__(listed, *_NO_ITEM)
 
     def codes(self, ids: Any) -> np.ndarray:
         """Code of each id.
@@ -539,7 +539,7 @@ class IdEncoder(Codes):
 
         Parameters
         ----------
-        ids : list, array or column of hashables
+        ids : list or array of hashables
 
         Returns
         -------
@@ -550,7 +550,7 @@ class IdEncoder(Codes):
         ValueError
             If an id is missing, or may have been rounded.
         """
-        ids = exact_list(ids)
+        ids = _listed(ids)
         check_ids(ids, "items")
         distinct, code = dict.fromkeys(ids), dict(self._code)
         check_present(ids, distinct, *_NO_ITEM)
@@ -579,7 +579,11 @@ class IdEncoder(Codes):
 
     def wider(self, ids: Any) -> Self:
         """One that knows these ids too, by the codes that `codes` gives them."""
-        return type(self)([*self._code, *exact_list(ids)])
+        return type(self)([*self._code, *_listed(ids)])
+
+
+def _listed(ids: Any) -> list:
+    return ids.tolist() if hasattr(ids, "tolist") else list(ids)
 
 
 def _other_ways(name: str) -> set[str]:
@@ -607,15 +611,14 @@ def id_numbers(
     ValueError
         If an id is missing, or ids are not of the kind of those in training.
     """
-    floats = column_floats(column)
+    floats, ids = column_floats(column), exact_list(column)
     wide = floats is not None and beyond_doubles(floats)
     if floats is not None and np.isnan(floats).any():
-        ids = exact_list(column)
         check_present(ids, ids, *_NO_ITEM)
     if fresh and (floats is None or wide):
-        encoder = IdEncoder(column)
+        encoder = IdEncoder(ids)
     if encoder is not None:
-        return encoder.codes(column), encoder
+        return encoder.codes(ids), encoder
     if floats is None or wide:
         kind = "integers of 2**53 and more" if wide else "texts"
         raise ValueError(

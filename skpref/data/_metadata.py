@@ -62,7 +62,7 @@ class AnswerMetadata:
         return cls(
             **{
                 field: read(keywords[name], n, k)
-                for name, (field, read) in _READERS.items()
+                for name, (field, read) in _KEYWORDS.items()
                 if name in keywords
             }
         )
@@ -281,7 +281,7 @@ def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
 
 
 # The arguments that users know: the field that each becomes, and its reader.
-_READERS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
+_KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
     "judges": ("judge", _check_judges),
     "users": ("user", lambda ids, n, k: check_respondents(ids, n, "user")),
     "order": ("order", check_order),

@@ -23,15 +23,13 @@ from skpref.data._containers import (
     missing_rows,
     missing_texts,
     name_ranks,
-    plain_frame,
+    plain_container,
     take_rows,
-    unmasked,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
-from skpref.data._ranks import check_real
-from skpref.data._sets import check_padding, check_sizes, consecutive, numbered, used_rows
+from skpref.data._sets import check_padding, check_sizes, consecutive, numbered
 from skpref.data._time import TimeAxis, Times, rows_at_times
 
 FORMS = (
@@ -60,8 +58,8 @@ class Shown:
         holds items.
     id_column : column name or None
         Column of ``rows`` that says who an item is.
-    named : bool
-        Whether columns of ``rows`` have names that count; a duel array never has.
+    names : ndarray of shape (n_features,) or None
+        Names of the columns of ``rows``, if all are strings; a duel array has none.
     table : ItemTable or None
         Of the positions or names.
     in_order : bool
@@ -72,7 +70,7 @@ class Shown:
     rows: Any
     pairs: Any = None  # an array, or None
     id_column: Any = None
-    named: bool = False
+    names: Any = None  # an array, or None
     table: Any = None  # an ItemTable, or None
     in_order: bool = False
 
@@ -106,7 +104,10 @@ class Shown:
         """Without the items that were never shown."""
         if self.pairs is None or self.in_order:
             return self
-        used, pairs = used_rows(self.pairs)
+        used, pairs = np.unique(self.pairs, return_inverse=True)
+        pairs = pairs.reshape(self.pairs.shape)
+        if len(used) and used[0] < 0:
+            used, pairs = used[1:], pairs - 1
         return replace(self, rows=take_rows(self.rows, used), pairs=pairs)
 
 
@@ -223,10 +224,16 @@ def read(
         return _read_duel_frame(X)
     if isinstance(X, ItemTable):
         frame = X.frame
-        return Shown("items", X.X if frame is None else frame, named=X.feature_names is not None)
+        return Shown("items", X.X if frame is None else frame, names=X.feature_names)
     if hasattr(X, "tocsr"):
         return Shown("items", X)
-    array = plain_frame(X) if is_frame(X) else _as_array(unmasked(X))
+    try:
+        array = plain_container(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X could not be read as an array ({error}); X may be {FORMS}. Rows of fewer items are "
+            "padded at their end, positions by -1, names by None."
+        ) from None
     source = _Source(array, X, table, integers, text_sets, items)
     if new_names or (integers is None and not items):
         source.table = _with_new_names(source, new_names)
@@ -239,7 +246,7 @@ def read(
 
 def _read_duel_frame(X: DuelFrame) -> Shown:
     if is_frame(X.items):
-        return Shown("items", X.items, X.pairs, X.id_column, X.feature_names is not None)
+        return Shown("items", X.items, X.pairs, X.id_column, X.feature_names)
     absent = X.pairs < 0  # as the array of the same items would be
     return Shown("items", X.items[X.pairs[~absent]], numbered(absent))
 
@@ -250,7 +257,7 @@ def _read_frame(source: _Source) -> Shown:
     shown = None
     if table is not None and (not source.items or X.shape[1] == 1) and _may_name(X):
         shown = _read_names(np.asarray(X, dtype=object), table)
-    return shown or Shown("items", X, named=column_names(X) is not None)
+    return shown or Shown("items", X, names=column_names(X))
 
 
 def _read_items(source: _Source) -> Shown:
@@ -368,16 +375,6 @@ _READERS: tuple[tuple[Callable[[_Source], Any], Callable[[_Source], Shown | None
 )
 
 
-def _as_array(X: Any) -> np.ndarray:
-    try:
-        return np.asarray(X)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"X could not be read as an array ({error}); X may be {FORMS}. Rows of fewer items are "
-            "padded at their end, positions by -1, names by None."
-        ) from None
-
-
 # -- names of items ------------------------------------------------------------------------
 
 
@@ -493,7 +490,8 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
     rows = shown.rows
     if is_frame(rows) or hasattr(rows, "tocsr"):
         return shown
-    check_real(rows, "X")
+    if rows.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {rows.dtype}. Pass X.real.")
     if rows.dtype.kind in "mMV":
         raise ValueError(
             f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
@@ -896,8 +894,7 @@ def read_features(
     """
     if shown.pairs is not None and is_frame(shown.rows):
         shown = shown.used()
-    rows, pairs = shown.rows, shown.pairs
-    names = column_names(rows) if shown.named and is_frame(rows) else None
+    rows, pairs, names = shown.rows, shown.pairs, shown.names
     if pairs is None and plain and reader is not None and reader.id_column is None:
         return Shown("items", validated(estimator, rows, reset=False)), reader
     _check_shape(rows, pairs)
@@ -929,8 +926,7 @@ def queried_rows(shown: Shown, reader: Reader) -> Array:
     """
     rows = shown.rows
     _check_queried(rows, reader)
-    names = column_names(rows) if shown.named and is_frame(rows) else None
-    check_like(None, names, rows.shape[1], reader)
+    check_like(None, shown.names, rows.shape[1], reader)
     place, ids = None, None
     if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
         place = reader.id_column
