@@ -164,11 +164,15 @@ def plain_frame(frame: Any) -> Any:
     except ImportError:
         return frame
     columns = {}
-    for column in nw.from_native(frame, eager_only=True).iter_columns():
-        values = exact_array(column.to_native())
-        floats = column_floats(values) if column.dtype.is_integer() else None
-        wide = floats is not None and beyond_doubles(floats)
-        columns[column.name] = values if wide else pd.Series(values).infer_objects()
+    for name in getattr(frame, "column_names", frame.columns):  # pyarrow's are the first
+        values = exact_array(frame[name])
+        integers = values.dtype.kind == "O" and set(map(type, values.tolist())) <= {int, type(None)}
+        floats = column_floats(values) if integers else None
+        if floats is None:
+            values = pd.Series(values).infer_objects()
+        elif not beyond_doubles(floats):
+            values = floats
+        columns[name] = values
     return pd.DataFrame(columns)
 
 

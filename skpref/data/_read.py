@@ -500,24 +500,16 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
     if shown.kind == "texts":  # without a table that has names they name nothing
         shown = Shown("items", rows if shown.pairs is None else rows.reshape(shown.pairs.shape))
     if shown.kind == "items" and shown.pairs is None and shown.rows.ndim != 2:
-        raise ValueError(_dimensions_message(shown.rows, table))
-    return shown
-
-
-def _dimensions_message(X: np.ndarray, table: ItemTable | None) -> str:
-    came = f"shape {X.shape}" if X.shape else "a scalar"
-    if not X.shape and X.dtype == np.dtype(object):
-        came = type(X.item()).__name__
-    remedy = (
-        "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
-        "feature, X.reshape(1, 2, -1) is one duel."
-    )
-    if table is not None:
-        remedy += (
-            " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
-            "holds names."
+        came = f"shape {rows.shape}" if rows.shape else "a scalar"
+        if not rows.shape and rows.dtype == np.dtype(object):
+            came = type(rows.item()).__name__
+        remedy = "" if table is None else " Positions in the table are integers: X.astype(int)."
+        raise ValueError(
+            f"X may be {FORMS}; got {came}. Reshape your data: X.reshape(1, -1) is one item, "
+            "X.reshape(-1, 1) are items of one feature, X.reshape(1, 2, -1) is one duel."
+            f"{remedy}"
         )
-    return f"X may be {FORMS}; got {came}. {remedy}"
+    return shown
 
 
 def check_items(items: Any) -> ItemTable | None:
@@ -909,7 +901,7 @@ def read_features(
         ids, known = id_numbers(column, known, reader is None)
         if further and reader is not None and known is not None:
             reader = replace(reader, ids=known.wider(column))
-    array = _floats(rows, place, ids, None)
+    array = _floats(rows, place, ids)
     check_finite(array, names, pairs)
     return Shown("items", array, pairs), reader or Reader(array.shape[1], names, place, known)
 
@@ -931,7 +923,7 @@ def queried_rows(shown: Shown, reader: Reader) -> Array:
     if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
         place = reader.id_column
         ids, _ = id_numbers(_column(rows, place), reader.ids, False)
-    return _finite_query(_floats(rows, place, ids, reader))
+    return _finite_query(_floats(rows, place, ids))
 
 
 def _finite_query(rows):
@@ -985,12 +977,9 @@ def check_like(
     """
     known = reader.feature_names
     if names is not None and known is not None and list(names) != list(known):
-        came = f"X has columns {list(names)}, but the model was fitted on {list(known)}"
-        if estimator is None:
-            came = f"The items have features {list(names)}, the posterior is of {list(known)}"
         raise ValueError(
-            f"{came}. Give the same columns in the same order; for duels, build them of such a "
-            "frame."
+            f"X has columns {list(names)}, but the model was fitted on {list(known)}. Give the "
+            "same columns in the same order; for duels, build them of such a frame."
         )
     if n_features != reader.n_features:
         said = (
@@ -1016,10 +1005,7 @@ def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
             ) from None
         if "could not convert string" not in str(error):
             raise
-        raise ValueError(
-            f"X must be numeric: {error}. Encode texts and categories with Itemwise(transformer); "
-            "names of items need items= an ItemTable that has names."
-        ) from None
+        raise _no_numbers(f": {error}") from None
 
 
 def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> None:
@@ -1066,69 +1052,61 @@ def _check_queried(rows, reader):
     """Raise unless what a posterior is asked about has two dimensions."""
     if hasattr(rows, "tocsr"):
         check_array(rows, dtype=None)  # says why not
+    if len(rows.shape) == 2:
+        return
+    if len(rows.shape) != 3:
+        _array_numbers(rows)
+    remedy = ". For a single item use X.reshape(1, -1)."
     if len(rows.shape) == 3:
-        raise ValueError(
-            f"Items must be an array of shape (n, n_features), got 3 dimensions, {rows.shape}, as "
-            "duels and sets have. Pass the items themselves, one a row."
-        )
-    if len(rows.shape) != 2:
-        _array_numbers(rows, reader)
-        remedy = "For a single item use X.reshape(1, -1)."
-        if reader.table is not None:
-            remedy += " In one dimension, names or integer positions in the table of items."
-        raise ValueError(
-            f"Items must be an array of shape (n, n_features), got {rows.ndim} dimensions. {remedy}"
-        )
+        remedy = f", {rows.shape}, as duels and sets have. Pass the items themselves, one a row."
+    elif reader.table is not None:
+        remedy += " In one dimension, names or integer positions in the table of items."
+    raise ValueError(
+        f"Items must be an array of shape (n, n_features), got {rows.ndim} dimensions{remedy}"
+    )
 
 
-def _floats(rows, place, ids, asked):
+def _floats(rows, place, ids):
     """Rows as floats, the column at ``place`` given by ``ids``."""
     frame = is_frame(rows)
     if place is None and not frame:
-        return _array_numbers(rows, asked)
+        return _array_numbers(rows)
     if not frame and rows.dtype.kind in "biuf":
         array = np.asarray(rows, dtype=np.float64)
-        if ids is None or np.array_equal(ids, array[:, place]):
-            return array
-        array = array.copy()
-        array[:, place] = ids
+        if not np.array_equal(ids, array[:, place]):
+            array = array.copy()
+            array[:, place] = ids
         return array
     others = [j for j in range(rows.shape[1]) if j != place]
-    array = _frame_numbers(rows, others) if frame else _array_numbers(rows[:, others], asked)
+    array = _frame_numbers(rows, others) if frame else _array_numbers(rows[:, others])
     return array if place is None else np.insert(array, place, ids, axis=1)
 
 
-def _array_numbers(rows, asked):
-    """An array as floats; ``asked`` is the reader of a posterior, or None."""
+def _array_numbers(rows):
     try:
         return np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        if asked is None:
-            raise ValueError(
-                f"Duel arrays must be numeric, got dtype {rows.dtype} ({error}). Encode texts and "
-                "categories with Itemwise(transformer)."
-            ) from None
-        names = (
-            "names are known only where the model was fitted with an ItemTable as items="
-            if asked.table is None
-            else "give names in one dimension, all of them strings"
-        )
-        raise ValueError(
-            f"Items must be numbers of shape (n, n_features) ({error}); {names}."
-        ) from None
+        raise _no_numbers(f", got dtype {rows.dtype} ({error})") from None
 
 
 def _frame_numbers(frame, places):
-    columns = {j: column_floats(column_at(frame, j)) for j in places}
-    others = [list(frame.columns)[j] for j, column in columns.items() if column is None]
+    columns = [column_floats(column_at(frame, j)) for j in places]
+    others = [
+        list(frame.columns)[j] for j, each in zip(places, columns, strict=True) if each is None
+    ]
     if others:
-        raise ValueError(
-            f"X must be numeric: columns {others} hold other things. Encode texts and categories "
-            "with Itemwise(transformer), such as a ColumnTransformer; if they say which item it "
-            "is, name them in ids= of from_columns."
-        )
-    numbers = [column for column in columns.values() if column is not None]
+        raise _no_numbers(f": columns {others} hold other things")
+    numbers = [each for each in columns if each is not None]
     return np.column_stack([*numbers, np.empty((len(frame), 0))])
+
+
+def _no_numbers(fault):
+    """The error of an X with other things than numbers."""
+    return ValueError(
+        f"X must be numeric{fault}. Encode texts and categories with Itemwise(transformer), such "
+        "as a ColumnTransformer; if they say which item it is, name them in ids= of from_columns; "
+        "names of items need items= an ItemTable that has names."
+    )
 
 
 def check_finite(
