@@ -30,18 +30,14 @@ from skpref._utils import (
     with_callbacks,
 )
 from skpref.data import (
+    AnswerMetadata,
     Comparisons,
     Duels,
     ItemTable,
-    Shown,
     Training,
     as_before,
-    check_judges,
-    check_order,
-    check_respondents,
     check_training,
     name_ranks,
-    refuse_order,
 )
 from skpref.fitting import (
     Asked,
@@ -185,19 +181,19 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     # -- fitting one utility -------------------------------------------------------------
 
-    def _fit_utility(self, X, y, *, judges=None, judge_prior=None, **given):
-        """Fit one utility to all answers; ``given`` are qid, sample_weight, order and time."""
+    def _fit_utility(self, X, y, keywords, judge_prior=None):
+        """Fit one utility to all answers; ``keywords`` are the metadata that came."""
         settings = check_settings(self)
-        qid, weight, order = (given.get(name) for name in ("qid", "sample_weight", "order"))
-        time = given.get("time")
-        shown_first = order if settings.likelihood.uses_order else None
-        refuse_unheard(self, passed(order=shown_first, judges=judges, time=time))
-        training = check_training(
-            self, X, y, qid, weight, order, settings.likelihood, judges=judges, time=time
-        )
+        training = check_training(self, X, y, keywords, settings.likelihood)
+        return self._fit_answers(settings, training, keywords, judge_prior)
+
+    def _fit_answers(self, settings, training, keywords, judge_prior=None):
+        """Fit one utility to answers that were read."""
+        ignored = set() if settings.likelihood.uses_order else {"order"}
+        refuse_unheard(self, (_OF_ANSWERS.keys() & keywords.keys()) - ignored)
         fitted = self._fitted(settings, training, judge_prior=judge_prior)
         self._keep_utility(fitted, training)
-        self._fit_metadata = frozenset(passed(qid=qid, order=order, judges=judges, time=time))
+        self._fit_metadata = frozenset(keywords.keys() - {"sample_weight"})
         return self
 
     def _fitted(
@@ -294,11 +290,27 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     # -- reading a question --------------------------------------------------------------
 
-    def _query(self, X: ArrayLike, time: ArrayLike | None = None) -> Shown:
+    def _asked(self, method, X, **keywords):
+        """What a method is asked about X, with all the metadata that it takes, None or not."""
         check_is_fitted(self)
-        return self.posterior_.reader.answers(X, self, time)
+        reader = self.posterior_.reader
+        query = reader.answers(X, self)
+        if method not in ("predict", "score"):
+            self._refuse_items(query)
+        metadata = AnswerMetadata.read(passed(**keywords), len(query), query.size)
+        excluded = ("order", "judges") if query.size is None else ("qid",)
+        expected = {name: values for name, values in keywords.items() if name not in excluded}
+        self._check_metadata(method, expected)
+        query = reader.with_times(query, metadata.time)
+        return Asked(self._posterior_for(metadata), query, metadata, self._sights(metadata))
 
-    def _refuse_items(self, query: Shown) -> None:
+    def _posterior_for(self, metadata):
+        return self.posterior_
+
+    def _sights(self, metadata):
+        """How judges see the duels, in each reading of them; None: as the reference judge."""
+
+    def _refuse_items(self, query):
         """Raise if items came where answers are needed."""
         if query.size is None:
             table = "" if self.items_ is None else " or integers of shape (n_duels, 2) or (n, k)"
@@ -325,26 +337,15 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             return np.maximum(asked.proba(log=True), np.log(np.finfo(np.float64).tiny))
         return asked.seen()
 
-    def _order(self, query, order):
-        order = check_order(order, len(query), query.size)
-        return np.ones(len(query), dtype=np.int8) if order is None else order
-
-    def _score(self, asked, y, qid, sample_weight, groups, order):
+    def _score(self, asked, y, sample_weight, groups=None):
         """Share of answers called right, or of pairs of rated items of one group."""
-        query = asked.query
-        if query.size is None:
-            if order is not None:
-                refuse_order()
+        if asked.query.size is None:
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
-            utility = asked.posterior.mean(query)
+            utility = asked.posterior.mean(asked.query)
+            groups = asked.metadata.qid if groups is None else groups
             return concordance(utility, y, groups, sample_weight=sample_weight)
-        if qid is not None:
-            raise ValueError(
-                "qid belongs to items with ratings, whose features are a 2-D X; duels take none, "
-                "nor do positions in a table."
-            )
-        right = replace(asked, order=self._order(query, order)).called_right(y)
+        right = asked.called_right(y)
         if sample_weight is not None:
             sample_weight = check_scoring_weights(sample_weight, right)
         weighted = np.average(right, weights=sample_weight)  # type: ignore[arg-type]  # stub too narrow
@@ -352,14 +353,14 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     # -- metadata that scorers drop ------------------------------------------------------
 
-    def _check_metadata(self, method, **metadata):
-        """Refuse a scorer that dropped what `fit` was told, if predictions depend on it."""
-        dropped = set(metadata) & self._lacking(passed(**metadata))
+    def _check_metadata(self, method, metadata):
+        """Refuse a scorer that dropped what `fit` came with, if predictions depend on it."""
+        dropped = metadata.keys() & self._lacking(passed(**metadata))
         if dropped:
             routing = self.get_metadata_routing()
             requests, of_fit = getattr(routing, method).requests, routing.fit.requests
-            wanted = [name for name in metadata if name in dropped]
-            aliases = {name: of_fit.get(name) for name in wanted if requests.get(name) is not False}
+            names = [name for name in metadata if name in dropped]
+            aliases = {name: of_fit.get(name) for name in names if requests.get(name) is not False}
             refuse_dropped(
                 {name: as_ if isinstance(as_, str) else name for name, as_ in aliases.items()}
             )
@@ -679,8 +680,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
-        given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}
-        self._fit_utility(X, y, judges=judges, judge_prior=prior, **given)
+        keywords = passed(
+            qid=qid, sample_weight=sample_weight, order=order, judges=judges, time=time
+        )
+        self._fit_utility(X, y, keywords, prior)
         warn_of_components(self)
         return self
 
@@ -737,17 +740,31 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
         refuse_judged(self, judges)
+        keywords = passed(qid=qid, sample_weight=sample_weight, order=order, time=time)
+        if not carries_on(self) and not hasattr(self, "_stream"):
+            return self._fit_utility(X, y, keywords)
+        earlier = earlier_items(self)
         if carries_on(self):
-            return self._told_later(X, y, qid, sample_weight, order, time)
-        if not hasattr(self, "_stream"):
-            given = {"qid": qid, "sample_weight": sample_weight, "order": order, "time": time}
-            return self._fit_utility(X, y, **given)
+            joint = self._fit_later(X, y, keywords)
+        else:
+            joint = False
+            self._fit_piece(X, y, keywords)
+        if earlier is not None and not joint:
+            self._earlier_items = earlier
+        self._fit_metadata |= keywords.keys() - {"sample_weight"}
+        return self
+
+    def _further_training(self, X, y, keywords, likelihood):
+        """Answers that follow those of the fit."""
+        before = self.posterior_.reader
+        training = check_training(self, X, y, keywords, self.likelihood_, before)
+        return as_before(self, training, likelihood)
+
+    def _fit_piece(self, X, y, keywords):
+        """Learn from a piece of a stream."""
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
-        before, earlier = self.posterior_.reader, earlier_items(self)
-        told = qid, sample_weight, order, self.likelihood_, before
-        training = check_training(self, X, y, *told, time=time)
-        training = as_before(self, training, settings.likelihood)
+        training = self._further_training(X, y, keywords, settings.likelihood)
 
         def fit(sample: Comparisons, points: NDArray[np.float64] | None) -> Fitted:
             part = training._replace(comparisons=sample)
@@ -763,18 +780,18 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             movable=not placed,
         )
         self._keep_utility(piece.fitted, training, piece.stream)
-        if earlier is not None:
-            self._earlier_items = earlier
-        self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
-        return self
 
-    def _told_later(self, X, y, qid, sample_weight, order, time):
-        """Learn from later answers about items through time, at the same hyperparameters."""
-        told = qid, sample_weight, order, self.likelihood_, self.posterior_.reader
-        earlier = earlier_items(self)
-        training = check_training(self, X, y, *told, time=time)
-        training = as_before(self, training, self.likelihood_)
-        if isinstance(self.posterior_, ThroughTime):
+    def _fit_later(self, X, y, keywords):
+        """Learn from later answers about items through time, at the same hyperparameters.
+
+        Says whether all answers were fitted jointly.
+        """
+        training = self._further_training(X, y, keywords, self.likelihood_)
+        joint = not isinstance(self.posterior_, ThroughTime)
+        if joint:  # comparisons_ are all answers so far
+            fitted = fit_again(training.comparisons, self._model, self.comparisons_)
+            self._keep_utility(fitted, training._replace(comparisons=fitted.comparisons))
+        else:
             later = told_later(training.comparisons, self._model, self.posterior_)
             self._keep(
                 training,
@@ -783,15 +800,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
                 likelihood_=self.likelihood_,
                 log_marginal_likelihood_value_=later.log_evidence,
             )
-        else:  # comparisons_ are all answers so far
-            fitted = fit_again(training.comparisons, self._model, self.comparisons_)
-            self._keep_utility(fitted, training._replace(comparisons=fitted.comparisons))
-            earlier = None
         self._all_at_once = False
-        if earlier is not None:
-            self._earlier_items = earlier
-        self._fit_metadata |= passed(qid=qid, order=order, time=time).keys()
-        return self
+        return joint
 
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
@@ -847,9 +857,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        query = self._query(X, time)
-        self._check_metadata("predict", time=time)
-        return Asked(self.posterior_, query).moments(return_std, return_cov)
+        return self._asked("predict", X, time=time).moments(return_std, return_cov)
 
     @available_if(fitted_on_duels)
     def predict_proba(
@@ -883,7 +891,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Of duels in the order of ``classes_``: second won, (tie,) first won; with grades one a
             label. Of sets: each of their items is the best; 0 where there is none.
         """
-        return self._asked("predict_proba", X, order, judges, time).proba()
+        asked = self._asked("predict_proba", X, order=order, judges=judges, time=time)
+        return asked.proba()
 
     @available_if(fitted_on_duels)
     def predict_log_proba(
@@ -895,7 +904,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        return self._asked("predict_log_proba", X, order, judges, time).proba(log=True)
+        asked = self._asked("predict_log_proba", X, order=order, judges=judges, time=time)
+        return asked.proba(log=True)
 
     @available_if(fitted_on_duels)
     def decision_function(
@@ -920,7 +930,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
-        return self._decision(self._asked("decision_function", X, order, judges, time))
+        asked = self._asked("decision_function", X, order=order, judges=judges, time=time)
+        return self._decision(asked)
 
     def score(
         self,
@@ -959,13 +970,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             largest mean utility, order effect included; of rankings the stated pairs count that
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
-        query = self._query(X, time)
-        sights = self._sights(query, judges)
-        items = query.size is None
-        told = {"qid": qid} if items else {"order": order, "judges": judges}
-        self._check_metadata("score", **told, time=time)
-        asked = Asked(self.posterior_, query, sights=sights)
-        return self._score(asked, y, qid, sample_weight, qid, order)
+        asked = self._asked("score", X, qid=qid, order=order, judges=judges, time=time)
+        return self._score(asked, y, sample_weight)
 
     def sample_y(
         self,
@@ -990,31 +996,18 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         ndarray of shape (n, n_samples)
         """
         check_number("n_samples", n_samples, low=1, integer=True)
-        query = self._query(X, time)
-        return Asked(self.posterior_, query).draws(n_samples, random_state)
+        return self._asked("predict", X, time=time).draws(n_samples, random_state)
 
-    def _asked(self, method, X, order, judges, time):
-        """What a method is asked about duels or sets."""
-        query = self._query(X, time)
-        self._refuse_items(query)
-        self._check_metadata(method, order=order, judges=judges, time=time)
-        order = self._order(query, order)
-        return Asked(self.posterior_, query, order, self._sights(query, judges))
-
-    def _sights(self, query, judges):
-        """How judges see the duels, in each reading of them; None: as the reference judge."""
-        if judges is None:
+    def _sights(self, metadata):
+        if metadata.judge is None:
             return None
-        if query.size != 2:
-            check_judges(judges, len(query), query.size)
-        ids = check_respondents(judges, len(query), "judge")
         if self.judges_ is None:
             warn(
                 "judges= does nothing here, as the model was fitted without judges. Pass judges= "
                 "to fit as well, or leave it out."
             )
             return None
-        return tuple(Sight.of(judges, ids) for judges in self.judges_.readings())
+        return tuple(Sight.of(judges, metadata.judge) for judges in self.judges_.readings())
 
     def _held_parameters(self):
         return {**super()._held_parameters(), "drift": None}  # which kernel_ has

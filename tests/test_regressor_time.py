@@ -476,10 +476,10 @@ def test_many_answers_of_names_are_independent_items():
     table = ItemTable.from_names(np.arange(50).astype(str))
     time = time + 1e-6 * np.arange(n)
     model = PairwisePreferenceRegressor(drift="wiener", items=table)
-    training = check_training(model, pairs, y, time=time)
+    training = check_training(model, pairs, y, {"time": time})
     chosen = make_model(model, check_settings(model), training).engine
     assert isinstance(chosen, EP) and chosen.items == "independent"
-    few = check_training(model, pairs[:100], y[:100], time=time[:100])
+    few = check_training(model, pairs[:100], y[:100], {"time": time[:100]})
     assert make_model(model, check_settings(model), few).engine.items == "joint"
 
 
@@ -488,7 +488,7 @@ def test_many_answers_count_by_items_at_times():
     pairs, y, time = games(n, n_items=50)
     model = PairwisePreferenceRegressor(drift="wiener")
     X = np.random.default_rng(0).normal(size=(50, 2))[pairs]
-    training = check_training(model, X, y, time=time + 1e-6 * np.arange(n))
+    training = check_training(model, X, y, {"time": time + 1e-6 * np.arange(n)})
     with pytest.warns(UserWarning, match=r"4100 distinct duels among 8200 items.*SVI"):
         assert isinstance(make_model(model, check_settings(model), training).engine, SVI)
 

@@ -21,8 +21,8 @@ from skpref._utils import (
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
-from skpref.data import Comparisons, ItemTable, Respondents, check_respondents, joint_groups
-from skpref.fitting import Asked, warn_of_components
+from skpref.data import AnswerMetadata, Comparisons, ItemTable, check_training, joint_groups
+from skpref.fitting import check_settings, warn_of_components
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
 from skpref.likelihoods import Likelihood
@@ -265,18 +265,20 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
                 f"{type(self).__name__}.fit takes X, y, users, qid, sample_weight and order; got "
                 f"{', '.join(sorted(others))}. Leave out what it does not take."
             )
-        ids = None if users is None else check_respondents(users, _num_samples(X), "user")
-        known = None if ids is None else Respondents(ids, "user")
         refuse_unheard(self, passed(users=users))
-        apart = several(self, known)
-        if ids is None or known is None or not apart:
-            self._fit_utility(X, y, qid=qid, sample_weight=sample_weight, order=order)
+        keywords = passed(users=users, qid=qid, sample_weight=sample_weight, order=order)
+        separate = several(self)
+        settings = check_settings(self)
+        training = check_training(self, X, y, keywords, settings.likelihood, pooled=not separate)
+        names = np.empty(0, dtype=object) if training.users is None else training.users.names
+        if separate and len(names) > 1:
+            collaborate(self, settings, training)
+            self._fit_metadata = frozenset(keywords.keys() - {"sample_weight"})
+        else:
+            keywords.pop("users", None)
+            self._fit_answers(settings, training, keywords)
             forget(self)
-            self.users_ = np.empty(0, dtype=object) if known is None else known.names
-            warn_of_components(self)
-            return self
-        collaborate(self, X, y, ids, known, qid, sample_weight, order)
-        self._fit_metadata = frozenset(passed(users=users, qid=qid, order=order))
+            self.users_ = names
         warn_of_components(self)
         return self
 
@@ -311,29 +313,29 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        self._check_metadata("predict", users=users)
-        return self._asked(X, users).moments(return_std, return_cov)
+        return self._asked("predict", X, users=users).moments(return_std, return_cov)
 
     @available_if(fitted_on_duels)
     def predict_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
-        return self._answers("predict_proba", X, users, order).proba()
+        return self._asked("predict_proba", X, users=users, order=order).proba()
 
     @available_if(fitted_on_duels)
     def predict_log_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        return self._answers("predict_log_proba", X, users, order).proba(log=True)
+        asked = self._asked("predict_log_proba", X, users=users, order=order)
+        return asked.proba(log=True)
 
     @available_if(fitted_on_duels)
     def decision_function(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        return self._decision(self._answers("decision_function", X, users, order))
+        return self._decision(self._asked("decision_function", X, users=users, order=order))
 
     def score(
         self,
@@ -354,14 +356,10 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         users : array-like of shape (n,), default=None
             As in `predict`; without them the population is scored.
         """
-        asked = self._asked(X, users)
-        items = asked.query.size is None
-        told = {"qid": qid} if items else {"order": order}
-        self._check_metadata("score", users=users, **told)
-        groups = qid
-        if users is not None and items:
-            groups = joint_groups(qid, same_ids(check_respondents(users, _num_samples(X), "user")))
-        return self._score(asked, y, qid, sample_weight, groups, order)
+        asked = self._asked("score", X, users=users, qid=qid, order=order)
+        metadata = asked.metadata
+        within = None if metadata.user is None else same_ids(metadata.user)
+        return self._score(asked, y, sample_weight, joint_groups(metadata.qid, within))
 
     def sample_y(
         self,
@@ -373,8 +371,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
     ) -> NDArray[np.float64]:
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
         check_number("n_samples", n_samples, low=1, integer=True)
-        self._check_metadata("predict", users=users)
-        asked = self._asked(X, users)
+        asked = self._asked("predict", X, users=users)
         query, posterior = asked.query, asked.posterior
         if users is None or query.size != 2 or posterior is self.posterior_:
             return asked.draws(n_samples, random_state)
@@ -430,8 +427,12 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         [2]
         """
         check_is_fitted(self)
-        ids = check_respondents(users, _num_samples(users), "user")
-        if not isinstance(self.posterior_, CollaborativePosterior):
+        n = _num_samples(users)
+        return self._posterior_for(AnswerMetadata.read({"users": users}, n, None))
+
+    def _posterior_for(self, metadata):
+        ids = metadata.user
+        if ids is None or not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
         return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
 
@@ -459,18 +460,3 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
 
     def _check_featured(self, users):
         check_featured(self, users)
-
-    def _asked(self, X, users):
-        """The posterior for the users of each row, and its query."""
-        check_is_fitted(self)
-        posterior = self.posterior_
-        if users is not None:
-            posterior = self.posterior_for(check_respondents(users, _num_samples(X), "user"))
-        return Asked(posterior, self._query(X))
-
-    def _answers(self, method, X, users, order):
-        """The query of a method on duels or sets."""
-        asked = self._asked(X, users)
-        self._refuse_items(asked.query)
-        self._check_metadata(method, users=users, order=order)
-        return Asked(asked.posterior, asked.query, self._order(asked.query, order))

@@ -28,9 +28,9 @@ from skpref.collaborative._learn import (
 )
 from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
 from skpref.collaborative._users import UserTable
-from skpref.data import Respondents, check_training, check_weights
+from skpref.data import Training
 from skpref.fitting import (
-    check_settings,
+    Settings,
     forecast,
     make_model,
     reported,
@@ -113,8 +113,8 @@ _OF_SEVERAL = (
 )
 
 
-def several(estimator, users: Respondents | None) -> bool:
-    """Whether answers are of several users whose utilities are to differ; checks parameters."""
+def several(estimator) -> bool:
+    """Whether utilities of users are to differ; checks parameters."""
     method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
         check_number(name, getattr(estimator, name), low=1, integer=True)
@@ -135,37 +135,19 @@ def several(estimator, users: Respondents | None) -> bool:
             f"user_kernel must be a kernel of sklearn.gaussian_process.kernels or None, got "
             f"{kernel!r}."
         )
-    return method != "pooled" and users is not None and len(users) > 1
+    return method != "pooled"
 
 
-def collaborate(
-    estimator,
-    X: Any,
-    y: Any,
-    ids: list,
-    users: Respondents,
-    qid: Any,
-    sample_weight: Any,
-    order: Any,
-) -> None:
+def collaborate(estimator, settings: Settings, training: Training) -> None:
     """Fit an estimator to the answers of several users."""
-    settings = check_settings(estimator)
     engine = _engine_of(estimator, settings.engine)
-    user = users.codes(ids)
-    given = X, y, qid, sample_weight, order, settings.likelihood
-    training = check_training(estimator, *given, within=user)
-    comparisons = training.comparisons
-    if comparisons.rank is not None:
+    comparisons, users, user = training.comparisons, training.users, training.user
+    if users is None or user is None or comparisons.rank is not None:
         raise ValueError(
             "Choices and rankings came with the ids of several users, whose answers must be duels "
             "or rated items. Take them apart, from_rankings(..., joint=False), each duel with the "
             "user of its ranking; without users= they are taken as they are."
         )
-    if training.winner is not None:
-        user = user[training.winner]
-    elif sample_weight is not None:
-        weight = check_weights(sample_weight, len(user))
-        user = user if weight is None else user[weight > 0.0]
     name = _named(estimator)
     method = METHODS[name]
     factorised = isinstance(estimator.inference, str) and estimator.inference == "vb"
@@ -222,7 +204,7 @@ def collaborate(
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound"
-            f"{'' if sample_weight is None else ', or make sample_weight smaller'}.",
+            f"{'' if np.all(comparisons.weight == 1.0) else ', or make sample_weight smaller'}.",
             ConvergenceWarning,
         )
     _keep(estimator, engine, training, users, study, fitted)

@@ -70,9 +70,9 @@ from skpref.data._labels import (
     check_order,
     check_outcomes,
     parse_outcomes,
-    refuse_order,
     signed_labels,
 )
+from skpref.data._metadata import AnswerMetadata, Respondents, check_respondents
 from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (
     Reader,
@@ -81,7 +81,6 @@ from skpref.data._read import (
     check_items,
     read,
 )
-from skpref.data._respondents import Respondents, check_judges, check_respondents, check_weights
 from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._soft import from_probabilities
 from skpref.data._time import TimeAxis
@@ -107,6 +106,7 @@ __all__ = [
     "LARGEST_LABEL",
     "SET",
     "TIE",
+    "AnswerMetadata",
     "Answers",
     "Block",
     "Comparisons",
@@ -129,14 +129,12 @@ __all__ = [
     "balance_orientation",
     "check_finite",
     "check_items",
-    "check_judges",
     "check_kinds",
     "check_order",
     "check_outcomes",
     "check_ranks",
     "check_respondents",
     "check_training",
-    "check_weights",
     "chosen_of",
     "column_at",
     "column_floats",
@@ -174,7 +172,6 @@ __all__ = [
     "read",
     "read_ranks",
     "read_votes",
-    "refuse_order",
     "shallow_copy",
     "shown_together",
     "signed_labels",

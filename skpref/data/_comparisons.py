@@ -241,19 +241,25 @@ class Rows(ByValue):
         """These answers and others, at positions ``at`` and ``other_at`` of the result."""
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
-        columns: dict[str, Any] = {}
-        for each in fields(self)[1:]:
-            both = [getattr(self, each.name), getattr(other, each.name)]
-            columns[each.name] = None if both[0] is None else np.concatenate(both)[order]
+        further = _columns(other, slice(None))
+        columns: dict[str, Any] = {
+            name: None if column is None else np.concatenate([column, further[name]])[order]
+            for name, column in _columns(self, slice(None)).items()
+        }
         return Rows(self.n_items, **{**columns, "answer": answer[order]})
 
     def take(self, rows: NDArray) -> "Rows":
         """Some of the rows."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
-        some: dict[str, Any] = {
-            name: None if part is None else part[rows] for name, part in values.items()
-        }
-        return Rows(self.n_items, **some)
+        return Rows(self.n_items, **_columns(self, rows))
+
+
+def _columns(table: Any, rows: Any) -> dict[str, Any]:
+    """Some rows of all fields of a dataclass after the first, which is not one of them."""
+    columns = {each.name: getattr(table, each.name) for each in fields(table)[1:]}
+    return {
+        name: column[rows] if isinstance(column, np.ndarray) else column
+        for name, column in columns.items()
+    }
 
 
 def _equal(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -360,87 +366,64 @@ def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.int
     return used, duel_rows(len(used), first, second, *told)
 
 
-def counted(
-    n_items: int,
-    positions: NDArray[np.intp],
-    order: NDArray[np.int8],
-    kind: NDArray[np.int8],
-    weight: NDArray[np.float64],
-    rank: NDArray[np.int_] | None,
-    ordered: bool,
-    judge: NDArray[np.intp] | None = None,
-) -> tuple[Rows, NDArray[np.intp]]:
-    """Rows of the distinct answers, and the distinct answer of every answer.
-
-    Parameters
-    ----------
-    n_items : int
-    positions, order, kind, weight, rank, ordered, judge
-        Of the `Comparisons`.
-    """
-    code = _coded_duels(n_items, positions, order, kind, ordered, judge)
-    told = positions, order, kind, judge
-    is_set = kind == SET
-    if rank is None or not is_set.any():
-        distinct, of_answer, at = _seen(code)
-        counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
-        return _rows_of(n_items, told, at, counts), of_answer
-    sets = _canonical(positions[is_set], rank[is_set], order[is_set] == 0, ordered)
-    of_sets = None if judge is None else judge[is_set]
-    n_duels = 0
-    if not is_set.all():
-        distinct, code[~is_set] = first_seen(code[~is_set])
-        n_duels = len(distinct)
-    said = sets if of_sets is None else [*sets, of_sets[:, None]]
-    code[is_set] = n_duels + distinct_rows(np.hstack(said).astype(np.float64))[1]
+def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[np.intp]]:
+    """Rows of the distinct answers, and the distinct answer of every answer."""
+    code = _coded_duels(comparisons)
+    is_set, judge = comparisons.kind == SET, comparisons.judge
+    sets = None
+    if comparisons.rank is not None and is_set.any():
+        sets = _canonical(comparisons, is_set)
+        n_duels = 0
+        if not is_set.all():
+            distinct, code[~is_set] = first_seen(code[~is_set])
+            n_duels = len(distinct)
+        keys = sets if judge is None else [*sets, judge[is_set][:, None]]
+        code[is_set] = n_duels + distinct_rows(np.hstack(keys).astype(np.float64))[1]
     distinct, of_answer, at = _seen(code)
-    counts = np.bincount(of_answer, weight, len(distinct)).astype(np.float64)
+    counts = np.bincount(of_answer, comparisons.weight, len(distinct)).astype(np.float64)
+    if sets is None:
+        return _rows_of(comparisons, at, counts), of_answer
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
-    duels = _rows_of(n_items, told, at[single], counts[single])
-    joined = _set_rows(n_items, sets, of_sets, nth[at[joint]], counts[joint])
+    duels = _rows_of(comparisons, at[single], counts[single])
+    parts = [part[nth[at[joint]]] for part in sets]
+    judges = None if judge is None else judge[at[joint]]
+    joined = _set_rows(len(comparisons.items), parts, judges, counts[joint])
     return duels.merged(single, joined, joint), of_answer
 
 
-def _coded_duels(
-    n_items: int,
-    positions: NDArray[np.intp],
-    order: NDArray[np.int8],
-    kind: NDArray[np.int8],
-    ordered: bool,
-    judge: NDArray[np.intp] | None,
-) -> NDArray[np.intp]:
+def _coded_duels(comparisons: "Comparisons") -> NDArray[np.intp]:
     """Integers that tell duels apart."""
+    n_items, kind, judge = len(comparisons.items), comparisons.kind, comparisons.judge
     code = np.empty(len(kind), dtype=np.intp)
     for rows in row_blocks(len(kind), 1, _BLOCK):
-        first, second, lead = _one_way(positions[rows], order[rows], kind[rows])
+        first, second, lead = _one_way(comparisons, rows)
         code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
-        if ordered:
+        if comparisons.ordered:
             code[rows] = 3 * code[rows] + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
         code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
     return code
 
 
-def _one_way(positions, order, kind):
+def _one_way(comparisons, rows):
     """First and second items of duels, and who was shown first; a tie is written one way."""
-    first, second = positions[:, 0], positions[:, 1]
+    (first, second), order = comparisons.positions[rows, :2].T, comparisons.order[rows]
     lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
-    turned = (kind == TIE) & (first > second)
+    turned = (comparisons.kind[rows] == TIE) & (first > second)
     if turned.any():  # it has no winner
         first, second = np.where(turned, second, first), np.where(turned, first, second)
         lead = np.where(turned, -lead, lead)
     return first, second, lead
 
 
-def _canonical(
-    positions: NDArray[np.intp], rank: NDArray[np.int_], first: NDArray[np.bool_], ordered: bool
-) -> list[NDArray[np.intp]]:
+def _canonical(comparisons, rows):
     """Positions, ranks and who was shown first, items of one rank in the order of their numbers.
 
     Who was shown first is left out where it does not tell answers apart.
     """
-    shown = first.astype(np.intp) if ordered else np.zeros_like(positions)
+    positions, rank = comparisons.positions[rows], comparisons.rank[rows]
+    shown = (comparisons.order[rows] == 0).astype(np.intp) * comparisons.ordered
     sort = _one_sequence(positions, rank, shown)
     return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, shown)]
 
@@ -451,32 +434,29 @@ def _one_sequence(positions, rank, shown):
     return np.lexsort((shown, positions, np.where(rank > 0, rank, last)), axis=1)
 
 
-def _rows_of(n_items, told, at, counts):
-    """Rows of the answers ``at``, duels; of all there are positions, order, kind and judge."""
-    positions, order, kind, judge = told
-    kind, judge = kind[at], None if judge is None else judge[at]
-    first, second, lead = _one_way(positions[at], order[at], kind)
-    return duel_rows(n_items, first, second, kind, lead, counts, judge)
+def _rows_of(comparisons, rows, counts):
+    """Rows of some of the answers, which are duels."""
+    judge = None if comparisons.judge is None else comparisons.judge[rows]
+    first, second, lead = _one_way(comparisons, rows)
+    kind = comparisons.kind[rows]
+    return duel_rows(len(comparisons.items), first, second, kind, lead, counts, judge)
 
 
 def _set_rows(
     n_items: int,
     sets: list[NDArray[np.intp]],
     judge: NDArray[np.intp] | None,
-    at: NDArray[np.intp],
     counts: NDArray[np.float64],
 ) -> Rows:
     """Inequalities of ranked answers; `Rows.answer` is their number among these."""
-    positions, rank, first = (part[at] for part in sets)
-    stated = inequalities(rank)
-    answer, better, worse = stated.answer, stated.better, stated.worse
+    positions, rank, first = sets
+    answer, better, worse, basis = inequalities(rank)
     lead = (first[answer, better] - first[answer, worse]).astype(np.int8)
     kind = np.full(len(answer), INEQUALITY, dtype=np.int8)
     places = np.column_stack([better, worse])
     ends = positions[answer, better], positions[answer, worse]
-    whose = None if judge is None else judge[at][answer]
-    told = counts[answer]
-    return Rows(n_items, *ends, kind, lead, told, answer, places, stated.basis, whose)
+    judge = None if judge is None else judge[answer]
+    return Rows(n_items, *ends, kind, lead, counts[answer], answer, places, basis, judge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -614,15 +594,11 @@ class Comparisons(ByValue):
         """
         shown = np.column_stack([first, second]).astype(np.intp, copy=False)
         won = np.asarray(first_won, dtype=bool)
-        weight = np.ones(len(shown)) if weight is None else np.asarray(weight, dtype=np.float64)
-        judges = None if judge is None else np.asarray(judge, dtype=np.intp)
-        kinds = np.full(len(shown), DUEL, dtype=np.int8)
-        if kind is not None:
-            kinds[:] = kind
-        orders = None if order is None else np.asarray(order, dtype=np.int8)
-        kept = weight > 0.0
+        weights, judges, kinds, orders = _answer_columns(len(shown), weight, judge, kind, order)
+        kinds = np.full(len(shown), DUEL, dtype=np.int8) if kinds is None else kinds
+        kept = weights > 0.0
         if not np.all(kept):
-            shown, won, weight = shown[kept], won[kept], weight[kept]
+            shown, won, weights = shown[kept], won[kept], weights[kept]
             judges, kinds, orders = _kept(kept, judges, kinds, orders)
         if kind is not None:
             won = won | (kinds == TIE)  # as shown
@@ -638,7 +614,7 @@ class Comparisons(ByValue):
         if orders is not None:
             places[orders < 0] = 1 - places[orders < 0]
             places[orders == 0] = -1
-        return cls(distinct, positions, places, kinds, weight, judges)
+        return cls(distinct, positions, places, kinds, weights, judges)
 
     @classmethod
     def from_ranks(
@@ -678,11 +654,10 @@ class Comparisons(ByValue):
         """
         sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
         n, k = sets.shape
-        weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-        judges = None if judge is None else np.asarray(judge, dtype=np.intp)
-        kinds = np.zeros(n, dtype=np.int8) if kind is None else np.asarray(kind, dtype=np.int8)
+        weights, judges, kinds, orders = _answer_columns(n, weight, judge, kind, order)
+        kinds = np.full(n, DUEL, dtype=np.int8) if kinds is None else kinds
+        orders = np.ones(n, dtype=np.int8) if orders is None else orders
         ties = kinds == TIE
-        orders = np.ones(n, dtype=np.int8) if order is None else np.asarray(order, dtype=np.int8)
         ranks[sets < 0] = 0
         ranks[ties] = 0
         says = ties | (ranks.max(axis=1, initial=0) > 1)
@@ -709,18 +684,8 @@ class Comparisons(ByValue):
 
     def part(self, answers: NDArray[np.intp]) -> Self:
         """Some of the answers, and the items in them."""
-        shown = self.positions[answers]
-        items, positions = _first_seen_items(self.items, shown)
-        return replace(
-            self,
-            items=items,
-            positions=positions,
-            order=self.order[answers],
-            kind=self.kind[answers],
-            weight=self.weight[answers],
-            judge=None if self.judge is None else self.judge[answers],
-            rank=None if self.rank is None else self.rank[answers],
-        )
+        items, positions = _first_seen_items(self.items, self.positions[answers])
+        return replace(self, items=items, **{**_columns(self, answers), "positions": positions})
 
     def in_canonical_order(
         self,
@@ -777,13 +742,14 @@ class Comparisons(ByValue):
         distinct, place = _first_seen_items(items, np.arange(len(items)))
         places = np.split(place, [len(self.items)])
         shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
-        positions = np.concatenate(shown)
+        columns = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("kind", "weight", "judge")
+            if getattr(self, name) is not None and getattr(other, name) is not None
+        }
         order = np.concatenate([each.order[:, :2] for each in both])
-        kind = np.concatenate([each.kind for each in both])
-        weight = np.concatenate([each.weight for each in both])
-        judges = [each.judge for each in both if each.judge is not None]
-        judge = np.concatenate(judges) if len(judges) == 2 else None
-        return type(self)(distinct, positions, order, kind, weight, judge, ordered=self.ordered)
+        positions = np.concatenate(shown)
+        return type(self)(distinct, positions, order, ordered=self.ordered, **columns)
 
     def spread(self, size: int) -> Self:
         """A part of the answers, evenly spread."""
@@ -794,16 +760,7 @@ class Comparisons(ByValue):
 
     @cached_property
     def _counted(self) -> tuple[Rows, NDArray[np.intp]]:
-        return counted(
-            len(self.items),
-            self.positions,
-            self.order,
-            self.kind,
-            self.weight,
-            self.rank,
-            self.ordered,
-            self.judge,
-        )
+        return merge_identical_answers(self)
 
     @property
     def rows(self) -> Rows:
@@ -864,6 +821,13 @@ class Comparisons(ByValue):
         answer = np.repeat(np.arange(len(every)), sizes)
         shift = begin[every] - (np.cumsum(sizes) - sizes)
         return Singles(np.arange(len(answer)) + shift[answer], answer)
+
+
+def _answer_columns(n, weight, judge, kind, order):
+    """Weights, ones by default, judges, kinds and orders of n answers as arrays, if they came."""
+    weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    columns = (judge, np.intp), (kind, np.int8), (order, np.int8)
+    return weights, *(each if each is None else np.asarray(each, dtype) for each, dtype in columns)
 
 
 def _kept(kept: NDArray, *parts: NDArray | None) -> list[Any]:

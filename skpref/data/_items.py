@@ -9,10 +9,13 @@ from sklearn.utils.validation import check_array
 from skpref._utils import Fields, row_blocks, warn
 from skpref.data._containers import (
     all_strings,
+    beyond_doubles,
     column_at,
     column_floats,
     column_names,
     distinct_values,
+    exact_array,
+    exact_list,
     frame_floats,
     is_frame,
     is_missing,
@@ -132,7 +135,7 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _codes(column):
     """Numbers that are equal where the values of a column are, from the values alone."""
-    column = np.asarray(column)
+    column = exact_array(column)
     if column.dtype.kind == "f":
         return np.asarray(column, dtype=np.float64)
     try:
@@ -178,11 +181,10 @@ def _flatten(names: Iterable) -> Iterator:
             yield name
 
 
-def _check_names(names: Iterable) -> np.ndarray:
+def _check_names(names: Any) -> np.ndarray:
     """Names as an object array: one-dimensional, of one type, none missing."""
-    names = names.tolist() if hasattr(names, "tolist") else list(names)
-    listed = np.empty(len(names), dtype=object)
-    listed[:] = names
+    names = exact_list(names)
+    listed = np.fromiter(names, dtype=object, count=len(names))
     nested = [name for name in names if isinstance(name, tuple | list | np.ndarray)]
     if nested:
         raise ValueError(
@@ -190,7 +192,9 @@ def _check_names(names: Iterable) -> np.ndarray:
             "Join the levels of a MultiIndex into one string first."
         )
     if any(map(is_missing, names)):
-        raise ValueError("A name of an item is missing (None or NaN); drop that row or name it.")
+        raise ValueError(
+            "A name of an item is missing (None, NaN or null); drop that row or name it."
+        )
     if len({isinstance(name, str) for name in names}) > 1:
         raise ValueError(
             "Names of items mix strings with other types; make them all strings, or all numbers."
@@ -366,7 +370,8 @@ class ItemTable(Fields):
         >>> table.names.tolist(), table.X.ravel().tolist(), table.has_features
         (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
         """
-        names = names.to_numpy() if hasattr(names, "to_numpy") else unmasked(names)
+        if hasattr(names, "__array__"):
+            names = exact_array(names)
         if isinstance(names, np.ndarray) and all_strings(names):
             distinct = _check_names(distinct_values(names))
         else:
@@ -397,8 +402,9 @@ class ItemTable(Fields):
         """
         if self.names is None:
             raise ValueError("This ItemTable has no names; give ItemTable(X, names=...) some.")
-        names = unmasked(names)
-        names = names if isinstance(names, np.ndarray) else np.asarray(names, dtype=object)
+        if isinstance(names, list | tuple):
+            names = np.asarray(names, dtype=object)
+        names = exact_array(names)
         try:
             return looked_up(names, self._position)
         except KeyError:
@@ -413,19 +419,92 @@ class ItemTable(Fields):
             ) from None
 
 
-_EXACT = 2.0**53  # beyond, floats no longer tell all integers apart
+class Codes(Fields):
+    """Ids in order of first appearance, each with its place among them as its code.
+
+    Parameters
+    ----------
+    ids : list
+        Hashable; repeated ones count once.
+    subject, remedy : str
+        Whose ids they are, and what to do where one is missing, for the error.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n_ids,)
+        Id of each code.
+
+    Raises
+    ------
+    ValueError
+        If one is missing.
+    """
+
+    _code: dict[Any, int]
+
+    def __init__(self, ids: list, subject: str, remedy: str) -> None:
+        distinct = dict.fromkeys(ids)
+        check_present(ids, distinct, subject, remedy)
+        self._code = {name: code for code, name in enumerate(distinct)}
+
+    @property
+    def names(self) -> np.ndarray:
+        """Id of each code."""
+        return np.fromiter(self._code, dtype=object, count=len(self._code))
+
+    def __len__(self) -> int:
+        return len(self._code)
 
 
-def _listed(ids: Any) -> list:
-    return ids.tolist() if hasattr(ids, "tolist") else list(ids)
+def check_present(ids: list, distinct: Iterable, subject: str, remedy: str) -> None:
+    """Raise ValueError if an id is missing, of which the distinct ones are known."""
+    if any(map(is_missing, distinct)):
+        row = next(row for row, name in enumerate(ids) if is_missing(name))
+        raise ValueError(
+            f"The id of {subject} is missing (None, NaN or null), first in row {row}. {remedy}."
+        )
 
 
-class IdEncoder(Fields):
+def check_ids(ids: list, argument: str) -> None:
+    """Raise unless all ids are hashable, and none may be an integer that was rounded.
+
+    Parameters
+    ----------
+    ids : list
+    argument : str
+        What they came as, for messages.
+    """
+    try:
+        distinct = set(ids)
+    except TypeError:
+        for row, name in enumerate(ids):
+            try:
+                hash(name)
+            except TypeError:
+                raise TypeError(
+                    f"Ids of {argument} must be hashable; row {row} of {argument} holds a "
+                    f"{type(name).__name__}. Make it a tuple or a string."
+                ) from None
+        raise
+    floats = [name for name in distinct if isinstance(name, float)]
+    if floats and beyond_doubles(np.array(floats)):
+        rounded = next(name for name in floats if beyond_doubles(np.array(name)))
+        raise ValueError(
+            f"got {rounded!r} among the ids of {argument}; floats of 2**53 and more no longer tell "
+            "all integers apart, so that two ids may have become one. Give them as integers or as "
+            "texts: read the column as such, or give it the nullable type Int64."
+        )
+
+
+_NO_ITEM = "an item", "Drop that row, or name the item"
+
+
+class IdEncoder(Codes):
     """Codes of ids in order of first appearance; ids not known get new ones.
 
     Parameters
     ----------
-    ids : iterable of hashables
+    ids : list or array of hashables
         Texts or numbers, repeated ones count once.
 
     Attributes
@@ -436,7 +515,7 @@ class IdEncoder(Fields):
     Raises
     ------
     ValueError
-        If an id is missing.
+        If an id is missing, or may have been rounded.
 
     Examples
     --------
@@ -445,19 +524,12 @@ class IdEncoder(Fields):
     [1.0, 2.0, 3.0, 2.0]
     """
 
-    def __init__(self, ids: Iterable) -> None:
-        self._code = {name: code for code, name in enumerate(dict.fromkeys(_checked(ids)))}
+    def __init__(self, ids: Any) -> None:
+        listed = _listed(ids)
+        check_ids(listed, "items")
+        super().__init__(listed, *_NO_ITEM)
 
-    @property
-    def names(self) -> np.ndarray:
-        names = np.empty(len(self._code), dtype=object)
-        names[:] = list(self._code)
-        return names
-
-    def __len__(self) -> int:
-        return len(self._code)
-
-    def codes(self, ids: Iterable) -> np.ndarray:
+    def codes(self, ids: Any) -> np.ndarray:
         """Code of each id.
 
         Two ids not known differ from each other and from all that are; their codes hold for
@@ -465,7 +537,7 @@ class IdEncoder(Fields):
 
         Parameters
         ----------
-        ids : iterable of hashables
+        ids : list or array of hashables
 
         Returns
         -------
@@ -474,17 +546,17 @@ class IdEncoder(Fields):
         Raises
         ------
         ValueError
-            If an id is missing.
+            If an id is missing, or may have been rounded.
         """
-        new: dict = {}
-        known = self._code
-        found = [
-            known[name] if name in known else new.setdefault(name, len(known) + len(new))
-            for name in _checked(ids)
-        ]
-        if known and new:
+        ids = _listed(ids)
+        check_ids(ids, "items")
+        distinct, code = dict.fromkeys(ids), dict(self._code)
+        check_present(ids, distinct, *_NO_ITEM)
+        new = [name for name in distinct if name not in code]
+        code.update(zip(new, range(len(code), len(code) + len(new)), strict=True))
+        if self._code and new:
             self._warn_near(new)
-        return np.array(found, dtype=np.float64)
+        return np.array([code[name] for name in ids], dtype=np.float64)
 
     def _warn_near(self, new):
         """Warn of new names that differ from a known one in case or spaces alone."""
@@ -503,32 +575,26 @@ class IdEncoder(Fields):
                 "newcomers, of whom nothing is known. If they are not, write them as before."
             )
 
-    def wider(self, ids: Iterable) -> Self:
+    def wider(self, ids: Any) -> Self:
         """One that knows these ids too, by the codes that `codes` gives them."""
         return type(self)([*self._code, *_listed(ids)])
 
 
+def _listed(ids: Any) -> list:
+    return ids.tolist() if hasattr(ids, "tolist") else list(ids)
+
+
 def _other_ways(name: str) -> set[str]:
     """Some other ways to write a name."""
-    one = " ".join(name.split())
-    return {one, one.lower(), one.upper(), one.title(), one.capitalize()} - {name}
-
-
-def _checked(ids: Iterable) -> list:
-    listed = _listed(ids)
-    for row, name in enumerate(listed):
-        if is_missing(name):
-            raise ValueError(
-                f"The id of an item is missing (None or NaN), first in row {row}; drop that row "
-                "or name the item."
-            )
-    return listed
+    plain = " ".join(name.split())
+    ways = {plain, plain.lower(), plain.upper(), plain.title(), plain.capitalize()}
+    return ways - {name}
 
 
 def id_numbers(
     column: Any, encoder: IdEncoder | None, fresh: bool
 ) -> tuple[np.ndarray, IdEncoder | None]:
-    """A column of ids as numbers: texts get codes, numbers stay as they are.
+    """A column of ids as numbers: texts and wide integers get codes, other numbers stay.
 
     Parameters
     ----------
@@ -541,18 +607,20 @@ def id_numbers(
     Raises
     ------
     ValueError
-        If an id is missing, or ids are texts that were numbers in training.
+        If an id is missing, or ids are not of the kind of those in training.
     """
-    floats = column_floats(column)
+    floats, ids = column_floats(column), exact_list(column)
+    wide = floats is not None and beyond_doubles(floats)
     if floats is not None and np.isnan(floats).any():
-        _checked(column)
-    if fresh and (floats is None or np.abs(floats).max(initial=0.0) > _EXACT):
-        encoder = IdEncoder(column)
+        check_present(ids, ids, *_NO_ITEM)
+    if fresh and (floats is None or wide):
+        encoder = IdEncoder(ids)
     if encoder is not None:
-        return encoder.codes(column), encoder
-    if floats is None:
+        return encoder.codes(ids), encoder
+    if floats is None or wide:
+        kind = "integers of 2**53 and more" if wide else "texts"
         raise ValueError(
-            "Ids of items are texts, but the model was fitted on ids that are numbers. Give the "
-            "ids of the same kind."
+            f"Ids of items are {kind}, but the model was fitted on ids that are "
+            f"{'smaller ' if wide else ''}numbers. Give the ids of the same kind."
         )
     return floats, None

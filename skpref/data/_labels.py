@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from numbers import Real
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,26 +128,23 @@ def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool =
     return read_outcomes(y, scale, known)
 
 
-def refuse_order() -> NoReturn:
-    """Raise ValueError: rated items came with an order."""
-    raise ValueError(
-        "order= is of duels and sets; items with ratings came, of which none was shown first. Make "
-        "duels of the ratings (from_ratings) and say who was first in each."
-    )
-
-
-def check_order(order: Any, n: int, k: int) -> NDArray[np.int8] | None:
+def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
     """The item shown first: 1 the first, -1 the second of two, 0 none; None stays None.
 
     Parameters
     ----------
     order : array-like of shape (n,), int for all, or None
     n : int
-    k : int
-        Items shown together at most.
+    k : int or None
+        Items shown together at most; None: rated items, which have no order.
     """
     if order is None:
         return None
+    if k is None:
+        raise ValueError(
+            "order= is of duels and sets; items with ratings came, of which none was shown first. "
+            "Make duels of the ratings (from_ratings) and say who was first in each."
+        )
     message = (
         "order says who was shown first (or played at home): 1 the first item of the row, -1 the "
         "second, 0 none"

@@ -1,6 +1,8 @@
 """The reader of X: its kind, the items in it, and their features as finite floats."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,16 +23,14 @@ from skpref.data._containers import (
     missing_rows,
     missing_texts,
     name_ranks,
-    plain_frame,
+    plain_container,
     take_rows,
-    unmasked,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
-from skpref.data._ranks import check_real
-from skpref.data._sets import check_padding, check_sizes, consecutive, numbered, used_rows
-from skpref.data._time import TimeAxis, with_times
+from skpref.data._sets import check_padding, check_sizes, consecutive, numbered
+from skpref.data._time import TimeAxis, Times, rows_at_times
 
 FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), sets of k items of shape (n_sets, k, "
@@ -58,8 +58,8 @@ class Shown:
         holds items.
     id_column : column name or None
         Column of ``rows`` that says who an item is.
-    named : bool
-        Whether columns of ``rows`` have names that count; a duel array never has.
+    names : ndarray of shape (n_features,) or None
+        Names of the columns of ``rows``, if all are strings; a duel array has none.
     table : ItemTable or None
         Of the positions or names.
     in_order : bool
@@ -70,7 +70,7 @@ class Shown:
     rows: Any
     pairs: Any = None  # an array, or None
     id_column: Any = None
-    named: bool = False
+    names: Any = None  # an array, or None
     table: Any = None  # an ItemTable, or None
     in_order: bool = False
 
@@ -102,12 +102,63 @@ class Shown:
 
     def used(self) -> "Shown":
         """Without the items that were never shown."""
-        if self.pairs is None:
+        if self.pairs is None or self.in_order:
             return self
-        if self.in_order:
-            return self
-        used, pairs = used_rows(self.pairs)
+        used, pairs = np.unique(self.pairs, return_inverse=True)
+        pairs = pairs.reshape(self.pairs.shape)
+        if len(used) and used[0] < 0:
+            used, pairs = used[1:], pairs - 1
         return replace(self, rows=take_rows(self.rows, used), pairs=pairs)
+
+
+# -- what X is -----------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Source:
+    """X as an array or a frame, and what else says how it is to be read, see `read`."""
+
+    X: Any
+    original: Any
+    table: ItemTable | None
+    integers: str | None
+    text_sets: bool
+    items: bool
+
+    @property
+    def named(self) -> ItemTable | None:
+        """The table, if it has names."""
+        return self.table if self.table is not None and self.table.names is not None else None
+
+    @cached_property
+    def is_frame(self) -> bool:
+        return is_frame(self.X)
+
+    @property
+    def width(self) -> int:
+        """Columns of an array of two dimensions; 0 of others."""
+        return self.X.shape[1] if self.X.ndim == 2 else 0
+
+    @property
+    def unit(self) -> bool:
+        """Whether an array has the shape of items, or of duels, one value an item."""
+        return self.X.ndim == 1 or self.width == 2
+
+    @property
+    def may_be_texts(self) -> bool:
+        """Whether an array holds texts or objects."""
+        return self.X.dtype.kind in "UTO"
+
+    @property
+    def integral(self) -> bool:
+        """Whether an array of one or two dimensions holds integers."""
+        return self.X.dtype.kind in "iu" and self.X.ndim in (1, 2)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The values that numpy made strings of, such as None and NaN in a list."""
+        made = self.X.dtype.kind in "UT" and not hasattr(self.original, "dtype")
+        return np.array(self.original, dtype=object) if made else self.X
 
 
 def read(
@@ -119,7 +170,7 @@ def read(
     text_sets: bool = False,
     items: bool = False,
 ) -> Shown:
-    """Read X once: its kind, items and features.
+    """Read X once: its kind, items and features, by the first reader of ``_READERS`` that fits.
 
     ========================================  ====================================================
     X                                         read as
@@ -170,102 +221,191 @@ def read(
         fewer than two items, or is ambiguous.
     """
     if isinstance(X, DuelFrame) and not items:
-        return _of_duel_frame(X)
+        return _read_duel_frame(X)
     if isinstance(X, ItemTable):
         frame = X.frame
-        return Shown("items", X.X if frame is None else frame, named=X.feature_names is not None)
+        return Shown("items", X.X if frame is None else frame, names=X.feature_names)
     if hasattr(X, "tocsr"):
         return Shown("items", X)
-    frame, given = is_frame(X), X
-    X = plain_frame(X) if frame else _as_array(unmasked(X))
-    if items and not frame:
-        return _items_alone(X, given, table)
-    if new_names or integers is None:
-        names = _names_in(X, given)
-        if names is not None and new_names:
-            table = _with_names(table, names)
-        elif names is not None and (frame or names.shape[1] > 2) and all_strings(names[:, :2]):
-            raise ValueError(
-                f"X of shape {names.shape} holds texts, which may be names of items that met or "
-                'items with categories as features. Say integers="positions" or integers="items".'
-            )
-    named = table if table is not None and table.names is not None else None
-    if frame:
-        alone = not items or X.shape[1] == 1
-        found = _named_in_frame(X, named) if named is not None and alone else None
-        return found or Shown("items", X, named=column_names(X) is not None)
-    if X.ndim == 3:
-        return _of_array(X)
-    if X.ndim == 1 or (X.ndim == 2 and X.shape[1] == 2):
-        if named is not None and X.dtype.kind in "UTO" and X.size:
-            _refuse_nameless(_nameless(_objects(X, given), named))
-            return _unit("names", X, named)
-        if all_strings(X):
-            return _unit("texts", X)
-        _refuse_missing_texts(X)
-    elif (
-        X.ndim == 2
-        and X.shape[1] > 2
-        and X.dtype.kind in "UTO"
-        and (named is not None or text_sets)
-    ):
-        X = _objects(X, given)
-        found = _text_sets(X) if named is None else _named(X, named)
-        if found is not None:
-            return found
-    if table is not None:
-        if np.ma.is_masked(given):
-            raise ValueError(
-                "X is a masked array with masked positions of items; leave these rows out."
-            )
-        if X.dtype.kind in "iu" and X.ndim in (1, 2):
-            if X.ndim == 2 and X.shape[1] < 2:
-                raise ValueError(
-                    "Integer X with items= must have shape (n_duels, 2), pairs of positions in "
-                    "the table, or (n_sets, k), sets of k positions padded by -1; got shape "
-                    f"{X.shape}."
-                )
-            return _positions(X, table)
-    elif X.ndim == 2 and X.shape[1] >= 2 and X.dtype.kind in "iu":
-        if integers is None:
-            count = "two" if X.shape[1] == 2 else X.shape[1]
-            raise ValueError(
-                f"X holds integers in shape {X.shape}, which may be pairs of positions in a table "
-                f"of items (or sets) or items with {count} features. Say "
-                'integers="positions" or integers="items".'
-            )
-        if integers == "positions":
-            return _positions(X)
-    return Shown("items", X)
+    try:
+        array = plain_container(X)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X could not be read as an array ({error}); X may be {FORMS}. Rows of fewer items are "
+            "padded at their end, positions by -1, names by None."
+        ) from None
+    source = _Source(array, X, table, integers, text_sets, items)
+    if new_names or (integers is None and not items):
+        source.table = _with_new_names(source, new_names)
+    for fits, reader in _READERS:
+        shown = reader(source) if fits(source) else None
+        if shown is not None:
+            return shown
+    return Shown("items", source.X)
 
 
-def _items_alone(X: np.ndarray, given: Any, table: ItemTable | None) -> Shown:
-    """Items in two dimensions, or in one those of a table."""
+def _read_duel_frame(X: DuelFrame) -> Shown:
+    if is_frame(X.items):
+        return Shown("items", X.items, X.pairs, X.id_column, X.feature_names)
+    absent = X.pairs < 0  # as the array of the same items would be
+    return Shown("items", X.items[X.pairs[~absent]], numbered(absent))
+
+
+def _read_frame(source: _Source) -> Shown:
+    """Names in the columns of a frame, where it can hold such, or items."""
+    X, table = source.X, source.named
+    shown = None
+    if table is not None and (not source.items or X.shape[1] == 1) and _may_name(X):
+        shown = _read_names(np.asarray(X, dtype=object), table)
+    return shown or Shown("items", X, names=column_names(X))
+
+
+def _read_items(source: _Source) -> Shown:
+    """Items alone: those of a table, in one dimension, or rows of features."""
+    X, table = source.X, source.table
     if table is not None and X.ndim == 1:
         if X.dtype.kind in "iu" or X.size == 0:
             return Shown("positions", X.astype(np.intp, copy=False), table=table)
-        named = None if table.names is None else _named(_objects(X, given), table)
-        if named is not None or all_strings(X):
-            return named or Shown("names", X.astype(object), table=table)
-    return Shown("items", _objects(X, given))
+        shown = None if table.names is None else _read_names(source.values, table)
+        if shown is not None or all_strings(X):
+            return shown or Shown("names", X.astype(object), table=table)
+    return Shown("items", source.values)
 
 
-def _objects(X: np.ndarray, given: Any) -> np.ndarray:
-    """The values that numpy made strings of, such as None and NaN in a list."""
-    made = X.dtype.kind in "UT" and not hasattr(given, "dtype")
-    return np.array(given, dtype=object) if made else X
+def _read_array(source: _Source) -> Shown:
+    """Duels or sets of features, of which items that are missing throughout are absent."""
+    X = source.X
+    n_shown = X.shape[1]
+    if n_shown < 2:
+        raise ValueError(
+            "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), "
+            f"got {X.shape}: an answer is about two items or more. Stack the two sides with "
+            "np.stack([first, second], axis=1); items alone have two dimensions."
+        )
+    rows = X.reshape(len(X) * n_shown, X.shape[2])
+    absent = missing_rows(X) if n_shown > 2 else None
+    if absent is None or not absent.any():
+        return Shown("items", rows, consecutive(len(X), n_shown), in_order=True)
+    check_sizes(absent)
+    return Shown("items", rows[~absent.reshape(-1)], numbered(absent))
 
 
-def _names_in(X: Any, given: Any) -> np.ndarray | None:
+def _read_named(source: _Source) -> Shown:
+    """Items or duels by the names of the table, of whatever type."""
+    _refuse_nameless(_nameless(source.values, source.named))
+    return _unit("names", source.X, source.named)
+
+
+def _read_texts(source: _Source) -> Shown | None:
+    """Texts, or duels of them; None if these are other things."""
+    X = source.X
+    if all_strings(X):
+        return _unit("texts", X)
+    gaps = missing_texts(X)
+    if gaps is None:
+        return None
+    rows = np.flatnonzero(gaps.reshape(len(X), -1).any(axis=1))
+    raise ValueError(
+        f"X of shape {X.shape} holds texts, of which {gaps.sum()} are missing, first in row "
+        f"{rows[0]}. Leave these rows out, or put an empty text there; if its columns are "
+        "features of items, pass a DataFrame."
+    )
+
+
+def _read_sets(source: _Source) -> Shown | None:
+    """Sets of names of the table, or of texts; None if X holds other things than these and pads."""
+    source.X = X = source.values
+    if source.named is not None:
+        return _read_names(X, source.named)
+    if all_strings(X):
+        return Shown("texts", X.reshape(-1), consecutive(*X.shape))
+    gaps = missing_texts(X)
+    return None if gaps is None else _padded("texts", X, gaps, "None or NaN")
+
+
+def _read_positions(source: _Source) -> Shown:
+    """Positions in a table, or in one that is not known here."""
+    X = source.X
+    if source.table is not None and X.ndim == 2 and source.width < 2:
+        raise ValueError(
+            "Integer X with items= must have shape (n_duels, 2), pairs of positions in "
+            "the table, or (n_sets, k), sets of k positions padded by -1; got shape "
+            f"{X.shape}."
+        )
+    if source.unit:
+        return _unit("positions", X, source.table)
+    return _padded("positions", X, X == -1, "-1", source.table)
+
+
+def _refuse_ambiguous(source: _Source) -> None:
+    count = "two" if source.width == 2 else source.width
+    raise ValueError(
+        f"X holds integers in shape {source.X.shape}, which may be pairs of positions in a table "
+        f"of items (or sets) or items with {count} features. Say "
+        'integers="positions" or integers="items".'
+    )
+
+
+def _refuse_masked(source: _Source) -> None:
+    if np.ma.is_masked(source.original):
+        raise ValueError(
+            "X is a masked array with masked positions of items; leave these rows out."
+        )
+
+
+# What X is, in this order: a condition, and the reader of such an X. One that gives None, as X
+# turns out to hold other things, leaves it to the next; what none takes are items as they are.
+_READERS: tuple[tuple[Callable[[_Source], Any], Callable[[_Source], Shown | None]], ...] = (
+    (lambda source: source.is_frame, _read_frame),
+    (lambda source: source.items, _read_items),
+    (lambda source: source.X.ndim == 3, _read_array),
+    (
+        lambda s: s.unit and s.named is not None and s.may_be_texts and s.X.size,
+        _read_named,
+    ),
+    (lambda source: source.unit, _read_texts),
+    (
+        lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets),
+        _read_sets,
+    ),
+    (lambda source: source.table is not None, _refuse_masked),
+    (lambda source: source.table is not None and source.integral, _read_positions),
+    (lambda s: s.integral and s.width > 1 and s.integers is None, _refuse_ambiguous),
+    (lambda s: s.integral and s.width > 1 and s.integers == "positions", _read_positions),
+)
+
+
+# -- names of items ------------------------------------------------------------------------
+
+
+def _with_new_names(source: _Source, new_names: bool) -> ItemTable | None:
+    """The table, or one of names alone: those that it has, then those in X."""
+    names, table = _names_in(source), source.table
+    if names is None:
+        return table
+    if not new_names:
+        if not (source.is_frame or names.shape[1] > 2) or not all_strings(names[:, :2]):
+            return table
+        raise ValueError(
+            f"X of shape {names.shape} holds texts, which may be names of items that met or "
+            'items with categories as features. Say integers="positions" or integers="items".'
+        )
+    known = [] if table is None or table.names is None else table.names.tolist()
+    new = [name for name in distinct_values(names) if isinstance(name, str) and name]
+    return ItemTable.from_names([*known, *new])
+
+
+def _names_in(source: _Source) -> np.ndarray | None:
     """Texts in two columns or more (n, k), of which some may be missing."""
-    if is_frame(X):
+    X = source.X
+    if source.is_frame:
         if not _may_name(X):
             return None
         names = np.asarray(X, dtype=object)
-    elif X.ndim != 2 or X.dtype.kind not in "UTO":
+    elif X.ndim != 2 or not source.may_be_texts:
         return None
     else:
-        names = _objects(X, given)
+        names = source.values
     if names.shape[1] < 2 or names.size == 0:
         return None
     try:
@@ -284,37 +424,6 @@ def _may_name(frame: Any) -> bool:
         column.dtype.kind in "OUT" or (column.dtype.kind == "f" and np.isnan(column).all())
         for column in first
     )
-
-
-def _with_names(table: ItemTable | None, names: np.ndarray) -> ItemTable:
-    """A table of names alone: those of another, then these."""
-    known = [] if table is None or table.names is None else table.names.tolist()
-    new = [name for name in distinct_values(names) if isinstance(name, str) and name]
-    return ItemTable.from_names([*known, *new])
-
-
-def _of_array(X: np.ndarray) -> Shown:
-    """Duels or sets, of which items that are missing throughout are absent."""
-    n_shown = X.shape[1]
-    if n_shown < 2:
-        raise ValueError(
-            "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), "
-            f"got {X.shape}: an answer is about two items or more. Stack the two sides with "
-            "np.stack([first, second], axis=1); items alone have two dimensions."
-        )
-    rows = X.reshape(len(X) * n_shown, X.shape[2])
-    absent = missing_rows(X) if n_shown > 2 else None
-    if absent is None or not absent.any():
-        return Shown("items", rows, consecutive(len(X), n_shown), in_order=True)
-    check_sizes(absent)
-    return Shown("items", rows[~absent.reshape(-1)], numbered(absent))
-
-
-def _of_duel_frame(X: DuelFrame) -> Shown:
-    if is_frame(X.items):
-        return Shown("items", X.items, X.pairs, X.id_column, X.feature_names is not None)
-    absent = X.pairs < 0  # as the array of the same items would be
-    return Shown("items", X.items[X.pairs[~absent]], numbered(absent))
 
 
 def _unit(kind: str, X: np.ndarray, table: ItemTable | None = None) -> Shown:
@@ -337,18 +446,7 @@ def _padded(
     return Shown(kind, X[~absent], numbered(absent), table=table)
 
 
-def _positions(X: np.ndarray, table: ItemTable | None = None) -> Shown:
-    if X.ndim == 1 or X.shape[1] == 2:
-        return _unit("positions", X, table)
-    return _padded("positions", X, X == -1, "-1", table)
-
-
-def _named_in_frame(frame: Any, table: ItemTable) -> Shown | None:
-    """Names in the columns of a frame, None if they hold other things."""
-    return _named(np.asarray(frame, dtype=object), table) if _may_name(frame) else None
-
-
-def _named(X: np.ndarray, table: ItemTable) -> Shown | None:
+def _read_names(X: np.ndarray, table: ItemTable) -> Shown | None:
     """Items, duels or sets of names, None if X holds other things than names and pads."""
     if X.size == 0 or (not all_strings(X) and missing_texts(X.astype(object)) is None):
         return None
@@ -360,7 +458,7 @@ def _named(X: np.ndarray, table: ItemTable) -> Shown | None:
     return _unit("names", X.astype(object), table)
 
 
-def _nameless(X: np.ndarray, table: ItemTable) -> np.ndarray:
+def _nameless(X: np.ndarray, table: Any) -> np.ndarray:
     """Where names are missing, or empty and no name of the table."""
     if X.dtype.kind in "OU" and all_strings(X):
         empty, missing = np.asarray(X == ""), np.zeros(X.shape, dtype=bool)
@@ -383,35 +481,7 @@ def _refuse_nameless(gaps: np.ndarray) -> None:
     )
 
 
-def _text_sets(X: np.ndarray) -> Shown | None:
-    """Sets of texts, None if X holds other things than texts and pads."""
-    if X.shape[1] < 3:
-        return None
-    if all_strings(X):
-        return Shown("texts", X.reshape(-1), consecutive(*X.shape))
-    gaps = missing_texts(X)
-    return None if gaps is None else _padded("texts", X, gaps, "None or NaN")
-
-
-def _as_array(X: Any) -> np.ndarray:
-    try:
-        return np.asarray(X)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"X could not be read as an array ({error}); X may be {FORMS}. Rows of fewer items are "
-            "padded at their end, positions by -1, names by None."
-        ) from None
-
-
-def _refuse_missing_texts(X: np.ndarray) -> None:
-    gaps = missing_texts(X)
-    if gaps is not None:
-        rows = np.flatnonzero(gaps.reshape(len(X), -1).any(axis=1))
-        raise ValueError(
-            f"X of shape {X.shape} holds texts, of which {gaps.sum()} are missing, first in row "
-            f"{rows[0]}. Leave these rows out, or put an empty text there; if its columns are "
-            "features of items, pass a DataFrame."
-        )
+# -- numbers of items ----------------------------------------------------------------------
 
 
 def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
@@ -420,7 +490,8 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
     rows = shown.rows
     if is_frame(rows) or hasattr(rows, "tocsr"):
         return shown
-    check_real(rows, "X")
+    if rows.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {rows.dtype}. Pass X.real.")
     if rows.dtype.kind in "mMV":
         raise ValueError(
             f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
@@ -428,28 +499,17 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
         )
     if shown.kind == "texts":  # without a table that has names they name nothing
         shown = Shown("items", rows if shown.pairs is None else rows.reshape(shown.pairs.shape))
-    if shown.kind == "items" and shown.pairs is None:
-        check_dimensions(shown.rows, table)
-    return shown
-
-
-def check_dimensions(X: np.ndarray, table: ItemTable | None) -> None:
-    """Whether X, no duel array, has two dimensions."""
-    if X.ndim == 2:
-        return
-    came = f"shape {X.shape}" if X.shape else "a scalar"
-    if not X.shape and X.dtype == np.dtype(object):
-        came = type(X.item()).__name__
-    remedy = (
-        "Reshape your data: X.reshape(1, -1) is one item, X.reshape(-1, 1) are items of one "
-        "feature, X.reshape(1, 2, -1) is one duel."
-    )
-    if table is not None:
-        remedy += (
-            " Positions in the table of items are integers: X.astype(int), or items.index(X) if X "
-            "holds names."
+    if shown.kind == "items" and shown.pairs is None and shown.rows.ndim != 2:
+        came = f"shape {rows.shape}" if rows.shape else "a scalar"
+        if not rows.shape and rows.dtype == np.dtype(object):
+            came = type(rows.item()).__name__
+        remedy = "" if table is None else " Positions in the table are integers: X.astype(int)."
+        raise ValueError(
+            f"X may be {FORMS}; got {came}. Reshape your data: X.reshape(1, -1) is one item, "
+            "X.reshape(-1, 1) are items of one feature, X.reshape(1, 2, -1) is one duel."
+            f"{remedy}"
         )
-    raise ValueError(f"X may be {FORMS}; got {came}. {remedy}")
+    return shown
 
 
 def check_items(items: Any) -> ItemTable | None:
@@ -630,43 +690,40 @@ class Reader:
             )
         return self.time
 
-    def answers(self, X: Any, estimator: BaseEstimator, time: Any = None) -> Shown:
-        """Items, duels or sets of a prediction, as finite floats.
+    def answers(self, X: Any, estimator: BaseEstimator) -> Shown:
+        """Items, duels or sets of a prediction, as finite floats without their times.
 
         Parameters
         ----------
         X : array-like
         estimator : BaseEstimator
-        time : array-like of shape (n,) or scalar, optional
-            Where the model was fitted with times; None: the last of them.
         """
-        if time is not None:
-            self._axis()
-        shown = self._answers(X, estimator)
-        if self.time is None:
-            return shown
-        times = self.time.relative(time, len(shown), "items" if shown.size is None else "answers")
-        if shown.pairs is None:
-            return Shown("items", np.column_stack([shown.rows, times]))
-        return Shown("items", *with_times(shown.rows, shown.pairs, times))
-
-    def _answers(self, X: Any, estimator: BaseEstimator) -> Shown:
         shown = check_X(X, self.table)
         if shown.kind == "items":
             if isinstance(X, ItemTable):
                 return Shown("items", self._of_table(X, shown, estimator))
-            found, _ = read_features(estimator, shown, self)
-            check_known(found.rows, self.table)
-            return found
+            shown, _ = read_features(estimator, shown, self)
+            check_known(shown.rows, self.table)
+            return shown
         if shown.kind == "names":
             return Shown("items", named_rows(shown.rows, shown.table), shown.pairs)
         if shown.pairs is None:
             return Shown("items", float_rows(shown.table.X, shown.places()))
-        found = Shown("items", shown.table.X, shown.places())
-        if found.size == 2:
-            return found
-        found = found.used()
-        return replace(found, rows=float_rows(found.rows, slice(None)))
+        shown = Shown("items", shown.table.X, shown.places())
+        if shown.size == 2:
+            return shown
+        shown = shown.used()
+        return replace(shown, rows=float_rows(shown.rows, slice(None)))
+
+    def with_times(self, shown: Shown, times: Times | None) -> Shown:
+        """Items of a prediction at times, if the fit had any; None: at the last of them."""
+        if self.time is None and times is None:
+            return shown
+        axis, n = self._axis(), len(shown)
+        relative = np.full(n, axis.now) if times is None else axis.relative(times)
+        if shown.pairs is None:
+            return Shown("items", np.column_stack([shown.rows, relative]))
+        return Shown("items", *rows_at_times(shown.rows, shown.pairs, relative))
 
     def items(self, X: Any) -> Array:
         """Items of a query of a posterior, as a finite float array (n, n_features).
@@ -687,7 +744,7 @@ class Reader:
         if isinstance(X, Shown):
             return X.rows
         if self._has_times(X):
-            return self._timed(X)
+            return _finite_query(np.asarray(X, dtype=np.float64))
         return self._now(self._rows(X, self._alone(X)))
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
@@ -723,11 +780,6 @@ class Reader:
             and X.shape[1] == self.n_columns
         )
 
-    def _timed(self, X: NDArray[Any]) -> Array:
-        rows = np.asarray(X, dtype=np.float64)
-        _check_finite(rows, None, None, self)
-        return rows
-
     def ids_in(self, X: Any) -> list | None:
         """Ids of items that are texts, None if there are none."""
         return None if self.id_column is None else _text_ids(self._alone(X).rows, self.id_column)
@@ -749,7 +801,7 @@ class Reader:
             return named_rows(shown.rows, shown.table)
         if isinstance(X, ItemTable):
             return self._of_table(X, shown)
-        return read_features(None, shown, self)[0].rows
+        return queried_rows(shown, self)
 
     def _of_table(
         self, asked: ItemTable, shown: Shown, estimator: BaseEstimator | None = None
@@ -765,6 +817,8 @@ class Reader:
             )
         if self.table is not None and not featured:
             return named_rows(asked.names, self.table)
+        if estimator is None:
+            return queried_rows(shown, self)
         return read_features(estimator, shown, self, plain=False)[0].rows
 
 
@@ -801,7 +855,7 @@ def named_rows(names: Any, table: ItemTable) -> Array:
 
 
 def read_features(
-    estimator: BaseEstimator | None,
+    estimator: BaseEstimator,
     shown: Shown,
     reader: Reader | None,
     *,
@@ -812,16 +866,14 @@ def read_features(
 
     Parameters
     ----------
-    estimator : BaseEstimator or None
+    estimator : BaseEstimator
         For its class, ``id_column`` and, if ``plain``, the checks of scikit-learn. Not touched.
-        None: a posterior is asked, about any number of items, whose ids have codes where they are
-        numbers.
     shown : Shown
         Of kind "items".
     reader : Reader or None
         What is known of items; None: a new one is made.
     plain : bool, default=True
-        2-D X without ids is scikit-learn's to check, where ``reader`` and ``estimator`` are given.
+        2-D X without ids is scikit-learn's to check, where ``reader`` is given.
     further : bool, default=False
         Ids that ``reader`` does not know become known.
 
@@ -833,33 +885,54 @@ def read_features(
     """
     if shown.pairs is not None and is_frame(shown.rows):
         shown = shown.used()
-    rows, pairs = shown.rows, shown.pairs
-    names = column_names(rows) if shown.named and is_frame(rows) else None
-    asked = reader if estimator is None else None  # what a posterior is asked about
-    place = None if reader is None else reader.id_column
-    if reader is None and (pairs is not None or len(rows.shape) == 2):
-        place = _id_place(estimator, shown, names, rows.shape[1])
-    if pairs is None and place is None and plain and reader is not None and asked is None:
+    rows, pairs, names = shown.rows, shown.pairs, shown.names
+    if pairs is None and plain and reader is not None and reader.id_column is None:
         return Shown("items", validated(estimator, rows, reset=False)), reader
-    if pairs is not None:
-        _check_sides(rows, pairs)
-    elif asked is not None:
-        _check_asked(rows, reader)
-    elif len(rows.shape) != 2 or 0 in rows.shape or hasattr(rows, "tocsr"):
-        check_array(rows, dtype=None)  # says why not
-    if reader is not None:
+    _check_shape(rows, pairs)
+    if reader is None:
+        place, known = _id_place(estimator, shown, names, rows.shape[1]), None
+    else:
+        place, known = reader.id_column, reader.ids
         check_like(estimator, names, rows.shape[1], reader)
-    ids, encoder = None, None
-    if asked is not None and (asked.ids is None or _text_ids(rows, place) is None):
-        place = None  # numbers are codes
+    ids = None
     if place is not None:
-        column = column_at(rows, place) if is_frame(rows) else rows[:, place]
-        ids, encoder = id_numbers(column, None if reader is None else reader.ids, reader is None)
-        if further and reader is not None and encoder is not None:
-            reader = replace(reader, ids=encoder.wider(column))
-    array = _floats(rows, place, ids, asked)
-    _check_finite(array, pairs, names, asked)
-    return Shown("items", array, pairs), reader or Reader(array.shape[1], names, place, encoder)
+        column = _column(rows, place)
+        ids, known = id_numbers(column, known, reader is None)
+        if further and reader is not None and known is not None:
+            reader = replace(reader, ids=known.wider(column))
+    array = _floats(rows, place, ids)
+    check_finite(array, names, pairs)
+    return Shown("items", array, pairs), reader or Reader(array.shape[1], names, place, known)
+
+
+def queried_rows(shown: Shown, reader: Reader) -> Array:
+    """Items that a posterior is asked about, as finite floats.
+
+    Ids that are numbers are codes already; there may be no items.
+
+    Raises
+    ------
+    ValueError
+        If they are not of the form of those of the fit.
+    """
+    rows = shown.rows
+    _check_queried(rows, reader)
+    check_like(None, shown.names, rows.shape[1], reader)
+    place, ids = None, None
+    if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
+        place = reader.id_column
+        ids, _ = id_numbers(_column(rows, place), reader.ids, False)
+    return _finite_query(_floats(rows, place, ids))
+
+
+def _finite_query(rows):
+    if not np.isfinite(rows).all():
+        raise ValueError("Items contain NaN or infinity; impute or drop them.")
+    return rows
+
+
+def _column(rows, place):
+    return column_at(rows, place) if is_frame(rows) else rows[:, place]
 
 
 def _id_place(estimator, parsed, names, width):
@@ -903,12 +976,9 @@ def check_like(
     """
     known = reader.feature_names
     if names is not None and known is not None and list(names) != list(known):
-        came = f"X has columns {list(names)}, but the model was fitted on {list(known)}"
-        if estimator is None:
-            came = f"The items have features {list(names)}, the posterior is of {list(known)}"
         raise ValueError(
-            f"{came}. Give the same columns in the same order; for duels, build them of such a "
-            "frame."
+            f"X has columns {list(names)}, but the model was fitted on {list(known)}. Give the "
+            "same columns in the same order; for duels, build them of such a frame."
         )
     if n_features != reader.n_features:
         said = (
@@ -934,10 +1004,7 @@ def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
             ) from None
         if "could not convert string" not in str(error):
             raise
-        raise ValueError(
-            f"X must be numeric: {error}. Encode texts and categories with Itemwise(transformer); "
-            "names of items need items= an ItemTable that has names."
-        ) from None
+        raise _no_numbers(f": {error}") from None
 
 
 def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> None:
@@ -961,7 +1028,12 @@ def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> Non
 # -- numbers -------------------------------------------------------------------------------
 
 
-def _check_sides(rows, pairs):
+def _check_shape(rows, pairs):
+    """Raise unless rows of items have two dimensions, and there are some, with features."""
+    if pairs is None:
+        if len(rows.shape) != 2 or 0 in rows.shape or hasattr(rows, "tocsr"):
+            check_array(rows, dtype=None)  # says why not
+        return
     shape = (*pairs.shape, rows.shape[1])
     if rows.shape[1] == 0:
         raise ValueError(
@@ -975,80 +1047,65 @@ def _check_sides(rows, pairs):
         )
 
 
-def _check_asked(rows, reader):
-    """Whether what a posterior is asked about has two dimensions."""
+def _check_queried(rows, reader):
+    """Raise unless what a posterior is asked about has two dimensions."""
     if hasattr(rows, "tocsr"):
         check_array(rows, dtype=None)  # says why not
+    if len(rows.shape) == 2:
+        return
+    if len(rows.shape) != 3:
+        _array_numbers(rows)
+    remedy = ". For a single item use X.reshape(1, -1)."
     if len(rows.shape) == 3:
-        raise ValueError(
-            f"Items must be an array of shape (n, n_features), got 3 dimensions, {rows.shape}, as "
-            "duels and sets have. Pass the items themselves, one a row."
-        )
-    if len(rows.shape) != 2:
-        _array_numbers(rows, reader)
-        remedy = "For a single item use X.reshape(1, -1)."
-        if reader.table is not None:
-            remedy += " In one dimension, names or integer positions in the table of items."
-        raise ValueError(
-            f"Items must be an array of shape (n, n_features), got {rows.ndim} dimensions. {remedy}"
-        )
+        remedy = f", {rows.shape}, as duels and sets have. Pass the items themselves, one a row."
+    elif reader.table is not None:
+        remedy += " In one dimension, names or integer positions in the table of items."
+    raise ValueError(
+        f"Items must be an array of shape (n, n_features), got {rows.ndim} dimensions{remedy}"
+    )
 
 
-def _floats(rows, place, ids, asked):
+def _floats(rows, place, ids):
     """Rows as floats, the column at ``place`` given by ``ids``."""
     frame = is_frame(rows)
     if place is None and not frame:
-        return _array_numbers(rows, asked)
+        return _array_numbers(rows)
     if not frame and rows.dtype.kind in "biuf":
         array = np.asarray(rows, dtype=np.float64)
-        if ids is None or np.array_equal(ids, array[:, place]):
-            return array
-        array = array.copy()
-        array[:, place] = ids
+        if not np.array_equal(ids, array[:, place]):
+            array = array.copy()
+            array[:, place] = ids
         return array
     others = [j for j in range(rows.shape[1]) if j != place]
-    array = _frame_numbers(rows, others) if frame else _array_numbers(rows[:, others], asked)
+    array = _frame_numbers(rows, others) if frame else _array_numbers(rows[:, others])
     return array if place is None else np.insert(array, place, ids, axis=1)
 
 
-def _array_numbers(rows, asked):
-    """An array as floats; ``asked`` is the reader of a posterior, or None."""
+def _array_numbers(rows):
     try:
         return np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        if asked is None:
-            raise ValueError(
-                f"Duel arrays must be numeric, got dtype {rows.dtype} ({error}). Encode texts and "
-                "categories with Itemwise(transformer)."
-            ) from None
-        names = (
-            "names are known only where the model was fitted with an ItemTable as items="
-            if asked.table is None
-            else "give names in one dimension, all of them strings"
-        )
-        raise ValueError(
-            f"Items must be numbers of shape (n, n_features) ({error}); {names}."
-        ) from None
+        raise _no_numbers(f", got dtype {rows.dtype} ({error})") from None
 
 
 def _frame_numbers(frame, places):
-    columns = {j: column_floats(column_at(frame, j)) for j in places}
-    others = [list(frame.columns)[j] for j, column in columns.items() if column is None]
+    columns = [column_floats(column_at(frame, j)) for j in places]
+    others = [
+        list(frame.columns)[j] for j, each in zip(places, columns, strict=True) if each is None
+    ]
     if others:
-        raise ValueError(
-            f"X must be numeric: columns {others} hold other things. Encode texts and categories "
-            "with Itemwise(transformer), such as a ColumnTransformer; if they say which item it "
-            "is, name them in ids= of from_columns."
-        )
-    numbers = [column for column in columns.values() if column is not None]
+        raise _no_numbers(f": columns {others} hold other things")
+    numbers = [each for each in columns if each is not None]
     return np.column_stack([*numbers, np.empty((len(frame), 0))])
 
 
-def _check_finite(array, pairs, names, asked):
-    if asked is None:
-        check_finite(array, names, pairs)
-    elif not np.isfinite(array).all():
-        raise ValueError("Items contain NaN or infinity; impute or drop them.")
+def _no_numbers(fault):
+    """The error of an X with other things than numbers."""
+    return ValueError(
+        f"X must be numeric{fault}. Encode texts and categories with Itemwise(transformer), such "
+        "as a ColumnTransformer; if they say which item it is, name them in ids= of from_columns; "
+        "names of items need items= an ItemTable that has names."
+    )
 
 
 def check_finite(

@@ -71,27 +71,6 @@ def numbered(absent: np.ndarray) -> np.ndarray:
     return np.where(absent, -1, np.cumsum(~absent).reshape(absent.shape) - 1)
 
 
-def used_rows(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of items that are in a set, and the sets as positions in these.
-
-    Parameters
-    ----------
-    sets : ndarray of int of shape (n_sets, k)
-
-    Returns
-    -------
-    used : ndarray of shape (m,)
-        Ascending.
-    sets : ndarray of shape (n_sets, k)
-        ``used[sets]`` is what came, -1 stays.
-    """
-    used, places = np.unique(sets, return_inverse=True)
-    places = places.reshape(sets.shape)
-    if len(used) and used[0] < 0:
-        return used[1:], places - 1
-    return used, places
-
-
 def gathered(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
     """Features of items, set by set; NaN (None among objects) where there is no item.
 

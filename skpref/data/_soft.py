@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 
 from skpref.data._containers import is_frame, take_rows, unmasked
 from skpref.data._kinds import LARGEST_LABEL, DuelScale
-from skpref.data._respondents import check_weights
+from skpref.data._metadata import check_weights
 
 # By so much the probabilities of one answer may miss 1, as they are rounded.
 ROUNDED = 1e-3

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from numbers import Real
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array
-from skpref.data._containers import is_missing, unmasked
+from skpref.data._containers import beyond_doubles, exact_array, is_missing
 from skpref.data._sets import numbered
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
@@ -19,6 +19,57 @@ _ALLOWED = (
     "numbers in a unit of your own, or dates: numpy.datetime64, datetime objects, a pandas Series "
     "or DatetimeIndex"
 )
+
+
+class Times(NamedTuple):
+    """When answers were given.
+
+    Attributes
+    ----------
+    kind : str
+        "numbers", "dates without a time zone" or "times with a time zone".
+    values : ndarray of shape (n,)
+        Numbers as float64, as Python's own where doubles would round integers; dates as int64,
+        microseconds since 1970-01-01 (UTC, where there were zones).
+    """
+
+    kind: str
+    values: NDArray[Any]
+
+    @classmethod
+    def read(cls, time: Any, n: int, what: str = "answers") -> Self:
+        """Read times, one for each of n rows of X.
+
+        Parameters
+        ----------
+        time : array-like of shape (n,), or a scalar
+        n : int
+        what : str, default="answers"
+            What these are, for errors.
+
+        Raises
+        ------
+        ValueError
+            If they are neither numbers nor dates, mixed, missing, infinite, or not so many.
+        """
+        kind, values = _values(time)
+        if values.ndim == 0:
+            values = np.full(n, values)
+        if values.shape != (n,):
+            every = f"one for each of the {n} {what}, or a single time for all of them"
+            wanted = "a single time" if what == "time" else every
+            raise ValueError(f"time has shape {values.shape}; give {wanted}.")
+        whole = values.dtype.kind == "O"
+        gaps = ~np.isfinite(values.astype(np.float64) if whole else values)  # NaT is none either
+        if gaps.any():
+            raise ValueError(
+                f"time is missing or infinite (NaN, NaT, None) in {gaps.sum()} of {n} places, "
+                f"first in row {gaps.argmax()}. Leave these rows out of X, y and all that goes "
+                "with them, or give them a time."
+            )
+        if kind != _NUMBERS:
+            values = values.astype("datetime64[us]").astype(np.int64)
+        return cls(kind, values)
 
 
 @dataclass(frozen=True)
@@ -32,57 +83,40 @@ class TimeAxis:
     ----------
     kind : str
         "numbers", "dates without a time zone" or "times with a time zone".
-    origin : float
+    origin : float or int
         The first time of training: a number, or microseconds since 1970-01-01.
     now : float
         What stands for a time that is not told, relative to the origin: the last of training.
     """
 
     kind: str
-    origin: float
+    origin: float | int
     now: float = 0.0
 
     @classmethod
-    def of(cls, time: Any, n: int, what: str = "answers") -> tuple[Self, Array]:
-        """The axis of a fit, and its times relative to the origin, (n,).
+    def of(cls, times: Times) -> tuple[Self, Array]:
+        """The axis of a fit, and its times relative to the origin, (n,)."""
+        values = times.values
+        origin = values.min() if len(values) else values.dtype.type(0)
+        relative = _relative(times, origin)
+        axis = origin if isinstance(origin, int) else float(origin)
+        return cls(times.kind, axis, float(relative.max(initial=0.0))), relative
 
-        Parameters
-        ----------
-        time : array-like of shape (n,), or a scalar
-        n : int
-            Rows of X.
-        what : str, default="answers"
-            What these are, for errors.
-
-        Raises
-        ------
-        ValueError
-            If they are neither numbers nor dates, mixed, missing, infinite, or not so many.
-        """
-        kind, values = _read(time, n, what)
-        origin = values.min() if n else values.dtype.type(0)
-        relative = _relative(values, origin)
-        return cls(kind, float(origin), float(relative.max(initial=0.0))), relative
-
-    def relative(self, time: Any, n: int, what: str = "answers") -> Array:
-        """Times of a query relative to the origin, (n,); None is now.
+    def relative(self, times: Times) -> Array:
+        """Times of a query relative to the origin, (n,).
 
         Raises
         ------
         ValueError
-            As by `of`, or if they are of another kind than those of the fit.
+            If they are of another kind than those of the fit.
         """
-        if time is None:
-            return np.full(n, self.now)
-        kind, values = _read(time, n, what)
-        if kind != self.kind:
+        if times.kind != self.kind:
             days = ": days since 1970-01-01, if they are those of from_votes"
             raise ValueError(
-                f"time holds {kind}, but the model was fitted on {self.kind}. Give times of the "
-                f"same kind{days if self.kind == _NUMBERS else ''}."
+                f"time holds {times.kind}, but the model was fitted on {self.kind}. Give times of "
+                f"the same kind{days if self.kind == _NUMBERS else ''}."
             )
-        origin = self.origin if kind == _NUMBERS else np.int64(self.origin)
-        return _relative(values, origin)
+        return _relative(times, self.origin if self.kind == _NUMBERS else np.int64(self.origin))
 
     def until(self, relative: Array) -> Self:
         """The same axis after further answers at these times."""
@@ -90,17 +124,26 @@ class TimeAxis:
 
     def at(self, time: Any) -> Self:
         """The same axis with another time for now."""
-        return replace(self, now=float(self.relative(time, 1, "time")[0]))
+        return replace(self, now=float(self.relative(Times.read(time, 1, "time"))[0]))
 
     def times(self, relative: Array) -> NDArray[Any]:
-        """Times as the user has them: floats, or datetime64 (in UTC, where there were zones)."""
-        if self.kind == _NUMBERS:
-            return np.asarray(relative, dtype=np.float64) + self.origin
-        shift = np.rint(np.asarray(relative, dtype=np.float64) * _DAY).astype(np.int64)
-        return (np.int64(self.origin) + shift).astype("datetime64[us]")
+        """Times as the user has them: floats, or datetime64 (in UTC, where there were zones).
+
+        Whole times beyond 2**53 are integers, as floats would round them.
+        """
+        shift = np.asarray(relative, dtype=np.float64)
+        if self.kind != _NUMBERS:
+            days = np.rint(shift * _DAY).astype(np.int64)
+            return (np.int64(self.origin) + days).astype("datetime64[us]")
+        if isinstance(self.origin, int) and np.array_equal(shift, np.rint(shift)):
+            whole = [self.origin + int(each) for each in shift.reshape(-1).tolist()]
+            return np.array(whole).reshape(shift.shape)
+        return shift + self.origin
 
 
-def with_times(rows: Array, sets: NDArray[np.intp], times: Array) -> tuple[Array, NDArray[np.intp]]:
+def rows_at_times(
+    rows: Array, sets: NDArray[np.intp], times: Array
+) -> tuple[Array, NDArray[np.intp]]:
     """Items at times: a row for each item of each answer, with its time as the last column.
 
     Parameters
@@ -120,29 +163,10 @@ def with_times(rows: Array, sets: NDArray[np.intp], times: Array) -> tuple[Array
     return np.column_stack([rows[sets[there]], every]), numbered(~there)
 
 
-def _relative(values, origin):
+def _relative(times, origin):
     """Numbers less the origin, or days since it."""
-    shift = (values - origin).astype(np.float64)
-    return shift if values.dtype.kind == "f" else shift / _DAY
-
-
-def _read(time, n, what):
-    """Kind and values (n,): floats, or integers of microseconds."""
-    kind, values = _values(time)
-    if values.ndim == 0:
-        values = np.full(n, values)
-    if values.shape != (n,):
-        every = f"one for each of the {n} {what}, or a single time for all of them"
-        wanted = "a single time" if what == "time" else every
-        raise ValueError(f"time has shape {values.shape}; give {wanted}.")
-    gaps = ~np.isfinite(values)  # NaT is none either
-    if gaps.any():
-        raise ValueError(
-            f"time is missing or infinite (NaN, NaT, None) in {gaps.sum()} of {n} places, first in "
-            f"row {gaps.argmax()}. Leave these rows out of X, y and all that goes with them, or "
-            "give them a time."
-        )
-    return kind, values if kind == _NUMBERS else values.astype("datetime64[us]").astype(np.int64)
+    shift = (times.values - origin).astype(np.float64)
+    return shift if times.kind == _NUMBERS else shift / _DAY
 
 
 def _values(time):
@@ -151,16 +175,16 @@ def _values(time):
     if zone is not None:
         return _INSTANTS, getattr(time, "dt", time).tz_convert(None).to_numpy()
     zoned = getattr(getattr(time, "dtype", None), "time_zone", None) is not None  # of polars
-    if hasattr(time, "to_numpy") and not isinstance(time, datetime):  # which would lose the zone
-        time = time.to_numpy()
-    values = np.asarray(unmasked(time))
+    if not isinstance(time, list | tuple | range):
+        time = exact_array(time)
+    values = np.asarray(time)
     if values.dtype.kind == "M":
         return _INSTANTS if zoned else _DATES, values
-    if values.dtype.kind in "iuf":
+    if values.dtype.kind in "iuf" and not beyond_doubles(values):
         return _NUMBERS, values.astype(np.float64)
-    if values.dtype.kind != "O":
+    if values.dtype.kind not in "iufO":
         raise _other(values.reshape(-1).tolist())
-    return _objects(values)
+    return _objects(np.asarray(time, dtype=object))
 
 
 def _objects(values):
@@ -168,8 +192,11 @@ def _objects(values):
     listed = values.reshape(-1).tolist()
     known = [value for value in listed if not is_missing(value)]
     if known and all(isinstance(value, Real) and not isinstance(value, bool) for value in known):
-        floats = [np.nan if is_missing(value) else float(value) for value in listed]
-        return _NUMBERS, np.array(floats).reshape(values.shape)
+        numbers = np.array([np.nan if is_missing(value) else float(value) for value in listed])
+        if beyond_doubles(numbers) and all(isinstance(value, Integral) for value in known):
+            whole = [np.nan if is_missing(value) else int(value) for value in listed]
+            numbers = np.array(whole, dtype=object)
+        return _NUMBERS, numbers.reshape(values.shape)
     if not known:
         return _NUMBERS, np.full(values.shape, np.nan)
     if not all(isinstance(value, date | np.datetime64) for value in known):

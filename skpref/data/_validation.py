@@ -1,20 +1,23 @@
 """The arguments of `fit`: X, y and metadata become comparisons."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
-from skpref._utils import warn
+from skpref._utils import Array, warn
 from skpref.data._builders import check_rated, rated_pairs
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import holds_words, is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
-from skpref.data._labels import check_order, check_outcomes, refuse_order
+from skpref.data._labels import check_outcomes
+from skpref.data._metadata import AnswerMetadata, Respondents, check_sums
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
     Reader,
@@ -27,14 +30,7 @@ from skpref.data._read import (
     refuse_other_names,
     validated,
 )
-from skpref.data._respondents import (
-    Respondents,
-    check_groups,
-    check_judges,
-    check_weights,
-    pair_weights,
-)
-from skpref.data._time import TimeAxis, with_times
+from skpref.data._time import TimeAxis, Times, rows_at_times
 
 # Share of duels between items of equal features that goes unmentioned, as chance brings it about
 # where pairs are drawn from a table.
@@ -64,17 +60,18 @@ class Training(NamedTuple):
         for rated items.
     reader : Reader
         Of the items, to be kept once the fit has succeeded.
-    winner : ndarray of int of shape (n_answers,) or None
-        Of pairs of rated items the row of X that won.
-    judges : Respondents or None
-        Who gave the answers, if that was told.
+    judges, users : Respondents or None
+        Who gave the answers, if that came.
+    user : ndarray of int of shape (n_answers,) or None
+        Code of the user of each of the comparisons' answers.
     """
 
     comparisons: Comparisons
     classes: np.ndarray | None
     reader: Reader
-    winner: np.ndarray | None = None
     judges: Respondents | None = None
+    users: Respondents | None = None
+    user: NDArray[np.intp] | None = None
 
 
 # -- training ------------------------------------------------------------------------------
@@ -84,142 +81,156 @@ def check_training(
     estimator: BaseEstimator,
     X: Any,
     y: Any,
-    qid: Any = None,
-    sample_weight: Any = None,
-    order: Any = None,
+    keywords: Mapping[str, Any] | None = None,
     likelihood: TakesAnswers | None = None,
     before: Reader | None = None,
-    within: np.ndarray | None = None,
-    judges: Any = None,
-    time: Any = None,
+    pooled: bool = False,
 ) -> Training:
     """Validate the arguments of ``fit``; the estimator is left as it is.
 
     Parameters
     ----------
     estimator : BaseEstimator
-    X, y, qid : array-like
-    sample_weight, order : array-like, optional
+    X, y : array-like
+    keywords : mapping of str, optional
+        What stands beside them, see `AnswerMetadata.read`.
     likelihood : Likelihood, optional
         Whether it takes ties, and asks who was shown first; by default neither.
     before : Reader, optional
         Of answers that these are to follow.
-    within : ndarray of int of shape (n,), optional
-        Beside ``qid`` what rated items must have in common to be compared.
-    judges : array-like, optional
-        Who gave each.
-    time : array-like or scalar, optional
-        When each was given.
+    pooled : bool, default=False
+        Whether rated items of different users are compared.
 
     Returns
     -------
     Training
-        With ``time`` the rows of the items have it as their last column.
+        With times the rows of the items have them as their last column.
     """
-    _check_told(estimator, time, before)
+    keywords = {} if keywords is None else keywords
+    _check_timed(estimator, "time" in keywords, before)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
         table, new_names = None if before is None else before.table, True
     shown = check_X(X, table, new_names)
-    if shown.table is not table and shown.table is not None:
-        table = shown.table
-        if y is not None and before is None:  # a piece of a stream is read as the first
-            _warn_features(shown)
-    told = None
-    if judges is not None:
-        told = check_judges(judges, 0 if shown.pairs is None else len(shown), shown.size)
+    metadata = AnswerMetadata.read(keywords, len(shown), shown.size)
     if shown.kind == "items" and shown.pairs is None:
         if table is not None:
             _refuse_items(shown.rows)
-        if order is not None:
-            refuse_order()
-        return _rated(estimator, shown, y, qid, sample_weight, before, within, time)
-    if qid is not None:
-        raise ValueError(
-            "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor "
-            "do positions in a table. Ratings of such items become duels by from_ratings."
-        )
-    if table is not None and shown.kind != "items":
-        if shown.kind == "positions" and is_frame(estimator.items):
-            warn_labels(table)
-        if shown.pairs is None:
-            raise ValueError(
-                "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
-                "table (or of names, if it has any), or (n, k), sets of them; got shape "
-                f"{shown.rows.shape}. Ratings of items in a table become duels by from_ratings."
-            )
-        rows, sets, reader = table.X, shown.places(), Reader.of_table(estimator, table)
-        who = np.arange(len(table))
-    else:
-        known, names = before, _names_of_ids(estimator, table, shown)
-        if names is not None:
-            table = None
-        elif known is None and table is not None:
-            known = Reader.of_table(estimator, table)
-        found, reader = read_features(estimator, shown, known, further=before is not None)
-        rows, sets = found.rows, found.pairs
-        check_known(rows, table)
-        if names is not None:
-            reader = reader.naming(names, rows[:, reader.id_column])
-        who = np.arange(len(rows)) if reader.id_column is None else rows[:, reader.id_column]
-    n, k = sets.shape
-    _refuse_mirrors(who, sets)
-    if shown.kind == "items" and reader.id_column is None and k == 2:
-        _warn_equal_features(rows, sets, likelihood)
-    if time is not None:
-        reader, times = _timed(reader, time, n, "answers", before)
-        rows, sets = with_times(rows, sets, times)
-    weight = check_weights(sample_weight, n)
-    order = check_order(order, n, k)
-    if k == 2:
-        scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
-        said = check_outcomes(y, n, scale, known=before is not None)
-        given_by = None if told is None else told.rows
-        ends = sets[:, 0], sets[:, 1]
-        comparisons = Comparisons.from_duels(
-            rows, *ends, said.won, weight, given_by, kind=said.kind, order=order
-        )
-        classes = said.classes
-    else:
-        ranks = check_ranks(y, sets >= 0)
-        comparisons = Comparisons.from_ranks(rows, sets, ranks.rank, weight, order=order)
-        classes = np.arange(k)
-    own_order = (
-        told is not None and getattr(estimator.judge_prior, "order_variance", None) is not None
-    )
-    if own_order or (likelihood is not None and likelihood.uses_order):
+        return _rated(estimator, shown, y, metadata, before, pooled)
+    if shown.table is not None and shown.table is not table:
+        table = shown.table
+        if y is not None and before is None:  # a piece of a stream is read as the first
+            _warn_features(shown)
+    rows, sets, reader = _answered_items(estimator, shown, table, before, likelihood)
+    if metadata.time is not None:
+        axis, times = _on_axis(metadata.time, before)
+        reader, (rows, sets) = replace(reader, time=axis), rows_at_times(rows, sets, times)
+    judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
+    answers = _answers(rows, sets, y, metadata, judges, likelihood, known=before is not None)
+    comparisons, classes = answers
+    if _counts_order(estimator, likelihood, judges):
         comparisons = replace(comparisons, ordered=True)
-    elif order is not None and likelihood is not None:
+    elif metadata.order is not None and likelihood is not None:
         _warn_order(estimator)
-    reader = replace(reader, table=table).with_answers(comparisons)
-    return Training(comparisons, classes, reader, judges=told)
+    users = None if metadata.user is None else Respondents(metadata.user, "user")
+    user = None if users is None else _weighted(users.rows, metadata.weight)
+    reader = reader.with_answers(comparisons)
+    return Training(comparisons, classes, reader, judges, users, user)
 
 
-def _check_told(estimator: BaseEstimator, time: Any, before: Reader | None) -> None:
+def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
     """Whether times came where they are needed, and only where they were before."""
-    if before is not None and (before.time is None) != (time is None):
-        came, said = ("without", "with") if time is None else ("with", "without")
+    if before is not None and (before.time is not None) != timed:
+        came, said = ("with", "without") if timed else ("without", "with")
         raise ValueError(
             f"These answers came {came} time=, those before {said}. Give times of all answers, or "
             "of none."
         )
-    if time is None and getattr(estimator, "drift", None) is not None:
+    if not timed and getattr(estimator, "drift", None) is not None:
         raise ValueError(
             f"drift={estimator.drift!r} needs to know when the answers were given: pass time= to "
             "fit, numbers or dates, one for each row of X. Without times leave drift= out."
         )
 
 
-def _timed(
-    reader: Reader, time: Any, n: int, what: str, before: Reader | None
-) -> tuple[Reader, np.ndarray]:
-    """The reader with the axis of these times, and the times on it."""
+def _on_axis(times: Times, before: Reader | None) -> tuple[TimeAxis, Array]:
+    """The axis of these times, and the times on it."""
     if before is None or before.time is None:
-        axis, times = TimeAxis.of(time, n, what)
-    else:
-        times = before.time.relative(time, n, what)
-        axis = before.time.until(times)
-    return replace(reader, time=axis), times
+        return TimeAxis.of(times)
+    relative = before.time.relative(times)
+    return before.time.until(relative), relative
+
+
+def _answered_items(
+    estimator: BaseEstimator,
+    shown: Shown,
+    table: ItemTable | None,
+    before: Reader | None,
+    likelihood: TakesAnswers | None,
+) -> tuple[Array, NDArray[np.intp], Reader]:
+    """Rows of the items of answers, which of them each is about, and what is known of items."""
+    if shown.kind != "items":
+        if shown.kind == "positions" and is_frame(estimator.items):
+            warn_labels(shown.table)
+        if shown.pairs is None:
+            raise ValueError(
+                "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
+                "table (or of names, if it has any), or (n, k), sets of them; got shape "
+                f"{shown.rows.shape}. Ratings of items in a table become duels by from_ratings."
+            )
+        places = shown.places()
+        _refuse_mirrors(np.arange(len(shown.table)), places)
+        return shown.table.X, places, Reader.of_table(estimator, shown.table)
+    names = _names_of_ids(estimator, table, shown)
+    table = table if names is None else None
+    known = before
+    if known is None and table is not None:
+        known = Reader.of_table(estimator, table)
+    items, reader = read_features(estimator, shown, known, further=before is not None)
+    rows, sets, place = items.rows, items.pairs, reader.id_column
+    check_known(rows, table)
+    if names is not None:
+        reader = reader.naming(names, rows[:, place])
+    _refuse_mirrors(np.arange(len(rows)) if place is None else rows[:, place], sets)
+    if place is None and sets.shape[1] == 2:
+        _warn_equal_features(rows, sets, likelihood)
+    return rows, sets, replace(reader, table=table)
+
+
+def _answers(
+    rows: Array,
+    sets: NDArray[np.intp],
+    y: Any,
+    metadata: AnswerMetadata,
+    judges: Respondents | None,
+    likelihood: TakesAnswers | None,
+    known: bool,
+) -> tuple[Comparisons, NDArray]:
+    """Comparisons of duels or sets, and their classes."""
+    weight, order = metadata.weight, metadata.order
+    n, k = sets.shape
+    if k > 2:
+        rank = check_ranks(y, sets >= 0).rank
+        return Comparisons.from_ranks(rows, sets, rank, weight, order=order), np.arange(k)
+    scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
+    outcomes = check_outcomes(y, n, scale, known=known)
+    judge = None if judges is None else judges.rows
+    ends = sets[:, 0], sets[:, 1]
+    comparisons = Comparisons.from_duels(
+        rows, *ends, outcomes.won, weight, judge, kind=outcomes.kind, order=order
+    )
+    return comparisons, outcomes.classes
+
+
+def _counts_order(estimator, likelihood, judges):
+    """Whether answers that differ in who was shown first alone are different answers."""
+    own = judges is not None and getattr(estimator.judge_prior, "order_variance", None) is not None
+    return own or (likelihood is not None and likelihood.uses_order)
+
+
+def _weighted(codes: NDArray[np.intp], weight: Array | None) -> NDArray[np.intp]:
+    """Those of the answers that are counted."""
+    return codes if weight is None else codes[weight > 0.0]
 
 
 def _names_of_ids(
@@ -368,12 +379,53 @@ def _rated(
     estimator: BaseEstimator,
     shown: Shown,
     y: Any,
-    qid: Any,
-    sample_weight: Any,
-    before: Reader | None = None,
-    within: np.ndarray | None = None,
-    time: Any = None,
+    metadata: AnswerMetadata,
+    before: Reader | None,
+    pooled: bool,
 ) -> Training:
+    """Duels of rated items: in each group the higher rated one won."""
+    y = _ratings(estimator, shown, y)
+    if getattr(estimator, "id_column", None) is None:
+        probe = copy.copy(estimator)
+        X, y = validated(probe, shown.rows, y, y_numeric=True)
+        reader = Reader(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
+    else:
+        further = before is not None
+        items, reader = read_features(estimator, shown, before, plain=False, further=further)
+        X = items.rows
+        y = column_or_1d(y, warn=True)
+    if len(X) == 1:
+        raise ValueError(
+            "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
+            "differ. If X holds duels, its shape is (n_duels, 2, n_features)."
+        )
+    if metadata.qid is None and set(np.unique(y).tolist()) in ({0, 1}, {-1, 1}):
+        warn(
+            f"X of shape {X.shape} reads as rated items, of which each with the larger of the two "
+            "labels in y beats each with the smaller. If its rows are differences of the two "
+            "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
+            "If they are items with two ratings, qid=np.zeros(len(y)) says so."
+        )
+    if metadata.time is not None:
+        axis, times = _on_axis(metadata.time, before)
+        reader, X = replace(reader, time=axis), np.column_stack([X, times])
+    users = None if metadata.user is None else Respondents(metadata.user, "user")
+    within = None if users is None or pooled else users.rows
+    group = joint_groups(metadata.qid, within)
+    winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
+    weight = None
+    if metadata.weight is not None:
+        weight = metadata.weight[winner] * metadata.weight[loser]
+        check_sums(weight)
+    won = np.ones(len(winner), dtype=bool)
+    neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
+    comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
+    user = None if users is None else _weighted(users.rows[winner], weight)
+    return Training(comparisons, None, reader.with_answers(comparisons), None, users, user)
+
+
+def _ratings(estimator: BaseEstimator, shown: Shown, y: Any) -> Any:
+    """Ratings of items, which scikit-learn's checks then see."""
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
@@ -390,49 +442,14 @@ def _rated(
             "and y of a frame and of words such as 'left' and 'tie'."
         )
     check_rated(y)
-    if getattr(estimator, "id_column", None) is None:
-        probe = copy.copy(estimator)
-        X, y = validated(probe, shown.rows, y, y_numeric=True)
-        reader = Reader(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
-    else:
-        further = before is not None
-        found, reader = read_features(estimator, shown, before, plain=False, further=further)
-        X = found.rows
-        y = column_or_1d(y, warn=True)
-    qid = None if qid is None else check_groups(qid, len(X))
-    group = joint_groups(qid, within)
-    if len(X) == 1:
-        raise ValueError(
-            "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
-            "differ. If X holds duels, its shape is (n_duels, 2, n_features)."
-        )
-    if qid is None and _two_labels(y):
-        warn(
-            f"X of shape {X.shape} reads as rated items, of which each with the larger of the two "
-            "labels in y beats each with the smaller. If its rows are differences of the two "
-            "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
-            "If they are items with two ratings, qid=np.zeros(len(y)) says so."
-        )
-    if time is not None:
-        reader, times = _timed(reader, time, len(X), "items", before)
-        X = np.column_stack([X, times])
-    winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
-    weight = pair_weights(sample_weight, len(X), winner, loser)
-    won = np.ones(len(winner), dtype=bool)
-    neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
-    comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
-    reader = reader.with_answers(comparisons)
-    return Training(comparisons, None, reader, winner if weight is None else winner[weight > 0.0])
+    return y
 
 
-def joint_groups(qid: Any, within: np.ndarray | None) -> Any:
+def joint_groups(
+    qid: NDArray[np.intp] | None, within: NDArray[np.intp] | None
+) -> NDArray[np.intp] | None:
     """Groups of rated items that have both labels in common; either may be None."""
     if qid is None or within is None:
         return within if qid is None else qid
-    pairs = np.column_stack([within, check_groups(qid, len(within))])
+    pairs = np.column_stack([within, qid])
     return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
-
-
-def _two_labels(y: np.ndarray) -> bool:
-    labels = set(np.unique(y).tolist())
-    return labels in ({0, 1}, {-1, 1})

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._utils import Array, RandomLike
-from skpref.data import Shown, check_outcomes, check_ranks, first_there, gathered
+from skpref.data import AnswerMetadata, Shown, check_outcomes, check_ranks, first_there, gathered
 from skpref.fitting._judges import Sight
 from skpref.gp import mixed_choice_proba, mixture_proba, posterior_parts
 
@@ -21,8 +21,8 @@ class Asked:
     posterior : Posterior or CollaborativePosterior
     query : Shown
         Items, duels or sets.
-    order : int or ndarray of int of shape (n,)
-        Who is shown first, see `Posterior.outcome_log_proba`; of items nothing.
+    metadata : AnswerMetadata
+        Who is shown first, among others; None: the first, always.
     sights : tuple of Sight or None
         How the judges see the duels, in each of the posterior's parts; None: as the reference
         judge.
@@ -30,8 +30,14 @@ class Asked:
 
     posterior: Any
     query: Shown
-    order: Any = 1
+    metadata: AnswerMetadata
     sights: tuple[Sight, ...] | None = None
+
+    @property
+    def order(self) -> Any:
+        """Who is shown first, see `Posterior.outcome_log_proba`."""
+        order = self.metadata.order
+        return np.ones(len(self.query), dtype=np.int8) if order is None else order
 
     def moments(self, return_std: bool, return_cov: bool) -> Array | tuple[Array, Array]:
         """Mean of utilities, or of margins of duels; with it deviations or the covariance."""

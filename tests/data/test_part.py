@@ -181,7 +181,7 @@ def test_names_that_drift_are_learned_on_a_part_of_few():
         n_learning_answers=300,
     )
     settings, time = check_settings(names), rng.uniform(0.0, 10.0, 8000)
-    training = check_training(names, X, y, time=time)
+    training = check_training(names, X, y, {"time": time})
     model = make_model(names, settings, training)
     part = learning_part(training.comparisons, model, 300)
     assert len(np.unique(part.items[:, 0])) < 250

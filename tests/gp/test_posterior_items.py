@@ -101,7 +101,7 @@ def test_positions_are_of_the_posteriors_own_table():
 
 
 def test_names_without_a_table_are_told_what_is_missing():
-    with pytest.raises(ValueError, match="fitted with an ItemTable as items="):
+    with pytest.raises(ValueError, match="need items= an ItemTable that has names"):
         posterior().mean(["tea", "milk"])
     with pytest.raises(ValueError, match=r"got 1 dimensions\. For a single item"):
         posterior().mean([0, 1])
@@ -143,7 +143,7 @@ def test_columns_come_by_the_names_and_in_the_order_of_the_fit(method):
     right, swapped = Frame(X, ["price", "sugar"]), Frame(X, ["sugar", "price"])
     np.testing.assert_array_equal(call(named, right, X), call(named, X, X))
     np.testing.assert_array_equal(call(named, X, right), call(named, X, X))
-    both = r"features \['sugar', 'price'\], the posterior is of \['price', 'sugar'\]"
+    both = r"columns \['sugar', 'price'\], but the model was fitted on \['price', 'sugar'\]"
     with pytest.raises(ValueError, match=both):
         call(named, swapped, swapped)
 
@@ -155,7 +155,7 @@ def test_columns_without_names_are_taken_as_they_come():
     np.testing.assert_array_equal(posterior().mean(Frame(X, ["sugar", "price"])), truth)
     with pytest.raises(ValueError, match="n_features = 2, got 3"):
         posterior().mean(Frame(np.zeros((2, 3)), ["a", "b", "c"]))
-    with pytest.raises(ValueError, match=r"features \['a', 'b', 'c'\]"):
+    with pytest.raises(ValueError, match=r"columns \['a', 'b', 'c'\]"):
         named.mean(Frame(np.zeros((2, 3)), ["a", "b", "c"]))
 
 

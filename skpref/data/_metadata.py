@@ -1,18 +1,78 @@
-"""Metadata of each answer: its user or judge, its weight, and its group."""
+"""What stands beside each answer: read once from the arguments of a method, and handed on whole."""
 
-from collections.abc import Mapping, Set
-from typing import Any
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref._utils import Fields, warn
-from skpref.data._containers import is_missing, unmasked
+from skpref._utils import warn
+from skpref.data._containers import exact_array, exact_list, is_missing, unmasked
+from skpref.data._items import Codes, check_ids
+from skpref.data._labels import check_order
+from skpref.data._time import Times
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerMetadata:
+    """What stands beside each row of X, checked. A field is None where nothing came.
+
+    Attributes
+    ----------
+    weight : ndarray of float64 of shape (n,) or None
+        How often each answer counts: finite, at least 0, at most 1e12, not all 0.
+    order : ndarray of int8 of shape (n,) or None
+        Who was shown first: 1 the first item, -1 the second of two, 0 none.
+    judge, user : list of length n or None
+        Ids of who answered, of any hashable type, as they came; missing ones are still there.
+    time : Times or None
+        When each was given: n numbers, or n dates.
+    qid : ndarray of int of shape (n,) or None
+        Group of each rated item.
+    """
+
+    weight: NDArray[np.float64] | None = None
+    order: NDArray[np.int8] | None = None
+    judge: list | None = None
+    user: list | None = None
+    time: Times | None = None
+    qid: NDArray[np.intp] | None = None
+
+    @classmethod
+    def read(cls, keywords: Mapping[str, Any], n: int, k: int | None) -> Self:
+        """Check the arguments of a method that stand beside X.
+
+        Parameters
+        ----------
+        keywords : mapping of str
+            The arguments that came, by the names that users know: ``sample_weight``, ``order``,
+            ``judges``, ``users``, ``time``, ``qid``.
+        n : int
+            Rows of X.
+        k : int or None
+            Items of an answer at most; None: X holds rated items.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If one is not of an allowed form, or does not go with such an X.
+        """
+        return cls(
+            **{
+                field: read(keywords[name], n, k)
+                for name, (field, read) in _KEYWORDS.items()
+                if name in keywords
+            }
+        )
+
+
+# -- judges and users --------------------------------------------------------------------------
 
 
 def check_respondents(ids: Any, n: int, role: str) -> list:
-    """Ids as a list, one a row of X.
+    """List the ids of users or judges, one a row of X, each with its exact value.
 
     Parameters
     ----------
@@ -24,55 +84,30 @@ def check_respondents(ids: Any, n: int, role: str) -> list:
     Raises
     ------
     ValueError
-        If there are not so many.
+        If there are not so many, or one was rounded.
     TypeError
         If one is not hashable.
     """
-    if hasattr(ids, "to_numpy"):
-        ids = ids.to_numpy()
-    shape = np.shape(ids) if isinstance(ids, np.ndarray) else None
-    if shape is not None and len(shape) == 2 and shape[1] == 1:
-        ids = ids[:, 0]
-    elif shape is not None and len(shape) != 1:
-        raise ValueError(f"{role}s must have shape (n,), the id of each row of X; got {shape}.")
     if isinstance(ids, str | bytes | Mapping | Set) or not hasattr(ids, "__len__"):
         raise ValueError(
             f"{role}s must be a sequence of ids, one for each row of X; got {type(ids).__name__}."
         )
-    # Dates of a fine unit would become integers, missing ones too.
-    as_they_are = isinstance(ids, np.ndarray) and ids.dtype.kind not in "mM"
-    listed = ids.tolist() if as_they_are else list(ids)
+    if isinstance(ids, np.ndarray) and ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if len(getattr(ids, "shape", (n,))) != 1:
+        raise ValueError(f"{role}s must have shape (n,), the id of each row of X; got {ids.shape}.")
+    listed = exact_list(ids)
     if len(listed) != n:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n} rows, {role}s "
             f"{len(listed)} ids. Give the id of the {role} of each row."
         )
-    for row, name in enumerate(listed):
-        try:
-            hash(name)
-        except TypeError:
-            raise TypeError(
-                f"Ids of {role}s must be hashable; row {row} of {role}s holds a "
-                f"{type(name).__name__}. Make it a tuple or a string."
-            ) from None
+    check_ids(listed, f"{role}s")
     return listed
 
 
-def check_judges(judges: Any, n: int, k: int | None) -> "Respondents":
-    """The judge of each of n answers.
-
-    Parameters
-    ----------
-    judges : array-like of shape (n,)
-    n : int
-    k : int or None
-        Items of an answer at most; None: X holds rated items.
-
-    Raises
-    ------
-    ValueError
-        If the answers are no duels; if ids are missing, or not so many.
-    """
+def _check_judges(judges: Any, n: int, k: int | None) -> list:
+    """List the judge of each duel; missing ids are those of the reference judge."""
     if k is None:
         raise ValueError(
             "judges= are of duels; items with ratings came. Make duels of each judge's ratings "
@@ -84,10 +119,10 @@ def check_judges(judges: Any, n: int, k: int | None) -> "Respondents":
             "duels of the chosen item with each other one, each ranking as those of from_rankings, "
             "and repeat the judge for each of them."
         )
-    return Respondents(check_respondents(judges, n, "judge"), "judge")
+    return check_respondents(judges, n, "judge")
 
 
-class Respondents(Fields):
+class Respondents(Codes):
     """Ids of the fitted users or judges, in order of first appearance.
 
     Parameters
@@ -99,6 +134,8 @@ class Respondents(Fields):
 
     Attributes
     ----------
+    names : ndarray of shape (n_ids,)
+        Id of each code.
     rows : ndarray of int of shape (n,)
         Code of each id as it came.
 
@@ -109,39 +146,23 @@ class Respondents(Fields):
     """
 
     def __init__(self, ids: list, role: str) -> None:
-        for row, name in enumerate(ids):
-            if is_missing(name):
-                raise ValueError(
-                    f"The id of a {role} is missing (None or NaN), first in row {row}. Leave these "
-                    "rows out, or give each such answer an id of its own."
-                )
+        remedy = "Leave these rows out, or give each such answer an id of its own"
+        super().__init__(ids, f"a {role}", remedy)
         self._role = role
-        self._code = {name: code for code, name in enumerate(dict.fromkeys(ids))}
         self.rows = self.codes(ids)
-
-    def __len__(self) -> int:
-        return len(self._code)
-
-    @property
-    def names(self) -> NDArray[Any]:
-        """Id of each code."""
-        names = np.empty(len(self._code), dtype=object)
-        names[:] = list(self._code)
-        return names
 
     def codes(self, ids: list) -> NDArray[np.intp]:
         """Code of each id; −1 where there is none, −2, −3 and so on for ids that were not fitted.
 
         Warns of ids of another type.
         """
-        found: list[int] = []
         new: dict[Any, int] = {}
-        for name in ids:
+        codes = np.empty(len(ids), dtype=np.intp)
+        for row, name in enumerate(ids):
             code = self._code.get(name)
             if code is None:
                 code = -1 if is_missing(name) else -2 - new.setdefault(name, len(new))
-            found.append(code)
-        codes = np.array(found, dtype=np.intp)
+            codes[row] = code
         if len(codes) and np.all(codes < 0):
             self._warn_other_types(ids)
         return codes
@@ -156,6 +177,8 @@ class Respondents(Fields):
                 "Give ids of the type that fit was given."
             )
 
+
+# -- weights -----------------------------------------------------------------------------------
 
 # Larger weights exceed double precision.
 _MOST = 1e12
@@ -197,23 +220,12 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             f"sample_weight must hold finite numbers of at least 0, {weight[wrong][0]} came. Leave "
             "rows without a weight out, or give them 0."
         )
-    _check_all(weight)
+    check_sums(weight)
     return weight
 
 
-def pair_weights(
-    sample_weight: Any, n: int, winner: NDArray[np.intp], loser: NDArray[np.intp]
-) -> NDArray[np.float64] | None:
-    """Weights of the pairs of n rated items: the product of their items' weights."""
-    weight = check_weights(sample_weight, n)
-    if weight is None:
-        return None
-    pairs = weight[winner] * weight[loser]
-    _check_all(pairs)
-    return pairs
-
-
-def _check_all(weight):
+def check_sums(weight: NDArray[np.float64]) -> None:
+    """Raise ValueError if weights of duels are all 0, or one is too large for exact sums."""
     if np.any(weight > _MOST):
         raise ValueError(
             f"sample_weight says how often a duel counts, at most {_MOST:g} times; "
@@ -227,14 +239,26 @@ def _check_all(weight):
         )
 
 
-def check_groups(qid: Any, n_items: int) -> np.ndarray:
+# -- groups of rated items ---------------------------------------------------------------------
+
+
+def refuse_groups() -> NoReturn:
+    """Raise ValueError: duels or sets came with groups of rated items."""
+    raise ValueError(
+        "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor do "
+        "positions in a table. Ratings of such items become duels by from_ratings."
+    )
+
+
+def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
     """Groups of rated items as integers."""
-    qid = unmasked(qid)
-    shape = np.asarray(qid).shape
-    if shape not in ((n_items,), (n_items, 1)):
+    if k is not None:
+        refuse_groups()
+    qid = exact_array(qid)
+    if qid.shape not in ((n,), (n, 1)):
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n_items} items, qid of "
-            f"shape {shape}. Its shape must be (n_items,), the label of every item's group."
+            f"Found input variables with inconsistent numbers of samples: {n} items, qid of "
+            f"shape {qid.shape}. Its shape must be (n_items,), the label of every item's group."
         )
     qid = column_or_1d(qid)
     if qid.dtype.kind == "f":
@@ -243,12 +267,24 @@ def check_groups(qid: Any, n_items: int) -> np.ndarray:
         gaps = np.array([is_missing(label) for label in qid.tolist()], dtype=bool)
     if gaps.any():
         raise ValueError(
-            f"qid contains NaN, None or infinity in {gaps.sum()} of {n_items} places, first in "
+            f"qid contains NaN, None or infinity in {gaps.sum()} of {n} places, first in "
             f"row {gaps.argmax()}. Give every item the label of its group."
         )
+    check_ids(qid.tolist(), "qid")
     try:
-        return np.unique(qid, return_inverse=True)[1]
+        return np.unique(qid, return_inverse=True)[1].reshape(-1)
     except TypeError:
         raise ValueError(
             "qid mixes labels of different types; make them all strings, or all numbers."
         ) from None
+
+
+# The arguments that users know: the field that each becomes, and its reader.
+_KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
+    "judges": ("judge", _check_judges),
+    "users": ("user", lambda ids, n, k: check_respondents(ids, n, "user")),
+    "order": ("order", check_order),
+    "qid": ("qid", _check_groups),
+    "time": ("time", lambda time, n, k: Times.read(time, n, "items" if k is None else "answers")),
+    "sample_weight": ("weight", lambda weight, n, k: check_weights(weight, n)),
+}
