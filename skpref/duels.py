@@ -1,6 +1,6 @@
 """Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from skpref.data import (
     ItemTable,
     Margins,
     Rows,
+    VoteOptions,
     balance_orientation,
     distinct_rows,
     from_choices,
@@ -73,12 +74,14 @@ def from_votes(
     time: Any = None,
     *,
     by: Any = None,
+    outcomes: Mapping[Any, int] | None = None,
     soft: bool = False,
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
     alike: str = "apart",
     encoding: str | None = None,
+    decimal: str = ".",
     like: Bunch | None = None,
 ) -> Bunch:
     """Duels from a table of votes as arenas publish them, one vote a row.
@@ -224,44 +227,46 @@ def from_votes(
     >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
     'cow'
     """
-    found = read_votes(
-        frame,
-        a,
-        b,
-        winner,
-        judge,
-        controls,
-        prompt,
-        time,
+    options = VoteOptions(
+        a=a,
+        b=b,
+        winner=winner,
+        judge=judge,
+        controls=controls,
+        prompt=prompt,
+        time=time,
         by=by,
+        outcomes=outcomes,
         soft=soft,
         both_bad=both_bad,
         ties=ties,
         missing=missing,
         alike=alike,
         encoding=encoding,
+        decimal=decimal,
         like=like,
     )
-    params: dict[str, Any] = {"items": found.item_table}
-    found.kernel = Identity()
-    if found.X.ndim == 3:
-        found.kernel = OnColumns(Identity(), [0])
+    votes = read_votes(frame, options)
+    params: dict[str, Any] = {"items": votes.item_table}
+    votes.kernel = Identity()
+    if votes.X.ndim == 3:
+        votes.kernel = OnColumns(Identity(), [0])
         params["id_column"] = 0
-    last = 1 + len(found.controls)
-    if found.controls:
+    last = 1 + len(votes.controls)
+    if votes.controls:
         slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")
-        found.kernel += OnColumns(slopes, list(range(1, last)))
-    if found.groups is not None:
-        found.kernel += ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, last])
-    params["kernel"] = found.kernel
-    tied = (found.y == 0).any() and (found.y < 0).any()
+        votes.kernel += OnColumns(slopes, list(range(1, last)))
+    if votes.groups is not None:
+        votes.kernel += ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, last])
+    params["kernel"] = votes.kernel
+    tied = (votes.y == 0).any() and (votes.y < 0).any()
     if tied or (like is not None and "tie_threshold" in like.params):
         params |= {"tie_threshold": 0.1, "tie_threshold_bounds": (1e-4, 1e2)}
     # From a small noise the first step of the search may lead where no control has an effect.
     # Competitors may be nearly alike: their differences are then small beside the noise.
     params |= {"noise_variance": 1.0, "noise_variance_bounds": (1e-3, 1e3)}
-    found.params = params
-    return found
+    votes.params = params
+    return votes
 
 
 class TeamDuels(NamedTuple):

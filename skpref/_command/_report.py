@@ -271,9 +271,23 @@ def as_options(text: str) -> str:
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
     text = re.sub(r"(?<![\w'\"])prompt=(?!\w)", "the prompt of a vote", text)
     text = text.replace("hold them by at={column: value}", "leave them out of --controls")
-    names = "a|b|winner|judge|time|controls|by|both_bad|missing|alike|encoding|soft"
-    pattern = rf"(?<![\w'\"])({names})=(?:\"(\w+)\"|(True))?(?![\w'])"
+    text = re.sub(r"(?<![\w'\"])outcomes=\{([^}]*)\}", _as_outcomes, text)
+    names = (
+        "a|b|winner|judge|time|controls|by|outcomes|both_bad|missing|alike|encoding|decimal|soft"
+    )
+    pattern = rf"(?<![\w'\"])({names})=(?:\"([\w,]+)\"|(True))?(?![\w'])"
     return re.sub(pattern, _as_option, text)
+
+
+# What outcomes mean, as the command has it.
+MEANINGS = {"a": 1, "tie": 0, "b": -1}
+
+
+def _as_outcomes(found: re.Match[str]) -> str:
+    """Outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
+    words = {str(code): word for word, code in MEANINGS.items()}
+    pairs = (each.split(": ") for each in found[1].split(", "))
+    return " ".join(["--outcomes", *(f"{key.strip(chr(39))}={words[code]}" for key, code in pairs)])
 
 
 def _as_option(found: re.Match[str]) -> str:

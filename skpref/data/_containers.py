@@ -3,6 +3,7 @@
 from numbers import Real
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 # Values of an array that are looked at together as a list.
@@ -36,6 +37,37 @@ def unmasked(values: Any) -> Any:
     filled = values.data.astype(object)
     filled[np.ma.getmaskarray(values)] = None
     return filled
+
+
+def exact_array(values: Any) -> np.ndarray:
+    """Array of the values of a list, array, column or frame of any library, each exactly as it is.
+
+    Where integers stand beside a gap, libraries' own conversions round them to doubles.
+    """
+    if isinstance(values, np.ndarray):
+        return unmasked(values)
+    if is_frame(values):
+        return np.asarray(plain_frame(values), dtype=object)
+    if isinstance(getattr(values, "dtype", None), np.dtype):  # of pandas, kept by numpy
+        return np.asarray(values)
+    column = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(column, nw.Series):
+        plain = column.dtype.is_integer() and column.dtype != nw.Int128 and not column.null_count()
+        if plain or column.dtype.is_float() or column.dtype in (nw.Datetime, nw.Duration):
+            return np.asarray(column.to_numpy())
+        values = column.to_list()
+    elif hasattr(values, "to_pylist"):  # an array of pyarrow
+        values = values.to_pylist()
+    elif hasattr(values, "__array__"):
+        return np.asarray(values)
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def exact_list(values: Any) -> list:
+    """List of the values of a list, an array or a column, each exactly as it is."""
+    array = exact_array(values)
+    # Dates of a fine unit would become integers, missing ones too.
+    return list(array) if array.dtype.kind in "mM" else array.tolist()
 
 
 def missing_rows(array: np.ndarray) -> np.ndarray:
@@ -116,8 +148,8 @@ def missing_texts(array: np.ndarray) -> np.ndarray | None:
 def plain_frame(frame: Any) -> Any:
     """A frame of another library as a pandas one, where pandas is installed.
 
-    Columns go through numpy, so that nothing beyond the two libraries is needed, and a model
-    fitted with one of them meets the same kinds of values in the other.
+    A model fitted with one of them meets the same kinds of values in the other: integers beside
+    gaps are floats as long as these tell them apart.
     """
     if hasattr(frame, "iloc"):
         return frame
@@ -125,9 +157,13 @@ def plain_frame(frame: Any) -> Any:
         import pandas as pd
     except ImportError:
         return frame
-    names = getattr(frame, "column_names", frame.columns)  # pyarrow's are the first
-    columns = {name: frame[name].to_numpy() for name in names}
-    return pd.DataFrame(columns).infer_objects()
+    columns = {}
+    for column in nw.from_native(frame, eager_only=True).iter_columns():
+        values = exact_array(column.to_native())
+        floats = column_floats(values) if column.dtype.is_integer() else None
+        wide = floats is not None and beyond_doubles(floats)
+        columns[column.name] = values if wide else pd.Series(values).infer_objects()
+    return pd.DataFrame(columns)
 
 
 def own_frame(frame: Any) -> Any:
@@ -183,6 +219,14 @@ def column_floats(column: Any) -> np.ndarray | None:
         return np.array(listed, dtype=np.float64)
     except OverflowError:
         return None
+
+
+_EXACT = 2.0**53  # from here on, doubles no longer tell all integers apart
+
+
+def beyond_doubles(numbers: np.ndarray) -> bool:
+    """Whether integers among these numbers may be rounded where they are doubles."""
+    return bool(np.abs(numbers).max(initial=0.0, where=np.isfinite(numbers)) >= _EXACT)
 
 
 def frame_floats(frame: Any) -> np.ndarray | None:

@@ -6,23 +6,28 @@ import gzip
 import io
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+import narwhals as nw
 import numpy as np
 
-from skpref.data._containers import column_at, is_frame, is_missing, unmasked
+from skpref.data._containers import column_at, exact_array, is_frame, is_missing
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
 _ROWS = 512  # of a CSV at a time: more do not fit into the caches of a processor
 _SEPARATORS = ",;\t|"
+# Characters of one cell: a long conversation has a million. A quote that is never closed makes one
+# cell of all that follows.
+_LONGEST_CELL = 2**24
+# Bytes that a packed file may become, those of ten million votes: a megabyte may unpack to a
+# gigabyte, and the memory that it takes is known only then.
+_LARGEST_UNPACKED = 2**29
 
 
 class Coded(NamedTuple):
@@ -64,17 +69,23 @@ class Table(NamedTuple):
     Attributes
     ----------
     names : list
-        Of all columns, as they stand.
+        Of all columns, as they stand; below them, as "column.field", the fields of records in them.
     read : callable
         Takes the positions of columns wanted as labels, and of those wanted as numbers; gives a
         `Coded` for each of the first and `Numbers` for each of the second.
+    nested : frozenset of int
+        Positions of columns whose cells are lists or records, which are no labels.
+    n_fields : int
+        How many of the names, the last ones, are of fields.
     """
 
     names: list
     read: Read
+    nested: frozenset[int] = frozenset()
+    n_fields: int = 0
 
 
-def open_table(source: Any, encoding: str | None = None) -> Table:
+def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> Table:
     """The table that a frame, a dict of columns or a file holds.
 
     Parameters
@@ -84,6 +95,8 @@ def open_table(source: Any, encoding: str | None = None) -> Table:
         with ".gz", or ".parquet".
     encoding : str, optional
         Of a text file; None: UTF-8, or UTF-16 where a CSV begins with its mark.
+    decimal : {".", ","}, default="."
+        What numbers in texts have before their decimals.
 
     Raises
     ------
@@ -94,56 +107,121 @@ def open_table(source: Any, encoding: str | None = None) -> Table:
     if encoding is not None:
         encoding = _known_encoding(encoding)
     if isinstance(source, str | os.PathLike):
-        return _open_file(Path(source), encoding)
+        return _open_file(Path(source), encoding, decimal)
     if encoding is not None:
         raise ValueError(
             f"encoding= is that of a CSV or JSON file; {type(source).__name__} came, which holds "
             "texts already. Leave it out."
         )
     if isinstance(source, Mapping):
-        columns = [_array(column) for column in source.values()]
-        lengths = {name: len(column) for name, column in zip(source, columns, strict=True)}
+        columns = {name: _one_dimension(_cells(each), name) for name, each in source.items()}
+        lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"The columns differ in length: {lengths}.")
-        return _of_arrays(list(source), columns.__getitem__)
+        return _of_columns(list(columns), list(columns.values()).__getitem__, decimal)
     if not is_frame(source):
         raise ValueError(
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
             f"CSV, JSON or Parquet file; {type(source).__name__} came."
         )
-    names = list(getattr(source, "column_names", source.columns))  # pyarrow's are the first
-    if hasattr(source, "column_names"):
-        return _of_arrays(names, lambda position: _array(source.column(position)))
-    return _of_arrays(names, lambda position: _array(column_at(source, position)))
+    if hasattr(source, "column_names"):  # of pyarrow
+        return _of_columns(list(source.column_names), source.column, decimal)
+    return _of_columns(list(source.columns), lambda i: column_at(source, i), decimal)
 
 
-def _array(column: Any) -> np.ndarray:
-    column = unmasked(column)
-    if hasattr(column, "to_numpy"):
-        given, column = column, column.to_numpy()
-        if column.dtype.kind == "M" and _has_zone(given):  # it is UTC now, and does not say so
-            listed = column.astype("datetime64[us]").tolist()
-            column = [None if at is None else at.replace(tzinfo=UTC) for at in listed]
-    if not isinstance(column, np.ndarray):
-        listed = list(column)
-        column = np.empty(len(listed), dtype=object)
-        column[:] = listed
+def _one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
     if column.ndim != 1:
-        raise ValueError(f"A column must have one dimension; one of shape {column.shape} came.")
+        raise ValueError(
+            f"A column must have one dimension; {name!r} has the shape {column.shape}."
+        )
     return column
 
 
-def _has_zone(column: Any) -> bool:
-    """Whether a column of pyarrow or polars is of dates with a time zone."""
-    kind = getattr(column, "type", getattr(column, "dtype", None))
-    return (getattr(kind, "tz", None) or getattr(kind, "time_zone", None)) is not None
+def _of_columns(
+    names: list, column: Callable[[int], Any], decimal: str, heads: Any = None
+) -> Table:
+    """A table of columns that a function gives by position, and of the fields of their records.
+
+    ``heads`` gives columns of the same types that may have no rows.
+    """
+    fields: list[tuple[int, tuple[str, ...]]] = [(i, ()) for i in range(len(names))]
+    nested = set()
+    for position in range(len(names)):
+        paths = _record_paths((heads or column)(position))
+        if paths is not None:
+            nested.add(position)
+            fields += [(position, path) for path in paths]
+    every = names + [".".join(map(str, (names[i], *path))) for i, path in fields[len(names) :]]
+
+    def values(position: int) -> np.ndarray:
+        i, path = fields[position]
+        cells = _cells(column(i))
+        for key in path:
+            cells = _cells([(cell or {}).get(key) for cell in cells.tolist()])
+        return cells
+
+    def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
+        return (
+            [coded(values(i), every[i]) for i in labels],
+            [as_numbers(values(i), decimal) for i in numbers],
+        )
+
+    return Table(every, read, frozenset(nested), len(every) - len(names))
 
 
-def _of_arrays(names: list, column: Callable[[int], np.ndarray]) -> Table:
-    def read(labels, numbers):
-        return [coded(column(i)) for i in labels], [as_numbers(column(i)) for i in numbers]
+def _cells(column: Any) -> np.ndarray:
+    """The cells of a column, each exactly as it is; times with a zone as objects that keep it."""
+    if isinstance(column, np.ma.MaskedArray) and column.dtype.kind in "biu":
+        cells = column.data.astype(object)
+        cells[np.ma.getmaskarray(column)] = None
+        return cells
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    kind = getattr(series, "dtype", None)
+    if not isinstance(kind, nw.Datetime) or kind.time_zone is None:
+        return exact_array(column)
+    if series.implementation.is_polars():
+        instants = series.to_numpy()
+        if (instants.astype("M8[us]") < instants).any():
+            raise ValueError(
+                f"Column {series.name!r} holds times with a zone in nanoseconds, which Python has "
+                "no name for; make microseconds of them by .dt.cast_time_unit('us')."
+            )
+    return exact_array(series.to_list())
 
-    return Table(names, read)
+
+def _record_paths(column: Any) -> list[tuple[str, ...]] | None:
+    """Where the values in a column of records lie, by tuples of their keys; None of other columns.
+
+    A column of lists has none.
+    """
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    kind = series.dtype if isinstance(series, nw.Series) else None
+    if isinstance(kind, nw.Struct | nw.List | nw.Array):
+        return _typed_paths(kind)
+    if kind not in (None, nw.Object) or getattr(column, "dtype", "object") != "object":
+        return None
+    first = next((cell for cell in column if not is_missing(cell)), None)
+    return _key_paths(column) if isinstance(first, dict | list | set | np.ndarray) else None
+
+
+def _typed_paths(kind: Any) -> list[tuple[str, ...]]:
+    paths: list[tuple[str, ...]] = []
+    for field in kind.fields if isinstance(kind, nw.Struct) else ():
+        paths += [(field.name,), *((field.name, *path) for path in _typed_paths(field.dtype))]
+    return paths
+
+
+def _key_paths(records: Iterable) -> list[tuple[str, ...]]:
+    paths: dict[tuple[str, ...], None] = {}
+    inner: dict[str, list] = {}
+    for record in records:
+        for key, value in record.items() if isinstance(record, dict) else ():
+            paths.setdefault((key,))
+            if isinstance(value, dict):
+                inner.setdefault(key, []).append(value)
+    for key, below in inner.items():
+        paths |= dict.fromkeys((key, *path) for path in _key_paths(below))
+    return list(paths)
 
 
 class _Codes(dict):
@@ -154,8 +232,8 @@ class _Codes(dict):
         return code
 
 
-def coded(column: np.ndarray) -> Coded:
-    """A column of any values by its distinct ones."""
+def coded(column: np.ndarray, name: Any) -> Coded:
+    """A column of any values by its distinct ones; a ValueError with its name for lists."""
     if column.dtype.kind in "biufM":
         distinct, inverse = np.unique(column, return_inverse=True)
         codes = inverse.reshape(-1).astype(np.intp)
@@ -168,43 +246,52 @@ def coded(column: np.ndarray) -> Coded:
         except TypeError:
             odd = next(value for value in listed if value.__hash__ is None)
             raise ValueError(
-                f"Cells must be texts or numbers; {odd!r}, a {type(odd).__name__}, came."
+                f"Cells must be texts, numbers or dates; column {name!r} has {odd!r}, a "
+                f"{type(odd).__name__}. Give a column of one value a cell, or a field of it."
             ) from None
         values = list(known)
-    return _without_missing(codes, values)
-
-
-def _without_missing(codes: np.ndarray, values: list) -> Coded:
     gone = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
-    if not any(gone):
-        return Coded(codes, values)
-    number = np.cumsum(~np.array(gone)) - 1
-    number[gone] = -1
-    return Coded(number[codes], [v for v, left in zip(values, gone, strict=True) if not left])
+    return _without(np.array(gone, dtype=bool), Coded(codes, values))
 
 
-def as_numbers(column: np.ndarray) -> Numbers:
+def _without(gone: np.ndarray, column: Coded) -> Coded:
+    """A column some of whose values are missing ones."""
+    if not gone.any():
+        return column
+    number = np.where(gone, -1, np.cumsum(~gone) - 1)
+    return Coded(
+        number[column.codes], [v for v, out in zip(column.values, gone, strict=True) if not out]
+    )
+
+
+def as_numbers(column: np.ndarray, decimal: str = ".") -> Numbers:
     """A column as floats; texts are read as numbers."""
     if column.dtype.kind in "biuf":
         values = column.astype(np.float64)
         odd = values[np.isinf(values)]
         return Numbers(np.where(np.isinf(values), np.nan, values), odd[:3].tolist())
-    return _parsed(column.tolist())
+    return _parsed(column.tolist(), decimal)
 
 
-def _parsed(cells: list) -> Numbers:
-    try:
-        values = np.array(cells, dtype=np.float64)
+def with_point(cells: Sequence, decimal: str) -> list:
+    """Cells of which texts have a point before their decimals."""
+    if decimal == ".":
+        return list(cells)
+    return [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
+
+
+def _parsed(cells: Sequence, decimal: str) -> Numbers:
+    plain = with_point(cells, decimal)
+    with suppress(TypeError, ValueError):
+        values = np.array(plain, dtype=np.float64)
         if np.isfinite(values).all():
             return Numbers(values, [])
-    except (TypeError, ValueError):
-        pass
     values, odd = np.full(len(cells), np.nan), []
-    for row, cell in enumerate(cells):
+    for row, (cell, number) in enumerate(zip(cells, plain, strict=True)):
         if is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in _EMPTY):
             continue
-        with suppress(TypeError, ValueError):
-            values[row] = float(cell)
+        with suppress(TypeError, ValueError, OverflowError):
+            values[row] = float(number)
         if not np.isfinite(values[row]):
             values[row] = np.nan
             odd.append(cell)
@@ -227,7 +314,7 @@ def _known_encoding(encoding: Any) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def _open_file(path: Path, encoding: str | None) -> Table:
+def _open_file(path: Path, encoding: str | None, decimal: str) -> Table:
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -237,103 +324,128 @@ def _open_file(path: Path, encoding: str | None) -> Table:
                 f"encoding= is that of a CSV or JSON file; {path.name!r} is a Parquet file, whose "
                 "texts are UTF-8. Leave it out."
             )
-        return _open_parquet(path)
+        return _open_parquet(path, decimal)
     if kind.removesuffix(".gz") in (".csv", ".tsv", ".txt"):
-        return _open_csv(path, encoding)
+        return _open_csv(path, encoding, decimal)
     if kind.removesuffix(".gz") in (".json", ".jsonl"):
-        return _open_json(path, ".jsonl" in kind, encoding or "utf-8-sig")
+        return _open_json(path, ".jsonl" in kind, encoding or "utf-8-sig", decimal)
     raise ValueError(
         f"{path.name!r} is no CSV (.csv, .tsv, .txt), JSON (.json, .jsonl; all also with .gz) or "
         "Parquet file (.parquet). Read it into a DataFrame and give that."
     )
 
 
-def _open_parquet(path: Path) -> Table:
-    """By polars or pandas, whichever is there; only the columns wanted."""
+@contextmanager
+def _reading(path: Path, kind: str, encoding: str | None = None) -> Iterator[None]:
+    """What libraries raise of a damaged file becomes a ValueError of one line that names it."""
     try:
-        import polars as pl
-    except ImportError:
-        pass
-    else:
-        names = list(pl.read_parquet_schema(path))
-
-        def one(position):
-            return _array(pl.read_parquet(path, columns=[names[position]])[:, 0])
-
-        return _of_arrays(names, one)
-    try:
-        import pandas as pd
-
-        frame = pd.read_parquet(path)
-    except ImportError:
-        raise ImportError(
-            "A Parquet file needs polars, or pandas with pyarrow; install one of them, or save "
-            "the votes as CSV."
-        ) from None
-    return open_table(frame)
-
-
-def _open_json(path: Path, lines: bool, encoding: str) -> Table:
-    """A list of records, or one record a line; what a record lacks is missing."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    try:
-        with opener(path, "rt", encoding=encoding) as stream:
-            if lines:
-                records = [json.loads(line) for line in stream if line.strip()]
-            else:
-                records = json.load(stream)
+        yield
     except UnicodeError:
-        raise _other_encoding(path, encoding) from None
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path.name!r} cannot be read as JSON: {error}.") from None
+        raise ValueError(
+            f"{path.name!r} is not in {(encoding or '').removesuffix('-sig').upper()}. Say what it "
+            "is in by encoding=, such as cp1252 (Western Windows), utf-16 or shift_jis."
+        ) from None
+    except (ImportError, MemoryError, KeyboardInterrupt):
+        raise
+    except RecursionError:
+        raise ValueError(
+            f"{path.name!r} cannot be read as {kind}: its records lie too deep in one another."
+        ) from None
+    except BaseException as error:  # a panic of Rust, by which polars may stop, is no Exception
+        is_panic = type(error).__name__ == "PanicException"
+        if type(error) is ValueError or not (isinstance(error, Exception) or is_panic):
+            raise
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(f"{path.name!r} cannot be read as {kind}: {lines[0][:200]}.") from None
+
+
+def _open_parquet(path: Path, decimal: str) -> Table:
+    """A table by polars or pyarrow, whichever is there, which read the columns wanted alone."""
+    try:
+        from polars import read_parquet
+    except ImportError:
+        try:
+            from pyarrow.parquet import ParquetFile
+        except ImportError:
+            raise ImportError(
+                "A Parquet file needs polars or pyarrow; install one of them, or save the votes as "
+                "CSV."
+            ) from None
+        with _reading(path, "Parquet"):
+            table = ParquetFile(path).read()
+        return open_table(table, decimal=decimal)
+    with _reading(path, "Parquet"):
+        head = read_parquet(path, n_rows=0)
+
+    def column(position: int) -> Any:
+        with _reading(path, "Parquet"):
+            return read_parquet(path, columns=[head.columns[position]])[:, 0]
+
+    return _of_columns(head.columns, column, decimal, lambda i: head[:, i])
+
+
+def _content(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked."""
+    if path.suffix.lower() != ".gz":
+        return path.open("rb")
+    with gzip.open(path) as stream:
+        data = stream.read(_LARGEST_UNPACKED + 1)
+    if len(data) > _LARGEST_UNPACKED:
+        raise ValueError(
+            f"{path.name!r} unpacks to more than {_LARGEST_UNPACKED >> 20} MiB, the most that a "
+            "packed file may become. Unpack it, and give the file itself."
+        )
+    return io.BytesIO(data)
+
+
+def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> Table:
+    """A list of records, or one record a line; what a record lacks is missing."""
+    with (
+        _reading(path, "JSON", encoding),
+        _content(path) as raw,
+        io.TextIOWrapper(raw, encoding) as stream,
+    ):
+        if lines:
+            records = [json.loads(line) for line in stream if line.strip()]
+        else:
+            records = json.load(stream)
     if isinstance(records, dict) and all(isinstance(each, list) for each in records.values()):
-        return open_table(records)
+        return open_table(records, decimal=decimal)
     if not isinstance(records, list) or not all(isinstance(each, dict) for each in records):
         raise ValueError(
             f"{path.name!r} must hold a list of records, [{{...}}, {{...}}], one record a line "
             "(.jsonl), or lists by column."
         )
     names = list(dict.fromkeys(name for record in records for name in record))
-    return _of_arrays(names, lambda i: _array([record.get(names[i]) for record in records]))
+    return _of_columns(names, lambda i: [record.get(names[i]) for record in records], decimal)
 
 
 @contextmanager
 def _csv_rows(path: Path, encoding: str | None) -> Iterator[Any]:
-    """The rows of a CSV; its cells may be as long as they like."""
-    limit = csv.field_size_limit(sys.maxsize)
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    """The rows of a CSV as lists of texts."""
+    limit = csv.field_size_limit(_LONGEST_CELL)
     try:
-        with opener(path, "rb") as raw:
-            start = raw.read(4)
-        if encoding is None:
-            encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        with opener(path, "rb") as raw, io.TextIOWrapper(raw, encoding, newline="") as stream:
-            head = stream.readline()
-            stream.seek(0)
-            most = max(_SEPARATORS, key=head.count)
-            yield csv.reader(stream, delimiter=most if most in head else ",")
-    except UnicodeError:
-        raise _other_encoding(path, encoding or "") from None
-    except (csv.Error, gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path.name!r} cannot be read as a CSV: {error}.") from None
+        with _reading(path, "a CSV", encoding or "utf-8"), _content(path) as raw:
+            if encoding is None:
+                marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+                encoding = "utf-16" if marked else "utf-8-sig"
+                raw.seek(0)
+            with io.TextIOWrapper(raw, encoding, newline="") as stream:
+                head = stream.readline()
+                stream.seek(0)
+                most = max(_SEPARATORS, key=head.count)
+                yield csv.reader(stream, delimiter=most if most in head else ",")
     finally:
         csv.field_size_limit(limit)
 
 
-def _other_encoding(path: Path, encoding: str) -> ValueError:
-    return ValueError(
-        f"{path.name!r} is not in {encoding.removesuffix('-sig').upper()}. Say what it is in by "
-        "encoding=, such as cp1252 (Western Windows), utf-16 or shift_jis."
-    )
-
-
-def _open_csv(path: Path, encoding: str | None) -> Table:
+def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
     with _csv_rows(path, encoding) as rows:
         names = [name.strip() for name in next(rows, [])]
     if not any(names):
         raise ValueError(f"{path.name!r} has no header; its first line must name the columns.")
 
-    def read(labels, numbers):
+    def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
         known = [_Codes() for _ in labels]
         codes: list[list] = [[] for _ in labels]
         parts: list[list] = [[] for _ in numbers]
@@ -348,13 +460,13 @@ def _open_csv(path: Path, encoding: str | None) -> Table:
                 for code, number, column in zip(codes, known, columns, strict=False):
                     code.append(np.fromiter(map(number.__getitem__, column), np.intp, len(column)))
                 for part, column in zip(parts, columns[len(labels) :], strict=False):
-                    part.append(_parsed(list(column)))
+                    part.append(_parsed(column, decimal))
         empty = [np.empty(0, dtype=np.intp)]
+        texts = [
+            Coded(np.concatenate(c or empty), list(k)) for c, k in zip(codes, known, strict=True)
+        ]
         return (
-            [
-                _of_texts(np.concatenate(c or empty), list(k))
-                for c, k in zip(codes, known, strict=True)
-            ],
+            [_of_texts(column, names[i]) for column, i in zip(texts, labels, strict=True)],
             [
                 Numbers(
                     np.concatenate([each.values for each in part] or [np.empty(0)]),
@@ -384,13 +496,16 @@ def _complete(block: list, width: int, path: Path, rows: Any) -> list:
     return full
 
 
-def _of_texts(codes: np.ndarray, texts: list) -> Coded:
-    """A column of a CSV."""
-    gone = np.array([text.strip().casefold() in _EMPTY for text in texts], dtype=bool)
-    left = [text for text, missing in zip(texts, gone, strict=True) if not missing]
-    number = np.cumsum(~gone) - 1
-    number[gone] = -1
-    return _merged(number[codes] if len(codes) else codes, _typed(left))
+def _of_texts(column: Coded, name: str) -> Coded:
+    """A column of a CSV: integers or truth values where all are, but for a header that repeats."""
+    gone = [text.strip().casefold() in _EMPTY for text in column.values]
+    codes, texts = _without(np.array(gone, dtype=bool), column)
+    repeats = [text.strip() == name for text in texts]
+    typed = iter(_typed([text for text, out in zip(texts, repeats, strict=True) if not out]))
+    values = [text if out else next(typed) for text, out in zip(texts, repeats, strict=True)]
+    known = _Codes()
+    number = np.array([*(known[value] for value in values), -1], dtype=np.intp)
+    return Coded(number[codes], list(known))
 
 
 def _typed(texts: list) -> list:
@@ -404,10 +519,3 @@ def _typed(texts: list) -> list:
     if plain and all(text.casefold() in truth for text in plain):
         return [truth[text.casefold()] for text in plain]
     return texts
-
-
-def _merged(codes: np.ndarray, values: list) -> Coded:
-    """Equal values under one code."""
-    known = _Codes()
-    number = np.array([*(known[value] for value in values), -1], dtype=np.intp)
-    return Coded(number[codes], list(known))
