@@ -11,15 +11,16 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import warn
 from skpref.data._containers import (
+    beyond_doubles,
     column_at,
     column_floats,
-    exact_array,
     is_frame,
     is_missing,
     plain_frame,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order, finish, finish_signed
+from skpref.data._tables import column_cells
 from skpref.data._winners import read_grades, read_winners, warn_alike
 
 
@@ -342,6 +343,8 @@ def from_columns(
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
+    for column in [*(ids or ()), *([outcome] if labelled else [])]:
+        _refuse_nested(column, frame[column].tolist())
     if not silent:
         warn(
             "No outcome came, so that the first of each row counts as the winner, and every second "
@@ -389,9 +392,9 @@ def _is(value, wanted):
 
 def _as_frame(table):
     """A frame of pandas, where it is installed, of what holds named columns."""
-    if is_frame(table):
-        return plain_frame(table)
-    if not isinstance(table, Mapping):
+    if hasattr(table, "iloc"):
+        return table
+    if not isinstance(table, Mapping) and not is_frame(table):
         named = isinstance(table, str | PathLike)
         remedy = " Read a file by pandas.read_csv(path)." if named else ""
         raise ValueError(
@@ -399,13 +402,28 @@ def _as_frame(table):
             f"{remedy}"
         )
     pandas = _pandas()
-    columns = {name: exact_array(column) for name, column in table.items()}
-    lengths = {name: np.shape(column.tolist()) for name, column in columns.items()}
-    if any(len(shape) != 1 for shape in lengths.values()) or len(set(lengths.values())) > 1:
+    names = table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns)
+    columns = {name: column_cells(table[name]) for name in names}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"The columns must have one length; lengths {lengths} came.")
+    if isinstance(table, Mapping):
+        for name, column in columns.items():
+            _refuse_nested(name, list(column))
+    return pandas.DataFrame({name: _inferred(pandas, name, each) for name, each in columns.items()})
+
+
+def _inferred(pandas, name, values):
+    """Values as numbers where they are all such, unless floats would round integers."""
+    floats = column_floats(values) if values.dtype.kind == "O" else None
+    wide = floats is not None and beyond_doubles(floats)
+    try:
+        return values if wide else pandas.Series(values).infer_objects()
+    except UnicodeEncodeError:
         raise ValueError(
-            f"The columns must have one dimension and one length; shapes {lengths} came."
-        )
-    return pandas.DataFrame(columns).infer_objects()
+            f"Column {name!r} holds half a character (a lone surrogate), which no frame of UTF-8 "
+            "can hold. Replace it."
+        ) from None
 
 
 def _pandas():
@@ -421,7 +439,7 @@ def _pandas():
 
 def _times(time, frame):
     """Times of all rows of a frame as an array."""
-    values = exact_array(time)
+    values = column_cells(time)
     if values.shape != (len(frame),):
         raise ValueError(
             f"time has shape {values.shape}; give a column, or one time for each of the "
@@ -465,6 +483,15 @@ def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, 
     pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
     differ = [common_part(*pair) for pair in pairs]
     return [*pairs, *(found[1] for found in differ if found is not None)]
+
+
+def _refuse_nested(column: Any, cells: list) -> None:
+    odd = next((cell for cell in cells if type(cell).__hash__ is None), None)
+    if odd is not None:
+        raise ValueError(
+            f"Columns must have one dimension, a text, number or date a cell; {column!r} has "
+            f"{odd!r}, a {type(odd).__name__}."
+        )
 
 
 def _check_opponents(frame: Any, ids: tuple, rows: np.ndarray) -> None:

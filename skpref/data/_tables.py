@@ -114,7 +114,7 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
             "texts already. Leave it out."
         )
     if isinstance(source, Mapping):
-        columns = {name: _one_dimension(_cells(each), name) for name, each in source.items()}
+        columns = {name: _one_dimension(column_cells(each), name) for name, each in source.items()}
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"The columns differ in length: {lengths}.")
@@ -155,9 +155,9 @@ def _of_columns(
 
     def values(position: int) -> np.ndarray:
         i, path = fields[position]
-        cells = _cells(column(i))
+        cells = column_cells(column(i))
         for key in path:
-            cells = _cells([(cell or {}).get(key) for cell in cells.tolist()])
+            cells = column_cells([(cell or {}).get(key) for cell in cells.tolist()])
         return cells
 
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
@@ -169,7 +169,7 @@ def _of_columns(
     return Table(every, read, frozenset(nested), len(every) - len(names))
 
 
-def _cells(column: Any) -> np.ndarray:
+def column_cells(column: Any) -> np.ndarray:
     """The cells of a column, each exactly as it is; times with a zone as objects that keep it."""
     if isinstance(column, np.ma.MaskedArray) and column.dtype.kind in "biu":
         cells = column.data.astype(object)

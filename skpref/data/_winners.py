@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import check_number, warn
-from skpref.data._containers import exact_array, is_missing
+from skpref.data._containers import is_missing
 from skpref.data._kinds import LARGEST_LABEL
+from skpref.data._tables import column_cells
 
 # Sides that need no column: of the first argument, of the second.
 _SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "right")]
@@ -154,7 +155,7 @@ def read_winners(
 
 
 def _listed(outcomes: Any, n_duels: int) -> list:
-    values = column_or_1d(exact_array(outcomes)).tolist()
+    values = column_or_1d(column_cells(outcomes)).tolist()
     if len(values) != n_duels:
         raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
     return values
