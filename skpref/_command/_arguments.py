@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report = rank_votes(told)
             told_names = write(report, told.out, told.raw) if told.out is not None else []
             _show(report, told.top, told.out, told_names)
-        except (ValueError, ImportError, OSError) as error:
-            _tell(f"skpref: error: {as_options(str(error))}")
+        except (ValueError, ImportError, OSError, MemoryError) as error:
+            _tell(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
             return 2
         except KeyboardInterrupt:
             _tell("skpref: stopped.")
@@ -76,8 +77,9 @@ def _show(report: Report, top: int, out: Path | None, names: list[str]) -> None:
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(printable_text(line) + "\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # a full disk has no room for what is said of it
+        sys.stderr.write(printable_text(line) + "\n")
+        sys.stderr.flush()
 
 
 def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
@@ -129,7 +131,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="VALUE=a|b|tie",
         nargs="+",
         action=_Outcomes,
-        help="what values of the winner column mean, such as 1=a 2=b 0=tie; others are left out",
+        help="what values of the winner column mean, such as 1=a 2=b 0=tie; others are read as "
+        "usual",
     )
     rank.add_argument(
         "--soft",

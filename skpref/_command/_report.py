@@ -271,7 +271,11 @@ def as_options(text: str) -> str:
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
     text = re.sub(r"(?<![\w'\"])prompt=(?!\w)", "the prompt of a vote", text)
     text = text.replace("hold them by at={column: value}", "leave them out of --controls")
-    text = re.sub(r"(?<![\w'\"])outcomes=\{([^}]*)\}", _as_outcomes, text)
+    text = re.sub(
+        r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}( \(1 the first, -1 the second, 0 a tie\))?",
+        _as_outcomes,
+        text,
+    )
     names = (
         "a|b|winner|judge|time|controls|by|outcomes|both_bad|missing|alike|encoding|decimal|soft"
     )
@@ -279,15 +283,18 @@ def as_options(text: str) -> str:
     return re.sub(pattern, _as_option, text)
 
 
+# Outcomes in a message, and what may be said of their labels, which the command does not have.
+_OUTCOMES = r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}(?: \(1 the first, [^)]*\))?"
 # What outcomes mean, as the command has it.
 MEANINGS = {"a": 1, "tie": 0, "b": -1}
 
 
 def _as_outcomes(found: re.Match[str]) -> str:
     """Outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
-    words = {str(code): word for word, code in MEANINGS.items()}
-    pairs = (each.split(": ") for each in found[1].split(", "))
-    return " ".join(["--outcomes", *(f"{key.strip(chr(39))}={words[code]}" for key, code in pairs)])
+    meanings = {str(code): meaning for meaning, code in MEANINGS.items()}
+    pairs = (each.rpartition(": ") for each in re.split(r"(?<=\d), ", found[1]))
+    told = (f"{word.strip(chr(39))}={meanings[code]}" for word, _, code in pairs)
+    return " ".join(["--outcomes", *(f"'{each}'" if " " in each else each for each in told)])
 
 
 def _as_option(found: re.Match[str]) -> str:

@@ -157,7 +157,8 @@ def _of_columns(
         i, path = fields[position]
         cells = column_cells(column(i))
         for key in path:
-            cells = column_cells([(cell or {}).get(key) for cell in cells.tolist()])
+            inner = (cell.get(key) if isinstance(cell, dict) else None for cell in cells.tolist())
+            cells = column_cells(list(inner))
         return cells
 
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
@@ -207,7 +208,8 @@ def _record_paths(column: Any) -> list[tuple[str, ...]] | None:
 def _typed_paths(kind: Any) -> list[tuple[str, ...]]:
     paths: list[tuple[str, ...]] = []
     for field in kind.fields if isinstance(kind, nw.Struct) else ():
-        paths += [(field.name,), *((field.name, *path) for path in _typed_paths(field.dtype))]
+        below = _typed_paths(field.dtype) if isinstance(field.dtype, nw.Struct) else [()]
+        paths += [(field.name, *path) for path in below]
     return paths
 
 
@@ -216,9 +218,10 @@ def _key_paths(records: Iterable) -> list[tuple[str, ...]]:
     inner: dict[str, list] = {}
     for record in records:
         for key, value in record.items() if isinstance(record, dict) else ():
-            paths.setdefault((key,))
             if isinstance(value, dict):
                 inner.setdefault(key, []).append(value)
+            elif value is not None:
+                paths.setdefault((key,))
     for key, below in inner.items():
         paths |= dict.fromkeys((key, *path) for path in _key_paths(below))
     return list(paths)

@@ -332,7 +332,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         raise ValueError(
             f"A control must be the name of a column or pair of columns; {control!r} came."
         )
-    itself = names.find(control)
+    itself = names.guess([control])  # a record is no number
     name = control.strip()
     two = names.pair([each for pair in pairs for each in _sided(name, pair)])
     if itself is not None and two is not None:

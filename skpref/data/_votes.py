@@ -294,12 +294,14 @@ def _winners(
     """1, 0 or -1 for each row; rows without an outcome are left out."""
     out.drop(column.codes < 0, "without an outcome")
     words = [*_with_points(column.values, options.decimal), None]
-    if options.outcomes is None:
-        codes = _codes_of_rows(column.codes, words, columns, opponents, out)
-    else:
-        meaning = {str(w): c for w, c in label_words(options.outcomes, "outcomes=", 1).items()}
-        said = [meaning.get(str(plain_name(word)), UNREAD) for word in words]
-        codes = np.array([*said[:-1], MISSING])[column.codes]
+    meaning = label_words(options.outcomes, "outcomes=", 1) if options.outcomes is not None else {}
+    meaning = {str(word): code for word, code in meaning.items()}
+    named = np.array(
+        [meaning.get(str(plain_name(word)), UNREAD) for word in words[:-1]] + [MISSING]
+    )
+    codes = named[column.codes]
+    others = np.flatnonzero(out.kept(codes == UNREAD))
+    codes[others] = _read_words(column.codes, words, others, columns, opponents)
     bad, unread = codes == BOTH_BAD, out.kept(codes == UNREAD)
     codes[bad] = 0
     if unread.any():
@@ -313,23 +315,21 @@ def _winners(
     return codes
 
 
-def _codes_of_rows(
-    codes: np.ndarray, words: list, columns: VoteColumns, opponents: _Opponents, out: _LeftOut
+def _read_words(
+    codes: np.ndarray, words: list, rows: np.ndarray, columns: VoteColumns, opponents: _Opponents
 ) -> np.ndarray:
-    """Codes of outcomes by a few combinations of competitors and words that stand for all rows."""
+    """Codes of the outcomes of some rows, by a few combinations of words and competitors."""
     first, second, known = opponents
-    kept = np.flatnonzero(out.kept())
-    width = len(known)
-    key = (codes[kept] * width + first[kept]) * width + second[kept]
+    key = (codes[rows] * len(known) + first[rows]) * len(known) + second[rows]
     _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
-    rows = kept[at]
+    rows = rows[at]
     sides = side_words([], [], (columns.names[columns.a], columns.names[columns.b]))
     found = outcome_codes(
         [words[i] for i in codes[rows]],
         ([known[i] for i in first[rows]], [known[i] for i in second[rows]]),
         [*sides, *SIDES],
         rows,
-        "Say what the words mean, such as by outcomes={'model_a': 1, 'model_b': -1, 'tie': 0}.",
+        "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
     )
     if found is None:
         some = sorted({words[i] for i in codes[rows]}, key=float)[:5]
@@ -339,9 +339,7 @@ def _codes_of_rows(
             "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
             "soft=True."
         )
-    every = np.full(len(codes), MISSING)
-    every[kept] = found[inverse.reshape(-1)]
-    return every
+    return found[inverse.reshape(-1)]
 
 
 def _with_points(values: list, decimal: str) -> list:

@@ -258,7 +258,7 @@ def outcome_codes(
     rows : ndarray of int of shape (n,), default=None
         Rows that messages name. None: the places.
     remedy : str
-        What to do about a word for a side that is also the name of another item.
+        What to do about a word for a side that is also the name of another item: a format of it.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def outcome_codes(
             where = row if rows is None else rows[row]
             raise ValueError(
                 f"The outcome in row {where} is {answer[0]!r}, the word for a side and also the "
-                f"name of another item. {remedy}"
+                f"name of another item. {remedy.format(word=answer[0])}"
             )
         codes[row] = code
     return codes
