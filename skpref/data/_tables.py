@@ -17,6 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from skpref.data._containers import column_at, exact_array, is_frame, is_missing
+from skpref.data._csv import CsvColumns, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
@@ -424,8 +425,8 @@ def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> Table:
 
 
 @contextmanager
-def _csv_rows(path: Path, encoding: str | None) -> Iterator[Any]:
-    """The rows of a CSV as lists of texts."""
+def _csv_text(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
+    """The bytes of a CSV, their encoding, and what separates cells."""
     limit = csv.field_size_limit(_LONGEST_CELL)
     try:
         with _reading(path, "a CSV", encoding or "utf-8"), _content(path) as raw:
@@ -433,53 +434,81 @@ def _csv_rows(path: Path, encoding: str | None) -> Iterator[Any]:
                 marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
                 encoding = "utf-16" if marked else "utf-8-sig"
                 raw.seek(0)
-            with io.TextIOWrapper(raw, encoding, newline="") as stream:
-                head = stream.readline()
-                stream.seek(0)
-                most = max(_SEPARATORS, key=head.count)
-                yield csv.reader(stream, delimiter=most if most in head else ",")
+            head = codecs.getreader(encoding)(raw).readline()
+            raw.seek(0)
+            most = max(_SEPARATORS, key=head.count)
+            yield raw, encoding, most if most in head else ","
     finally:
         csv.field_size_limit(limit)
 
 
+def _split_at_once(
+    path: Path, encoding: str | None, labels: Sequence[int], numbers: Sequence[int]
+) -> CsvColumns | None:
+    """Columns of a CSV as a library splits them, None where it must be read row by row."""
+    with _csv_text(path, encoding) as (raw, known_encoding, separator):
+        if known_encoding != "utf-8-sig" or raw.seek(0, io.SEEK_END) > _LARGEST_UNPACKED:
+            return None
+        raw.seek(0)
+        data = raw.read().removeprefix(codecs.BOM_UTF8)
+        return split_columns(data, separator, labels, numbers)
+
+
+def _split_by_rows(
+    path: Path, encoding: str | None, width: int, positions: Sequence[int]
+) -> Iterator[list[Sequence[str]]]:
+    """Texts of some columns of a CSV, some rows at a time."""
+    pick: Any = itemgetter(*positions, 0)
+    with (
+        _csv_text(path, encoding) as (raw, known_encoding, separator),
+        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
+    ):
+        rows = csv.reader(stream, delimiter=separator)
+        next(rows)
+        while block := list(islice(rows, _ROWS)):
+            if block := _complete(block, width, path, rows):
+                yield list(zip(*map(pick, block), strict=True))[:-1]
+
+
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
-    with _csv_rows(path, encoding) as rows:
-        names = [name.strip() for name in next(rows, [])]
+    with (
+        _csv_text(path, encoding) as (raw, known_encoding, separator),
+        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
+    ):
+        names = [name.strip() for name in next(csv.reader(stream, delimiter=separator), [])]
     if not any(names):
         raise ValueError(f"{path.name!r} has no header; its first line must name the columns.")
 
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
-        known = [_Codes() for _ in labels]
-        codes: list[list] = [[] for _ in labels]
-        parts: list[list] = [[] for _ in numbers]
-        pick: Any = itemgetter(*[*labels, *numbers, 0])
-        with _csv_rows(path, encoding) as rows:
-            next(rows)
-            while block := list(islice(rows, _ROWS)):
-                block = _complete(block, len(names), path, rows)
-                if not block:
-                    continue
-                columns = list(zip(*map(pick, block), strict=True))
-                for code, number, column in zip(codes, known, columns, strict=False):
+        columns = _split_at_once(path, encoding, labels, numbers)
+        if columns is None:
+            known = [_Codes() for _ in labels]
+            codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
+            texts: list[list] = [[] for _ in numbers]
+            for block in _split_by_rows(path, encoding, len(names), [*labels, *numbers]):
+                for code, number, column in zip(codes, known, block, strict=False):
                     code.append(np.fromiter(map(number.__getitem__, column), np.intp, len(column)))
-                for part, column in zip(parts, columns[len(labels) :], strict=False):
-                    part.append(_parsed(column, decimal))
-        empty = [np.empty(0, dtype=np.intp)]
-        texts = [
-            Coded(np.concatenate(c or empty), list(k)) for c, k in zip(codes, known, strict=True)
-        ]
+                for cells, column in zip(texts, block[len(labels) :], strict=True):
+                    cells.append(_parsed(column, decimal))
+            every = zip(map(np.concatenate, codes), map(list, known), strict=True)
+            columns = CsvColumns(list(every), texts)
         return (
-            [_of_texts(column, names[i]) for column, i in zip(texts, labels, strict=True)],
-            [
-                Numbers(
-                    np.concatenate([each.values for each in part] or [np.empty(0)]),
-                    [cell for each in part for cell in each.odd][:3],
-                )
-                for part in parts
-            ],
+            [_of_texts(Coded(*c), names[i]) for c, i in zip(columns.labels, labels, strict=True)],
+            [_joined(cells, decimal) for cells in columns.numbers],
         )
 
     return Table(names, read)
+
+
+def _joined(cells: Any, decimal: str) -> Numbers:
+    """A column of numbers that came in parts, as floats or as texts."""
+    if isinstance(cells, np.ndarray):
+        return Numbers(cells, [])
+    if not cells or not isinstance(cells[0], Numbers):
+        starts = range(0, len(cells), _ROWS)
+        cells = [_parsed(cells[start : start + _ROWS], decimal) for start in starts]
+    values = np.concatenate([np.empty(0), *(part.values for part in cells)])
+    return Numbers(values, [cell for part in cells for cell in part.odd][:3])
 
 
 def _complete(block: list, width: int, path: Path, rows: Any) -> list:
@@ -501,6 +530,9 @@ def _complete(block: list, width: int, path: Path, rows: Any) -> list:
 
 def _of_texts(column: Coded, name: str) -> Coded:
     """A column of a CSV: integers or truth values where all are, but for a header that repeats."""
+    whole = _whole_numbers(column.values)
+    if whole is not None:
+        return Coded(column.codes, whole)
     gone = [text.strip().casefold() in _EMPTY for text in column.values]
     codes, texts = _without(np.array(gone, dtype=bool), column)
     repeats = [text.strip() == name for text in texts]
@@ -514,11 +546,16 @@ def _of_texts(column: Coded, name: str) -> Coded:
 def _typed(texts: list) -> list:
     """Integers or truth values where all are; 007 and 4.10 are names."""
     plain = [text.strip() for text in texts]
-    with suppress(ValueError):
-        whole = [int(text) for text in plain]
-        if list(map(str, whole)) == plain:
-            return whole
     truth = {"true": True, "false": False}
     if plain and all(text.casefold() in truth for text in plain):
         return [truth[text.casefold()] for text in plain]
-    return texts
+    return _whole_numbers(plain) or texts
+
+
+def _whole_numbers(texts: list) -> list[int] | None:
+    """Texts as integers, if all are written as these are."""
+    with suppress(ValueError):
+        whole = list(map(int, texts))
+        if list(map(str, whole)) == texts:
+            return whole
+    return None

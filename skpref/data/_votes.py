@@ -320,13 +320,17 @@ def _read_words(
 ) -> np.ndarray:
     """Codes of the outcomes of some rows, by a few combinations of words and competitors."""
     first, second, known = opponents
-    key = (codes[rows] * len(known) + first[rows]) * len(known) + second[rows]
+    key, by_name = codes[rows], False
+    plain = set(map(plain_name, known))
+    if not all(isinstance(name, str) for name in known) or plain & set(map(plain_name, words)):
+        key, by_name = (key * len(known) + first[rows]) * len(known) + second[rows], True
     _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
     rows = rows[at]
+    names = [known[i] for i in first[rows]], [known[i] for i in second[rows]]
     sides = side_words([], [], (columns.names[columns.a], columns.names[columns.b]))
     found = outcome_codes(
         [words[i] for i in codes[rows]],
-        ([known[i] for i in first[rows]], [known[i] for i in second[rows]]),
+        names if by_name else None,
         [*sides, *SIDES],
         rows,
         "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
