@@ -20,7 +20,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order, finish, finish_signed
-from skpref.data._tables import column_cells
+from skpref.data._tables import check_cells, column_cells
 from skpref.data._winners import read_grades, read_winners, warn_alike
 
 
@@ -319,51 +319,40 @@ def from_columns(
     [2, -1]
     """
     frame = _as_frame(frame)
-    first = [first] if isinstance(first, str) else list(first)
-    second = [second] if isinstance(second, str) else list(second)
-    ids = None if ids is None else _check_ids(ids)
-    if len(first) != len(second) or not (first or ids):
-        raise ValueError(
-            f"{len(first)} columns came for the first item and {len(second)} for the second; "
-            "give the same features of both."
+    first, second, ids = _check_sides(first, second, ids)
+    to_predict = _is(outcome, False)
+    if outcome is None:
+        warn(
+            "No outcome came, so that the first of each row counts as the winner, and every second "
+            "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
+            "to be predicted as they are."
         )
-    to_predict, silent = _is(outcome, False), outcome is not None
-    if _is(outcome, True) or to_predict:
+    elif to_predict or _is(outcome, True):
         if grades is not None or ties is not None:
             raise ValueError(
                 f"ties= and grades= say how outcomes are read, and outcome={bool(outcome)!r} came. "
                 "Name the column that has them, or leave both out."
             )
         outcome = None
-    labelled = outcome is not None and np.ndim(outcome) == 0
-    wanted = first + second + list(ids or ()) + ([outcome] if labelled else [])
-    wanted += [column for column in (order, time) if isinstance(column, str)]
-    missing = [column for column in wanted if column not in list(frame.columns)]
-    if missing:
-        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
-    if len(frame) == 0:
-        raise ValueError("The frame has no row, so no duel results.")
-    for column in [*(ids or ()), *([outcome] if labelled else [])]:
-        _refuse_nested(column, frame[column].tolist())
-    if not silent:
-        warn(
-            "No outcome came, so that the first of each row counts as the winner, and every second "
-            "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
-            "to be predicted as they are."
-        )
+    labels_of = [*(ids or ()), *([] if outcome is None or np.ndim(outcome) else [outcome])]
+    others = [column for column in (order, time) if isinstance(column, str)]
+    _check_frame(frame, [*first, *second, *labels_of, *others])
+    for column in labels_of:
+        check_cells(frame[column].tolist(), column)
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     when = None if time is None else _times(frame[time] if isinstance(time, str) else time, frame)
-    outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
+    outcomes = outcome if outcome is None or np.ndim(outcome) else frame[outcome]
+    read = None
     if grades is not None:
-        of_grades = read_grades(outcomes, len(frame), grades, ties)
-        rows, outcomes = of_grades.kept, of_grades.labels
-        frame = frame.iloc[rows]
+        read = read_grades(outcomes, len(frame), grades, ties)
+        outcomes = read.labels
     elif outcomes is not None:
         who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
-        said = read_winners(outcomes, len(frame), who, side_words(first, second, ids), ties)
-        if said is not None:
-            rows, frame = said.kept, frame.iloc[said.kept]
-            outcomes, ties = said.with_ties(ties)
+        read = read_winners(outcomes, len(frame), who, side_words(first, second, ids), ties)
+        if read is not None:
+            outcomes, ties = read.with_ties(ties)
+    rows = np.arange(len(frame)) if read is None else read.kept
+    frame = frame.iloc[rows]
     labels = _labels(first, second, names)
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
@@ -409,7 +398,7 @@ def _as_frame(table):
         raise ValueError(f"The columns must have one length; lengths {lengths} came.")
     if isinstance(table, Mapping):
         for name, column in columns.items():
-            _refuse_nested(name, list(column))
+            check_cells(list(column), name)
     return pandas.DataFrame({name: _inferred(pandas, name, each) for name, each in columns.items()})
 
 
@@ -468,13 +457,28 @@ def _finished(X, outcomes, ties, grades, order, time, rows, to_predict):
     return done.X, done.y, *when
 
 
-def _check_ids(ids: Any) -> tuple:
-    ids = tuple(ids) if not isinstance(ids, str) else (ids,)
-    if len(ids) != 2:
+def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
+    """Columns of the two sides, as many of each."""
+    first, second = ([side] if isinstance(side, str) else list(side) for side in (first, second))
+    ids = None if ids is None else tuple(ids) if not isinstance(ids, str) else (ids,)
+    if ids is not None and len(ids) != 2:
         raise ValueError(
             f"ids came as {ids!r}; give two columns, who the first and who the second item is."
         )
-    return ids
+    if len(first) != len(second) or not (first or ids):
+        raise ValueError(
+            f"{len(first)} columns came for the first item and {len(second)} for the second; "
+            "give the same features of both."
+        )
+    return first, second, ids
+
+
+def _check_frame(frame: Any, wanted: list) -> None:
+    missing = [column for column in wanted if column not in list(frame.columns)]
+    if missing:
+        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
+    if len(frame) == 0:
+        raise ValueError("The frame has no row, so no duel results.")
 
 
 def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
@@ -483,15 +487,6 @@ def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, 
     pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
     differ = [common_part(*pair) for pair in pairs]
     return [*pairs, *(found[1] for found in differ if found is not None)]
-
-
-def _refuse_nested(column: Any, cells: list) -> None:
-    odd = next((cell for cell in cells if type(cell).__hash__ is None), None)
-    if odd is not None:
-        raise ValueError(
-            f"Columns must have one dimension, a text, number or date a cell; {column!r} has "
-            f"{odd!r}, a {type(odd).__name__}."
-        )
 
 
 def _check_opponents(frame: Any, ids: tuple, rows: np.ndarray) -> None:

@@ -29,6 +29,8 @@ _LONGEST_CELL = 2**24
 # Bytes that a packed file may become, those of ten million votes: a megabyte may unpack to a
 # gigabyte, and the memory that it takes is known only then.
 _LARGEST_UNPACKED = 2**29
+# From here on floats are rounded integers.
+_ROUNDED_FROM = 2.0**53
 
 
 class Coded(NamedTuple):
@@ -248,11 +250,8 @@ def coded(column: np.ndarray, name: Any) -> Coded:
         try:
             codes = np.fromiter(map(known.__getitem__, listed), np.intp, len(listed))
         except TypeError:
-            odd = next(value for value in listed if value.__hash__ is None)
-            raise ValueError(
-                f"Cells must be texts, numbers or dates; column {name!r} has {odd!r}, a "
-                f"{type(odd).__name__}. Give a column of one value a cell, or a field of it."
-            ) from None
+            check_cells(listed, name)
+            raise
         values = list(known)
     gone = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
     return _without(np.array(gone, dtype=bool), Coded(codes, values))
@@ -266,6 +265,22 @@ def _without(gone: np.ndarray, column: Coded) -> Coded:
     return Coded(
         number[column.codes], [v for v, out in zip(column.values, gone, strict=True) if not out]
     )
+
+
+def check_cells(cells: Iterable, name: Any) -> None:
+    """Refuse cells that hold lists or records, and floats that have rounded integers before."""
+    for cell in cells:
+        if type(cell).__hash__ is None:
+            raise ValueError(
+                f"Column {name!r} must have one dimension, a text, number or date a cell; it has "
+                f"{cell!r}, a {type(cell).__name__}. Give another column, or a field of this one."
+            )
+        if isinstance(cell, float) and abs(cell) >= _ROUNDED_FROM:
+            raise ValueError(
+                f"Column {name!r} holds {cell!r}, a float beyond 2^53, where floats are rounded "
+                "integers and two ids may be one. Give integers that allow gaps (pandas: read with "
+                'dtype "Int64"), or texts.'
+            )
 
 
 def as_numbers(column: np.ndarray, decimal: str = ".") -> Numbers:

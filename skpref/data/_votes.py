@@ -16,7 +16,7 @@ from skpref.data._columns import side_words
 from skpref.data._items import ItemTable
 from skpref.data._labels import Finished, finish
 from skpref.data._soft import ROUNDED, soft_rows
-from skpref.data._tables import Coded, Numbers, open_table
+from skpref.data._tables import Coded, Numbers, check_cells, open_table
 from skpref.data._vote_columns import (
     JUDGE,
     PAIRS,
@@ -46,8 +46,6 @@ _MUCH = 0.05
 _ONE_SIDED = 10
 # A control with larger values is refused: sums of them would be no numbers.
 _LARGEST = 1e290
-# From here on floats are rounded integers: two ids may be one.
-_ROUNDED_FROM = 2.0**53
 # Rows that a message names at most.
 _FEW_ROWS = 5
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
@@ -87,13 +85,7 @@ class _Cells(NamedTuple):
         for position in columns.labels:
             if position in (*columns.won, columns.time):
                 continue
-            for value in cells.labels[position].values:
-                if isinstance(value, float) and abs(value) >= _ROUNDED_FROM:
-                    raise ValueError(
-                        f"Column {columns.names[position]!r} holds {value!r}, a float beyond 2^53, "
-                        "where floats are rounded integers and two ids may be one. Give integers "
-                        'that allow gaps (pandas: read with dtype "Int64"), or texts.'
-                    )
+            check_cells(cells.labels[position].values, columns.names[position])
         return cells
 
 
