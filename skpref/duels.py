@@ -1,6 +1,6 @@
 """Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from skpref.data import (
     ItemTable,
     Margins,
     Rows,
+    VoteOptions,
     balance_orientation,
     distinct_rows,
     from_choices,
@@ -73,12 +74,14 @@ def from_votes(
     time: Any = None,
     *,
     by: Any = None,
+    outcomes: Mapping[Any, int] | None = None,
     soft: bool = False,
     both_bad: str = "tie",
     ties: bool = True,
     missing: str = "drop",
     alike: str = "apart",
     encoding: str | None = None,
+    decimal: str = ".",
     like: Bunch | None = None,
 ) -> Bunch:
     """Duels from a table of votes as arenas publish them, one vote a row.
@@ -94,16 +97,17 @@ def from_votes(
     frame : DataFrame, pyarrow.Table, dict of array-likes, str or path
         A frame of any library, or a file that names its columns: CSV (".csv", ".tsv", ".txt";
         separated by commas, semicolons, tabs or bars) and JSON (".json", ".jsonl": records), also
-        with ".gz" and read with the standard library, or Parquet (".parquet"; read with polars or
-        pandas).
+        with ".gz", up to 512 MiB when unpacked, or Parquet (".parquet"; read with polars or
+        pyarrow). A field of records in a column is the column "column.field".
     a, b : column names, default=None
         Who the first and the second competitor are. None: "model_a" and "model_b", "left" and
         "right", "a" and "b" and the like; "winner" and "loser" if there are no others, and then
         there is no ``winner``.
-    winner : column name, or tuple of two or three of them, default=None
+    winner : column name, or tuple or list of two or three of them, default=None
         The name of either competitor or side ("model_a", "left", "A"), a word for a tie ("tie",
         "draw", "equal", "no difference") or for two bad answers ("tie (bothbad)", "both bad",
-        "neither"); or numbers: -1, 0 and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. A tuple:
+        "neither"), a result ("1-0", "1/2-1/2") or a verdict ("[[A]]", "A>B"); or numbers: -1, 0 and
+        1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2. A tuple:
         columns that are 1 where the first won, where the second did, and where there was a tie.
         None: "winner", "vote", "verdict" and the like, or
         "winner_model_a", "winner_model_b" and "winner_tie".
@@ -120,6 +124,9 @@ def from_votes(
         Groups of votes, such as a category of prompts or a language, in each of which a competitor
         has an effect of its own, see `skpref.inspection.leaderboards`. Votes without a value are
         left out.
+    outcomes : dict, default=None
+        What values of ``winner`` mean, before all else: 1 the first won, -1 the second, 0 a tie.
+        ``{1: 1, 2: -1, 0: 0}`` is for numbers of which 0 is a draw.
     soft : bool, default=False
         Whether ``winner`` holds the probability that the first won (or numbers from 1, the first
         surely, to 2, the second), or those of the outcomes in its columns: each vote becomes a row
@@ -133,15 +140,18 @@ def from_votes(
     missing : {"drop", "mean"}, default="drop"
         Votes that lack a control are left out, or get its mean (of a difference 0).
     alike : {"apart", "merge"}, default="apart"
-        Names of competitors that differ in case, spaces, dashes, dots or underscores alone are
-        different, and a warning shows them; or they are one, in the spelling of most votes.
+        Names of competitors that differ in case, spaces, dashes, dots, underscores, the form of
+        Unicode or characters of no width alone are different, and a warning shows them; or they
+        are one, in the spelling of most votes.
     encoding : str, default=None
         Of a CSV or JSON file, as `open` takes it: "cp1252", for one. None: UTF-8, or UTF-16 where
         the file begins with its mark.
+    decimal : {".", ","}, default="."
+        What numbers in texts have before their decimals.
     like : Bunch, default=None
         Votes that these follow, as the next piece of a stream or a test set do: competitors keep
         their positions, new ones come after them, controls have the same units, and y the same
-        labels.
+        labels. A warning names rows that cannot be used, however few.
 
     Returns
     -------
@@ -157,9 +167,14 @@ def from_votes(
             round.
         item_table : ItemTable
             The competitors, sorted by name; ``item_table.names`` are their names.
+        metadata : dict
+            What goes along in ``fit(votes.X, votes.y, **votes.metadata)``: "order" where there is
+            a ``winner``, "judges" and "time" if they were named, and "sample_weight" of soft votes.
+            An order is used with ``order_effect_bounds``, times with ``drift``.
         judges, prompts, times : ndarray of shape (n_votes,) or None
-            None in ``judges`` and ``prompts``, and NaN in ``times``, where a vote has none. Dates
-            are days since 1970-01-01.
+            Values of their own type: None in ``judges`` and ``prompts``, and NaN or NaT in
+            ``times``, where a vote has none. Dates are of numpy's datetime64, those with a time
+            zone in UTC.
         times_are : {"numbers", "dates", "dates in UTC"} or None
             What the times were; dates with a time zone count as UTC.
         order : ndarray of int8 of shape (n_votes,)
@@ -197,9 +212,10 @@ def from_votes(
     ------
     ValueError
         For columns that are not there or are there twice or have another part already (a winner
-        or control that is a competitor's column, a control that is the time), files that cannot be
-        read, outcomes of which none can be read or only wins of one side, ties alone, controls
-        without numbers or that never differ, or if no vote is left.
+        or control that is a competitor's column, a control that is the time), cells that hold
+        lists, floats that have rounded ids, files that cannot be read, outcomes of which none can
+        be read or only wins of one side, ties alone, controls without numbers or that never differ,
+        or if no vote is left.
 
     Examples
     --------
@@ -224,44 +240,46 @@ def from_votes(
     >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
     'cow'
     """
-    found = read_votes(
-        frame,
-        a,
-        b,
-        winner,
-        judge,
-        controls,
-        prompt,
-        time,
+    options = VoteOptions(
+        a=a,
+        b=b,
+        winner=winner,
+        judge=judge,
+        controls=controls,
+        prompt=prompt,
+        time=time,
         by=by,
+        outcomes=outcomes,
         soft=soft,
         both_bad=both_bad,
         ties=ties,
         missing=missing,
         alike=alike,
         encoding=encoding,
+        decimal=decimal,
         like=like,
     )
-    params: dict[str, Any] = {"items": found.item_table}
-    found.kernel = Identity()
-    if found.X.ndim == 3:
-        found.kernel = OnColumns(Identity(), [0])
+    votes = read_votes(frame, options)
+    params: dict[str, Any] = {"items": votes.item_table}
+    votes.kernel = Identity()
+    if votes.X.ndim == 3:
+        votes.kernel = OnColumns(Identity(), [0])
         params["id_column"] = 0
-    last = 1 + len(found.controls)
-    if found.controls:
+    last = 1 + len(votes.controls)
+    if votes.controls:
         slopes = ConstantKernel(1.0, (1e-4, 1e4)) * DotProduct(0.0, "fixed")
-        found.kernel += OnColumns(slopes, list(range(1, last)))
-    if found.groups is not None:
-        found.kernel += ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, last])
-    params["kernel"] = found.kernel
-    tied = (found.y == 0).any() and (found.y < 0).any()
+        votes.kernel += OnColumns(slopes, list(range(1, last)))
+    if votes.groups is not None:
+        votes.kernel += ConstantKernel(0.1, (1e-4, 10.0)) * OnColumns(Identity(), [0, last])
+    params["kernel"] = votes.kernel
+    tied = (votes.y == 0).any() and (votes.y < 0).any()
     if tied or (like is not None and "tie_threshold" in like.params):
         params |= {"tie_threshold": 0.1, "tie_threshold_bounds": (1e-4, 1e2)}
     # From a small noise the first step of the search may lead where no control has an effect.
     # Competitors may be nearly alike: their differences are then small beside the noise.
     params |= {"noise_variance": 1.0, "noise_variance_bounds": (1e-3, 1e3)}
-    found.params = params
-    return found
+    votes.params = params
+    return votes
 
 
 class TeamDuels(NamedTuple):

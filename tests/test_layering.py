@@ -217,7 +217,7 @@ def test_what_is_imported_is_what_is_required():
     packages = {re.match(r"[\w-]+", line)[0] for line in required}
     assert packages == {"numpy", "scipy", "scikit-learn", "joblib", "narwhals", "threadpoolctl"}
     allowed = packages - {"scikit-learn"} | {"sklearn", "skpref"}
-    optional = {"pandas", "polars", "matplotlib", "arviz", "tqdm", "optuna", "pooch"} | {
+    optional = {"pandas", "polars", "pyarrow", "matplotlib", "arviz", "tqdm", "optuna", "pooch"} | {
         "anywidget",
         "traitlets",
     }

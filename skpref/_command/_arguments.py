@@ -5,12 +5,13 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from skpref._command._rank import rank_votes
-from skpref._command._report import Report, as_options
+from skpref._command._report import MEANINGS, Report, as_options
 from skpref._command._writers import as_text, write
 from skpref._utils import printable_text
 from skpref.fitting import UNITS
@@ -51,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report = rank_votes(told)
             told_names = write(report, told.out, told.raw) if told.out is not None else []
             _show(report, told.top, told.out, told_names)
-        except (ValueError, ImportError, OSError) as error:
-            _tell(f"skpref: error: {as_options(str(error))}")
+        except (ValueError, ImportError, OSError, MemoryError) as error:
+            _tell(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
             return 2
         except KeyboardInterrupt:
             _tell("skpref: stopped.")
@@ -76,8 +77,9 @@ def _show(report: Report, top: int, out: Path | None, names: list[str]) -> None:
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(printable_text(line) + "\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # a full disk has no room for what is said of it
+        sys.stderr.write(printable_text(line) + "\n")
+        sys.stderr.flush()
 
 
 def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
@@ -110,6 +112,12 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--encoding", help="of a CSV or JSON file, such as cp1252 (default: utf-8, or utf-16)"
     )
+    rank.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        default=".",
+        help="what numbers of the table have before their decimals (default: .)",
+    )
     rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
     rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
     rank.add_argument(
@@ -117,6 +125,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="COLUMN",
         nargs="+",
         help="who won, or that it was a tie; two or three columns with --soft",
+    )
+    rank.add_argument(
+        "--outcomes",
+        metavar="VALUE=a|b|tie",
+        nargs="+",
+        action=_Outcomes,
+        help="what values of the winner column mean, such as 1=a 2=b 0=tie; others are read as "
+        "usual",
     )
     rank.add_argument(
         "--soft",
@@ -172,7 +188,8 @@ def _parser() -> argparse.ArgumentParser:
         "--alike",
         choices=("apart", "merge"),
         default="apart",
-        help="names that differ in case, spaces or dashes alone are different, or are one",
+        help="names that differ in case, spaces, dashes or Unicode form alone are different, or "
+        "are one",
     )
     rank.add_argument(
         "--unit",
@@ -201,6 +218,19 @@ def _parser() -> argparse.ArgumentParser:
         "--progress", action="store_true", help="say what is done, and how the fit goes on"
     )
     return parser
+
+
+class _Outcomes(argparse.Action):
+    """Reads texts such as 1=a as what a value of the winner column means."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        pairs = [text.rpartition("=")[::2] for text in values]
+        if any(meaning not in MEANINGS or not value for value, meaning in pairs):
+            parser.error(
+                f"argument {option}: give values with what they mean, such as 1=a 2=b 0=tie; got "
+                f"{' '.join(values)}"
+            )
+        setattr(namespace, self.dest, {value: MEANINGS[meaning] for value, meaning in pairs})
 
 
 def _count(text: str) -> int:

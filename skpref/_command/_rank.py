@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 
 from skpref import PairwisePreferenceRegressor
 from skpref._command._report import Learned, Report, Table, as_options
-from skpref._command._times import Drift, Times
+from skpref._command._times import Drift, Times, in_days
 from skpref._utils import check_number
 from skpref.data import moment
 from skpref.duels import from_votes
@@ -63,13 +63,7 @@ def rank_votes(told: Any) -> Report:
     if told.out is not None:  # what cannot be written is better known before the fit
         told.out.mkdir(parents=True, exist_ok=True)
     steps.done("read")
-    more: dict[str, Any] = {"order": votes.order} if told.order else {}
-    if told.judge is not None:
-        more["judges"] = votes.judges
-    if votes.sample_weight is not None:
-        more["sample_weight"] = votes.sample_weight
     if times is not None:
-        more["time"] = votes.times
         votes.params["drift"] = _DRIFT
     if told.order:
         votes.params["order_effect_bounds"] = _ORDER_BOUNDS
@@ -78,7 +72,7 @@ def rank_votes(told: Any) -> Report:
     )
     # The board alone goes to standard output, and says itself that there are groups.
     with contextlib.redirect_stdout(sys.stderr), without_component_warnings():
-        model.fit(votes.X, votes.y, **more)
+        model.fit(votes.X, votes.y, **_metadata(told, votes))
     steps.done("fitted")
     report = _report(told, votes, model, times)
     steps.done("ranked")
@@ -95,14 +89,21 @@ def _read(told: Any) -> Bunch:
             told.judge,
             told.controls or None,
             time=told.time,
+            outcomes=told.outcomes,
             both_bad=told.both_bad,
             ties=told.ties == "model",
             missing=told.missing,
             alike=told.alike,
             encoding=told.encoding,
+            decimal=told.decimal,
             by=told.by,
             soft=told.soft,
         )
+
+
+def _metadata(told: Any, votes: Bunch) -> dict[str, Any]:
+    """What goes along with the votes; who was shown first where its advantage is to be learned."""
+    return {name: each for name, each in votes.metadata.items() if name != "order" or told.order}
 
 
 class _Steps:
@@ -133,13 +134,13 @@ def _check(told: Any) -> None:
             raise ValueError(f"--out must be a folder; {str(there)!r} is a file.")
 
 
-def _when(text: str | None) -> float | None:
+def _when(text: str | None) -> Any:
     """The time of the board as times of votes are."""
     if text is None:
         return None
     with contextlib.suppress(ValueError):
-        if math.isfinite(found := moment(text)):
-            return found
+        if np.isfinite(when := moment(text).value):
+            return when
     raise ValueError(
         f"--at must be a number or a date such as 2024-05-17, as in the column of --time; "
         f"{text!r} came."
@@ -260,7 +261,7 @@ def _last_of(votes: Bunch, times: Times) -> dict[Any, int | float | str]:
     """When the last vote about each competitor was, by its name."""
     names = votes.item_table.names.tolist()
     last = np.full(len(names), -np.inf)
-    np.maximum.at(last, _ids(votes), votes.times[:, None])
+    np.maximum.at(last, _ids(votes), in_days(votes.times)[:, None])
     return dict(zip(names, map(times.written, last.tolist()), strict=True))
 
 

@@ -271,9 +271,30 @@ def as_options(text: str) -> str:
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
     text = re.sub(r"(?<![\w'\"])prompt=(?!\w)", "the prompt of a vote", text)
     text = text.replace("hold them by at={column: value}", "leave them out of --controls")
-    names = "a|b|winner|judge|time|controls|by|both_bad|missing|alike|encoding|soft"
-    pattern = rf"(?<![\w'\"])({names})=(?:\"(\w+)\"|(True))?(?![\w'])"
+    text = re.sub(
+        r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}( \(1 the first, -1 the second, 0 a tie\))?",
+        _as_outcomes,
+        text,
+    )
+    names = (
+        "a|b|winner|judge|time|controls|by|outcomes|both_bad|missing|alike|encoding|decimal|soft"
+    )
+    pattern = rf"(?<![\w'\"])({names})=(?:\"([\w,]+)\"|(True))?(?![\w'])"
     return re.sub(pattern, _as_option, text)
+
+
+# Outcomes in a message, and what may be said of their labels, which the command does not have.
+_OUTCOMES = r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}(?: \(1 the first, [^)]*\))?"
+# What outcomes mean, as the command has it.
+MEANINGS = {"a": 1, "tie": 0, "b": -1}
+
+
+def _as_outcomes(found: re.Match[str]) -> str:
+    """Outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
+    meanings = {str(code): meaning for meaning, code in MEANINGS.items()}
+    pairs = (each.rpartition(": ") for each in re.split(r"(?<=\d), ", found[1]))
+    told = (f"{word.strip(chr(39))}={meanings[code]}" for word, _, code in pairs)
+    return " ".join(["--outcomes", *(f"'{each}'" if " " in each else each for each in told)])
 
 
 def _as_option(found: re.Match[str]) -> str:

@@ -1,12 +1,12 @@
 """When votes were given, and when a board is of, as the command writes it."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from skpref._utils import Array
-from skpref.data import is_date, moment
+from skpref.data import moment
 
 _DAY = 86_400  # seconds
 
@@ -57,7 +57,7 @@ class Times:
     zone: bool
 
     @classmethod
-    def of(cls, column: str, times: Array, are: str, at: str | None) -> Self:
+    def of(cls, column: str, times: Any, are: str, at: str | None) -> Self:
         """From the times of votes, what they are (see `from_votes`), and ``--at``.
 
         Raises
@@ -65,17 +65,18 @@ class Times:
         ValueError
             If ``at`` is a date and the times are numbers, or the other way round.
         """
+        times, board = in_days(times), None if at is None else moment(at)
         found = cls(
             column=column,
             first=float(times.min()),
             last=float(times.max()),
-            board=float(times.max()) if at is None else moment(at),
+            board=float(times.max() if board is None else in_days(board.value)),
             dated=are != "numbers",
             by_day=bool(np.all(times == np.floor(times))),
             zone=are == "dates in UTC",
         )
-        if at is not None and is_date(at) != found.dated:
-            kinds = ("a date", "numbers") if is_date(at) else ("a number", "dates")
+        if board is not None and board.is_date != found.dated:
+            kinds = ("a date", "numbers") if board.is_date else ("a number", "dates")
             ends = f"{found.in_words(found.first)} to {found.in_words(found.last)}"
             raise ValueError(
                 f"--at is {at}, {kinds[0]}, but {column!r} holds {kinds[1]}, from {ends}; give one "
@@ -127,6 +128,14 @@ class Times:
             f"alone: the farther {side} these, the closer each strength is to its average through "
             "time, and the wider its interval."
         ]
+
+
+def in_days(times: Any) -> Array:
+    """Numbers as floats, and dates in days since 1970-01-01."""
+    times = np.asarray(times)
+    if times.dtype.kind == "M":
+        return (times - np.datetime64(0, "D")) / np.timedelta64(1, "D")
+    return times.astype(np.float64)
 
 
 def _to_the_second(days: float) -> np.datetime64:

@@ -11,7 +11,8 @@ def printable_text(value: Any) -> str:
     """A value as one line of text, with a space in place of each character that is not printable.
 
     Line ends, escape sequences, marks of direction and characters of no width go, so that a name
-    can neither steer a terminal nor look like another one.
+    can neither steer a terminal nor look like another one. Half a character (a lone surrogate) is
+    written by its number.
 
     Examples
     --------
@@ -19,7 +20,11 @@ def printable_text(value: Any) -> str:
     >>> printable_text("a\\x1b[2Jb")
     'a [2Jb'
     """
-    return "".join(letter if letter.isprintable() else " " for letter in str(value))
+    text = "".join(
+        letter if letter.isprintable() or "\ud800" <= letter <= "\udfff" else " "
+        for letter in str(value)
+    )
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class PrintableBunch(Bunch):

@@ -91,7 +91,8 @@ from skpref.data._validation import (
     joint_groups,
     warn_labels,
 )
-from skpref.data._votes import is_date, moment, read_votes
+from skpref.data._vote_columns import VoteOptions
+from skpref.data._votes import moment, read_votes
 
 __all__ = [
     "DUEL",
@@ -123,6 +124,7 @@ __all__ = [
     "Shown",
     "TimeAxis",
     "Training",
+    "VoteOptions",
     "all_strings",
     "as_before",
     "as_table",

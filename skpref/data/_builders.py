@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref.data._columns import is_long, read_long, read_winners
+from skpref.data._columns import is_long, read_long
 from skpref.data._containers import all_strings, column_floats, is_frame, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import balance_orientation, finish
 from skpref.data._ranks import chosen_places, ranked_sets, shown_lists, worst_ranks
 from skpref.data._sets import plain_lists, read_lists
+from skpref.data._winners import read_winners
 
 
 def as_table(items: Any) -> ItemTable | None:
@@ -415,7 +416,7 @@ def from_pairs(
     if said is not None:
         positions = positions[said.kept]
         counts = None if counts is None else counts[said.kept]
-        outcomes, ties = said.said(ties)
+        outcomes, ties = said.with_ties(ties)
     if counts is not None:
         if outcomes is not None:
             outcomes = column_or_1d(unmasked(outcomes))

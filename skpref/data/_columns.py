@@ -1,374 +1,27 @@
-"""Answers as tables have them: one contest a row, winners in words, rankings in long form."""
+"""Answers as frames have them: one contest a row, and rankings in long form."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from numbers import Integral, Real
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array
 
-from skpref._utils import check_number, warn
+from skpref._utils import warn
 from skpref.data._containers import (
+    beyond_doubles,
     column_at,
     column_floats,
     is_frame,
     is_missing,
     plain_frame,
-    unmasked,
 )
 from skpref.data._frame import DuelFrame
-from skpref.data._kinds import LARGEST_LABEL
 from skpref.data._labels import check_order, finish, finish_signed
-
-# Sides that need no column: of the first argument, of the second.
-_SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "right")]
-# As tables of matches have them: home, draw, away.
-_MATCHES = {"h", "d", "a"}
-_TIE = re.compile(
-    r"(tie|tied|draw|drawn|equal|equally|same|no difference|no preference|both bad|bothbad)\b"
-)
-_SCORE = re.compile(r"\s*\d+([./]\d+)?\s*[-:\u2013]\s*\d+([./]\d+)?\s*")
-# Codes of outcomes beside 1, 0 and -1: there is none, or it says neither side nor a tie.
-MISSING, UNREAD = 2, 3
-
-
-class Winners(NamedTuple):
-    """Outcomes of the duels that have one.
-
-    Attributes
-    ----------
-    labels : ndarray of int64 of shape (n_kept,)
-        1: the first won, -1: the second, 0: a tie.
-    kept : ndarray of int of shape (n_kept,)
-        Rows that they are of.
-    """
-
-    labels: np.ndarray
-    kept: np.ndarray
-
-    def said(self, ties: bool | None) -> tuple[np.ndarray, bool | None]:
-        """Labels and ``ties`` as `finish` takes them."""
-        if ties or (self.labels == 0).any():
-            return self.labels, True
-        return (self.labels == 1).astype(np.int64), False
-
-
-def read_winners(
-    outcomes: Any,
-    n_duels: int,
-    names: tuple[Any, Any] | None = None,
-    sides: Sequence[tuple[str, str]] = (),
-    ties: bool | None = None,
-) -> Winners | None:
-    """Who won, where outcomes are no labels.
-
-    Rows without an outcome, with one that says nothing, and ties if they are not wanted, are left
-    out; one warning counts them.
-
-    Parameters
-    ----------
-    outcomes : array-like of shape (n_duels,)
-        The name of either item, a side, a word for a tie ("tie ..." or "draw ..."), upper or lower
-        case and spaces aside; or 1, 0.5 for a tie, and 0.
-    n_duels : int
-    names : pair of sequences of length n_duels, default=None
-        Who the first and the second item of each duel are.
-    sides : sequence of pairs of str, default=()
-        What the two sides are called, beside "model_a" and "model_b", "a" and "b", "first" and
-        "second"; what comes first counts, and names before all.
-    ties : bool, default=None
-        False: ties are left out.
-
-    Returns
-    -------
-    Winners or None
-        None where outcomes are labels: numbers without a half, or booleans.
-
-    Raises
-    ------
-    ValueError
-        If no outcome can be read, or none of one side where others are not read, or one
-        is the word for a side and the name of another item.
-
-    Examples
-    --------
-    >>> from skpref.data._columns import read_winners
-    >>> who = ["ann", "bob", "cid"], ["bob", "cid", "ann"]
-    >>> read_winners(["Ann ", "tie (both bad)", "second"], 3, who).labels.tolist()
-    [1, 0, -1]
-    """
-    values = column_or_1d(unmasked(outcomes)).tolist()
-    if len(values) != n_duels:
-        raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
-    if any(isinstance(value, str) for value in values):
-        codes = codes_by_word(values, names, sides)
-    else:
-        codes = _by_number(values, names)
-        if codes is None:
-            return None
-    dropped = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
-    kept = np.flatnonzero(~np.any(dropped, axis=0))
-    if not len(kept):
-        raise ValueError(_none_read(values, names, sides))
-    if dropped[1].any() and not ((codes == 1).any() and (codes == -1).any()):
-        raise ValueError(one_sided(values, codes))
-    _warn_dropped(values, *dropped)
-    return Winners(codes[kept], kept)
-
-
-def read_grades(
-    outcomes: Any, n_duels: int, grades: Mapping[Any, int] | int, ties: bool | None = None
-) -> Winners:
-    """Labels of graded outcomes; rows without an outcome are left out, and a warning counts them.
-
-    Parameters
-    ----------
-    outcomes : array-like of shape (n_duels,)
-    n_duels : int
-    grades : dict or int
-        See `from_columns`.
-    ties : bool, default=None
-        False: ties are left out.
-
-    Raises
-    ------
-    ValueError
-        For outcomes that ``grades`` does not have, or labels that are no integers.
-    """
-    if isinstance(grades, Mapping):
-        known = {_plain(word): label for word, label in grades.items()}
-        if len(known) < len(grades):
-            raise ValueError(
-                "Words of grades are read without regard to case, spaces and underscores; some of "
-                f"{list(grades)} are then alike. Give each once."
-            )
-    else:
-        name = "grades (a dict, or the number of grades)"
-        n = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
-        known = {label: label for label in range(-n, n + 1)}
-    whole = [isinstance(each, Integral) and abs(each) <= LARGEST_LABEL for each in known.values()]
-    if not known or not all(whole):
-        raise ValueError(
-            f"grades must have an integer label for each word, -{LARGEST_LABEL} to "
-            f"{LARGEST_LABEL}: above 0 the first won, below it the second, 0 a tie; got {grades!r}."
-        )
-    values = column_or_1d([None] * n_duels if outcomes is None else unmasked(outcomes)).tolist()
-    if len(values) != n_duels:
-        raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
-    missing = np.array(
-        [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values], dtype=bool
-    )
-    other = [v for v, gone in zip(values, missing, strict=True) if not gone]
-    other = [v for v in other if _plain(v) not in known]
-    if other or missing.all():
-        some = ", ".join(list(dict.fromkeys(map(repr, other)))[:5]) or "none but missing ones"
-        raise ValueError(
-            f"Outcomes such as {some} are not among those of grades=, {list(known)}. Add them, or "
-            "leave such rows out."
-        )
-    labels = np.array(
-        [0 if gone else known[_plain(v)] for v, gone in zip(values, missing, strict=True)]
-    )
-    left_out = (labels == 0) & ~missing & (ties is False)
-    _warn_dropped(values, missing, np.zeros_like(missing), left_out)
-    kept = np.flatnonzero(~missing & ~left_out)
-    return Winners(labels[kept].astype(np.int64), kept)
-
-
-def _by_number(values, names):
-    """Codes of outcomes without texts; None if they are labels, or not recognised."""
-    present = [value for value in values if not is_missing(value)]
-    if not all(isinstance(value, Real) for value in present):
-        return None
-    known = set(present)
-    if any(isinstance(value, bool) for value in present):
-        return None
-    if known <= {-1, 0, 1}:
-        _warn_ids(values, names)
-        return None
-    if known <= {0, 0.5, 1} and len(present) == len(values):
-        return np.rint(2.0 * np.array(values, dtype=np.float64) - 1.0).astype(np.int64)
-    if names is None or not any(value in pair for value, *pair in zip(values, *names, strict=True)):
-        return None
-    return codes_by_word(values, names, ())
-
-
-def codes_by_word(
-    values: Sequence,
-    names: tuple[Any, Any] | None,
-    sides: Sequence[tuple[str, str]] = (),
-    rows: np.ndarray | None = None,
-) -> np.ndarray:
-    """1, 0, -1, `MISSING` or `UNREAD` for each outcome, some of which are words.
-
-    Parameters
-    ----------
-    values : sequence of length n
-    names, sides
-        As in `read_winners`.
-    rows : ndarray of int of shape (n,), default=None
-        Rows that messages name. None: the places.
-    """
-    known = set() if names is None else {_plain(name) for side in names for name in side}
-    own, words = _words(sides), _words([*sides, *_SIDES])
-    said = {_plain(value) for value in values if isinstance(value, str) and value.strip()}
-    of_matches = "h" in said and said <= _MATCHES and not said & known
-    if of_matches:
-        words = {"h": 1, "a": -1}
-    codes = np.empty(len(values), dtype=np.int64)
-    pairs = [(None, None)] * len(values) if names is None else zip(*names, strict=True)
-    for row, (value, (first, second)) in enumerate(zip(values, pairs, strict=True)):
-        if is_missing(value) or (isinstance(value, str) and not value.strip()):
-            codes[row] = MISSING
-            continue
-        name, plain = _named(value, first, second), _plain(value)
-        word = words.get(plain)
-        if plain in known and word is not None:  # the name of an item somewhere
-            word = own.get(plain)
-        if word and plain in known and word != name:
-            where = row if rows is None else rows[row]
-            raise ValueError(
-                f"The outcome in row {where} is {value!r}, the word for a side and also the name "
-                "of another item. Say who won by labels, such as frame[winner] == frame[first]."
-            )
-        tied = _is_tie(value) or (of_matches and plain == "d")
-        codes[row] = name or word or (0 if tied else UNREAD)
-    return codes
-
-
-def _named(value, first, second):
-    """1 or -1 where a value is the name of one side, 0 where of none or of both."""
-    if first == second and _loose(value, first):
-        return 1
-    for same in (_exact, _loose):
-        found = int(same(value, first)) - int(same(value, second))
-        if found:
-            return found
-    return 0
-
-
-def _exact(value, name):
-    return isinstance(value, str) and isinstance(name, str) and value == name
-
-
-def _loose(value, name):
-    if isinstance(value, str) and isinstance(name, str):
-        return _closed(value) == _closed(name)
-    numbers = isinstance(value, Real) and isinstance(name, Real)
-    return numbers and value == name
-
-
-def _plain(word):
-    """A word in lower case with single spaces for "-" and "_"; anything else as it is."""
-    return _spelled(word) if isinstance(word, str) else word
-
-
-@lru_cache(maxsize=4096)
-def _spelled(word):
-    return " ".join(re.split(r"[\s_-]+", word.strip())).casefold()
-
-
-@lru_cache(maxsize=4096)
-def _closed(name):
-    """A name in lower case, with single spaces."""
-    return " ".join(name.split()).casefold()
-
-
-def _is_tie(value):
-    if isinstance(value, str):
-        return _TIE.match(_plain(value)) is not None
-    return isinstance(value, Real) and value == 0.5
-
-
-def _words(sides):
-    """1 or -1 for each word that stands for a side."""
-    words = {}
-    for pair in sides:
-        one, other = map(_plain, pair)
-        if one != other and one not in words and other not in words:
-            words.update({one: 1, other: -1})
-    return words
-
-
-# -- warnings --------------------------------------------------------------------------------
-
-
-def _warn_dropped(values, missing, unread, ties):
-    parts = []
-    if missing.any():
-        parts.append(f"{missing.sum()} without an outcome (if these are ties, write 'tie' there)")
-    if unread.any():
-        some = Counter(values[i] for i in np.flatnonzero(unread)).most_common(3)
-        shown = ", ".join(f"{value!r} ({count})" for value, count in some)
-        parts.append(f"{unread.sum()} whose outcome is neither side nor a tie, such as {shown}")
-    if ties.any():
-        parts.append(f"{ties.sum()} ties (ties=False)")
-    if not parts:
-        return
-    rows = np.flatnonzero(missing | unread | ties)
-    warn(
-        f"{len(rows)} of {len(values)} duels are left out, first in row {rows[0]}: "
-        f"{'; '.join(parts)}. Leave them out of all that goes along with the duels (sample_weight, "
-        "judges, order, groups) as well."
-    )
-
-
-def _warn_ids(values, names):
-    """Warn where labels may be the winners' ids."""
-    if names is None or not all(isinstance(i, Real) for side in names for i in side):
-        return
-    rows = list(zip(values, *names, strict=True))
-    if all(value in pair for value, *pair in rows) and any(
-        (value == 1) != (value == first) for value, first, _ in rows
-    ):
-        warn(
-            "Outcomes are read as labels, 1 where the first won, but each is also the id of one of "
-            "the two sides. If they are ids of the winners, give frame[winner] == frame[first]."
-        )
-
-
-def one_sided(values: Sequence, codes: np.ndarray) -> str:
-    """What to say where outcomes are unread, and all that are read are wins of one side."""
-    some = Counter(values[i] for i in np.flatnonzero(codes == UNREAD).tolist()).most_common(3)
-    shown = ", ".join(f"{value!r} ({count})" for value, count in some)
-    read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
-    missing = ""
-    if (codes != UNREAD).any():
-        won = f"only wins of the {read[0]}" if read else "no winner"
-        missing = f", and all others hold {won}, so that these may well be what is missing"
-    return (
-        f"{(codes == UNREAD).sum()} of {len(values)} outcomes are neither side nor a tie, such as "
-        f"{shown}{missing}. Encode them (1: the first won, 0: the second, 0.5: a tie), or drop "
-        f"such rows.{_of_scores(value for value, _ in some)}"
-    )
-
-
-def _of_scores(values: Iterable[Any]) -> str:
-    """A sentence more where outcomes are scores, such as "2-1"."""
-    if not any(isinstance(each, str) and _SCORE.fullmatch(each) for each in values):
-        return ""
-    return (
-        " They look like scores, which no rule tells apart from other texts: make numbers of both "
-        "sides' and give numpy.sign(of_the_first - of_the_second) as the outcome."
-    )
-
-
-def _none_read(values, names, sides):
-    some = ", ".join(list(dict.fromkeys(map(repr, values)))[:5])
-    called = " or ".join(repr(side) for side in [*sides, *_SIDES][0])
-    of_names = "" if names is None else "the name of either item, "
-    remedy = " Names need ids=, the columns that hold them." if names is None else ""
-    return (
-        "Outcomes of duels must be in {0, 1}, {-1, 1} or booleans (1: the first won), -1, 0 and 1 "
-        f"or 0, 0.5 and 1 with ties, or words: {of_names}{called}, 'left' or 'right', 'tie'. Got "
-        f"values such as [{some}], and none says who won.{remedy} Translate other words, as by "
-        f"column.map({{{next(iter(dict.fromkeys(values)))!r}: 1, ...}}).{_of_scores(values)}"
-    )
+from skpref.data._tables import check_cells, column_cells
+from skpref.data._winners import read_grades, read_winners, warn_alike
 
 
 class LongRankings(NamedTuple):
@@ -666,49 +319,40 @@ def from_columns(
     [2, -1]
     """
     frame = _as_frame(frame)
-    first = [first] if isinstance(first, str) else list(first)
-    second = [second] if isinstance(second, str) else list(second)
-    ids = None if ids is None else _check_ids(ids)
-    if len(first) != len(second) or not (first or ids):
-        raise ValueError(
-            f"{len(first)} columns came for the first item and {len(second)} for the second; "
-            "give the same features of both."
+    first, second, ids = _check_sides(first, second, ids)
+    to_predict = _is(outcome, False)
+    if outcome is None:
+        warn(
+            "No outcome came, so that the first of each row counts as the winner, and every second "
+            "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
+            "to be predicted as they are."
         )
-    to_predict, silent = _is(outcome, False), outcome is not None
-    if _is(outcome, True) or to_predict:
+    elif to_predict or _is(outcome, True):
         if grades is not None or ties is not None:
             raise ValueError(
                 f"ties= and grades= say how outcomes are read, and outcome={bool(outcome)!r} came. "
                 "Name the column that has them, or leave both out."
             )
         outcome = None
-    labelled = outcome is not None and np.ndim(outcome) == 0
-    wanted = first + second + list(ids or ()) + ([outcome] if labelled else [])
-    wanted += [column for column in (order, time) if isinstance(column, str)]
-    missing = [column for column in wanted if column not in list(frame.columns)]
-    if missing:
-        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
-    if len(frame) == 0:
-        raise ValueError("The frame has no row, so no duel results.")
-    if not silent:
-        warn(
-            "No outcome came, so that the first of each row counts as the winner, and every second "
-            "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
-            "to be predicted as they are."
-        )
+    labels_of = [*(ids or ()), *([] if outcome is None or np.ndim(outcome) else [outcome])]
+    others = [column for column in (order, time) if isinstance(column, str)]
+    _check_frame(frame, [*first, *second, *labels_of, *others])
+    for column in labels_of:
+        check_cells(frame[column].tolist(), column)
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     when = None if time is None else _times(frame[time] if isinstance(time, str) else time, frame)
-    outcomes, rows = frame[outcome] if labelled else outcome, np.arange(len(frame))
+    outcomes = outcome if outcome is None or np.ndim(outcome) else frame[outcome]
+    read = None
     if grades is not None:
-        of_grades = read_grades(outcomes, len(frame), grades, ties)
-        rows, outcomes = of_grades.kept, of_grades.labels
-        frame = frame.iloc[rows]
+        read = read_grades(outcomes, len(frame), grades, ties)
+        outcomes = read.labels
     elif outcomes is not None:
         who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
-        said = read_winners(outcomes, len(frame), who, side_words(first, second, ids), ties)
-        if said is not None:
-            rows, frame = said.kept, frame.iloc[said.kept]
-            outcomes, ties = said.said(ties)
+        read = read_winners(outcomes, len(frame), who, side_words(first, second, ids), ties)
+        if read is not None:
+            outcomes, ties = read.with_ties(ties)
+    rows = np.arange(len(frame)) if read is None else read.kept
+    frame = frame.iloc[rows]
     labels = _labels(first, second, names)
     if not all(isinstance(label, str) for label in labels) and ids is None:
         array = _floats(frame, first, second)
@@ -730,30 +374,6 @@ def from_columns(
     return _finished(duels, outcomes, ties, grades, shown, when, rows, to_predict)
 
 
-_TO_SPACES = str.maketrans("_.-", "   ")
-
-
-def plain_name(name: Any) -> Any:
-    """A name in one case, with single spaces for dashes, dots and underscores."""
-    if not isinstance(name, str):
-        return name
-    return " ".join(name.translate(_TO_SPACES).split()).casefold()
-
-
-def warn_alike(names: Iterable, remedy: str) -> None:
-    """Warn of different names that differ in case, spaces or dashes alone."""
-    plain: dict = {}
-    for name in names:
-        plain.setdefault(plain_name(name), []).append(name)
-    alike = [each for each in plain.values() if len(each) > 1]
-    if alike:
-        shown = "; ".join(", ".join(map(repr, each)) for each in alike[:3])
-        warn(
-            "Names that differ in case, spaces or dashes alone are taken for different ones: "
-            f"{shown}. If they are one, {remedy}."
-        )
-
-
 def _is(value, wanted):
     """Whether it is this boolean, and no array."""
     return isinstance(value, bool | np.bool_) and bool(value) is wanted
@@ -761,9 +381,9 @@ def _is(value, wanted):
 
 def _as_frame(table):
     """A frame of pandas, where it is installed, of what holds named columns."""
-    if is_frame(table):
-        return plain_frame(table)
-    if not isinstance(table, Mapping):
+    if hasattr(table, "iloc"):
+        return table
+    if not isinstance(table, Mapping) and not is_frame(table):
         named = isinstance(table, str | PathLike)
         remedy = " Read a file by pandas.read_csv(path)." if named else ""
         raise ValueError(
@@ -771,13 +391,28 @@ def _as_frame(table):
             f"{remedy}"
         )
     pandas = _pandas()
-    columns = {name: unmasked(column) for name, column in table.items()}
-    lengths = {name: np.shape(column) for name, column in columns.items()}
-    if any(len(shape) != 1 for shape in lengths.values()) or len(set(lengths.values())) > 1:
+    names = table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns)
+    columns = {name: column_cells(table[name]) for name in names}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"The columns must have one length; lengths {lengths} came.")
+    if isinstance(table, Mapping):
+        for name, column in columns.items():
+            check_cells(list(column), name)
+    return pandas.DataFrame({name: _inferred(pandas, name, each) for name, each in columns.items()})
+
+
+def _inferred(pandas, name, values):
+    """Values as numbers where they are all such, unless floats would round integers."""
+    floats = column_floats(values) if values.dtype.kind == "O" else None
+    wide = floats is not None and beyond_doubles(floats)
+    try:
+        return values if wide else pandas.Series(values).infer_objects()
+    except UnicodeEncodeError:
         raise ValueError(
-            f"The columns must have one dimension and one length; shapes {lengths} came."
-        )
-    return pandas.DataFrame({name: np.asarray(column) for name, column in columns.items()})
+            f"Column {name!r} holds half a character (a lone surrogate), which no frame of UTF-8 "
+            "can hold. Replace it."
+        ) from None
 
 
 def _pandas():
@@ -793,7 +428,7 @@ def _pandas():
 
 def _times(time, frame):
     """Times of all rows of a frame as an array."""
-    values = time.to_numpy() if hasattr(time, "to_numpy") else np.asarray(unmasked(time))
+    values = column_cells(time)
     if values.shape != (len(frame),):
         raise ValueError(
             f"time has shape {values.shape}; give a column, or one time for each of the "
@@ -822,13 +457,28 @@ def _finished(X, outcomes, ties, grades, order, time, rows, to_predict):
     return done.X, done.y, *when
 
 
-def _check_ids(ids: Any) -> tuple:
-    ids = tuple(ids) if not isinstance(ids, str) else (ids,)
-    if len(ids) != 2:
+def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
+    """Columns of the two sides, as many of each."""
+    first, second = ([side] if isinstance(side, str) else list(side) for side in (first, second))
+    ids = None if ids is None else tuple(ids) if not isinstance(ids, str) else (ids,)
+    if ids is not None and len(ids) != 2:
         raise ValueError(
             f"ids came as {ids!r}; give two columns, who the first and who the second item is."
         )
-    return ids
+    if len(first) != len(second) or not (first or ids):
+        raise ValueError(
+            f"{len(first)} columns came for the first item and {len(second)} for the second; "
+            "give the same features of both."
+        )
+    return first, second, ids
+
+
+def _check_frame(frame: Any, wanted: list) -> None:
+    missing = [column for column in wanted if column not in list(frame.columns)]
+    if missing:
+        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
+    if len(frame) == 0:
+        raise ValueError("The frame has no row, so no duel results.")
 
 
 def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:

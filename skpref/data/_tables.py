@@ -6,23 +6,31 @@ import gzip
 import io
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+import narwhals as nw
 import numpy as np
 
-from skpref.data._containers import column_at, is_frame, is_missing, unmasked
+from skpref.data._containers import column_at, exact_array, is_frame, is_missing
+from skpref.data._csv import CsvColumns, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
 _ROWS = 512  # of a CSV at a time: more do not fit into the caches of a processor
 _SEPARATORS = ",;\t|"
+# Characters of one cell: a long conversation has a million. A quote that is never closed makes one
+# cell of all that follows.
+_LONGEST_CELL = 2**24
+# Bytes that a packed file may become, those of ten million votes: a megabyte may unpack to a
+# gigabyte, and the memory that it takes is known only then.
+_LARGEST_UNPACKED = 2**29
+# From here on floats are rounded integers.
+_ROUNDED_FROM = 2.0**53
 
 
 class Coded(NamedTuple):
@@ -64,17 +72,23 @@ class Table(NamedTuple):
     Attributes
     ----------
     names : list
-        Of all columns, as they stand.
+        Of all columns, as they stand; below them, as "column.field", the fields of records in them.
     read : callable
         Takes the positions of columns wanted as labels, and of those wanted as numbers; gives a
         `Coded` for each of the first and `Numbers` for each of the second.
+    nested : frozenset of int
+        Positions of columns whose cells are lists or records, which are no labels.
+    n_fields : int
+        How many of the names, the last ones, are of fields.
     """
 
     names: list
     read: Read
+    nested: frozenset[int] = frozenset()
+    n_fields: int = 0
 
 
-def open_table(source: Any, encoding: str | None = None) -> Table:
+def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> Table:
     """The table that a frame, a dict of columns or a file holds.
 
     Parameters
@@ -84,6 +98,8 @@ def open_table(source: Any, encoding: str | None = None) -> Table:
         with ".gz", or ".parquet".
     encoding : str, optional
         Of a text file; None: UTF-8, or UTF-16 where a CSV begins with its mark.
+    decimal : {".", ","}, default="."
+        What numbers in texts have before their decimals.
 
     Raises
     ------
@@ -94,56 +110,124 @@ def open_table(source: Any, encoding: str | None = None) -> Table:
     if encoding is not None:
         encoding = _known_encoding(encoding)
     if isinstance(source, str | os.PathLike):
-        return _open_file(Path(source), encoding)
+        return _open_file(Path(source), encoding, decimal)
     if encoding is not None:
         raise ValueError(
             f"encoding= is that of a CSV or JSON file; {type(source).__name__} came, which holds "
             "texts already. Leave it out."
         )
     if isinstance(source, Mapping):
-        columns = [_array(column) for column in source.values()]
-        lengths = {name: len(column) for name, column in zip(source, columns, strict=True)}
+        columns = {name: _one_dimension(column_cells(each), name) for name, each in source.items()}
+        lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"The columns differ in length: {lengths}.")
-        return _of_arrays(list(source), columns.__getitem__)
+        return _of_columns(list(columns), list(columns.values()).__getitem__, decimal)
     if not is_frame(source):
         raise ValueError(
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
             f"CSV, JSON or Parquet file; {type(source).__name__} came."
         )
-    names = list(getattr(source, "column_names", source.columns))  # pyarrow's are the first
-    if hasattr(source, "column_names"):
-        return _of_arrays(names, lambda position: _array(source.column(position)))
-    return _of_arrays(names, lambda position: _array(column_at(source, position)))
+    if hasattr(source, "column_names"):  # of pyarrow
+        return _of_columns(list(source.column_names), source.column, decimal)
+    return _of_columns(list(source.columns), lambda i: column_at(source, i), decimal)
 
 
-def _array(column: Any) -> np.ndarray:
-    column = unmasked(column)
-    if hasattr(column, "to_numpy"):
-        given, column = column, column.to_numpy()
-        if column.dtype.kind == "M" and _has_zone(given):  # it is UTC now, and does not say so
-            listed = column.astype("datetime64[us]").tolist()
-            column = [None if at is None else at.replace(tzinfo=UTC) for at in listed]
-    if not isinstance(column, np.ndarray):
-        listed = list(column)
-        column = np.empty(len(listed), dtype=object)
-        column[:] = listed
+def _one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
     if column.ndim != 1:
-        raise ValueError(f"A column must have one dimension; one of shape {column.shape} came.")
+        raise ValueError(
+            f"A column must have one dimension; {name!r} has the shape {column.shape}."
+        )
     return column
 
 
-def _has_zone(column: Any) -> bool:
-    """Whether a column of pyarrow or polars is of dates with a time zone."""
-    kind = getattr(column, "type", getattr(column, "dtype", None))
-    return (getattr(kind, "tz", None) or getattr(kind, "time_zone", None)) is not None
+def _of_columns(
+    names: list, column: Callable[[int], Any], decimal: str, heads: Any = None
+) -> Table:
+    """A table of columns that a function gives by position, and of the fields of their records.
+
+    ``heads`` gives columns of the same types that may have no rows.
+    """
+    fields: list[tuple[int, tuple[str, ...]]] = [(i, ()) for i in range(len(names))]
+    nested = set()
+    for position in range(len(names)):
+        paths = _record_paths((heads or column)(position))
+        if paths is not None:
+            nested.add(position)
+            fields += [(position, path) for path in paths]
+    every = names + [".".join(map(str, (names[i], *path))) for i, path in fields[len(names) :]]
+
+    def values(position: int) -> np.ndarray:
+        i, path = fields[position]
+        cells = column_cells(column(i))
+        for key in path:
+            inner = (cell.get(key) if isinstance(cell, dict) else None for cell in cells.tolist())
+            cells = column_cells(list(inner))
+        return cells
+
+    def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
+        return (
+            [coded(values(i), every[i]) for i in labels],
+            [as_numbers(values(i), decimal) for i in numbers],
+        )
+
+    return Table(every, read, frozenset(nested), len(every) - len(names))
 
 
-def _of_arrays(names: list, column: Callable[[int], np.ndarray]) -> Table:
-    def read(labels, numbers):
-        return [coded(column(i)) for i in labels], [as_numbers(column(i)) for i in numbers]
+def column_cells(column: Any) -> np.ndarray:
+    """The cells of a column, each exactly as it is; times with a zone as objects that keep it."""
+    if isinstance(column, np.ma.MaskedArray) and column.dtype.kind in "biu":
+        cells = column.data.astype(object)
+        cells[np.ma.getmaskarray(column)] = None
+        return cells
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    kind = getattr(series, "dtype", None)
+    if not isinstance(kind, nw.Datetime) or kind.time_zone is None:
+        return exact_array(column)
+    if series.implementation.is_polars():
+        instants = series.to_numpy()
+        if (instants.astype("M8[us]") < instants).any():
+            raise ValueError(
+                f"Column {series.name!r} holds times with a zone in nanoseconds, which Python has "
+                "no name for; make microseconds of them by .dt.cast_time_unit('us')."
+            )
+    return exact_array(series.to_list())
 
-    return Table(names, read)
+
+def _record_paths(column: Any) -> list[tuple[str, ...]] | None:
+    """Where the values in a column of records lie, by tuples of their keys; None of other columns.
+
+    A column of lists has none.
+    """
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    kind = series.dtype if isinstance(series, nw.Series) else None
+    if isinstance(kind, nw.Struct | nw.List | nw.Array):
+        return _typed_paths(kind)
+    if kind not in (None, nw.Object) or getattr(column, "dtype", "object") != "object":
+        return None
+    first = next((cell for cell in column if not is_missing(cell)), None)
+    return _key_paths(column) if isinstance(first, dict | list | set | np.ndarray) else None
+
+
+def _typed_paths(kind: Any) -> list[tuple[str, ...]]:
+    paths: list[tuple[str, ...]] = []
+    for field in kind.fields if isinstance(kind, nw.Struct) else ():
+        below = _typed_paths(field.dtype) if isinstance(field.dtype, nw.Struct) else [()]
+        paths += [(field.name, *path) for path in below]
+    return paths
+
+
+def _key_paths(records: Iterable) -> list[tuple[str, ...]]:
+    paths: dict[tuple[str, ...], None] = {}
+    inner: dict[str, list] = {}
+    for record in records:
+        for key, value in record.items() if isinstance(record, dict) else ():
+            if isinstance(value, dict):
+                inner.setdefault(key, []).append(value)
+            elif value is not None:
+                paths.setdefault((key,))
+    for key, below in inner.items():
+        paths |= dict.fromkeys((key, *path) for path in _key_paths(below))
+    return list(paths)
 
 
 class _Codes(dict):
@@ -154,8 +238,8 @@ class _Codes(dict):
         return code
 
 
-def coded(column: np.ndarray) -> Coded:
-    """A column of any values by its distinct ones."""
+def coded(column: np.ndarray, name: Any) -> Coded:
+    """A column of any values by its distinct ones; a ValueError with its name for lists."""
     if column.dtype.kind in "biufM":
         distinct, inverse = np.unique(column, return_inverse=True)
         codes = inverse.reshape(-1).astype(np.intp)
@@ -166,45 +250,67 @@ def coded(column: np.ndarray) -> Coded:
         try:
             codes = np.fromiter(map(known.__getitem__, listed), np.intp, len(listed))
         except TypeError:
-            odd = next(value for value in listed if value.__hash__ is None)
-            raise ValueError(
-                f"Cells must be texts or numbers; {odd!r}, a {type(odd).__name__}, came."
-            ) from None
+            check_cells(listed, name)
+            raise
         values = list(known)
-    return _without_missing(codes, values)
-
-
-def _without_missing(codes: np.ndarray, values: list) -> Coded:
     gone = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
-    if not any(gone):
-        return Coded(codes, values)
-    number = np.cumsum(~np.array(gone)) - 1
-    number[gone] = -1
-    return Coded(number[codes], [v for v, left in zip(values, gone, strict=True) if not left])
+    return _without(np.array(gone, dtype=bool), Coded(codes, values))
 
 
-def as_numbers(column: np.ndarray) -> Numbers:
+def _without(gone: np.ndarray, column: Coded) -> Coded:
+    """A column some of whose values are missing ones."""
+    if not gone.any():
+        return column
+    number = np.where(gone, -1, np.cumsum(~gone) - 1)
+    return Coded(
+        number[column.codes], [v for v, out in zip(column.values, gone, strict=True) if not out]
+    )
+
+
+def check_cells(cells: Iterable, name: Any) -> None:
+    """Refuse cells that hold lists or records, and floats that have rounded integers before."""
+    for cell in cells:
+        if type(cell).__hash__ is None:
+            raise ValueError(
+                f"Column {name!r} must have one dimension, a text, number or date a cell; it has "
+                f"{cell!r}, a {type(cell).__name__}. Give another column, or a field of this one."
+            )
+        if isinstance(cell, float) and abs(cell) >= _ROUNDED_FROM:
+            raise ValueError(
+                f"Column {name!r} holds {cell!r}, a float beyond 2^53, where floats are rounded "
+                "integers and two ids may be one. Give integers that allow gaps (pandas: read with "
+                'dtype "Int64"), or texts.'
+            )
+
+
+def as_numbers(column: np.ndarray, decimal: str = ".") -> Numbers:
     """A column as floats; texts are read as numbers."""
     if column.dtype.kind in "biuf":
         values = column.astype(np.float64)
         odd = values[np.isinf(values)]
         return Numbers(np.where(np.isinf(values), np.nan, values), odd[:3].tolist())
-    return _parsed(column.tolist())
+    return _parsed(column.tolist(), decimal)
 
 
-def _parsed(cells: list) -> Numbers:
-    try:
-        values = np.array(cells, dtype=np.float64)
+def with_point(cells: Sequence, decimal: str) -> list:
+    """Cells of which texts have a point before their decimals."""
+    if decimal == ".":
+        return list(cells)
+    return [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
+
+
+def _parsed(cells: Sequence, decimal: str) -> Numbers:
+    plain = with_point(cells, decimal)
+    with suppress(TypeError, ValueError):
+        values = np.array(plain, dtype=np.float64)
         if np.isfinite(values).all():
             return Numbers(values, [])
-    except (TypeError, ValueError):
-        pass
     values, odd = np.full(len(cells), np.nan), []
-    for row, cell in enumerate(cells):
+    for row, (cell, number) in enumerate(zip(cells, plain, strict=True)):
         if is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in _EMPTY):
             continue
-        with suppress(TypeError, ValueError):
-            values[row] = float(cell)
+        with suppress(TypeError, ValueError, OverflowError):
+            values[row] = float(number)
         if not np.isfinite(values[row]):
             values[row] = np.nan
             odd.append(cell)
@@ -227,7 +333,7 @@ def _known_encoding(encoding: Any) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def _open_file(path: Path, encoding: str | None) -> Table:
+def _open_file(path: Path, encoding: str | None, decimal: str) -> Table:
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -237,134 +343,187 @@ def _open_file(path: Path, encoding: str | None) -> Table:
                 f"encoding= is that of a CSV or JSON file; {path.name!r} is a Parquet file, whose "
                 "texts are UTF-8. Leave it out."
             )
-        return _open_parquet(path)
+        return _open_parquet(path, decimal)
     if kind.removesuffix(".gz") in (".csv", ".tsv", ".txt"):
-        return _open_csv(path, encoding)
+        return _open_csv(path, encoding, decimal)
     if kind.removesuffix(".gz") in (".json", ".jsonl"):
-        return _open_json(path, ".jsonl" in kind, encoding or "utf-8-sig")
+        return _open_json(path, ".jsonl" in kind, encoding or "utf-8-sig", decimal)
     raise ValueError(
         f"{path.name!r} is no CSV (.csv, .tsv, .txt), JSON (.json, .jsonl; all also with .gz) or "
         "Parquet file (.parquet). Read it into a DataFrame and give that."
     )
 
 
-def _open_parquet(path: Path) -> Table:
-    """By polars or pandas, whichever is there; only the columns wanted."""
+@contextmanager
+def _reading(path: Path, kind: str, encoding: str | None = None) -> Iterator[None]:
+    """What libraries raise of a damaged file becomes a ValueError of one line that names it."""
     try:
-        import polars as pl
-    except ImportError:
-        pass
-    else:
-        names = list(pl.read_parquet_schema(path))
-
-        def one(position):
-            return _array(pl.read_parquet(path, columns=[names[position]])[:, 0])
-
-        return _of_arrays(names, one)
-    try:
-        import pandas as pd
-
-        frame = pd.read_parquet(path)
-    except ImportError:
-        raise ImportError(
-            "A Parquet file needs polars, or pandas with pyarrow; install one of them, or save "
-            "the votes as CSV."
-        ) from None
-    return open_table(frame)
-
-
-def _open_json(path: Path, lines: bool, encoding: str) -> Table:
-    """A list of records, or one record a line; what a record lacks is missing."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    try:
-        with opener(path, "rt", encoding=encoding) as stream:
-            if lines:
-                records = [json.loads(line) for line in stream if line.strip()]
-            else:
-                records = json.load(stream)
+        yield
     except UnicodeError:
-        raise _other_encoding(path, encoding) from None
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path.name!r} cannot be read as JSON: {error}.") from None
+        raise ValueError(
+            f"{path.name!r} is not in {(encoding or '').removesuffix('-sig').upper()}. Say what it "
+            "is in by encoding=, such as cp1252 (Western Windows), utf-16 or shift_jis."
+        ) from None
+    except (ImportError, MemoryError, KeyboardInterrupt):
+        raise
+    except RecursionError:
+        raise ValueError(
+            f"{path.name!r} cannot be read as {kind}: its records lie too deep in one another."
+        ) from None
+    except BaseException as error:  # a panic of Rust, by which polars may stop, is no Exception
+        is_panic = type(error).__name__ == "PanicException"
+        if type(error) is ValueError or not (isinstance(error, Exception) or is_panic):
+            raise
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ValueError(f"{path.name!r} cannot be read as {kind}: {lines[0][:200]}.") from None
+
+
+def _open_parquet(path: Path, decimal: str) -> Table:
+    """A table by polars or pyarrow, whichever is there, which read the columns wanted alone."""
+    try:
+        from polars import read_parquet
+    except ImportError:
+        try:
+            from pyarrow.parquet import ParquetFile
+        except ImportError:
+            raise ImportError(
+                "A Parquet file needs polars or pyarrow; install one of them, or save the votes as "
+                "CSV."
+            ) from None
+        with _reading(path, "Parquet"):
+            table = ParquetFile(path).read()
+        return open_table(table, decimal=decimal)
+    with _reading(path, "Parquet"):
+        head = read_parquet(path, n_rows=0)
+
+    def column(position: int) -> Any:
+        with _reading(path, "Parquet"):
+            return read_parquet(path, columns=[head.columns[position]])[:, 0]
+
+    return _of_columns(head.columns, column, decimal, lambda i: head[:, i])
+
+
+def _content(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked."""
+    if path.suffix.lower() != ".gz":
+        return path.open("rb")
+    with gzip.open(path) as stream:
+        data = stream.read(_LARGEST_UNPACKED + 1)
+    if len(data) > _LARGEST_UNPACKED:
+        raise ValueError(
+            f"{path.name!r} unpacks to more than {_LARGEST_UNPACKED >> 20} MiB, the most that a "
+            "packed file may become. Unpack it, and give the file itself."
+        )
+    return io.BytesIO(data)
+
+
+def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> Table:
+    """A list of records, or one record a line; what a record lacks is missing."""
+    with (
+        _reading(path, "JSON", encoding),
+        _content(path) as raw,
+        io.TextIOWrapper(raw, encoding) as stream,
+    ):
+        if lines:
+            records = [json.loads(line) for line in stream if line.strip()]
+        else:
+            records = json.load(stream)
     if isinstance(records, dict) and all(isinstance(each, list) for each in records.values()):
-        return open_table(records)
+        return open_table(records, decimal=decimal)
     if not isinstance(records, list) or not all(isinstance(each, dict) for each in records):
         raise ValueError(
             f"{path.name!r} must hold a list of records, [{{...}}, {{...}}], one record a line "
             "(.jsonl), or lists by column."
         )
     names = list(dict.fromkeys(name for record in records for name in record))
-    return _of_arrays(names, lambda i: _array([record.get(names[i]) for record in records]))
+    return _of_columns(names, lambda i: [record.get(names[i]) for record in records], decimal)
 
 
 @contextmanager
-def _csv_rows(path: Path, encoding: str | None) -> Iterator[Any]:
-    """The rows of a CSV; its cells may be as long as they like."""
-    limit = csv.field_size_limit(sys.maxsize)
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
+def _csv_text(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
+    """The bytes of a CSV, their encoding, and what separates cells."""
+    limit = csv.field_size_limit(_LONGEST_CELL)
     try:
-        with opener(path, "rb") as raw:
-            start = raw.read(4)
-        if encoding is None:
-            encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        with opener(path, "rb") as raw, io.TextIOWrapper(raw, encoding, newline="") as stream:
-            head = stream.readline()
-            stream.seek(0)
+        with _reading(path, "a CSV", encoding or "utf-8"), _content(path) as raw:
+            if encoding is None:
+                marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+                encoding = "utf-16" if marked else "utf-8-sig"
+                raw.seek(0)
+            head = codecs.getreader(encoding)(raw).readline()
+            raw.seek(0)
             most = max(_SEPARATORS, key=head.count)
-            yield csv.reader(stream, delimiter=most if most in head else ",")
-    except UnicodeError:
-        raise _other_encoding(path, encoding or "") from None
-    except (csv.Error, gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path.name!r} cannot be read as a CSV: {error}.") from None
+            yield raw, encoding, most if most in head else ","
     finally:
         csv.field_size_limit(limit)
 
 
-def _other_encoding(path: Path, encoding: str) -> ValueError:
-    return ValueError(
-        f"{path.name!r} is not in {encoding.removesuffix('-sig').upper()}. Say what it is in by "
-        "encoding=, such as cp1252 (Western Windows), utf-16 or shift_jis."
-    )
+def _split_at_once(
+    path: Path, encoding: str | None, labels: Sequence[int], numbers: Sequence[int]
+) -> CsvColumns | None:
+    """Columns of a CSV as a library splits them, None where it must be read row by row."""
+    with _csv_text(path, encoding) as (raw, known_encoding, separator):
+        if known_encoding != "utf-8-sig" or raw.seek(0, io.SEEK_END) > _LARGEST_UNPACKED:
+            return None
+        raw.seek(0)
+        data = raw.read().removeprefix(codecs.BOM_UTF8)
+        return split_columns(data, separator, labels, numbers)
 
 
-def _open_csv(path: Path, encoding: str | None) -> Table:
-    with _csv_rows(path, encoding) as rows:
-        names = [name.strip() for name in next(rows, [])]
+def _split_by_rows(
+    path: Path, encoding: str | None, width: int, positions: Sequence[int]
+) -> Iterator[list[Sequence[str]]]:
+    """Texts of some columns of a CSV, some rows at a time."""
+    pick: Any = itemgetter(*positions, 0)
+    with (
+        _csv_text(path, encoding) as (raw, known_encoding, separator),
+        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
+    ):
+        rows = csv.reader(stream, delimiter=separator)
+        next(rows)
+        while block := list(islice(rows, _ROWS)):
+            if block := _complete(block, width, path, rows):
+                yield list(zip(*map(pick, block), strict=True))[:-1]
+
+
+def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
+    with (
+        _csv_text(path, encoding) as (raw, known_encoding, separator),
+        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
+    ):
+        names = [name.strip() for name in next(csv.reader(stream, delimiter=separator), [])]
     if not any(names):
         raise ValueError(f"{path.name!r} has no header; its first line must name the columns.")
 
-    def read(labels, numbers):
-        known = [_Codes() for _ in labels]
-        codes: list[list] = [[] for _ in labels]
-        parts: list[list] = [[] for _ in numbers]
-        pick: Any = itemgetter(*[*labels, *numbers, 0])
-        with _csv_rows(path, encoding) as rows:
-            next(rows)
-            while block := list(islice(rows, _ROWS)):
-                block = _complete(block, len(names), path, rows)
-                if not block:
-                    continue
-                columns = list(zip(*map(pick, block), strict=True))
-                for code, number, column in zip(codes, known, columns, strict=False):
+    def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
+        columns = _split_at_once(path, encoding, labels, numbers)
+        if columns is None:
+            known = [_Codes() for _ in labels]
+            codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
+            texts: list[list] = [[] for _ in numbers]
+            for block in _split_by_rows(path, encoding, len(names), [*labels, *numbers]):
+                for code, number, column in zip(codes, known, block, strict=False):
                     code.append(np.fromiter(map(number.__getitem__, column), np.intp, len(column)))
-                for part, column in zip(parts, columns[len(labels) :], strict=False):
-                    part.append(_parsed(list(column)))
-        empty = [np.empty(0, dtype=np.intp)]
+                for cells, column in zip(texts, block[len(labels) :], strict=True):
+                    cells.append(_parsed(column, decimal))
+            every = zip(map(np.concatenate, codes), map(list, known), strict=True)
+            columns = CsvColumns(list(every), texts)
         return (
-            [
-                _of_texts(np.concatenate(c or empty), list(k))
-                for c, k in zip(codes, known, strict=True)
-            ],
-            [
-                Numbers(
-                    np.concatenate([each.values for each in part] or [np.empty(0)]),
-                    [cell for each in part for cell in each.odd][:3],
-                )
-                for part in parts
-            ],
+            [_of_texts(Coded(*c), names[i]) for c, i in zip(columns.labels, labels, strict=True)],
+            [_joined(cells, decimal) for cells in columns.numbers],
         )
 
     return Table(names, read)
+
+
+def _joined(cells: Any, decimal: str) -> Numbers:
+    """A column of numbers that came in parts, as floats or as texts."""
+    if isinstance(cells, np.ndarray):
+        return Numbers(cells, [])
+    if not cells or not isinstance(cells[0], Numbers):
+        starts = range(0, len(cells), _ROWS)
+        cells = [_parsed(cells[start : start + _ROWS], decimal) for start in starts]
+    values = np.concatenate([np.empty(0), *(part.values for part in cells)])
+    return Numbers(values, [cell for part in cells for cell in part.odd][:3])
 
 
 def _complete(block: list, width: int, path: Path, rows: Any) -> list:
@@ -384,30 +543,34 @@ def _complete(block: list, width: int, path: Path, rows: Any) -> list:
     return full
 
 
-def _of_texts(codes: np.ndarray, texts: list) -> Coded:
-    """A column of a CSV."""
-    gone = np.array([text.strip().casefold() in _EMPTY for text in texts], dtype=bool)
-    left = [text for text, missing in zip(texts, gone, strict=True) if not missing]
-    number = np.cumsum(~gone) - 1
-    number[gone] = -1
-    return _merged(number[codes] if len(codes) else codes, _typed(left))
+def _of_texts(column: Coded, name: str) -> Coded:
+    """A column of a CSV: integers or truth values where all are, but for a header that repeats."""
+    whole = _whole_numbers(column.values)
+    if whole is not None:
+        return Coded(column.codes, whole)
+    gone = [text.strip().casefold() in _EMPTY for text in column.values]
+    codes, texts = _without(np.array(gone, dtype=bool), column)
+    repeats = [text.strip() == name for text in texts]
+    typed = iter(_typed([text for text, out in zip(texts, repeats, strict=True) if not out]))
+    values = [text if out else next(typed) for text, out in zip(texts, repeats, strict=True)]
+    known = _Codes()
+    number = np.array([*(known[value] for value in values), -1], dtype=np.intp)
+    return Coded(number[codes], list(known))
 
 
 def _typed(texts: list) -> list:
     """Integers or truth values where all are; 007 and 4.10 are names."""
     plain = [text.strip() for text in texts]
-    with suppress(ValueError):
-        whole = [int(text) for text in plain]
-        if list(map(str, whole)) == plain:
-            return whole
     truth = {"true": True, "false": False}
     if plain and all(text.casefold() in truth for text in plain):
         return [truth[text.casefold()] for text in plain]
-    return texts
+    return _whole_numbers(plain) or texts
 
 
-def _merged(codes: np.ndarray, values: list) -> Coded:
-    """Equal values under one code."""
-    known = _Codes()
-    number = np.array([*(known[value] for value in values), -1], dtype=np.intp)
-    return Coded(number[codes], list(known))
+def _whole_numbers(texts: list) -> list[int] | None:
+    """Texts as integers, if all are written as these are."""
+    with suppress(ValueError):
+        whole = list(map(int, texts))
+        if list(map(str, whole)) == texts:
+            return whole
+    return None

@@ -3,571 +3,246 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref._utils import check_choice, warn
-from skpref.data._columns import (
-    MISSING,
-    UNREAD,
-    codes_by_word,
-    common_part,
-    one_sided,
-    plain_name,
-    side_words,
-    warn_alike,
-)
+from skpref._utils import warn
+from skpref.data._columns import side_words
 from skpref.data._items import ItemTable
 from skpref.data._labels import Finished, finish
 from skpref.data._soft import ROUNDED, soft_rows
-from skpref.data._tables import Coded, Numbers, Table, open_table
+from skpref.data._tables import Coded, Numbers, check_cells, open_table
+from skpref.data._vote_columns import (
+    JUDGE,
+    PAIRS,
+    PROMPT,
+    SIDES,
+    TIME,
+    Control,
+    VoteColumns,
+    VoteOptions,
+    choose_columns,
+)
+from skpref.data._winners import (
+    BOTH_BAD,
+    MISSING,
+    UNREAD,
+    label_words,
+    most_frequent,
+    one_sided,
+    outcome_codes,
+    plain_name,
+    warn_alike,
+)
 
-# Names of columns that arenas use, the surest first.
-_PAIRS = (
-    *(("model a", "model b"), ("model 1", "model 2"), ("model left", "model right")),
-    *(("left model", "right model"), ("generator 1", "generator 2"), ("left", "right"), ("a", "b")),
-    *(("item a", "item b"), ("player a", "player b"), ("player 1", "player 2")),
-    *(("chatbot a", "chatbot b"), ("bot a", "bot b"), ("system a", "system b")),
-    *(("modela", "modelb"), ("model1", "model2"), ("player1", "player2")),
-    *(("first", "second"), ("home", "away"), ("white", "black"), ("winner", "loser")),
-)
-_WINNER = (
-    *("winner", "winner name", "vote", "verdict", "outcome", "result", "preference"),
-    *("preferred", "choice", "judgment", "judgement", "label"),
-)
-_JUDGE = (
-    *("judge", "judge id", "judge name", "judge hash", "annotator", "annotator id"),
-    *("worker", "worker id", "rater", "rater id", "voter", "voter id", "user", "user id"),
-)
-_PROMPT = ("question id", "prompt id", "prompt", "question", "instruction")
-_TIME = ("tstamp", "timestamp", "time", "date", "created at")
-# What the two sides may be called in the names of columns and in outcomes.
-_SIDES = (
-    *(("model a", "model b"), ("a", "b"), ("left", "right"), ("1", "2"), ("first", "second")),
-    *(("model 1", "model 2"), ("model left", "model right"), ("response a", "response b")),
-    *(("assistant a", "assistant b"), ("home", "away")),
-)
-_BOTH_BAD = re.compile(r".*\bboth\s?(are )?bad\b|neither\b", re.IGNORECASE)
 # Left out for what they lack: from this share on a warning says so.
 _MUCH = 0.05
 # A column of differences that all have one sign is looked at from so many votes on.
 _ONE_SIDED = 10
 # A control with larger values is refused: sums of them would be no numbers.
 _LARGEST = 1e290
+# Rows that a message names at most.
+_FEW_ROWS = 5
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
-class Control(NamedTuple):
-    """What differs between the two sides beside who they are.
-
-    Attributes
-    ----------
-    label : str
-    columns : tuple of int
-        Positions of the column of either side, or of the one that holds their difference.
-    """
-
-    label: str
-    columns: tuple[int, ...]
-
-
-class _Names:
-    """Finds columns by their names, whatever their case, spaces, dashes and underscores."""
-
-    def __init__(self, names: list) -> None:
-        self._names = names
-        self._plain = [plain_name(name) for name in names]
-
-    def find(self, name: Any) -> int | None:
-        """Position of a column, None if there is none."""
-        for names, wanted in ((self._names, name), (self._plain, plain_name(name))):
-            found = [
-                i for i, one in enumerate(names) if type(one) is type(wanted) and one == wanted
-            ]
-            if len(found) > 1:
-                raise ValueError(
-                    f"{len(found)} columns are named {self._names[found[0]]!r}, or the same in "
-                    "other case or spacing; rename or drop all but one."
-                )
-            if found:
-                return found[0]
-        return None
-
-    def need(self, name: Any, what: str) -> int:
-        found = self.find(name)
-        if found is None:
-            raise ValueError(f"There is no column {name!r} ({what}); there are {self._names}.")
-        return found
-
-    def guess(self, candidates: Sequence[str]) -> int | None:
-        """The first of some names that a column has."""
-        found = (self.find(name) for name in candidates)
-        return next((position for position in found if position is not None), None)
-
-    def pair(self, candidates: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
-        """The first pair of names that two columns have."""
-        for one, other in candidates:
-            found = self.find(one), self.find(other)
-            if found[0] is not None and found[1] is not None:
-                return found[0], found[1]
-        return None
-
-    def __getitem__(self, position: int) -> Any:
-        return self._names[position]
-
-    def __str__(self) -> str:
-        return str(self._names)
-
-
-class _Chosen(NamedTuple):
-    """Positions of the columns that a reading takes, None for those that there are not.
-
-    ``won`` are columns of outcomes: none where the two sides are the winner and the loser, one of
-    words or numbers, two or three of numbers for the outcomes.
-    """
-
-    a: int
-    b: int
-    won: tuple[int, ...]
-    judge: int | None
-    prompt: int | None
-    time: int | None
-
-    @property
-    def labels(self) -> list[int]:
-        """Columns that are read as they are."""
-        single = self.won if len(self.won) == 1 else ()
-        every = (self.a, self.b, *single, self.judge, self.prompt, self.time)
-        return [position for position in every if position is not None]
-
-
-def _choose(names: _Names, a: Any, b: Any, winner: Any, others: Sequence[Any]) -> _Chosen:
-    if (a is None) != (b is None):
-        raise ValueError("Only one of a= and b= came; give both columns, or neither to guess them.")
-    if a is not None:
-        sides = names.need(a, "a="), names.need(b, "b=")
-    else:
-        guessed = names.pair(_PAIRS)
-        if guessed is None:
-            raise ValueError(
-                "No two columns are named as competitors are in votes, such as 'model_a' and "
-                f"'model_b'; there are {names}. Say which by a= and b=."
-            )
-        sides = guessed
-    if sides[0] == sides[1]:
-        raise ValueError(f"a= and b= are one column, {names[sides[0]]!r}; give two.")
-    plain = [plain_name(names[i]) for i in sides]
-    won = _choose_winner(names, winner, decided=winner is None and plain == ["winner", "loser"])
-    found = [
-        names.guess(candidates) if name is None else names.need(name, f"{what}=")
-        for name, what, candidates in zip(
-            others, ("judge", "prompt", "time"), (_JUDGE, _PROMPT, _TIME), strict=True
-        )
-    ]
-    taken = {*sides, *won}
-    for i, name in enumerate(others):
-        if found[i] in taken and name is None:
-            found[i] = None
-    _check_apart(names, sides, won)
-    chosen = _Chosen(*sides, won, *found)
-    for what, position in zip(("judge", "prompt", "time"), found, strict=True):
-        if position is not None:
-            _refuse_taken(names, position, f"{what}=", chosen, ("a=", "b=", "winner="))
-    return chosen
-
-
-def _check_apart(names: _Names, sides: tuple[int, int], won: tuple[int, ...]) -> None:
-    """Refuse a column of outcomes that came twice, or that holds a competitor."""
-    if len(set(won)) < len(won):
-        raise ValueError(
-            f"The columns of winner= are {[names[i] for i in won]}; give each outcome its own."
-        )
-    for side, ever in zip(sides, ("first", "second"), strict=True):
-        if side in won:
-            raise ValueError(
-                f"winner= is the column {names[side]!r}, which holds the {ever} competitor of each "
-                f"vote, so that the {ever} would win all. Give the column that says who won; where "
-                "the two columns are of the winners and of the losers, name them 'winner' and "
-                "'loser', and leave winner= out."
-            )
-
-
-def _refuse_taken(
-    names: _Names, position: int, what: str, chosen: _Chosen, roles: Sequence[str]
-) -> None:
-    """Refuse a column that says something else of a vote already."""
-    held = {
-        "a=": (chosen.a,),
-        "b=": (chosen.b,),
-        "winner=": chosen.won,
-        "judge=": (chosen.judge,),
-        "prompt=": (chosen.prompt,),
-        "time=": (chosen.time,),
-    }
-    for role in roles:
-        if position in held[role]:
-            raise ValueError(
-                f"{what} is the column {names[position]!r}, which is that of {role} already. Give "
-                "one of the two another column."
-            )
-
-
-def _choose_winner(names: _Names, winner: Any, decided: bool) -> tuple[int, ...]:
-    if isinstance(winner, tuple):
-        if len(winner) not in (2, 3):
-            raise ValueError(
-                f"winner= has {len(winner)} columns; give two, where the first and where the "
-                "second won, and a third for ties, or one that says who won."
-            )
-        return tuple(names.need(name, "winner=") for name in winner)
-    if decided:
-        return ()
-    if winner is not None:
-        return (names.need(winner, "winner="),)
-    one = names.guess(_WINNER)
-    if one is not None:
-        return (one,)
-    every = [names.find(f"winner {side}") for side in ("model a", "model b", "tie")]
-    if every[0] is not None and every[1] is not None:
-        return tuple(position for position in every if position is not None)
-    raise ValueError(
-        f"No column is named as winners are in votes, such as 'winner'; there are {names}. Say "
-        "which by winner=."
-    )
-
-
-def _find_controls(names: _Names, controls: Any, chosen: _Chosen) -> list[Control]:
-    listed = [controls] if isinstance(controls, str) else list(controls or ())
-    pairs = [*side_words([], [], (names[chosen.a], names[chosen.b])), *_SIDES]
-    for each in listed:
-        position = names.find(each) if isinstance(each, str) else None
-        if position is not None:
-            _refuse_taken(names, position, f"The control {each!r}", chosen, ("a=", "b=", "winner="))
-    found = [_find_control(names, each, pairs) for each in listed]
-    repeated = [label for label, n in Counter(each.label for each in found).items() if n > 1]
-    if repeated:
-        raise ValueError(f"Controls came twice: {repeated}. Give each once.")
-    return found
-
-
-def _find_control(names: _Names, control: Any, pairs: list) -> Control:
-    if isinstance(control, tuple):
-        if len(control) != 2:
-            raise ValueError(
-                f"The control {control!r} has {len(control)} columns; give that of either side, or "
-                "the name of one that holds their difference."
-            )
-        columns = tuple(names.need(each, "controls=") for each in control)
-        common = common_part(*control)
-        return Control(common[0] if common else f"{control[0]} - {control[1]}", columns)
-    if not isinstance(control, str):
-        raise ValueError(
-            f"A control must be the name of a column or pair of columns; {control!r} came."
-        )
-    itself = names.find(control)
-    name = control.strip()
-    two = names.pair([each for pair in pairs for each in _sided(name, pair)])
-    if itself is not None and two is not None:
-        raise ValueError(
-            f"The control {control!r} may be the column of this name, a difference, or "
-            f"{names[two[0]]!r} and {names[two[1]]!r}; say which: rename the column, or give "
-            f"({names[two[0]]!r}, {names[two[1]]!r})."
-        )
-    if itself is not None:
-        _check_both_sides(names, itself, pairs)
-        return Control(name, (itself,))
-    if two is not None:
-        return Control(name, two)
-    for at in (match.start() for match in re.finditer("[-\u2212]", control)):
-        sides = names.find(control[:at].strip()), names.find(control[at + 1 :].strip())
-        if sides[0] is not None and sides[1] is not None:
-            common = common_part(names[sides[0]], names[sides[1]])
-            return Control(common[0] if common else name, (sides[0], sides[1]))
-    raise ValueError(
-        f"There is no control {control!r}: no column has this name, none are "
-        f"'{name}_a' and '{name}_b', and it is no difference of two such as "
-        f"'length_a-length_b'; there are {names}."
-    )
-
-
-def _check_both_sides(names: _Names, position: int, pairs: list) -> None:
-    """Refuse the column of one side, which would be taken for a difference."""
-    plain = plain_name(names[position])
-    for side, opposite in [each for one, other in pairs for each in ((one, other), (other, one))]:
-        for head, tail in ((f"{plain_name(side)} ", ""), ("", f" {plain_name(side)}")):
-            if not (plain.startswith(head) and plain.endswith(tail)):
-                continue
-            common = plain[len(head) : len(plain) - len(tail)]
-            turned = f"{opposite} {common}" if head else f"{common} {opposite}"
-            there = names.find(turned)
-            if there is not None:
-                raise ValueError(
-                    f"The control {names[position]!r} is of one side alone, {names[there]!r} of "
-                    f"the other; give both by {common!r}, or the two columns. A single column "
-                    "must hold their difference."
-                )
-
-
-def _check_control(
-    names: _Names, control: Control, chosen: _Chosen, grouped: int | None, guessed: bool
-) -> None:
-    """Refuse columns that are no property of a side; of a guessed time its values will tell."""
-    roles = ["a=", "b=", "winner=", "judge=", "prompt=", *(() if guessed else ("time=",))]
-    for position in control.columns:
-        what = f"The control {control.label!r}"
-        _refuse_taken(names, position, what, chosen, roles)
-        if position == grouped:
-            raise ValueError(
-                f"{what} is the column {names[position]!r}, which is that of by= already: a group "
-                "is the same for both sides, so that it decides no vote. Leave one of them out."
-            )
-
-
-def _sided(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:
-    """How the columns of either side may be named."""
-    one, other = sides
-    return [(f"{name} {one}", f"{name} {other}"), (f"{one} {name}", f"{other} {name}")]
-
-
-def read_votes(
-    votes: Any,
-    a: Any = None,
-    b: Any = None,
-    winner: Any = None,
-    judge: Any = None,
-    controls: Any = None,
-    prompt: Any = None,
-    time: Any = None,
-    *,
-    by: Any = None,
-    soft: bool = False,
-    both_bad: str = "tie",
-    ties: bool = True,
-    missing: str = "drop",
-    alike: str = "apart",
-    encoding: str | None = None,
-    like: Bunch | None = None,
-) -> Bunch:
+def read_votes(votes: Any, options: VoteOptions) -> Bunch:
     """Votes as `skpref.duels.from_votes` gives them, but for the kernel."""
-    check_choice("both_bad", both_bad, ("tie", "drop"))
-    check_choice("missing", missing, ("drop", "mean"))
-    check_choice("alike", alike, ("apart", "merge"))
-    table: Table = open_table(votes, encoding)
-    names = _Names(table.names)
-    chosen = _choose(names, a, b, winner, (judge, prompt, time))
-    wanted = _find_controls(names, controls, chosen)
-    if like is not None and [each.label for each in wanted] != like.controls:
-        raise ValueError(
-            f"The votes of like= have the controls {like.controls}, these "
-            f"{[each.label for each in wanted]}; give controls= of the same names."
-        )
-    positions = list(dict.fromkeys(i for each in wanted for i in each.columns))
-    grouped = None if by is None else names.need(by, "by=")
-    if grouped is not None:
-        _refuse_taken(names, grouped, "by=", chosen, ("a=", "b=", "winner="))
-    for each in wanted:
-        _check_control(names, each, chosen, grouped, guessed=time is None)
-    if like is not None and (grouped is None) != (like.groups is None):
-        raise ValueError(
-            f"The votes of like= came with by={like.by!r}, these with by={by!r}; give both groups, "
-            "or none."
-        )
-    labels = list(dict.fromkeys([*chosen.labels, *([] if grouped is None else [grouped])]))
-    if soft and not chosen.won:
-        raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
-    if soft or len(chosen.won) > 1:
-        positions = list(dict.fromkeys([*positions, *chosen.won]))
-    columns, numbers = table.read(labels, positions)
-    column = dict(zip(labels, columns, strict=True))
-    values = dict(zip(positions, numbers, strict=True))
-    before = [] if like is None else like.item_table.names.tolist()
-    first, second, known = _competitors(column[chosen.a], column[chosen.b], before, alike)
-    n_rows = len(first)
-    if n_rows == 0:
-        raise ValueError("The table has no row, so no vote.")
-    if a is not None:
-        _warn_strangers(names, chosen, np.intersect1d(first, second), known)
-    out = _LeftOut(n_rows)
-    out.drop((first < 0) | (second < 0), "without a competitor's name")
-    out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
-    codes, proba = np.ones(n_rows, dtype=np.int64), None
-    if soft or len(chosen.won) > 1:
-        proba = _probabilities([values[i] for i in chosen.won], out, soft, ties)
-        codes = proba[:, -1] - proba[:, 0]
-    elif chosen.won:
-        sides = side_words([], [], (names[chosen.a], names[chosen.b]))
-        words = column[chosen.won[0]]
-        if alike == "merge":
-            words = Coded(words.codes, _spelled(words.values, known))
-        codes = _outcomes(words, first, second, known, sides, out, both_bad)
-    if not soft:
-        out.drop((codes == 0) & (not ties), "ties (ties=False)", meant=True)
-    for position, name, what in ((chosen.judge, judge, "judge"), (chosen.time, time, "time")):
-        if name is not None and position is not None:
-            out.drop(column[position].codes < 0, f"without a {what}")
-    if grouped is not None:
-        out.drop(column[grouped].codes < 0, f"without a value in {names[grouped]!r}")
-    for each in wanted:
-        for position in each.columns:
-            _check_numbers(names[position], values[position])
-        if len(each.columns) == 1:
-            values_of = values[each.columns[0]].values
-            _check_difference(each.label, values_of, each.columns[0] == chosen.time)
-        gaps = np.any([np.isnan(values[i].values) for i in each.columns], axis=0)
-        if missing == "drop":
-            out.drop(gaps, f"without a number for {each.label!r}")
-        else:
-            out.fill(gaps, each.label)
-    rows = out.rows()
-    present = np.unique(np.concatenate([first[rows], second[rows]]))
-    items = ItemTable.from_names([*before, *(known[i] for i in present)])
-    place = np.full(len(known), -1, dtype=np.int64)
-    place[present] = items.index([known[i] for i in present])
-    X = np.stack([place[first[rows]], place[second[rows]]], axis=1)
-    center, scale = np.zeros(len(wanted)), np.ones(len(wanted))
-    if wanted:
-        whole = np.empty((len(rows), 2, 1 + len(wanted)))
-        whole[:, :, 0] = X
-        for j, each in enumerate(wanted):
-            both = _sides_of(each, [values[i].values[rows] for i in each.columns])
-            if like is None:
-                center[j], scale[j] = _unit(each.label, both)
-            else:
-                center[j], scale[j] = like.control_center[j], like.control_scale[j]
-            whole[:, :, 1 + j] = (both - center[j]) / scale[j]
-        X = whole
-    groups = None
-    if grouped is not None:
-        known_groups = [] if like is None else like.groups
-        group, groups = _most_first(column[grouped], rows, known_groups)
-        columns_of = X if X.ndim == 3 else X[:, :, None]
-        X = np.concatenate(
-            [columns_of, np.tile(group[:, None, None], (1, 2, 1))], axis=2, dtype=float
-        )
-    weight = None
-    if soft and proba is not None:
-        of_vote, labels_of, weight = soft_rows(proba[rows], len(rows))
-        X, rows = X[of_vote], rows[of_vote]
-        done = Finished(X, labels_of, np.zeros(len(rows), dtype=bool))
-    else:
-        signs = codes[rows].astype(np.int64)
-        if like is None and not signs.any():
-            raise ValueError(
-                f"All {len(rows)} votes that can be read are ties, which put no competitor above "
-                "another."
-            )
-        tied = bool((signs == 0).any()) or (like is not None and "tie_threshold" in like.params)
-        done = finish(X, signs if tied else (signs == 1).astype(np.int64), tied)
-    order = np.where(done.turned, -1, 1) if chosen.won else np.zeros(len(rows))
-    warn_alike(
-        items.names.tolist(),
-        'say alike="merge", which takes the spelling of most votes',
-    )
-    if like is None and len(present) > len(np.unique(rows)) + 1:
-        warn(
-            f"{len(present)} competitors in {len(np.unique(rows))} votes: most have met no other "
-            f"than one, and no board compares them. Are {names[chosen.a]!r} and "
-            f"{names[chosen.b]!r} the columns of the competitors?"
-        )
-    out.warn()
-    times = _times(column, chosen.time, rows, names, guessed=time is None)
-    return Bunch(
-        X=done.X,
-        y=done.y,
-        sample_weight=weight,
-        item_table=items,
-        judges=_listed(column, chosen.judge, rows),
-        prompts=_listed(column, chosen.prompt, rows),
-        times=times.values,
-        times_are=times.are,
-        order=order.astype(np.int8),
-        rows=rows,
-        controls=[each.label for each in wanted],
-        control_center=center,
-        control_scale=scale,
-        by=None if grouped is None else names[grouped],
-        groups=groups,
-        n_read=n_rows,
-        dropped=out.counts,
-        summary=out.summary(len(present)),
-    )
+    table = open_table(votes, options.encoding, options.decimal)
+    columns = choose_columns(table, options)
+    cells = _Cells.read(table, columns, options)
+    out = _LeftOut(len(cells.labels[columns.a].codes), options.like is not None)
+    opponents = _read_opponents(cells, columns, options, out)
+    answers = _read_answers(cells, columns, options, opponents, out)
+    _leave_out_gaps(cells, columns, options, out)
+    return _assemble(cells, columns, options, opponents, answers, out)
 
 
-def _most_first(column: Coded, rows: np.ndarray, before: list) -> tuple[np.ndarray, list]:
-    """Number of the value of each row, and the values: those from before, then by frequency."""
-    count = np.bincount(column.codes[rows], minlength=len(column.values))
-    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
-    values = list(dict.fromkeys([*before, *(column.values[code] for code in order)]))
-    number = {value: i for i, value in enumerate(values)}
-    codes = np.array([number.get(value, -1) for value in column.values])
-    return codes[column.codes[rows]], values
+class _Cells(NamedTuple):
+    """What the columns of votes hold: labels and numbers, by the positions of the columns."""
+
+    labels: dict[int, Coded]
+    numbers: dict[int, Numbers]
+
+    @classmethod
+    def read(cls, table: Any, columns: VoteColumns, options: VoteOptions) -> "_Cells":
+        """The columns that are there; a ValueError where floats stand for integers too large."""
+        if options.soft and not columns.won:
+            raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
+        by_number = options.soft or len(columns.won) > 1
+        positions = [i for each in columns.controls for i in each.columns]
+        positions = list(dict.fromkeys([*positions, *(columns.won if by_number else ())]))
+        labels, numbers = table.read(columns.labels, positions)
+        cells = cls(
+            dict(zip(columns.labels, labels, strict=True)),
+            dict(zip(positions, numbers, strict=True)),
+        )
+        for position in columns.labels:
+            if position in (*columns.won, columns.time):
+                continue
+            check_cells(cells.labels[position].values, columns.names[position])
+        return cells
 
 
 class _LeftOut:
-    """Which rows are left out, and why."""
+    """Which rows are left out, and why.
 
-    def __init__(self, n_rows: int) -> None:
-        self._left = np.ones(n_rows, dtype=bool)
-        self._unmeant = 0
+    ``every``: those left out are named even if they are few.
+    """
+
+    def __init__(self, n_rows: int, every: bool) -> None:
+        if n_rows == 0:
+            raise ValueError("The table has no row, so no vote.")
+        self._kept, self._unmeant = np.ones((2, n_rows), dtype=bool)
+        self._unmeant[:] = False
+        self._every = every
         self._filled: list[str] = []
         self.counts: dict[str, int] = {}
 
-    def drop(self, rows: np.ndarray, reason: str, meant: bool = False) -> None:
-        """Leave out rows that are not yet left out."""
-        n = int((rows & self._left).sum())
-        if n:
-            self._left &= ~rows
-            self.counts[reason] = n
-            self._unmeant += 0 if meant else n
+    def drop(self, rows: np.ndarray, reason: str, meant: bool = False, tell: bool = False) -> None:
+        """Leave out rows that are not yet left out; ``tell``: say so even if they are few."""
+        rows = rows & self._kept
+        if rows.any():
+            self._kept &= ~rows
+            self._unmeant |= rows & (not meant)
+            self._every |= tell
+            self.counts[reason] = int(rows.sum())
 
     def fill(self, rows: np.ndarray, label: str) -> None:
-        n = int((rows & self._left).sum())
+        """Count rows that lack a control and get its mean."""
+        n = int((rows & self._kept).sum())
         if n:
             self._filled.append(f"{n} without a number for {label!r} have its mean")
 
-    def left(self, rows: np.ndarray) -> np.ndarray:
-        return rows & self._left
+    def kept(self, rows: np.ndarray | bool = True) -> np.ndarray:
+        """Which of some rows are not left out."""
+        return rows & self._kept
 
     def rows(self) -> np.ndarray:
-        found = np.flatnonzero(self._left)
-        if not len(found):
+        """The rows that are left; a ValueError if none are."""
+        if not self._kept.any():
             raise ValueError(f"No vote is left: {self._reasons()}.")
-        return found
+        return np.flatnonzero(self._kept)
 
     def _reasons(self) -> str:
         return ", ".join(f"{n} {reason}" for reason, n in self.counts.items())
 
     def summary(self, n_items: int) -> str:
         """What was read and what was left out, in one line."""
-        text = f"{self._left.sum()} of {len(self._left)} votes on {n_items} competitors"
+        text = f"{self._kept.sum()} of {len(self._kept)} votes on {n_items} competitors"
         if self.counts:
             text += f"; left out: {self._reasons()}"
         return "; ".join([text, *self._filled])
 
     def warn(self) -> None:
-        if self._unmeant > _MUCH * len(self._left):
-            warn(
-                f"{self._unmeant} of {len(self._left)} votes cannot be used: {self._reasons()}. "
-                "Look at a few of them; what is left may not speak for all."
-            )
+        """Say which rows were left out for what they lack, if these are many or all matter."""
+        rows = np.flatnonzero(self._unmeant)
+        if not len(rows) or not (self._every or len(rows) > _MUCH * len(self._kept)):
+            return
+        which = ", ".join(map(str, rows[:_FEW_ROWS])) + (", …" if len(rows) > _FEW_ROWS else "")
+        warn(
+            f"{len(rows)} of {len(self._kept)} votes cannot be used: {self._reasons()} (rows "
+            f"{which}). Look at a few of them; what is left may not speak for all."
+        )
 
 
-def _warn_strangers(names: _Names, chosen: _Chosen, met: np.ndarray, known: list) -> None:
+# -- who met whom ------------------------------------------------------------------------------
+
+
+class _Opponents(NamedTuple):
+    """Competitors of each row, by codes in a sorted list of names, -1 where there is none."""
+
+    first: np.ndarray
+    second: np.ndarray
+    known: list
+
+
+def _read_opponents(
+    cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+) -> _Opponents:
+    _drop_headers(cells, columns, out)
+    one, other = cells.labels[columns.a], cells.labels[columns.b]
+    before = [] if options.like is None else options.like.item_table.names.tolist()
+    values = [_tidy(value) for value in (*one.values, *other.values)]
+    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
+        values = [str(value) for value in values]
+    if options.alike == "merge":
+        counts = [np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (one, other)]
+        values = _merge_alike(values, np.concatenate(counts), before)
+    try:
+        known = sorted(set(values))
+    except TypeError:  # of types that have no order among themselves
+        values = [str(value) for value in values]
+        known = sorted(set(values))
+    code = {name: i for i, name in enumerate(known)}
+    number = np.array([code[value] for value in values], dtype=np.int64)
+    sides = np.split(number, [len(one.values)])
+    first, second = (np.append(n, -1)[c.codes] for n, c in zip(sides, (one, other), strict=True))
+    if options.a is not None:
+        _warn_strangers(columns, np.intersect1d(first, second), known)
+    out.drop((first < 0) | (second < 0), "without a competitor's name")
+    out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
+    return _Opponents(first, second, known)
+
+
+def _drop_headers(cells: _Cells, columns: VoteColumns, out: _LeftOut) -> None:
+    """Leave out rows that say the names of their columns again, as in files put together."""
+    again = out.kept()
+    for position in (columns.a, columns.b):
+        codes, values = cells.labels[position]
+        name = plain_name(columns.names[position])
+        is_name = [isinstance(v, str) and plain_name(v) == name for v in values]
+        again &= np.append(is_name, False)[codes].astype(bool)
+    if not again.any():
+        return
+    row = int(again.argmax())
+    out.drop(again, f"that repeat the header, first in row {row}", tell=True)
+    for position, (codes, values) in cells.labels.items():
+        codes = np.where(again, -1, codes)
+        used = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
+        number = np.append(np.cumsum(used) - 1, -1)
+        kept = [value for value, stays in zip(values, used, strict=True) if stays]
+        cells.labels[position] = Coded(number[codes], kept)
+
+
+def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
+    """One spelling for names that are alike: one from before, or the most frequent."""
+    total: Counter = Counter()
+    for value, count in zip(values, counts.tolist(), strict=True):
+        total[value] += count
+    spelling = {plain_name(name): name for name, _ in total.most_common()[::-1]}
+    spelling |= {plain_name(name): name for name in before}
+    return [spelling[plain_name(value)] for value in values]
+
+
+def _tidy(name: Any) -> Any:
+    """A competitor's name without the spaces around it."""
+    return name.strip() if isinstance(name, str) else _whole(name)
+
+
+def _whole(value: Any) -> Any:
+    """An integer for a float that is one, as columns of integers with gaps have."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _warn_strangers(columns: VoteColumns, met: np.ndarray, known: list) -> None:
     """Warn where the columns named may be others than those of the competitors."""
     if (met >= 0).any():
         return
-    sides = names[chosen.a], names[chosen.b]
-    usual = names.pair(_PAIRS)
-    other = usual is not None and not {chosen.a, chosen.b} & set(usual)
-    odd = [each for each in sides if plain_name(each) in (*_JUDGE, *_PROMPT, *_TIME)]
-    if not (other or odd):
+    names = columns.names
+    sides = names[columns.a], names[columns.b]
+    usual = names.pair(PAIRS)
+    if usual is not None and {columns.a, columns.b} & set(usual):
+        usual = None
+    if usual is None and not any(plain_name(n) in (*JUDGE, *PROMPT, *TIME) for n in sides):
         return
     advice = "If these are no competitors, name others by a= and b=."
-    if other and usual is not None:
+    if usual is not None:
         advice = (
             f"There are {names[usual[0]]!r} and {names[usual[1]]!r}, which are taken if a= and b= "
             "are left out."
@@ -578,90 +253,97 @@ def _warn_strangers(names: _Names, chosen: _Chosen, met: np.ndarray, known: list
     )
 
 
-def _competitors(
-    one: Coded, other: Coded, before: list, alike: str
-) -> tuple[np.ndarray, np.ndarray, list]:
-    """Codes of the two sides in one sorted list of names, and this list."""
-    values = [_tidy(value) for value in (*one.values, *other.values)]
-    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
-        values = [str(value) for value in values]
-    if alike == "merge":
-        counts = [np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (one, other)]
-        values = _merge_alike(values, np.concatenate(counts), before)
-    known = sorted(set(values))
-    code = {name: i for i, name in enumerate(known)}
-    number = np.array([code[value] for value in values], dtype=np.int64)
-    sides = np.split(number, [len(one.values)])
-    return *(np.append(n, -1)[c.codes] for n, c in zip(sides, (one, other), strict=True)), known
+# -- who won -----------------------------------------------------------------------------------
 
 
-def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
-    """One spelling for names that differ in case, spaces or dashes: one from before, or the most
-    frequent."""
-    total: Counter = Counter()
-    for value, count in zip(values, counts.tolist(), strict=True):
-        total[value] += count
-    spelling = {plain_name(name): name for name, _ in total.most_common()[::-1]}
-    spelling |= {plain_name(name): name for name in before}
-    return [spelling[plain_name(value)] for value in values]
+class _Answers(NamedTuple):
+    """1, 0 or -1 for each row, and the probabilities of the outcomes where they came."""
+
+    codes: np.ndarray
+    proba: np.ndarray | None = None
 
 
-def _spelled(values: list, known: list) -> list:
-    """Names in the spelling of those that are known, other values as they are."""
-    spelling = {plain_name(name): name for name in known}
-    return [spelling.get(plain_name(v), v) if isinstance(v, str) else v for v in values]
+def _read_answers(
+    cells: _Cells, columns: VoteColumns, options: VoteOptions, opponents: _Opponents, out: _LeftOut
+) -> _Answers:
+    if not columns.won:
+        answers = _Answers(np.ones(len(opponents.first), dtype=np.int64))
+    elif options.soft or len(columns.won) > 1:
+        every = [cells.numbers[i] for i in columns.won]
+        proba = _probabilities(every, out, options.soft, options.ties)
+        answers = _Answers(proba[:, -1] - proba[:, 0], proba)
+    else:
+        answers = _Answers(_winners(cells.labels[columns.won[0]], columns, options, opponents, out))
+    if not options.soft:
+        ties = (answers.codes == 0) & (not options.ties)
+        out.drop(ties, "ties (ties=False)", meant=True)
+    return answers
 
 
-def _tidy(name: Any) -> Any:
-    if isinstance(name, str):
-        return name.strip()
-    if isinstance(name, bool | np.bool_) or not isinstance(name, Real):
-        return str(name)
-    return _whole(name)
-
-
-def _whole(value: Any) -> Any:
-    """An integer for a float that is one, as columns of integers with gaps have."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _outcomes(
-    column: Coded,
-    first: np.ndarray,
-    second: np.ndarray,
-    known: list,
-    sides: list,
-    out: _LeftOut,
-    both_bad: str,
+def _winners(
+    column: Coded, columns: VoteColumns, options: VoteOptions, opponents: _Opponents, out: _LeftOut
 ) -> np.ndarray:
     """1, 0 or -1 for each row; rows without an outcome are left out."""
     out.drop(column.codes < 0, "without an outcome")
-    numbers = _by_number(_as_floats(column.values), first, second, column.codes, known, out)
-    if numbers is not None:
-        return np.append(numbers, MISSING)[column.codes]
-    # A few combinations of competitors and words stand for all rows.
-    width = len(known) + 1
-    key = ((column.codes + 1) * width + first + 1) * width + second + 1
-    _, rows, inverse = np.unique(key, return_index=True, return_inverse=True)
-    names = [*known, None]
-    value = [[*column.values, None][column.codes[row]] for row in rows]
-    one, other = ([names[side[row]] for row in rows] for side in (first, second))
-    found = codes_by_word(value, (one, other), [*sides, *_SIDES], rows)[inverse.reshape(-1)]
-    bad = np.array([_is_both_bad(each) for each in column.values] + [False], dtype=bool)
-    bad = bad[column.codes] & ((found == 0) | (found == UNREAD))
-    found[bad] = 0
-    unread = out.left(found == UNREAD)
+    words = [*_with_points(column.values, options.decimal), None]
+    meaning = label_words(options.outcomes, "outcomes=", 1) if options.outcomes is not None else {}
+    meaning = {str(word): code for word, code in meaning.items()}
+    named = np.array(
+        [meaning.get(str(plain_name(word)), UNREAD) for word in words[:-1]] + [MISSING]
+    )
+    codes = named[column.codes]
+    others = np.flatnonzero(out.kept(codes == UNREAD))
+    codes[others] = _read_words(column.codes, words, others, columns, opponents)
+    bad, unread = codes == BOTH_BAD, out.kept(codes == UNREAD)
+    codes[bad] = 0
     if unread.any():
-        kept = out.left(found != MISSING)
-        if not ((found[kept] == 1).any() and (found[kept] == -1).any()):
-            words = [[*column.values, None][code] for code in column.codes[kept]]
-            raise ValueError(one_sided(words, found[kept]))
-        some = Counter(column.values[code] for code in column.codes[unread]).most_common(3)
-        shown = ", ".join(f"{word!r} ({n})" for word, n in some)
+        kept = out.kept(codes != MISSING)
+        if not ((codes[kept] == 1).any() and (codes[kept] == -1).any()):
+            raise ValueError(one_sided([words[i] for i in column.codes[kept]], codes[kept]))
+        shown = most_frequent(words[i] for i in column.codes[unread])
         out.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
-    if both_bad == "drop":
+    if options.both_bad == "drop":
         out.drop(bad, 'both bad (both_bad="drop")', meant=True)
-    return found
+    return codes
+
+
+def _read_words(
+    codes: np.ndarray, words: list, rows: np.ndarray, columns: VoteColumns, opponents: _Opponents
+) -> np.ndarray:
+    """Codes of the outcomes of some rows, by a few combinations of words and competitors."""
+    first, second, known = opponents
+    key, by_name = codes[rows], False
+    plain = set(map(plain_name, known))
+    if not all(isinstance(name, str) for name in known) or plain & set(map(plain_name, words)):
+        key, by_name = (key * len(known) + first[rows]) * len(known) + second[rows], True
+    _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
+    rows = rows[at]
+    names = [known[i] for i in first[rows]], [known[i] for i in second[rows]]
+    sides = side_words([], [], (columns.names[columns.a], columns.names[columns.b]))
+    found = outcome_codes(
+        [words[i] for i in codes[rows]],
+        names if by_name else None,
+        [*sides, *SIDES],
+        rows,
+        "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
+    )
+    if found is None:
+        some = sorted({words[i] for i in codes[rows]}, key=float)[:5]
+        raise ValueError(
+            f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
+            f"second); values such as {some} came. Of others say what they mean, such as by "
+            "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
+            "soft=True."
+        )
+    return found[inverse.reshape(-1)]
+
+
+def _with_points(values: list, decimal: str) -> list:
+    """Values of which texts such as 0,5 are written 0.5, where a comma stands before decimals."""
+    if decimal == ".":
+        return values
+    is_number = [isinstance(v, str) and _DECIMAL_COMMA.fullmatch(v) for v in values]
+    return [v.replace(",", ".") if n else v for v, n in zip(values, is_number, strict=True)]
 
 
 def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool) -> np.ndarray:
@@ -678,7 +360,7 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
         every = [first, 1.0 - first]
     table = np.stack([every[1], *every[2:], every[0]], axis=1)
     out.drop(np.isnan(table).any(axis=1), "without an outcome")
-    read = out.left(np.ones(len(table), dtype=bool))
+    read = out.kept()
     beyond = read & ((table < 0.0) | (table > 1.0)).any(axis=1)
     if beyond.any():
         row = int(beyond.argmax())
@@ -700,66 +382,39 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
     return table
 
 
-def _is_both_bad(value: Any) -> bool:
-    return isinstance(value, str) and _BOTH_BAD.match(plain_name(value)) is not None
+# -- what goes along ---------------------------------------------------------------------------
 
 
-def _as_floats(values: list) -> list:
-    """Texts as numbers, where all are."""
-    if all(isinstance(value, str) for value in values):
-        with suppress(ValueError):
-            return [float(value) for value in values]
-    return values
-
-
-def _by_number(
-    values: list,
-    first: np.ndarray,
-    second: np.ndarray,
-    codes: np.ndarray,
-    known: list,
-    out: _LeftOut,
-) -> np.ndarray | None:
-    """1, 0 or -1 for each distinct outcome; None if they are no such numbers."""
-    if not values or not all(isinstance(value, Real | np.bool_) for value in values):
-        return None
-    found = set(values)
-    if not all(isinstance(name, str) for name in known):
-        rows = out.left(codes >= 0)
-        numbers = np.array(values, dtype=np.float64)[codes[rows]]
-        sides = [np.array([*known, np.nan], dtype=np.float64)[s[rows]] for s in (first, second)]
-        of_id = np.where(numbers == sides[0], 1, np.where(numbers == sides[1], -1, 0))
-        if of_id.all():
-            for first_wins, second_wins in ((1, 0), (1, 2)):
-                of_side = np.where(numbers == first_wins, 1, -1)
-                if found <= {first_wins, second_wins} and (of_side != of_id).any():
-                    raise ValueError(
-                        f"Outcomes {sorted(found)} may be the ids of the winners, or say which "
-                        "side won, and these disagree. Name the competitors in words, or write the "
-                        "outcomes as model_a and model_b."
-                    )
-            return None  # ids of the winners
-    for levels in ({-1: -1, 0: 0, 1: 1}, {0: -1, 0.5: 0, 1: 1}, {1: 1, 1.5: 0, 2: -1}):
-        lowest = min(levels)
-        plain = lowest != -1 or -1 in found  # without -1, 0 is a defeat
-        if found <= set(levels) and plain:
-            return np.array([levels[value] for value in values], dtype=np.int64)
-    raise ValueError(
-        f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
-        f"second); values such as {sorted(found)[:5]} came. If they are probabilities that the "
-        "first won, say soft=True."
-    )
-
-
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+def _leave_out_gaps(
+    cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+) -> None:
+    """Leave out rows that lack a judge or a time that was named, a group or a control."""
+    for role in ("judge", "time"):
+        position = getattr(columns, role)
+        if getattr(options, role) is not None:
+            out.drop(cells.labels[position].codes < 0, f"without a {role}")
+    if columns.by is not None:
+        name = columns.names[columns.by]
+        out.drop(cells.labels[columns.by].codes < 0, f"without a value in {name!r}")
+    for control in columns.controls:
+        numbers = [cells.numbers[i] for i in control.columns]
+        for position, column in zip(control.columns, numbers, strict=True):
+            _check_numbers(columns.names[position], column)
+        if len(numbers) == 1:
+            timed = control.columns[0] == columns.time
+            _check_difference(control.label, numbers[0].values, timed)
+        gaps = np.any([np.isnan(column.values) for column in numbers], axis=0)
+        if options.missing == "drop":
+            out.drop(gaps, f"without a number for {control.label!r}")
+        else:
+            out.fill(gaps, control.label)
 
 
 def _check_numbers(name: Any, numbers: Numbers) -> None:
     if len(numbers.values) and np.isnan(numbers.values).all():
         some = f"it holds such as {numbers.odd}" if numbers.odd else "all its cells are empty"
-        remedy = ""
-        if any(_DECIMAL_COMMA.fullmatch(str(each)) for each in numbers.odd):
-            remedy = " Write 1.5 for 1,5; pandas reads such a file by read_csv(..., decimal=',')."
+        comma = any(_DECIMAL_COMMA.fullmatch(str(each)) for each in numbers.odd)
+        remedy = ' Where 1,5 stands for 1.5, say decimal=",".' if comma else ""
         raise ValueError(f"The control column {name!r} has no number: {some}.{remedy}")
 
 
@@ -785,7 +440,7 @@ def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
         )
 
 
-def _sides_of(control: Control, columns: list[np.ndarray]) -> np.ndarray:
+def _sides_of(columns: list[np.ndarray]) -> np.ndarray:
     """Values of a control on both sides, gaps filled."""
     if len(columns) == 1:
         half = np.nan_to_num(columns[0]) / 2.0
@@ -813,18 +468,17 @@ def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
     return float(sides.mean()), scale
 
 
-def _listed(column: dict, position: int | None, rows: np.ndarray) -> np.ndarray | None:
-    """Values of the rows, None where one is missing; None if there is no column."""
-    if position is None:
-        return None
-    codes, values = column[position]
-    values = [_whole(value) for value in values]
-    kinds = {type(value) for value in values}
-    if kinds and kinds <= {int, float} and not (codes[rows] < 0).any():
-        return np.array(values)[codes[rows]]
-    array = np.empty(len(values) + 1, dtype=object)
-    array[:-1] = values
-    return array[codes[rows]]
+def _listed(column: Coded, rows: np.ndarray) -> np.ndarray:
+    """Values of the rows, None where one is missing."""
+    codes, values = column.codes[rows], [_whole(value) for value in column.values]
+    kinds = set(map(type, values))
+    if kinds and kinds <= {int, float} and not (codes < 0).any():
+        array = np.array(values)
+        if array.tolist() == values:  # not of integers that it would round
+            return array[codes]
+    listed = np.empty(len(values) + 1, dtype=object)
+    listed[:-1] = values
+    return listed[codes]
 
 
 # A date of which nothing tells the day from the month.
@@ -832,69 +486,74 @@ _AMBIGUOUS = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b")
 
 
 class _Times(NamedTuple):
-    """Times of votes as numbers, and what they are: see `from_votes`."""
+    """Times of votes, and what they are: see `from_votes`."""
 
     values: np.ndarray | None = None
     are: str | None = None
 
 
-def _times(
-    column: dict, position: int | None, rows: np.ndarray, names: _Names, guessed: bool
+def _read_times(
+    cells: _Cells, columns: VoteColumns, options: VoteOptions, rows: np.ndarray
 ) -> _Times:
-    """Numbers as they are, dates in days since 1970; NaN where there is none."""
-    if position is None:
+    """Numbers and dates as they are, those with a zone in UTC; NaN or NaT where there is none."""
+    if columns.time is None:
         return _Times()
-    codes, values = column[position]
+    name, codes = columns.names[columns.time], cells.labels[columns.time].codes[rows]
+    values = _with_points(cells.labels[columns.time].values, options.decimal)
     try:
-        times = np.array([*map(moment, values), np.nan])
-    except (TypeError, ValueError):
-        if guessed:
-            return _Times()
-        odd = next((v for v in values if isinstance(v, str) and _AMBIGUOUS.match(v)), None)
-        remedy = ""
-        if odd is not None:
-            column_of = f"votes[{names[position]!r}]"
-            remedy = (
-                f" Which part of {odd} is the day is not guessed: convert by pandas, {column_of} = "
-                f"pandas.to_datetime({column_of}, dayfirst=True), or dayfirst=False where the "
-                "month comes first; votes.to_csv(path, index=False) writes a file of them."
+        moments = [moment(value) for value in values]
+        dates = [value for value, each in zip(values, moments, strict=True) if each.is_date]
+        if dates and len(dates) < len(moments):
+            number = next(v for v, each in zip(values, moments, strict=True) if not each.is_date)
+            raise ValueError(
+                f"The times in column {name!r} are numbers, such as {number}, and dates, such as "
+                f"{dates[0]}; give one kind."
             )
-        raise ValueError(
-            f"The times in column {names[position]!r} must be numbers or dates such as "
-            f"2024-05-17 or 2024-05-17T12:30:00; values such as {values[:3]} came.{remedy}"
-        ) from None
-    dates = [value for value in values if is_date(value)]
-    if dates and len(dates) < len(values):
-        if guessed:
+    except ValueError as error:
+        if options.time is None:
             return _Times()
-        number = next(value for value in values if not is_date(value))
-        raise ValueError(
-            f"The times in column {names[position]!r} are numbers, such as {number}, and dates, "
-            f"such as {dates[0]}; give one kind."
+        if type(error) is not _NoTime:
+            raise
+        raise ValueError(_time_remedy(name, values)) from None
+    zoned = any(each.zoned for each in moments)
+    gap = np.datetime64("NaT") if dates else np.nan
+    times = np.array([each.value for each in moments] + [gap] * bool((codes < 0).any()))
+    return _Times(times[codes], "dates in UTC" if zoned else "dates" if dates else "numbers")
+
+
+def _time_remedy(name: Any, values: list) -> str:
+    odd = next((v for v in values if isinstance(v, str) and _AMBIGUOUS.match(v)), None)
+    remedy = ""
+    if odd is not None:
+        remedy = (
+            f" Which part of {odd} is the day is not guessed: convert by pandas, votes[{name!r}] = "
+            f"pandas.to_datetime(votes[{name!r}], dayfirst=True), or dayfirst=False where the "
+            "month comes first; votes.to_csv(path, index=False) writes a file of them."
         )
-    zoned = any(_has_zone(value) for value in dates)
-    are = "dates in UTC" if zoned else "dates" if dates else "numbers"
-    return _Times(times[codes[rows]], are)
+    return (
+        f"The times in column {name!r} must be numbers or dates such as 2024-05-17 or "
+        f"2024-05-17T12:30:00; values such as {values[:3]} came.{remedy}"
+    )
 
 
-def is_date(value: Any) -> bool:
-    """Whether a time that `moment` reads is a date, not a number."""
-    if not isinstance(value, str):
-        return not isinstance(value, Real)
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
+class _NoTime(ValueError):
+    """A value is no time."""
 
 
-def _has_zone(value: Any) -> bool:
-    read = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
-    return getattr(read, "tzinfo", None) is not None
+class Moment(NamedTuple):
+    """A time of votes: a number, or a date as datetime64, in UTC if it had a zone."""
+
+    value: Any
+    zoned: bool = False
+
+    @property
+    def is_date(self) -> bool:
+        """Whether it is no number."""
+        return isinstance(self.value, np.datetime64)
 
 
-def moment(value: Any) -> float:
-    """A time of votes as a number: numbers as they are, dates in days since 1970.
+def moment(value: Any) -> Moment:
+    """A time of votes: numbers as they are, dates as datetime64.
 
     Raises
     ------
@@ -903,11 +562,156 @@ def moment(value: Any) -> float:
     """
     if isinstance(value, str):
         try:
-            return float(value)
+            return Moment(float(value))
         except ValueError:
+            pass
+        try:
             value = datetime.fromisoformat(value.strip())
-    if isinstance(value, Real):
-        return float(value)
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.timestamp() / 86400.0
-    return float(np.datetime64(value, "us").astype(np.int64)) / 86400e6
+        except ValueError:
+            raise _NoTime(f"{value!r} is no time.") from None
+    if isinstance(value, np.datetime64):
+        return Moment(value)
+    if isinstance(value, date):
+        zoned = getattr(value, "tzinfo", None) is not None
+        if hasattr(value, "to_datetime64"):  # of pandas, to the nanosecond
+            return Moment(value.to_datetime64(), zoned)
+        if isinstance(value, datetime) and zoned:
+            value = value.astimezone(UTC).replace(tzinfo=None)
+        return Moment(np.datetime64(value), zoned)
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+        return Moment(value if isinstance(value, int) else float(value))
+    raise _NoTime(f"{value!r} is no time.")
+
+
+# -- X and y -----------------------------------------------------------------------------------
+
+
+def _assemble(
+    cells: _Cells,
+    columns: VoteColumns,
+    options: VoteOptions,
+    opponents: _Opponents,
+    answers: _Answers,
+    out: _LeftOut,
+) -> Bunch:
+    """X, y and all that goes along with them."""
+    rows, like = out.rows(), options.like
+    items, pairs, n_present = _item_table(opponents, rows, like)
+    X, center, scale = _with_controls(pairs, cells, columns.controls, rows, like)
+    groups = None
+    if columns.by is not None:
+        X, groups = _with_groups(X, cells.labels[columns.by], rows, like)
+    weight = None
+    if options.soft and answers.proba is not None:
+        of_vote, labels, weight = soft_rows(answers.proba[rows], len(rows))
+        n_votes, rows = len(rows), rows[of_vote]
+        done = Finished(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
+    else:
+        n_votes, done = len(rows), _labelled(X, answers.codes[rows].astype(np.int64), like)
+    order = (np.where(done.turned, -1, 1) if columns.won else np.zeros(len(rows))).astype(np.int8)
+    warn_alike(items.names.tolist(), 'say alike="merge", which takes the spelling of most votes')
+    if like is None and n_present > n_votes + 1:
+        warn(
+            f"{n_present} competitors in {n_votes} votes: most have met no other than one, and no "
+            f"board compares them. Are {columns.names[columns.a]!r} and "
+            f"{columns.names[columns.b]!r} the columns of the competitors?"
+        )
+    out.warn()
+    judges, prompts = (
+        None if position is None else _listed(cells.labels[position], rows)
+        for position in (columns.judge, columns.prompt)
+    )
+    times = _read_times(cells, columns, options, rows)
+    metadata = {
+        "order": order if columns.won else None,
+        "judges": None if options.judge is None else judges,
+        "time": None if options.time is None else times.values,
+        "sample_weight": weight,
+    }
+    return Bunch(
+        X=done.X,
+        y=done.y,
+        metadata={name: values for name, values in metadata.items() if values is not None},
+        sample_weight=weight,
+        item_table=items,
+        judges=judges,
+        prompts=prompts,
+        times=times.values,
+        times_are=times.are,
+        order=order,
+        rows=rows,
+        controls=[each.label for each in columns.controls],
+        control_center=center,
+        control_scale=scale,
+        by=None if columns.by is None else columns.names[columns.by],
+        groups=groups,
+        n_read=len(opponents.first),
+        dropped=out.counts,
+        summary=out.summary(n_present),
+    )
+
+
+def _item_table(
+    opponents: _Opponents, rows: np.ndarray, like: Bunch | None
+) -> tuple[ItemTable, np.ndarray, int]:
+    """The competitors of some rows, the positions of each pair in them, and how many there are."""
+    first, second, known = opponents
+    present = np.unique(np.concatenate([first[rows], second[rows]]))
+    names = [known[i] for i in present]
+    before = [] if like is None else like.item_table.names.tolist()
+    items = ItemTable.from_names([*before, *names])
+    place = np.full(len(known), -1, dtype=np.int64)
+    place[present] = items.index(names)
+    return items, np.stack([place[first[rows]], place[second[rows]]], axis=1), len(present)
+
+
+def _with_controls(
+    pairs: np.ndarray,
+    cells: _Cells,
+    controls: Sequence[Control],
+    rows: np.ndarray,
+    like: Bunch | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs with their controls beside them in units, and the center and unit of each control."""
+    center, scale = np.zeros(len(controls)), np.ones(len(controls))
+    if not controls:
+        return pairs, center, scale
+    X = np.empty((len(rows), 2, 1 + len(controls)))
+    X[:, :, 0] = pairs
+    for j, control in enumerate(controls):
+        sides = _sides_of([cells.numbers[i].values[rows] for i in control.columns])
+        if like is None:
+            center[j], scale[j] = _unit(control.label, sides)
+        else:
+            center[j], scale[j] = like.control_center[j], like.control_scale[j]
+        X[:, :, 1 + j] = (sides - center[j]) / scale[j]
+    return X, center, scale
+
+
+def _with_groups(
+    X: np.ndarray, column: Coded, rows: np.ndarray, like: Bunch | None
+) -> tuple[np.ndarray, list]:
+    """X with the number of each vote's group as its last column, and the groups.
+
+    Groups from before come first, others by frequency.
+    """
+    count = np.bincount(column.codes[rows], minlength=len(column.values))
+    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    before = [] if like is None else like.groups
+    groups = list(dict.fromkeys([*before, *(column.values[code] for code in order)]))
+    number = {value: i for i, value in enumerate(groups)}
+    codes = np.array([number.get(value, -1) for value in column.values])[column.codes[rows]]
+    sides = X if X.ndim == 3 else X[:, :, None]
+    last = np.tile(codes[:, None, None], (1, 2, 1))
+    return np.concatenate([sides, last], axis=2, dtype=float), groups
+
+
+def _labelled(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> Finished:
+    """Duels with labels, which have ties where there are some or were before."""
+    if like is None and not signs.any():
+        raise ValueError(
+            f"All {len(signs)} votes that can be read are ties, which put no competitor above "
+            "another."
+        )
+    tied = bool((signs == 0).any()) or (like is not None and "tie_threshold" in like.params)
+    return finish(X, signs if tied else (signs == 1).astype(np.int64), tied)

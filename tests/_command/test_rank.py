@@ -401,6 +401,65 @@ def test_a_screen_of_few_letters(votes_csv):
     assert done.returncode == 0 and "?" in done.stdout and not done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to write to")
+@pytest.mark.parametrize("full", ["stdout", "stderr"])
+def test_a_full_disk_ends_with_two(votes_csv, full):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    votes = votes_csv if full == "stdout" else "nowhere.csv"
+    command = [sys.executable, "-m", "skpref", "rank", str(votes)]
+    with open("/dev/full", "w") as disk:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, full: disk}
+        done = subprocess.run(command, text=True, env=environment, cwd=ROOT, **streams)
+    assert done.returncode == 2
+    if full == "stdout":
+        assert done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+
+def test_remedies_are_options_of_the_command(tmp_path, capsys):
+    """Each line is followed, and the votes are read."""
+    ambiguous = {"a": ["left", "x", "y"], "b": ["x", "y", "left"], "winner": ["left", "left", "y"]}
+    path = write(tmp_path / "words.csv", ambiguous)
+    assert run("rank", path) == 2
+    assert "Say what it means by --outcomes left=a.\n" in capsys.readouterr().err
+    assert run("rank", path, "--outcomes", "left=a") == 0
+    numbers = {"a": list("xyz"), "b": list("yzx"), "winner": ["1", "2", "0"]}
+    path = write(tmp_path / "numbers.csv", numbers)
+    assert run("rank", path) == 2
+    assert "such as by --outcomes 1=a 2=b 0=tie; if" in capsys.readouterr().err
+    assert run("rank", path, "--outcomes", "1=a", "2=b", "0=tie") == 0
+    assert "3 of 3 votes" in capsys.readouterr().out
+    for wrong in ("1", "1=first", "=a"):
+        assert run("rank", path, "--outcomes", wrong) == 2
+        assert "give values with what they mean" in capsys.readouterr().err
+    commas = {"a": list("xyz"), "b": list("yzx"), "winner": list("abb")}
+    commas |= {"len_a": ["1,5", "2,5", "3,5"], "len_b": ["2,5", "1,0", "0,5"]}
+    path = tmp_path / "commas.csv"
+    lines = [list(commas), *zip(*commas.values(), strict=True)]
+    path.write_text("\n".join(map(";".join, lines)), encoding="utf-8")
+    assert run("rank", path, "--controls", "len") == 2
+    assert "stands for 1.5, say --decimal ,.\n" in capsys.readouterr().err
+    assert run("rank", path, "--controls", "len", "--decimal", ",") == 0
+    records = [
+        {"a": a, "b": b, "winner": w, "meta": {"words_a": n, "words_b": 2}}
+        for a, b, w, n in zip("xyz", "yzx", "abb", (1, 3, 5), strict=True)
+    ]
+    path = tmp_path / "nested.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    assert run("rank", path, "--controls", "meta.words_a-meta.words_b") == 0
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is not None, reason="frames are of UTF-8")
+def test_half_a_character_is_written_by_its_number(tmp_path, capsys):
+    names = ["\ud800", "\ud801", "x"]
+    rows = zip(names, [*names[1:], names[0]], "aba", strict=True)
+    path = tmp_path / "votes.jsonl"
+    records = [{"a": a, "b": b, "winner": winner} for a, b, winner in rows]
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    assert run("rank", path) == 0
+    told = capsys.readouterr().out
+    assert "\\ud800" in told and "\\ud801" in told
+
+
 def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
     rows = {"a": ["x", "y"], "b": ["y", "x"], "winner": ["a", "b"]}
     assert run("rank", write(tmp_path / "few.csv", rows), "--out", tmp_path) == 0

@@ -277,7 +277,7 @@ def test_other_sources_are_refused(tmp_path):
         from_votes([["ant", "bee", "a"]])
     with pytest.raises(ValueError, match="differ in length"):
         from_votes({**TABLE, "winner": WORDS[:2]})
-    with pytest.raises(ValueError, match="Cells must be texts or numbers"):
+    with pytest.raises(ValueError, match=r"'winner' \(winner=\) holds lists"):
         from_votes({**TABLE, "winner": [["a"], ["b"], ["a"], ["b"], ["a"]]})
     pd = pytest.importorskip("pandas")
     twice = pd.DataFrame([["ant", "bee", "a", "b"]], columns=["a", "b", "winner", "winner"])
@@ -320,7 +320,7 @@ def test_other_sources_are_refused(tmp_path):
         ({"controls": [3]}, "3 came"),
         ({"controls": "winner"}, "that of winner= already"),
         ({"controls": "language"}, r"has no number: it holds such as \[.*\]\.$"),
-        ({"controls": "comma"}, r"has no number.* 1\.5 for 1,5; .*decimal=','"),
+        ({"controls": "comma"}, r'has no number.* 1,5 stands for 1\.5, say decimal=","'),
         ({"controls": "length_a-length_a"}, "same on both sides"),
     ],
 )
@@ -499,14 +499,15 @@ def test_who_judged_what_and_when():
     guessed = from_votes(table)
     assert guessed.judges.tolist() == ["u", None, "v", None, "u"]
     assert guessed.prompts.tolist() == [3, 4, 3, 4, 5]
-    assert_allclose(guessed.times - 19723, [0.0, 1.5, np.nan, 3.0, 4.0])
+    days = ["2024-01-01", "2024-01-02T12", "NaT", "2024-01-04", "2024-01-05"]
+    assert_array_equal(guessed.times, np.array(days, dtype="datetime64[us]"))
     with pytest.warns(UserWarning, match="cannot be used"):
         named = from_votes(table, judge="judge", time="date")
     assert named.dropped == {"without a judge": 2, "without a time": 1}
-    assert named.judges.tolist() == ["u", "u"] and not np.isnan(named.times).any()
+    assert named.judges.tolist() == ["u", "u"] and not np.isnat(named.times).any()
     stamps = np.array(["2024-01-01", "2024-01-03"], dtype="datetime64[ns]")
     two = {"a": A[:2], "b": B[:2], "winner": ["a", "b"], "timestamp": stamps}
-    assert_allclose(from_votes(two).times, [19723.0, 19725.0])
+    assert_array_equal(from_votes(two).times, stamps)
     assert from_votes({**two, "timestamp": ["noon", "night"]}).times is None
     bare = from_votes(TABLE)
     assert bare.judges is None and bare.prompts is None and bare.times is None
@@ -639,11 +640,12 @@ def test_nothing_hangs_on_pandas(tmp_path, monkeypatch):
     expected = from_votes(path, controls="length")
     for name in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     found = from_votes(path, controls="length")
     for name in ("X", "y", "judges"):
         assert_array_equal(found[name], expected[name])
     (tmp_path / "votes.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ImportError, match="needs polars, or pandas"):
+    with pytest.raises(ImportError, match="needs polars or pyarrow"):
         from_votes(tmp_path / "votes.parquet")
 
 
@@ -745,8 +747,8 @@ def test_numbers_that_are_ids_and_sides_at_once_are_refused(one, other):
 
 def test_results_that_are_all_unread_are_not_taken_for_missing_ones():
     pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"white": ["a", "b"], "black": ["b", "a"], "winner": ["1-0", "0-1"]})
-    with pytest.raises(ValueError, match=r"'1-0' \(1\).*Encode them.*0\.5: a tie") as caught:
+    frame = pd.DataFrame({"white": ["a", "b"], "black": ["b", "a"], "winner": ["2-0", "0-1"]})
+    with pytest.raises(ValueError, match=r"'2-0' \(1\).*Encode them.*0\.5: a tie") as caught:
         from_votes(frame, a="white", b="black", winner="winner")
     assert "all others" not in str(caught.value)
 
@@ -775,8 +777,9 @@ def test_polars_tells_of_a_time_zone(zone):
     with pytest.warns(UserWarning, match="1 without a time"):
         votes = from_votes(table, time="when")
     assert votes.times_are == ("dates" if zone is None else "dates in UTC")
-    early = 0.0 if zone is None else 2.0 / 24.0
-    assert_allclose(votes.times + early, [19860.0, 19861.5, 19862.0])
+    early = np.timedelta64(0 if zone is None else 2, "h")
+    days = np.array(["2024-05-17", "2024-05-18T12", "2024-05-19"], dtype="datetime64[us]")
+    assert_array_equal(votes.times + early, days)
 
 
 @pytest.mark.parametrize(

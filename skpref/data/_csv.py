@@ -1,0 +1,142 @@
+"""Columns of a CSV by polars or pyarrow, where these read the same as Python's csv module."""
+
+import io
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_QUOTE, _LINE, _RETURN = b'"\n\r'
+
+
+class CsvColumns(NamedTuple):
+    """Columns of a CSV without its header.
+
+    Attributes
+    ----------
+    labels : list of (ndarray of int of shape (n_rows,), list of str)
+        Which of its texts each row has, and these in order of first appearance.
+    numbers : list of ndarray of float of shape (n_rows,), or of lists of str
+        Texts where some cell is no plain number; NaN for an empty cell.
+    """
+
+    labels: list[tuple[np.ndarray, list[str]]]
+    numbers: list[Any]
+
+
+def split_columns(
+    data: bytes, separator: str, labels: Sequence[int], numbers: Sequence[int]
+) -> CsvColumns | None:
+    """Some columns of a CSV by polars or pyarrow.
+
+    Parameters
+    ----------
+    data : bytes
+        UTF-8 without a mark at the beginning, the header first.
+    separator : str
+    labels, numbers : sequences of int
+        Positions of columns, at least one label.
+
+    Returns
+    -------
+    CsvColumns or None
+        None where neither library is installed, or where readers differ: quotes inside cells,
+        blank lines, line ends of old Macintoshes, rows of too many cells, other encodings.
+    """
+    n_rows = _count_rows(data, ord(separator))
+    if n_rows is None:
+        return None
+    for split in (_split_by_polars, _split_by_pyarrow):
+        try:
+            columns = split(data, separator, labels, numbers)
+        except ImportError:
+            continue
+        except Exception:  # what a library refuses, the csv module reads or names
+            return None
+        return columns if len(columns.labels[0][0]) == n_rows else None
+    return None
+
+
+def _split_by_polars(data, separator, labels, numbers):
+    import polars as pl
+
+    positions = sorted({*labels, *numbers})
+    frame = pl.read_csv(
+        io.BytesIO(data),
+        separator=separator,
+        columns=positions,
+        infer_schema_length=0,  # all are texts, empty ones null
+    )
+
+    def coded(position):
+        texts = frame[:, positions.index(position)].fill_null("")
+        distinct = texts.unique(maintain_order=True)
+        codes = texts.cast(pl.Enum(distinct)).to_physical()
+        return codes.to_numpy().astype(np.intp), distinct.to_list()
+
+    def floats(position):
+        texts = frame[:, positions.index(position)]
+        with suppress(pl.exceptions.PolarsError):
+            values = texts.cast(pl.Float64).to_numpy()
+            if not np.isinf(values).any():
+                return values
+        return texts.fill_null("").to_list()
+
+    return CsvColumns(list(map(coded, labels)), list(map(floats, numbers)))
+
+
+def _split_by_pyarrow(data, separator, labels, numbers):
+    import pyarrow as pa
+    from pyarrow import csv
+
+    cells = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    every = csv.ReadOptions(autogenerate_column_names=True)
+    names = csv.open_csv(io.BytesIO(data), every, cells).schema.names
+    texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+    below = csv.ReadOptions(skip_rows=1, column_names=names)
+    table = csv.read_csv(io.BytesIO(data), below, cells, texts)
+
+    def coded(position):
+        column = table.column(position).combine_chunks().dictionary_encode()
+        return column.indices.to_numpy().astype(np.intp), column.dictionary.to_pylist()
+
+    def floats(position):
+        column = table.column(position)
+        with suppress(pa.ArrowInvalid):
+            values = column.cast(pa.float64()).to_numpy()
+            if not np.isinf(values).any():
+                return values
+        return column.to_pylist()
+
+    return CsvColumns(list(map(coded, labels)), list(map(floats, numbers)))
+
+
+def _count_rows(data: bytes, separator: int) -> int | None:
+    """Number of rows below the header; None of a text that readers may not read alike."""
+    try:
+        data.isascii() or data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    text = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(text == _QUOTE)
+    opening, closing = quotes[::2], quotes[1::2]
+    # A cell is quoted whole, and a quote in it is written twice.
+    if len(opening) != len(closing) or not (
+        np.isin(text[opening - 1], (separator, _LINE, _QUOTE)).all()
+        and np.isin(text[closing + 1], (separator, _LINE, _RETURN, _QUOTE)).all()
+    ):
+        return None
+    returns = _outside(np.flatnonzero(text == _RETURN), quotes)
+    ends = _outside(np.flatnonzero(text == _LINE), quotes)
+    if not (text[returns + 1] == _LINE).all():
+        return None
+    if data.endswith(b"\n"):
+        ends = ends[:-1]
+    length = np.diff(ends) - 1 - (text[ends[1:] - 1] == _RETURN)
+    return len(length) - 1 if (length > 0).all() else None
+
+
+def _outside(places: np.ndarray, quotes: np.ndarray) -> np.ndarray:
+    """Places that are not between quotes."""
+    return places[np.searchsorted(quotes, places) % 2 == 0] if len(quotes) else places

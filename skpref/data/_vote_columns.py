@@ -1,0 +1,382 @@
+"""Which columns of a table of votes hold what: the named ones, and names that arenas use."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sklearn.utils import Bunch
+
+from skpref._utils import check_choice
+from skpref.data._columns import common_part, side_words
+from skpref.data._tables import Table
+from skpref.data._winners import plain_name
+
+# Names of columns that arenas use, the surest first.
+PAIRS = (
+    *(("model a", "model b"), ("model 1", "model 2"), ("model left", "model right")),
+    *(("left model", "right model"), ("generator 1", "generator 2"), ("left", "right"), ("a", "b")),
+    *(("item a", "item b"), ("player a", "player b"), ("player 1", "player 2")),
+    *(("chatbot a", "chatbot b"), ("bot a", "bot b"), ("system a", "system b")),
+    *(("modela", "modelb"), ("model1", "model2"), ("player1", "player2")),
+    *(("first", "second"), ("home", "away"), ("white", "black"), ("winner", "loser")),
+)
+_WINNER = (
+    *("winner", "winner name", "vote", "verdict", "outcome", "result", "preference"),
+    *("preferred", "choice", "judgment", "judgement", "label"),
+)
+JUDGE = (
+    *("judge", "judge id", "judge name", "judge hash", "annotator", "annotator id"),
+    *("worker", "worker id", "rater", "rater id", "voter", "voter id", "user", "user id"),
+)
+PROMPT = ("question id", "prompt id", "prompt", "question", "instruction")
+TIME = ("tstamp", "timestamp", "time", "date", "created at")
+# What the two sides may be called in the names of columns and in outcomes.
+SIDES = (
+    *(("model a", "model b"), ("a", "b"), ("left", "right"), ("1", "2"), ("first", "second")),
+    *(("model 1", "model 2"), ("model left", "model right"), ("response a", "response b")),
+    *(("assistant a", "assistant b"), ("home", "away")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteOptions:
+    """How a table of votes is read: the arguments of `skpref.duels.from_votes`."""
+
+    a: Any = None
+    b: Any = None
+    winner: Any = None
+    judge: Any = None
+    controls: Any = None
+    prompt: Any = None
+    time: Any = None
+    by: Any = None
+    outcomes: Mapping[Any, int] | None = None
+    soft: bool = False
+    both_bad: str = "tie"
+    ties: bool = True
+    missing: str = "drop"
+    alike: str = "apart"
+    encoding: str | None = None
+    decimal: str = "."
+    like: Bunch | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("both_bad", self.both_bad, ("tie", "drop"))
+        check_choice("missing", self.missing, ("drop", "mean"))
+        check_choice("alike", self.alike, ("apart", "merge"))
+        check_choice("decimal", self.decimal, (".", ","))
+        if (self.a is None) != (self.b is None):
+            raise ValueError(
+                "Only one of a= and b= came; give both columns, or neither to guess them."
+            )
+        if self.outcomes is not None and self.soft:
+            raise ValueError(
+                "outcomes= says what words of votes mean, and with soft=True there are "
+                "probabilities. Leave one of the two out."
+            )
+
+
+class Control(NamedTuple):
+    """What differs between the two sides beside who they are.
+
+    Attributes
+    ----------
+    label : str
+    columns : tuple of int
+        Positions of the column of either side, or of the one that holds their difference.
+    """
+
+    label: str
+    columns: tuple[int, ...]
+
+
+class ColumnNames:
+    """Finds columns by their names, whatever their case, spaces, dashes and underscores."""
+
+    def __init__(self, table: Table) -> None:
+        self._names, self._nested = table.names, table.nested
+        self._n_columns = len(table.names) - table.n_fields
+        self._plain = [plain_name(name) for name in table.names]
+
+    def find(self, name: Any) -> int | None:
+        """Position of a column, None if there is none."""
+        for names, wanted in ((self._names, name), (self._plain, plain_name(name))):
+            places = [i for i, each in enumerate(names) if type(each) is type(wanted)]
+            places = [i for i in places if names[i] == wanted]
+            # A field of records has a name of its own only where no column has it.
+            places = [i for i in places if i < self._n_columns] or places
+            if len(places) > 1:
+                raise ValueError(
+                    f"{len(places)} columns are named {self._names[places[0]]!r}, or the same in "
+                    "other case or spacing; rename or drop all but one."
+                )
+            if places:
+                return places[0]
+        return None
+
+    def need(self, name: Any, role: str) -> int:
+        """Position of a column that must be there, and hold one value a cell."""
+        position = self.find(name)
+        if position is None:
+            raise ValueError(f"There is no column {name!r} ({role}); there are {self}.")
+        if position in self._nested:
+            fields = [each for each in map(str, self._names) if each.startswith(f"{name}.")]
+            advice = f"one of its fields, {fields}" if fields else "a column of one value a cell"
+            raise ValueError(
+                f"The column {name!r} ({role}) holds lists or records in its cells. Give {advice}."
+            )
+        return position
+
+    def guess(self, candidates: Sequence[str]) -> int | None:
+        """The first of some names that a column has that holds one value a cell."""
+        places = (self.find(name) for name in candidates)
+        return next((i for i in places if i is not None and i not in self._nested), None)
+
+    def pair(self, candidates: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
+        """The first pair of names that two columns have."""
+        for names in candidates:
+            first, second = map(self.find, names)
+            if first is not None and second is not None:
+                return first, second
+        return None
+
+    def __getitem__(self, position: int) -> Any:
+        return self._names[position]
+
+    def __str__(self) -> str:
+        return str(self._names)
+
+
+class VoteColumns(NamedTuple):
+    """Positions of the columns that a reading takes, None for those that there are not.
+
+    ``won`` are columns of outcomes: none where the two sides are the winner and the loser, one of
+    words or numbers, two or three of numbers for the outcomes.
+    """
+
+    names: ColumnNames
+    a: int
+    b: int
+    won: tuple[int, ...]
+    judge: int | None
+    prompt: int | None
+    time: int | None
+    by: int | None
+    controls: list[Control]
+
+    @property
+    def labels(self) -> list[int]:
+        """Columns that are read as they are."""
+        single = self.won if len(self.won) == 1 else ()
+        every = (self.a, self.b, *single, self.judge, self.prompt, self.time, self.by)
+        return list(dict.fromkeys(position for position in every if position is not None))
+
+
+def choose_columns(table: Table, options: VoteOptions) -> VoteColumns:
+    """The columns of a table that the options name, and those that are guessed beside them.
+
+    Raises
+    ------
+    ValueError
+        For columns that are not there or are there twice, and for one that is to be two things.
+    """
+    names = ColumnNames(table)
+    a, b = _choose_sides(names, options)
+    won = _choose_winner(names, options.winner, (a, b))
+    held: dict[str, tuple] = {"a=": (a,), "b=": (b,), "winner=": won}
+    beside: dict[str, int | None] = {}
+    for role, candidates in (("judge", JUDGE), ("prompt", PROMPT), ("time", TIME)):
+        name = getattr(options, role)
+        if name is None:
+            position = names.guess(candidates)
+            beside[role] = None if position in (a, b, *won) else position
+        else:
+            beside[role] = position = names.need(name, f"{role}=")
+            _refuse_taken(names, position, f"{role}=", held)
+    by = None if options.by is None else names.need(options.by, "by=")
+    if by is not None:
+        _refuse_taken(names, by, "by=", held)
+    controls = _find_controls(names, options.controls, (a, b), held)
+    held |= {"judge=": (beside["judge"],), "prompt=": (beside["prompt"],)}
+    if options.time is not None:  # of a guessed time its values will tell
+        held["time="] = (beside["time"],)
+    for control in controls:
+        for position in control.columns:
+            what = f"The control {control.label!r}"
+            _refuse_taken(names, position, what, held)
+            if position == by:
+                raise ValueError(
+                    f"{what} is the column {names[position]!r}, which is that of by= already: a "
+                    "group is the same for both sides, so that it decides no vote. Leave one of "
+                    "them out."
+                )
+    _check_followed(controls, options)
+    return VoteColumns(names, a, b, won, **beside, by=by, controls=controls)
+
+
+def _choose_sides(names: ColumnNames, options: VoteOptions) -> tuple[int, int]:
+    if options.a is None:
+        guessed = names.pair(PAIRS)
+        if guessed is None:
+            raise ValueError(
+                "No two columns are named as competitors are in votes, such as 'model_a' and "
+                f"'model_b'; there are {names}. Say which by a= and b=."
+            )
+        sides = guessed
+    else:
+        sides = names.need(options.a, "a="), names.need(options.b, "b=")
+    if sides[0] == sides[1]:
+        raise ValueError(f"a= and b= are one column, {names[sides[0]]!r}; give two.")
+    return sides
+
+
+def _choose_winner(names: ColumnNames, winner: Any, sides: tuple[int, int]) -> tuple[int, ...]:
+    """Columns that say who won, none of which is that of a competitor."""
+    if isinstance(winner, tuple | list):
+        if len(winner) not in (2, 3):
+            raise ValueError(
+                f"winner= has {len(winner)} columns; give two, where the first and where the "
+                "second won, and a third for ties, or one that says who won."
+            )
+        won = tuple(names.need(name, "winner=") for name in winner)
+    elif winner is not None:
+        won = (names.need(winner, "winner="),)
+    elif [plain_name(names[i]) for i in sides] == ["winner", "loser"]:
+        return ()
+    else:
+        won = _guess_winner(names)
+    if len(set(won)) < len(won):
+        raise ValueError(
+            f"The columns of winner= are {[names[i] for i in won]}; give each outcome its own."
+        )
+    for side, ever in zip(sides, ("first", "second"), strict=True):
+        if side in won:
+            raise ValueError(
+                f"winner= is the column {names[side]!r}, which holds the {ever} competitor of each "
+                f"vote, so that the {ever} would win all. Give the column that says who won; where "
+                "the two columns are of the winners and of the losers, name them 'winner' and "
+                "'loser', and leave winner= out."
+            )
+    return won
+
+
+def _guess_winner(names: ColumnNames) -> tuple[int, ...]:
+    single = next((name for name in _WINNER if names.find(name) is not None), None)
+    if single is not None:
+        return (names.need(single, "winner="),)
+    every = [names.find(f"winner {side}") for side in ("model a", "model b", "tie")]
+    if every[0] is not None and every[1] is not None:
+        return tuple(position for position in every if position is not None)
+    raise ValueError(
+        f"No column is named as winners are in votes, such as 'winner'; there are {names}. Say "
+        "which by winner=."
+    )
+
+
+def _refuse_taken(names: ColumnNames, position: int, what: str, held: dict) -> None:
+    """Refuse a column that says something else of a vote already."""
+    for role, positions in held.items():
+        if position in positions:
+            raise ValueError(
+                f"{what} is the column {names[position]!r}, which is that of {role} already. Give "
+                "one of the two another column."
+            )
+
+
+def _check_followed(controls: list[Control], options: VoteOptions) -> None:
+    """Refuse votes that differ in controls or groups from those that they follow."""
+    like, labels = options.like, [each.label for each in controls]
+    if like is None:
+        return
+    if labels != like.controls:
+        raise ValueError(
+            f"The votes of like= have the controls {like.controls}, these {labels}; give controls= "
+            "of the same names."
+        )
+    if (options.by is None) != (like.groups is None):
+        raise ValueError(
+            f"The votes of like= came with by={like.by!r}, these with by={options.by!r}; give both "
+            "groups, or none."
+        )
+
+
+def _find_controls(
+    names: ColumnNames, controls: Any, sides: tuple[int, int], held: dict
+) -> list[Control]:
+    listed = [controls] if isinstance(controls, str) else list(controls or ())
+    pairs = [*side_words([], [], (names[sides[0]], names[sides[1]])), *SIDES]
+    for each in listed:
+        position = names.find(each) if isinstance(each, str) else None
+        if position is not None:
+            _refuse_taken(names, position, f"The control {each!r}", held)
+    every = [_find_control(names, each, pairs) for each in listed]
+    repeated = [label for label, n in Counter(each.label for each in every).items() if n > 1]
+    if repeated:
+        raise ValueError(f"Controls came twice: {repeated}. Give each once.")
+    return every
+
+
+def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
+    if isinstance(control, tuple):
+        if len(control) != 2:
+            raise ValueError(
+                f"The control {control!r} has {len(control)} columns; give that of either side, or "
+                "the name of one that holds their difference."
+            )
+        columns = tuple(names.need(each, "controls=") for each in control)
+        common = common_part(*control)
+        return Control(common[0] if common else f"{control[0]} - {control[1]}", columns)
+    if not isinstance(control, str):
+        raise ValueError(
+            f"A control must be the name of a column or pair of columns; {control!r} came."
+        )
+    itself = names.guess([control])  # a record is no number
+    name = control.strip()
+    two = names.pair([each for pair in pairs for each in _sided(name, pair)])
+    if itself is not None and two is not None:
+        raise ValueError(
+            f"The control {control!r} may be the column of this name, a difference, or "
+            f"{names[two[0]]!r} and {names[two[1]]!r}; say which: rename the column, or give "
+            f"({names[two[0]]!r}, {names[two[1]]!r})."
+        )
+    if itself is not None:
+        _check_both_sides(names, itself, pairs)
+        return Control(name, (itself,))
+    if two is not None:
+        return Control(name, two)
+    for at in (match.start() for match in re.finditer("[-\u2212]", control)):
+        sides = names.find(control[:at].strip()), names.find(control[at + 1 :].strip())
+        if sides[0] is not None and sides[1] is not None:
+            common = common_part(names[sides[0]], names[sides[1]])
+            return Control(common[0] if common else name, (sides[0], sides[1]))
+    raise ValueError(
+        f"There is no control {control!r}: no column has this name, none are "
+        f"'{name}_a' and '{name}_b', and it is no difference of two such as "
+        f"'length_a-length_b'; there are {names}."
+    )
+
+
+def _check_both_sides(names: ColumnNames, position: int, pairs: list) -> None:
+    """Refuse the column of one side, which would be taken for a difference."""
+    plain = plain_name(names[position])
+    for side, opposite in [*pairs, *((second, first) for first, second in pairs)]:
+        for head, tail in ((f"{plain_name(side)} ", ""), ("", f" {plain_name(side)}")):
+            if not (plain.startswith(head) and plain.endswith(tail)):
+                continue
+            common = plain[len(head) : len(plain) - len(tail)]
+            turned = f"{opposite} {common}" if head else f"{common} {opposite}"
+            its_pair = names.find(turned)
+            if its_pair is not None:
+                raise ValueError(
+                    f"The control {names[position]!r} is of one side alone, {names[its_pair]!r} of "
+                    f"the other; give both by {common!r}, or the two columns. A single column "
+                    "must hold their difference."
+                )
+
+
+def _sided(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:
+    """How the columns of either side may be named."""
+    first, second = sides
+    return [(f"{name} {first}", f"{name} {second}"), (f"{first} {name}", f"{second} {name}")]

@@ -1,0 +1,484 @@
+"""Who won each duel, as tables say it: in words, by name, as a result or as a number."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from functools import lru_cache
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from skpref._utils import check_number, warn
+from skpref.data._containers import is_missing
+from skpref.data._kinds import LARGEST_LABEL
+from skpref.data._tables import column_cells
+
+# Sides that need no column: of the first argument, of the second.
+_SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "right")]
+# As tables of matches have them: home, draw, away.
+_MATCHES = {"h": 1, "d": 0, "a": -1}
+_TIE = re.compile(
+    r"(tie|tied|draw|drawn|equal|equally|same|no difference|no preference|both bad|bothbad)\b"
+)
+_BOTH_BAD = re.compile(r".*\bboth\s?(are )?bad\b|neither\b")
+_SCORE = re.compile(r"\s*(\d+([./]\d+)?|½)\s*[-:\u2013]\s*(\d+([./]\d+)?|½)\s*")
+# Scores of games that have no others, as `plain_name` has them.
+_RESULTS = {"1 0": 1, "0 1": -1, "1/2 1/2": 0, "½ ½": 0, "½": 0, "0 5 0 5": 0}
+# Verdicts as prompts ask for them: [[A]], [[C]] for a tie, A>B, [[A>>B]], A=B.
+_VERDICT = re.compile(r"\[\[\s*(.*?)\s*\]\]")
+_COMPARED = re.compile(r"(.*?[^<>=\s])\s*(>+|<+|=+)\s*([^<>=\s].*)")
+# Numbers that say who won: signs, wins of the first, places.
+_LEVELS = ({-1: -1, 0: 0, 1: 1}, {0: -1, 0.5: 0, 1: 1}, {1: 1, 1.5: 0, 2: -1})
+# Codes of outcomes beside 1, 0 and -1: none, neither a side nor a tie, two bad answers.
+MISSING, UNREAD, BOTH_BAD = 2, 3, 4
+
+_TO_SPACES = str.maketrans("_.-\u2013\u2212", "     ", "\0\u00ad\u200b\u200c\u200d\u2060\ufeff")
+
+
+def plain_name(name: Any) -> Any:
+    """A name in one case and Unicode form, with single spaces for dashes, dots and underscores.
+
+    Null bytes and characters of no width go; what is no text is as it is.
+    """
+    return _plain_text(name) if isinstance(name, str) else name
+
+
+@lru_cache(maxsize=65536)
+def _plain_text(name: str) -> str:
+    words = unicodedata.normalize("NFC", name).translate(_TO_SPACES).split()
+    return unicodedata.normalize("NFC", " ".join(words).casefold())
+
+
+def warn_alike(names: Iterable, remedy: str) -> None:
+    """Warn of different names that differ in case, spaces, dashes or Unicode form alone."""
+    plain: dict = {}
+    for name in names:
+        plain.setdefault(plain_name(name), []).append(name)
+    alike = [each for each in plain.values() if len(each) > 1]
+    if alike:
+        # What looks the same is told apart by its code points.
+        shown = "; ".join(", ".join(map(_told_apart(each), each)) for each in alike[:3])
+        warn(
+            "Names that differ in case, spaces, dashes or Unicode form alone are taken for "
+            f"different ones: {shown}. If they are one, {remedy}."
+        )
+
+
+def _told_apart(names: list[str]) -> Any:
+    looks = {unicodedata.normalize("NFC", name.translate(_TO_SPACES)) for name in names}
+    return repr if len(looks) == len(names) else ascii
+
+
+class Winners(NamedTuple):
+    """Outcomes of the duels that have one.
+
+    Attributes
+    ----------
+    labels : ndarray of int64 of shape (n_kept,)
+        1: the first won, -1: the second, 0: a tie.
+    kept : ndarray of int of shape (n_kept,)
+        Rows that they are of.
+    """
+
+    labels: np.ndarray
+    kept: np.ndarray
+
+    def with_ties(self, ties: bool | None) -> tuple[np.ndarray, bool | None]:
+        """Labels and ``ties`` as `finish` takes them."""
+        if ties or (self.labels == 0).any():
+            return self.labels, True
+        return (self.labels == 1).astype(np.int64), False
+
+
+def read_winners(
+    outcomes: Any,
+    n_duels: int,
+    names: tuple[Any, Any] | None = None,
+    sides: Sequence[tuple[str, str]] = (),
+    ties: bool | None = None,
+) -> Winners | None:
+    """Who won, where outcomes are no labels.
+
+    Rows without an outcome, with one that says nothing, and ties if they are not wanted, are left
+    out; one warning counts them.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_duels,)
+        As `outcome_codes` reads them.
+    n_duels : int
+    names, sides
+        See `outcome_codes`.
+    ties : bool, default=None
+        False: ties are left out.
+
+    Returns
+    -------
+    Winners or None
+        None where outcomes are labels, -1, 0 and 1 or booleans, or are not recognised.
+
+    Raises
+    ------
+    ValueError
+        If no outcome can be read, or none of one side where others are not read, or one
+        is the word for a side and the name of another item.
+
+    Examples
+    --------
+    >>> from skpref.data._winners import read_winners
+    >>> who = ["ann", "bob", "cid"], ["bob", "cid", "ann"]
+    >>> read_winners(["Ann ", "tie (both bad)", "second"], 3, who).labels.tolist()
+    [1, 0, -1]
+    """
+    values = _listed(outcomes, n_duels)
+    present = [value for value in values if not is_missing(value)]
+    if _are_labels(present, len(values)):
+        _warn_ids(values, names)
+        return None
+    codes = outcome_codes(values, names, sides)
+    if codes is None:
+        return None
+    codes = np.where(codes == BOTH_BAD, 0, codes)
+    dropped = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
+    kept = np.flatnonzero(~np.any(dropped, axis=0))
+    if not len(kept):
+        raise ValueError(_none_read(values, names, sides))
+    if dropped[1].any() and not ((codes == 1).any() and (codes == -1).any()):
+        raise ValueError(one_sided(values, codes))
+    _warn_dropped(values, *dropped)
+    return Winners(codes[kept], kept)
+
+
+def _listed(outcomes: Any, n_duels: int) -> list:
+    values = column_or_1d(column_cells(outcomes)).tolist()
+    if len(values) != n_duels:
+        raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
+    return values
+
+
+def _are_labels(present: list, n_duels: int) -> bool:
+    """Whether outcomes are such as `finish` reads, or refuses for their gaps."""
+    if not all(isinstance(value, Real) for value in present):
+        return False
+    known = {-1, 0, 1} if len(present) == n_duels else {-1, 0, 0.5, 1}
+    return set(present) <= known or any(isinstance(value, bool) for value in present)
+
+
+def read_grades(
+    outcomes: Any, n_duels: int, grades: Mapping[Any, int] | int, ties: bool | None = None
+) -> Winners:
+    """Labels of graded outcomes; rows without an outcome are left out, and a warning counts them.
+
+    Parameters
+    ----------
+    outcomes : array-like of shape (n_duels,)
+    n_duels : int
+    grades : dict or int
+        See `from_columns`.
+    ties : bool, default=None
+        False: ties are left out.
+
+    Raises
+    ------
+    ValueError
+        For outcomes that ``grades`` does not have, or labels that are no integers.
+    """
+    if isinstance(grades, Mapping):
+        known = label_words(grades, "grades")
+    else:
+        name = "grades (a dict, or the number of grades)"
+        n = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
+        known = {label: label for label in range(-n, n + 1)}
+    values = [None] * n_duels if outcomes is None else _listed(outcomes, n_duels)
+    missing = np.array([_is_empty(value) for value in values], dtype=bool)
+    plain = [None if out else plain_name(v) for v, out in zip(values, missing, strict=True)]
+    unknown = [v for v, p in zip(values, plain, strict=True) if p is not None and p not in known]
+    if unknown or missing.all():
+        some = ", ".join(list(dict.fromkeys(map(repr, unknown)))[:5]) or "none but missing ones"
+        raise ValueError(
+            f"Outcomes such as {some} are not among those of grades=, {list(known)}. Add them, or "
+            "leave such rows out."
+        )
+    labels = np.array([known.get(word, 0) for word in plain], dtype=np.int64)
+    ties_out = (labels == 0) & ~missing & (ties is False)
+    _warn_dropped(values, missing, np.zeros_like(missing), ties_out)
+    kept = np.flatnonzero(~missing & ~ties_out)
+    return Winners(labels[kept], kept)
+
+
+def label_words(labels: Mapping[Any, int], name: str, largest: int = LARGEST_LABEL) -> dict:
+    """Labels by their words in one case and spelling; a ValueError where they are no labels."""
+    known = {plain_name(word): label for word, label in labels.items()}
+    if len(known) < len(labels):
+        raise ValueError(
+            f"Words of {name} are read without regard to case, spaces and underscores; some of "
+            f"{list(labels)} are then alike. Give each once."
+        )
+    whole = [isinstance(each, Integral) and abs(each) <= largest for each in known.values()]
+    if not known or not all(whole):
+        raise ValueError(
+            f"{name} must have an integer label for each word, -{largest} to {largest}: above 0 "
+            f"the first won, below it the second, 0 a tie; got {labels!r}."
+        )
+    return known
+
+
+def _is_empty(value: Any) -> bool:
+    return is_missing(value) or (isinstance(value, str) and not value.strip())
+
+
+# -- one outcome after the other ---------------------------------------------------------------
+
+
+def outcome_codes(
+    values: Sequence,
+    names: tuple[Sequence, Sequence] | None = None,
+    sides: Sequence[tuple[str, str]] = (),
+    rows: np.ndarray | None = None,
+    remedy: str = "Say who won by labels, such as frame[winner] == frame[first].",
+) -> np.ndarray | None:
+    """1, 0, -1, `MISSING`, `UNREAD` or `BOTH_BAD` for each outcome.
+
+    Parameters
+    ----------
+    values : sequence of length n
+        The name of either item, a side, a word for a tie ("tie ..." or "draw ..."), upper or lower
+        case and spaces aside; results of games ("1-0", "1/2-1/2") and verdicts ("[[A]]", "A>B");
+        or numbers: -1, 0 and 1, or 0, 0.5 and 1, or 1 (the first), 1.5 and 2.
+    names : pair of sequences of length n, default=None
+        Who the first and the second item of each duel are.
+    sides : sequence of pairs of str, default=()
+        What the two sides are called, beside "model_a" and "model_b", "a" and "b", "first" and
+        "second"; what comes first counts, and names before all.
+    rows : ndarray of int of shape (n,), default=None
+        Rows that messages name. None: the places.
+    remedy : str
+        What to do about a word for a side that is also the name of another item: a format of it.
+
+    Returns
+    -------
+    ndarray of int of shape (n,) or None
+        None where all are numbers that say nothing.
+    """
+    there = np.flatnonzero([not _is_empty(value) for value in values]).tolist()
+    first, second = names or ([None] * len(values),) * 2
+    answers = [(values[row], first[row], second[row]) for row in there]
+    by_number = _number_codes(answers)
+    unread = by_number is None and _numbers(answers) is not None
+    if unread and not any(value in pair for value, *pair in answers):
+        return None
+    codes = np.full(len(values), MISSING)
+    if by_number is not None:
+        codes[there] = by_number
+        return codes
+    meaning = _Meaning([value for value, *_ in answers], names, sides)
+    for row, answer in zip(there, answers, strict=True):
+        code = meaning.code(*answer)
+        if code is None:
+            where = row if rows is None else rows[row]
+            raise ValueError(
+                f"The outcome in row {where} is {answer[0]!r}, the word for a side and also the "
+                f"name of another item. {remedy.format(word=answer[0])}"
+            )
+        codes[row] = code
+    return codes
+
+
+def _numbers(answers: list[tuple]) -> list | None:
+    """Outcomes as numbers; None if they are not all such. Texts are read where all are."""
+    values = [value for value, *_ in answers]
+    if values and all(isinstance(value, str) for value in values):
+        with suppress(ValueError):
+            return [float(value) for value in values]
+    numeric = all(isinstance(value, Real | Decimal | np.bool_) for value in values)
+    return values if values and numeric else None
+
+
+def _number_codes(answers: list[tuple]) -> list[int] | None:
+    """Codes of outcomes that are all numbers, or all ids of the winners."""
+    numbers = _numbers(answers)
+    if numbers is None:
+        return None
+    distinct = set(numbers)
+    levels = next(
+        # Without -1, 0 is a defeat.
+        (each for each in _LEVELS if distinct <= set(each) and (-1 not in each or -1 in distinct)),
+        None,
+    )
+    codes = None if levels is None else [levels[value] for value in numbers]
+    if not all(number in pair for number, (_, *pair) in zip(numbers, answers, strict=True)):
+        return codes
+    by_id = [1 if n == first else -1 for n, (_, first, _) in zip(numbers, answers, strict=True)]
+    if codes is not None and codes != by_id:
+        raise ValueError(
+            f"Outcomes {sorted(distinct)} may be the ids of the winners, or say which side won, "
+            "and these disagree. Name the competitors in words, or write the outcomes as model_a "
+            "and model_b."
+        )
+    return by_id
+
+
+class _Meaning:
+    """What the words of a column of outcomes mean, beside the names of competitors.
+
+    Parameters
+    ----------
+    values : list
+        All outcomes: whether "a" is the first side or the away team hangs on the others.
+    names, sides
+        See `outcome_codes`.
+    """
+
+    def __init__(self, values: list, names: tuple | None, sides: Sequence) -> None:
+        self._known = set() if names is None else {plain_name(n) for side in names for n in side}
+        self._own, self._words = _words(sides), _words([*sides, *_SIDES])
+        texts = {value for value in values if isinstance(value, str)}
+        plain = set(map(plain_name, texts))
+        if "h" in plain and plain <= set(_MATCHES) and not plain & self._known:
+            self._words = _MATCHES
+        scores = {plain_name(text) for text in texts if _SCORE.fullmatch(text)}
+        self._results = _RESULTS if scores <= set(_RESULTS) else {}
+        self._codes: dict[Any, int] = {}
+
+    def code(self, value: Any, first: Any, second: Any) -> int | None:
+        """Code of one outcome; None if it is the word for a side and another item's name."""
+        plain = plain_name(value)
+        if plain not in self._known:
+            if plain not in self._codes:
+                self._codes[plain] = self._of_word(value, plain)
+            return self._codes[plain]
+        name, word = _named(value, plain, first, second), self._own.get(plain)
+        if word and word != name:
+            return None
+        return name or word or (0 if _is_tie(plain) else UNREAD)
+
+    def _of_word(self, value: Any, plain: Any) -> int:
+        if not isinstance(value, str):
+            return 0 if value == 0.5 else UNREAD
+        verdict = _VERDICT.fullmatch(value.strip())
+        if verdict is not None:
+            value, plain = verdict[1], plain_name(verdict[1])
+            if plain == "c":
+                return 0
+        for words in (self._words, self._results):
+            if plain in words:
+                return words[plain]
+        if _BOTH_BAD.match(plain):
+            return BOTH_BAD
+        return 0 if _is_tie(plain) else self._of_comparison(value)
+
+    def _of_comparison(self, value: str) -> int:
+        """Code of a text such as A>B or B=A."""
+        parts = _COMPARED.fullmatch(value.strip())
+        if parts is None:
+            return UNREAD
+        one, other = (self._words.get(plain_name(parts[i]), 0) for i in (1, 3))
+        if not one or one != -other:
+            return UNREAD
+        return {">": one, "<": other, "=": 0}[parts[2][0]]
+
+
+def _named(value: Any, plain: Any, first: Any, second: Any) -> int:
+    """1 or -1 where a value is the name of one side, 0 where of none or of both."""
+    if first == second and plain == plain_name(first):
+        return 1
+    found = int(value == first) - int(value == second)
+    return found or int(plain == plain_name(first)) - int(plain == plain_name(second))
+
+
+def _is_tie(plain: Any) -> bool:
+    return isinstance(plain, str) and _TIE.match(plain) is not None
+
+
+def _words(sides: Sequence) -> dict[str, int]:
+    """1 or -1 for each word that stands for a side."""
+    words: dict[str, int] = {}
+    for pair in sides:
+        one, other = map(plain_name, pair)
+        if one != other and one not in words and other not in words:
+            words.update({one: 1, other: -1})
+    return words
+
+
+# -- messages ----------------------------------------------------------------------------------
+
+
+def _warn_dropped(values, missing, unread, ties):
+    parts = []
+    if missing.any():
+        parts.append(f"{missing.sum()} without an outcome (if these are ties, write 'tie' there)")
+    if unread.any():
+        some = most_frequent(values[i] for i in np.flatnonzero(unread))
+        parts.append(f"{unread.sum()} whose outcome is neither side nor a tie, such as {some}")
+    if ties.any():
+        parts.append(f"{ties.sum()} ties (ties=False)")
+    if not parts:
+        return
+    rows = np.flatnonzero(missing | unread | ties)
+    warn(
+        f"{len(rows)} of {len(values)} duels are left out, first in row {rows[0]}: "
+        f"{'; '.join(parts)}. Leave them out of all that goes along with the duels (sample_weight, "
+        "judges, order, groups) as well."
+    )
+
+
+def most_frequent(values: Iterable) -> str:
+    """The three most frequent values, with their numbers."""
+    return ", ".join(f"{value!r} ({count})" for value, count in Counter(values).most_common(3))
+
+
+def _warn_ids(values, names):
+    """Warn where labels may be the winners' ids."""
+    if names is None or not all(isinstance(i, Real) for side in names for i in side):
+        return
+    rows = list(zip(values, *names, strict=True))
+    if all(value in pair for value, *pair in rows) and any(
+        (value == 1) != (value == first) for value, first, _ in rows
+    ):
+        warn(
+            "Outcomes are read as labels, 1 where the first won, but each is also the id of one of "
+            "the two sides. If they are ids of the winners, give frame[winner] == frame[first]."
+        )
+
+
+def one_sided(values: Sequence, codes: np.ndarray) -> str:
+    """What to say where outcomes are unread, and all that are read are wins of one side."""
+    unread = [values[i] for i in np.flatnonzero(codes == UNREAD).tolist()]
+    read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
+    missing = ""
+    if len(unread) < len(codes):
+        won = f"only wins of the {read[0]}" if read else "no winner"
+        missing = f", and all others hold {won}, so that these may well be what is missing"
+    return (
+        f"{len(unread)} of {len(values)} outcomes are neither side nor a tie, such as "
+        f"{most_frequent(unread)}{missing}. Encode them (1: the first won, 0: the second, 0.5: a "
+        f"tie), or drop such rows.{_of_scores(unread)}"
+    )
+
+
+def _of_scores(values: Iterable[Any]) -> str:
+    """A sentence more where outcomes are scores, such as "2-1"."""
+    if not any(isinstance(each, str) and _SCORE.fullmatch(each) for each in values):
+        return ""
+    return (
+        " They look like scores, which no rule tells apart from other texts: make numbers of both "
+        "sides' and give numpy.sign(of_the_first - of_the_second) as the outcome."
+    )
+
+
+def _none_read(values, names, sides):
+    some = ", ".join(list(dict.fromkeys(map(repr, values)))[:5])
+    called = " or ".join(repr(side) for side in [*sides, *_SIDES][0])
+    of_names = "" if names is None else "the name of either item, "
+    remedy = " Names need ids=, the columns that hold them." if names is None else ""
+    return (
+        "Outcomes of duels must be in {0, 1}, {-1, 1} or booleans (1: the first won), -1, 0 and 1 "
+        f"or 0, 0.5 and 1 with ties, or words: {of_names}{called}, 'left' or 'right', 'tie'. Got "
+        f"values such as [{some}], and none says who won.{remedy} Translate other words, as by "
+        f"column.map({{{next(iter(dict.fromkeys(values)))!r}: 1, ...}}).{_of_scores(values)}"
+    )
