@@ -113,9 +113,10 @@ class Recorded(Fields):
         instance = _object_of(arrays)
         if not isinstance(instance, cls):
             kind = type(instance).__name__
-            raise _OtherClassError(
-                f"The arrays hold a {kind}, not a {cls.__name__}: call {kind}.from_arrays(arrays)."
-            )
+            remedy = f"give what to_arrays() of a {cls.__name__} returned"
+            if isinstance(instance, Recorded):
+                remedy = f"call {kind}.from_arrays(arrays)"
+            raise _OtherClassError(f"The arrays hold a {kind}, not a {cls.__name__}: {remedy}.")
         return instance
 
 

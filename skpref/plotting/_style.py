@@ -43,8 +43,8 @@ def check_matplotlib(caller: str) -> None:
 def new_axes(ax: Any, size: tuple[float, float]) -> Any:
     """Return the axes to draw on: those given, or those of a new figure of a size in inches.
 
-    matplotlib's constrained layout makes room for the labels of subplots, unless their figure has a
-    layout engine already.
+    matplotlib's constrained layout, beside colour bars its tight one, makes room for the labels of
+    subplots, unless their figure has a layout engine already.
     """
     if ax is None:
         import matplotlib.pyplot as plt
@@ -52,7 +52,9 @@ def new_axes(ax: Any, size: tuple[float, float]) -> Any:
         return plt.subplots(figsize=size, layout="constrained")[1]
     figure = ax.figure.canvas.figure
     if figure.get_layout_engine() is None and ax.get_subplotspec() is not None:
-        figure.set_layout_engine("constrained")
+        # Where a colour bar stands already it shares a grid that constrained layout does not take.
+        has_bar = any(each.get_label() == "<colorbar>" for each in figure.axes)
+        figure.set_layout_engine("tight" if has_bar else "constrained")
     return ax
 
 

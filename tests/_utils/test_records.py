@@ -369,5 +369,5 @@ def test_the_error_of_another_class_names_its_method(monkeypatch):
     for kind in (ValueError, TypeError):
         with pytest.raises(kind, match=r"hold a Another, not a Holder: call Another\.from_arrays"):
             Holder.from_arrays(Another(1).to_arrays())
-    with pytest.raises(ValueError, match="hold a int, not a Holder"):
+    with pytest.raises(ValueError, match=r"hold a int, not a Holder: give what to_arrays"):
         Holder.from_arrays(document(5))

@@ -200,6 +200,17 @@ def test_axes_that_no_layout_places_stay_where_they_are():
     np.testing.assert_allclose(ax.get_position().bounds, (0.4, 0.3, 0.4, 0.6))
 
 
+def test_a_board_stands_beside_a_colour_bar():
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.0))
+    bar = figure.colorbar(right.imshow(np.eye(3)), ax=right)
+    display = board_of().plot(ax=left)
+    figure.canvas.draw()
+    boxes = [ax.get_tightbbox() for ax in (display.ax_, right, bar.ax)]
+    assert figure.bbox.x0 <= boxes[0].x0 and boxes[-1].x1 <= figure.bbox.x1
+    assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
+    assert len(display.annotations_) == 12
+
+
 def test_axes_of_a_part_of_a_figure_are_laid_out_with_all():
     figure = plt.figure(figsize=(8.0, 4.0))
     left, right = figure.subfigures(1, 2)
