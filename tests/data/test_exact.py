@@ -83,6 +83,9 @@ def test_a_gap_beside_an_id_does_not_change_it(container, kind):
     expected = model.predict_proba(DUELS, judges=[b, a, None, b])
     asked = column(container, kind, [b, a, None, b])
     assert_array_equal(model.predict_proba(DUELS, judges=asked), expected)
+    reference = model.predict_proba(DUELS)[2]  # a judge that is not named
+    np.testing.assert_allclose(expected[2], reference, rtol=1e-9)
+    assert not np.allclose(expected[1], model.predict_proba(DUELS)[1], rtol=1e-6)
     people = fitted(CollaborativePreferenceRegressor, users=[a, b, a, b])
     expected = people.predict(DUELS, users=[b, a, None, b])
     assert_array_equal(people.predict(DUELS, users=asked), expected)
@@ -117,6 +120,13 @@ def test_a_column_of_ids_stays_as_it_is(container, kind):
     assert len(model.comparisons_.items) == 3
     turned = DuelFrame(frame, [[1, 0], [2, 1]], id_column="who")
     assert_array_equal(model.predict(turned), -model.predict(X))
+
+
+def test_the_first_two_integers_that_doubles_make_one_are_two_items():
+    pair = PAIRS["at the edge"]
+    frame = pd.DataFrame({"who": pair, "x": [0.5, 0.25]})
+    model = PairwisePreferenceRegressor(optimizer=None)
+    assert model.fit(DuelFrame(frame, [[0, 1]], id_column="who")).ids_.tolist() == pair
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
