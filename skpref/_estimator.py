@@ -189,8 +189,9 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     def _fit_answers(self, settings, training, keywords, judge_prior=None):
         """Fit one utility to answers that were read."""
-        ignored = set() if settings.likelihood.uses_order else {"order"}
-        refuse_unheard(self, (_OF_ANSWERS.keys() & keywords.keys()) - ignored)
+        ignored = () if settings.likelihood.uses_order else ("order",)
+        needed = [name for name in _OF_ANSWERS if name in keywords and name not in ignored]
+        refuse_unheard(self, needed)
         fitted = self._fitted(settings, training, judge_prior=judge_prior)
         self._keep_utility(fitted, training)
         self._fit_metadata = frozenset(keywords.keys() - {"sample_weight"})

@@ -72,7 +72,7 @@ from skpref.data._labels import (
     parse_outcomes,
     signed_labels,
 )
-from skpref.data._metadata import AnswerMetadata, Respondents, check_respondents
+from skpref.data._metadata import AnswerMetadata
 from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (
     Reader,
@@ -81,9 +81,10 @@ from skpref.data._read import (
     check_items,
     read,
 )
+from skpref.data._respondents import Respondents, check_respondents
 from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._soft import from_probabilities
-from skpref.data._time import TimeAxis
+from skpref.data._time import Times
 from skpref.data._validation import (
     Training,
     as_before,
@@ -122,7 +123,7 @@ __all__ = [
     "Respondents",
     "Rows",
     "Shown",
-    "TimeAxis",
+    "Times",
     "Training",
     "VoteOptions",
     "all_strings",

@@ -1,6 +1,6 @@
 """What stands beside each answer: read once from the arguments of a method, and handed on whole."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref._utils import warn
-from skpref.data._containers import exact_array, exact_list, is_missing, unmasked
-from skpref.data._items import Codes, check_ids
+from skpref.data._containers import exact_array, is_missing, unmasked
+from skpref.data._items import check_ids
 from skpref.data._labels import check_order
+from skpref.data._respondents import check_respondents
 from skpref.data._time import Times
 
 
@@ -68,44 +68,6 @@ class AnswerMetadata:
         )
 
 
-# -- judges and users --------------------------------------------------------------------------
-
-
-def check_respondents(ids: Any, n: int, role: str) -> list:
-    """List the ids of users or judges, one a row of X, each with its exact value.
-
-    Parameters
-    ----------
-    ids : array-like of shape (n,)
-    n : int
-    role : str
-        Who they are, "user" or "judge", for messages.
-
-    Raises
-    ------
-    ValueError
-        If there are not so many, or one was rounded.
-    TypeError
-        If one is not hashable.
-    """
-    if isinstance(ids, str | bytes | Mapping | Set) or not hasattr(ids, "__len__"):
-        raise ValueError(
-            f"{role}s must be a sequence of ids, one for each row of X; got {type(ids).__name__}."
-        )
-    if isinstance(ids, np.ndarray) and ids.ndim == 2 and ids.shape[1] == 1:
-        ids = ids[:, 0]
-    if len(getattr(ids, "shape", (n,))) != 1:
-        raise ValueError(f"{role}s must have shape (n,), the id of each row of X; got {ids.shape}.")
-    listed = exact_list(ids)
-    if len(listed) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n} rows, {role}s "
-            f"{len(listed)} ids. Give the id of the {role} of each row."
-        )
-    check_ids(listed, f"{role}s")
-    return listed
-
-
 def _check_judges(judges: Any, n: int, k: int | None) -> list:
     """List the judge of each duel; missing ids are those of the reference judge."""
     if k is None:
@@ -120,62 +82,6 @@ def _check_judges(judges: Any, n: int, k: int | None) -> list:
             "and repeat the judge for each of them."
         )
     return check_respondents(judges, n, "judge")
-
-
-class Respondents(Codes):
-    """Ids of the fitted users or judges, in order of first appearance.
-
-    Parameters
-    ----------
-    ids : list
-        Repeated ones count once.
-    role : str
-        Who they are, for messages.
-
-    Attributes
-    ----------
-    names : ndarray of shape (n_ids,)
-        Id of each code.
-    rows : ndarray of int of shape (n,)
-        Code of each id as it came.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
-    """
-
-    def __init__(self, ids: list, role: str) -> None:
-        remedy = "Leave these rows out, or give each such answer an id of its own"
-        super().__init__(ids, f"a {role}", remedy)
-        self._role = role
-        self.rows = self.codes(ids)
-
-    def codes(self, ids: list) -> NDArray[np.intp]:
-        """Code of each id; −1 where there is none, −2, −3 and so on for ids that were not fitted.
-
-        Warns of ids of another type.
-        """
-        new: dict[Any, int] = {}
-        codes = np.empty(len(ids), dtype=np.intp)
-        for row, name in enumerate(ids):
-            code = self._code.get(name)
-            if code is None:
-                code = -1 if is_missing(name) else -2 - new.setdefault(name, len(new))
-            codes[row] = code
-        if len(codes) and np.all(codes < 0):
-            self._warn_other_types(ids)
-        return codes
-
-    def _warn_other_types(self, ids):
-        written = {str(name): name for name in self._code}
-        asked = next((name for name in ids if not is_missing(name) and str(name) in written), None)
-        if asked is not None:
-            warn(
-                f"None of these {self._role}s was fitted, so that all are predicted as unknown "
-                f"{self._role}s; but {written[str(asked)]!r} was, and {asked!r} is not the same. "
-                "Give ids of the type that fit was given."
-            )
 
 
 # -- weights -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from skpref.data._containers import holds_words, is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_outcomes
-from skpref.data._metadata import AnswerMetadata, Respondents, check_sums
+from skpref.data._metadata import AnswerMetadata, check_sums
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
     Reader,
@@ -30,6 +30,7 @@ from skpref.data._read import (
     refuse_other_names,
     validated,
 )
+from skpref.data._respondents import Respondents
 from skpref.data._time import TimeAxis, Times, rows_at_times
 
 # Share of duels between items of equal features that goes unmentioned, as chance brings it about

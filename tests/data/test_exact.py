@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skpref import CollaborativePreferenceRegressor, ItemTable, PairwisePreferenceRegressor
+from skpref.data import AnswerMetadata, Respondents, is_missing
 from skpref.duels import DuelFrame
 
 pd = pytest.importorskip("pandas")
@@ -70,22 +71,28 @@ def fitted(cls=PairwisePreferenceRegressor, **metadata):
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_ids_of_judges_and_users_stay_as_they_are(container, kind):
     a, b = PAIRS[kind]
-    ids = column(container, kind, [a, b, a, b])
-    assert fitted(judges=ids).judges_.respondents.names.tolist() == [a, b]
-    assert fitted(CollaborativePreferenceRegressor, users=ids).users_.tolist() == [a, b]
+    ids = column(container, kind, [a, b, None, b])
+    metadata = AnswerMetadata.read({"judges": ids, "users": ids}, 4, 2)
+    for listed in (metadata.judge, metadata.user):
+        assert [listed[0], listed[1], listed[3]] == [a, b, b]
+        assert is_missing(listed[2])
+        assert Respondents([a, b], "judge").codes(listed).tolist() == [0, 1, -1, 1]
 
 
-@pytest.mark.parametrize("kind", PAIRS)
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_a_gap_beside_an_id_does_not_change_it(container, kind):
-    a, b = PAIRS[kind]
+def test_a_gap_beside_an_id_does_not_change_it(container):
+    a, b = PAIRS["wide"]
+    asked = column(container, "wide", [b, a, None, b])
     model = fitted(judges=[a, b, a, b])
-    expected = model.predict_proba(DUELS, judges=[b, a, None, b])
-    asked = column(container, kind, [b, a, None, b])
-    assert_array_equal(model.predict_proba(DUELS, judges=asked), expected)
+    proba = model.predict_proba(DUELS, judges=[b, a, None, b])
+    assert_array_equal(model.predict_proba(DUELS, judges=asked), proba)
+    reference = model.predict_proba(DUELS)  # a judge that is not named
+    np.testing.assert_allclose(proba[2], reference[2], rtol=1e-9)
+    assert not np.allclose(proba[1], reference[1], rtol=1e-6)
     people = fitted(CollaborativePreferenceRegressor, users=[a, b, a, b])
-    expected = people.predict(DUELS, users=[b, a, None, b])
-    assert_array_equal(people.predict(DUELS, users=asked), expected)
+    assert people.users_.tolist() == [a, b]
+    mean = people.predict(DUELS, users=[b, a, None, b])
+    assert_array_equal(people.predict(DUELS, users=asked), mean)
 
 
 @pytest.mark.parametrize("kind", PAIRS)
@@ -117,6 +124,13 @@ def test_a_column_of_ids_stays_as_it_is(container, kind):
     assert len(model.comparisons_.items) == 3
     turned = DuelFrame(frame, [[1, 0], [2, 1]], id_column="who")
     assert_array_equal(model.predict(turned), -model.predict(X))
+
+
+def test_the_first_two_integers_that_doubles_make_one_are_two_items():
+    pair = PAIRS["at the edge"]
+    frame = pd.DataFrame({"who": pair, "x": [0.5, 0.25]})
+    model = PairwisePreferenceRegressor(optimizer=None)
+    assert model.fit(DuelFrame(frame, [[0, 1]], id_column="who")).ids_.tolist() == pair
 
 
 @pytest.mark.parametrize("kind", INTEGERS)

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skpref.data import TimeAxis
-from skpref.data._time import Times, rows_at_times
+from skpref.data._time import TimeAxis, Times, rows_at_times
 
 DAYS = ["2024-03-30T12:00", "2024-03-31T12:00", "2024-01-01T00:00"]
 # Days since the first of these.
