@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -152,54 +152,6 @@ def _check_once(who, what):
 _ID = "id"
 
 
-@overload
-def from_columns(
-    frame: Any,
-    first: str | Sequence,
-    second: str | Sequence,
-    outcome: Any = None,
-    *,
-    ids: tuple[Any, Any] | None = None,
-    names: Sequence[str] | None = None,
-    ties: bool | None = None,
-    grades: Mapping[Any, int] | int | None = None,
-    order: None = None,
-    time: None = None,
-) -> tuple[np.ndarray | DuelFrame, np.ndarray]: ...
-
-
-@overload
-def from_columns(
-    frame: Any,
-    first: str | Sequence,
-    second: str | Sequence,
-    outcome: Any = None,
-    *,
-    ids: tuple[Any, Any] | None = None,
-    names: Sequence[str] | None = None,
-    ties: bool | None = None,
-    grades: Mapping[Any, int] | int | None = None,
-    order: str | ArrayLike,
-    time: None = None,
-) -> tuple[np.ndarray | DuelFrame, np.ndarray, np.ndarray]: ...
-
-
-@overload
-def from_columns(
-    frame: Any,
-    first: str | Sequence,
-    second: str | Sequence,
-    outcome: Any = None,
-    *,
-    ids: tuple[Any, Any] | None = None,
-    names: Sequence[str] | None = None,
-    ties: bool | None = None,
-    grades: Mapping[Any, int] | int | None = None,
-    order: str | ArrayLike | None = None,
-    time: str | ArrayLike,
-) -> tuple[np.ndarray | DuelFrame, *tuple[np.ndarray, ...]]: ...
-
-
 def from_columns(
     frame: Any,
     first: str | Sequence,
@@ -212,7 +164,7 @@ def from_columns(
     grades: Mapping[Any, int] | int | None = None,
     order: str | ArrayLike | None = None,
     time: str | ArrayLike | None = None,
-) -> tuple[np.ndarray | DuelFrame, ...]:
+) -> tuple[Any, ...]:
     """Build duels from a table with one duel a row.
 
     Parameters

@@ -471,7 +471,7 @@ def _split_at_once(
 
 def _split_by_rows(
     path: Path, encoding: str | None, width: int, positions: Sequence[int]
-) -> Iterator[list[Sequence[str]]]:
+) -> Iterator[Sequence[Sequence[str]]]:
     """Texts of some columns of a CSV, some rows at a time."""
     pick: Any = itemgetter(*positions, 0)
     with (
