@@ -50,6 +50,8 @@ def exact_array(values: Any) -> np.ndarray:
         return np.asarray(plain_frame(values), dtype=object)
     if isinstance(getattr(values, "dtype", None), np.dtype):  # of pandas, kept by numpy
         return np.asarray(values)
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        return np.asarray(values, dtype=object)
     column = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(column, nw.Series):
         plain = column.dtype.is_integer() and column.dtype != nw.Int128 and not column.null_count()
@@ -65,9 +67,13 @@ def exact_array(values: Any) -> np.ndarray:
 
 def exact_list(values: Any) -> list:
     """List of the values of a list, an array or a column, each exactly as it is."""
+    if hasattr(values, "tolist") and not isinstance(values, np.ndarray):  # of pandas
+        listed: list = values.tolist()
+        return listed
     array = exact_array(values)
     # Dates of a fine unit would become integers, missing ones too.
-    return list(array) if array.dtype.kind in "mM" else array.tolist()
+    fine = array.dtype.kind in "mM" and (array is values or "ns" in array.dtype.str)
+    return list(array) if fine else array.tolist()
 
 
 def missing_rows(array: np.ndarray) -> np.ndarray:
@@ -158,12 +164,21 @@ def plain_frame(frame: Any) -> Any:
     except ImportError:
         return frame
     columns = {}
-    for column in nw.from_native(frame, eager_only=True).iter_columns():
-        values = exact_array(column.to_native())
-        floats = column_floats(values) if column.dtype.is_integer() else None
-        wide = floats is not None and beyond_doubles(floats)
-        columns[column.name] = values if wide else pd.Series(values).infer_objects()
+    for name in getattr(frame, "column_names", frame.columns):  # pyarrow's are the first
+        values = exact_array(frame[name])
+        integers = values.dtype.kind == "O" and set(map(type, values.tolist())) <= {int, type(None)}
+        floats = column_floats(values) if integers else None
+        if floats is None:
+            values = pd.Series(values).infer_objects()
+        elif not beyond_doubles(floats):
+            values = floats
+        columns[name] = values
     return pd.DataFrame(columns)
+
+
+def plain_container(X: Any) -> Any:
+    """A frame as one of pandas, see `plain_frame`, anything else as an array without a mask."""
+    return plain_frame(X) if is_frame(X) else np.asarray(unmasked(X))
 
 
 def own_frame(frame: Any) -> Any:
