@@ -215,7 +215,7 @@ def test_what_is_imported_is_what_is_required():
     with open(ROOT / "pyproject.toml", "rb") as stream:
         required = tomllib.load(stream)["project"]["dependencies"]
     packages = {re.match(r"[\w-]+", line)[0] for line in required}
-    assert packages == {"numpy", "scipy", "scikit-learn", "narwhals", "joblib", "threadpoolctl"}
+    assert packages == {"numpy", "scipy", "scikit-learn", "joblib", "narwhals", "threadpoolctl"}
     allowed = packages - {"scikit-learn"} | {"sklearn", "skpref"}
     optional = {"pandas", "polars", "pyarrow", "matplotlib", "arviz", "tqdm", "optuna"} | {
         "anywidget",
