@@ -20,7 +20,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order, finish, finish_signed
-from skpref.data._tables import check_cells, column_cells
+from skpref.data._tables import column_cells, refuse_nested, refuse_rounded
 from skpref.data._winners import read_grades, read_winners, warn_alike
 
 
@@ -290,7 +290,7 @@ def from_columns(
     others = [column for column in (order, time) if isinstance(column, str)]
     _check_frame(frame, [*first, *second, *labels_of, *others])
     for column in labels_of:
-        check_cells(frame[column].tolist(), column)
+        refuse_rounded(frame[column].tolist(), column)
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     when = None if time is None else _times(frame[time] if isinstance(time, str) else time, frame)
     outcomes = outcome if outcome is None or np.ndim(outcome) else frame[outcome]
@@ -350,7 +350,7 @@ def _as_frame(table):
         raise ValueError(f"The columns must have one length; lengths {lengths} came.")
     if isinstance(table, Mapping):
         for name, column in columns.items():
-            check_cells(list(column), name)
+            refuse_nested(list(column), name)
     return pandas.DataFrame({name: _inferred(pandas, name, each) for name, each in columns.items()})
 
 

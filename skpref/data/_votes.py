@@ -17,7 +17,7 @@ from skpref.data._columns import side_words
 from skpref.data._items import ItemTable
 from skpref.data._labels import Finished, finish
 from skpref.data._soft import ROUNDED, soft_rows
-from skpref.data._tables import Coded, Numbers, check_cells, open_table
+from skpref.data._tables import Coded, Numbers, open_table, refuse_rounded
 from skpref.data._vote_columns import (
     JUDGE,
     PAIRS,
@@ -86,7 +86,7 @@ class _Cells(NamedTuple):
         for position in columns.labels:
             if position in (*columns.won, columns.time):
                 continue
-            check_cells(cells.labels[position].values, columns.names[position])
+            refuse_rounded(cells.labels[position].values, columns.names[position])
         return cells
 
 
