@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order, finish, finish_signed
-from skpref.data._tables import check_cells, column_cells
+from skpref.data._tables import column_cells, refuse_nested, refuse_rounded
 from skpref.data._winners import read_grades, read_winners, warn_alike
 
 
@@ -152,54 +152,6 @@ def _check_once(who, what):
 _ID = "id"
 
 
-@overload
-def from_columns(
-    frame: Any,
-    first: str | Sequence,
-    second: str | Sequence,
-    outcome: Any = None,
-    *,
-    ids: tuple[Any, Any] | None = None,
-    names: Sequence[str] | None = None,
-    ties: bool | None = None,
-    grades: Mapping[Any, int] | int | None = None,
-    order: None = None,
-    time: None = None,
-) -> tuple[np.ndarray | DuelFrame, np.ndarray]: ...
-
-
-@overload
-def from_columns(
-    frame: Any,
-    first: str | Sequence,
-    second: str | Sequence,
-    outcome: Any = None,
-    *,
-    ids: tuple[Any, Any] | None = None,
-    names: Sequence[str] | None = None,
-    ties: bool | None = None,
-    grades: Mapping[Any, int] | int | None = None,
-    order: str | ArrayLike,
-    time: None = None,
-) -> tuple[np.ndarray | DuelFrame, np.ndarray, np.ndarray]: ...
-
-
-@overload
-def from_columns(
-    frame: Any,
-    first: str | Sequence,
-    second: str | Sequence,
-    outcome: Any = None,
-    *,
-    ids: tuple[Any, Any] | None = None,
-    names: Sequence[str] | None = None,
-    ties: bool | None = None,
-    grades: Mapping[Any, int] | int | None = None,
-    order: str | ArrayLike | None = None,
-    time: str | ArrayLike,
-) -> tuple[np.ndarray | DuelFrame, *tuple[np.ndarray, ...]]: ...
-
-
 def from_columns(
     frame: Any,
     first: str | Sequence,
@@ -212,7 +164,7 @@ def from_columns(
     grades: Mapping[Any, int] | int | None = None,
     order: str | ArrayLike | None = None,
     time: str | ArrayLike | None = None,
-) -> tuple[np.ndarray | DuelFrame, ...]:
+) -> tuple[Any, ...]:
     """Build duels from a table with one duel a row.
 
     Parameters
@@ -338,7 +290,7 @@ def from_columns(
     others = [column for column in (order, time) if isinstance(column, str)]
     _check_frame(frame, [*first, *second, *labels_of, *others])
     for column in labels_of:
-        check_cells(frame[column].tolist(), column)
+        refuse_rounded(frame[column].tolist(), column)
     shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
     when = None if time is None else _times(frame[time] if isinstance(time, str) else time, frame)
     outcomes = outcome if outcome is None or np.ndim(outcome) else frame[outcome]
@@ -398,7 +350,7 @@ def _as_frame(table):
         raise ValueError(f"The columns must have one length; lengths {lengths} came.")
     if isinstance(table, Mapping):
         for name, column in columns.items():
-            check_cells(list(column), name)
+            refuse_nested(list(column), name)
     return pandas.DataFrame({name: _inferred(pandas, name, each) for name, each in columns.items()})
 
 

@@ -250,7 +250,7 @@ def coded(column: np.ndarray, name: Any) -> Coded:
         try:
             codes = np.fromiter(map(known.__getitem__, listed), np.intp, len(listed))
         except TypeError:
-            check_cells(listed, name)
+            refuse_nested(listed, name)
             raise
         values = list(known)
     gone = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
@@ -267,14 +267,19 @@ def _without(gone: np.ndarray, column: Coded) -> Coded:
     )
 
 
-def check_cells(cells: Iterable, name: Any) -> None:
-    """Refuse cells that hold lists or records, and floats that have rounded integers before."""
+def refuse_nested(cells: Iterable, name: Any) -> None:
+    """Raise ValueError where a cell holds a list or a record."""
     for cell in cells:
         if type(cell).__hash__ is None:
             raise ValueError(
                 f"Column {name!r} must have one dimension, a text, number or date a cell; it has "
                 f"{cell!r}, a {type(cell).__name__}. Give another column, or a field of this one."
             )
+
+
+def refuse_rounded(cells: Iterable, name: Any) -> None:
+    """Raise ValueError where a cell is a float that may have rounded an integer before."""
+    for cell in cells:
         if isinstance(cell, float) and abs(cell) >= _ROUNDED_FROM:
             raise ValueError(
                 f"Column {name!r} holds {cell!r}, a float beyond 2^53, where floats are rounded "
@@ -471,7 +476,7 @@ def _split_at_once(
 
 def _split_by_rows(
     path: Path, encoding: str | None, width: int, positions: Sequence[int]
-) -> Iterator[list[Sequence[str]]]:
+) -> Iterator[Sequence[Sequence[str]]]:
     """Texts of some columns of a CSV, some rows at a time."""
     pick: Any = itemgetter(*positions, 0)
     with (

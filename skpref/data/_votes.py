@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from numbers import Real
@@ -16,7 +17,7 @@ from skpref.data._columns import side_words
 from skpref.data._items import ItemTable
 from skpref.data._labels import Finished, finish
 from skpref.data._soft import ROUNDED, soft_rows
-from skpref.data._tables import Coded, Numbers, check_cells, open_table
+from skpref.data._tables import Coded, Numbers, open_table, refuse_rounded
 from skpref.data._vote_columns import (
     JUDGE,
     PAIRS,
@@ -85,7 +86,7 @@ class _Cells(NamedTuple):
         for position in columns.labels:
             if position in (*columns.won, columns.time):
                 continue
-            check_cells(cells.labels[position].values, columns.names[position])
+            refuse_rounded(cells.labels[position].values, columns.names[position])
         return cells
 
 
@@ -503,17 +504,11 @@ def _read_times(
     try:
         moments = [moment(value) for value in values]
         dates = [value for value, each in zip(values, moments, strict=True) if each.is_date]
-        if dates and len(dates) < len(moments):
-            number = next(v for v, each in zip(values, moments, strict=True) if not each.is_date)
-            raise ValueError(
-                f"The times in column {name!r} are numbers, such as {number}, and dates, such as "
-                f"{dates[0]}; give one kind."
-            )
-    except ValueError as error:
+        if dates and len(dates) < len(values):
+            raise ValueError("numbers and dates")
+    except ValueError:
         if options.time is None:
             return _Times()
-        if type(error) is not _NoTime:
-            raise
         raise ValueError(_time_remedy(name, values)) from None
     zoned = any(each.zoned for each in moments)
     gap = np.datetime64("NaT") if dates else np.nan
@@ -532,12 +527,8 @@ def _time_remedy(name: Any, values: list) -> str:
         )
     return (
         f"The times in column {name!r} must be numbers or dates such as 2024-05-17 or "
-        f"2024-05-17T12:30:00; values such as {values[:3]} came.{remedy}"
+        f"2024-05-17T12:30:00, all of one kind; values such as {values[:3]} came.{remedy}"
     )
-
-
-class _NoTime(ValueError):
-    """A value is no time."""
 
 
 class Moment(NamedTuple):
@@ -561,14 +552,9 @@ def moment(value: Any) -> Moment:
         If it is neither.
     """
     if isinstance(value, str):
-        try:
+        with suppress(ValueError):
             return Moment(float(value))
-        except ValueError:
-            pass
-        try:
-            value = datetime.fromisoformat(value.strip())
-        except ValueError:
-            raise _NoTime(f"{value!r} is no time.") from None
+        value = datetime.fromisoformat(value.strip())
     if isinstance(value, np.datetime64):
         return Moment(value)
     if isinstance(value, date):
@@ -580,7 +566,7 @@ def moment(value: Any) -> Moment:
         return Moment(np.datetime64(value), zoned)
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):
         return Moment(value if isinstance(value, int) else float(value))
-    raise _NoTime(f"{value!r} is no time.")
+    raise ValueError(f"{value!r} is no time.")
 
 
 # -- X and y -----------------------------------------------------------------------------------

@@ -335,7 +335,8 @@ class _Meaning:
     """
 
     def __init__(self, values: list, names: tuple | None, sides: Sequence) -> None:
-        self._known = set() if names is None else {plain_name(n) for side in names for n in side}
+        every = (plain_name(name) for side in names or () for name in side)
+        self._known = {name for name in every if type(name).__hash__ is not None}
         self._own, self._words = _words(sides), _words([*sides, *_SIDES])
         texts = {value for value in values if isinstance(value, str)}
         plain = set(map(plain_name, texts))
@@ -348,6 +349,8 @@ class _Meaning:
     def code(self, value: Any, first: Any, second: Any) -> int | None:
         """Code of one outcome; None if it is the word for a side and another item's name."""
         plain = plain_name(value)
+        if type(plain).__hash__ is None:  # a list or record
+            return _named(value, plain, first, second) or UNREAD
         if plain not in self._known:
             if plain not in self._codes:
                 self._codes[plain] = self._of_word(value, plain)
@@ -429,7 +432,8 @@ def _warn_dropped(values, missing, unread, ties):
 
 def most_frequent(values: Iterable) -> str:
     """The three most frequent values, with their numbers."""
-    return ", ".join(f"{value!r} ({count})" for value, count in Counter(values).most_common(3))
+    counts = Counter(map(repr, values)).most_common(3)
+    return ", ".join(f"{value} ({count})" for value, count in counts)
 
 
 def _warn_ids(values, names):
@@ -480,5 +484,5 @@ def _none_read(values, names, sides):
         "Outcomes of duels must be in {0, 1}, {-1, 1} or booleans (1: the first won), -1, 0 and 1 "
         f"or 0, 0.5 and 1 with ties, or words: {of_names}{called}, 'left' or 'right', 'tie'. Got "
         f"values such as [{some}], and none says who won.{remedy} Translate other words, as by "
-        f"column.map({{{next(iter(dict.fromkeys(values)))!r}: 1, ...}}).{_of_scores(values)}"
+        f"column.map({{{values[0]!r}: 1, ...}}).{_of_scores(values)}"
     )

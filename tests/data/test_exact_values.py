@@ -178,7 +178,8 @@ def test_values_are_exact_or_refused_by_name(door, frame, kind, tmp_path):
         }
         table = {}
     source, values = made(frame, table, typed, kind, tmp_path)
-    refused = kind in NESTED and frame != "csv"
+    # Frames may hold lists as ids of duels.
+    refused = kind in NESTED and frame != "csv" and (door != "columns" or "dict" in frame)
     if kind == "half a character" and door == "columns":  # where pandas holds texts by pyarrow
         refused = importlib.util.find_spec("pyarrow") is not None
     if refused:

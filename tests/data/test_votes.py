@@ -785,7 +785,7 @@ def test_polars_tells_of_a_time_zone(zone):
 @pytest.mark.parametrize(
     ("times", "match"),
     [
-        ([1, "2024-05-17", 3], "are numbers, such as 1, and dates, such as 2024-05-17"),
+        ([1, "2024-05-17", 3], r"all of one kind; values such as \[1, '2024-05-17', 3\]"),
         (["17.05.2024"] * 3, "Which part of 17.05.2024 is the day is not guessed.*dayfirst=True"),
         (["05/17/24", "5/1/24", "x"], "Which part of 05/17/24 is the day.*dayfirst=False"),
         (["now", "then", "later"], r"'later'\] came\.$"),
