@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -168,11 +168,14 @@ def shared(said):
     for name, notes, _ in said:
         for _, duel, before, after in (note for note in notes if note[0] == "given"):
             given.setdefault(duel, []).append((before, after, name))
-    n = 0
-    for each in given.values():
-        for (before, _, one), (_, after, other) in pairwise(sorted(each)):
-            n += one != other and after - before < LEASE
-    return n
+    # A lease began at some moment of its call; these cannot be a lease apart, whichever was first.
+    return sum(
+        one != other and max(after_one - before_other, after_other - before_one) < LEASE
+        for each in given.values()
+        for (before_one, after_one, one), (before_other, after_other, other) in combinations(
+            each, 2
+        )
+    )
 
 
 def forgotten(path, said):
