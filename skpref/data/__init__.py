@@ -84,7 +84,7 @@ from skpref.data._read import (
 from skpref.data._respondents import Respondents, check_respondents
 from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._soft import from_probabilities
-from skpref.data._time import Times
+from skpref.data._time import AnswerTimes
 from skpref.data._validation import (
     Training,
     as_before,
@@ -108,6 +108,7 @@ __all__ = [
     "SET",
     "TIE",
     "AnswerMetadata",
+    "AnswerTimes",
     "Answers",
     "Block",
     "Comparisons",
@@ -122,7 +123,6 @@ __all__ = [
     "Respondents",
     "Rows",
     "Shown",
-    "Times",
     "Training",
     "all_strings",
     "as_before",

@@ -420,7 +420,7 @@ class ItemTable:
             ) from None
 
 
-class Codes:
+class IdCodes:
     """Ids in order of first appearance, each with its place among them as its code.
 
     Parameters
@@ -501,7 +501,7 @@ _NO_ITEM = "an item", "Drop that row, or name the item"
 
 
 @recorded
-class IdEncoder(Codes):
+class IdEncoder(IdCodes):
     """Codes of ids in order of first appearance; ids not known get new ones.
 
     Parameters
