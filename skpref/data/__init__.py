@@ -84,7 +84,7 @@ from skpref.data._read import (
 from skpref.data._respondents import Respondents, check_respondents
 from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._soft import from_probabilities
-from skpref.data._time import Times
+from skpref.data._time import AnswerTimes
 from skpref.data._validation import (
     Training,
     as_before,
@@ -109,6 +109,7 @@ __all__ = [
     "SET",
     "TIE",
     "AnswerMetadata",
+    "AnswerTimes",
     "Answers",
     "Block",
     "Comparisons",
@@ -123,7 +124,6 @@ __all__ = [
     "Respondents",
     "Rows",
     "Shown",
-    "Times",
     "Training",
     "VoteOptions",
     "all_strings",

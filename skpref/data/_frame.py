@@ -295,15 +295,13 @@ def _own(items: Any) -> Any:
 def _own_array(items: Any) -> np.ndarray:
     try:
         array = np.array(unmasked(items), dtype=np.float64)
+        fault = "" if array.ndim == 2 else f"an array of shape {array.shape} came"
     except (TypeError, ValueError) as error:
+        fault = f"{type(items).__name__} came ({error})"
+    if fault:
         raise ValueError(
-            f"The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
-            f"n_features); {type(items).__name__} came ({error})."
-        ) from None
-    if array.ndim != 2:
-        raise ValueError(
-            f"The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
-            f"n_features); an array of shape {array.shape} came."
+            "The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
+            f"n_features); {fault}."
         )
     return array
 

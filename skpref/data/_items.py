@@ -419,7 +419,7 @@ class ItemTable(Fields):
             ) from None
 
 
-class Codes(Fields):
+class IdCodes(Fields):
     """Ids in order of first appearance, each with its place among them as its code.
 
     Parameters
@@ -499,7 +499,7 @@ def check_ids(ids: list, argument: str) -> None:
 _NO_ITEM = "an item", "Drop that row, or name the item"
 
 
-class IdEncoder(Codes):
+class IdEncoder(IdCodes):
     """Codes of ids in order of first appearance; ids not known get new ones.
 
     Parameters

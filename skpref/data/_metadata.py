@@ -12,7 +12,7 @@ from skpref.data._containers import exact_array, is_missing, unmasked
 from skpref.data._items import check_ids
 from skpref.data._labels import check_order
 from skpref.data._respondents import check_respondents
-from skpref.data._time import Times
+from skpref.data._time import AnswerTimes
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class AnswerMetadata:
         Who was shown first: 1 the first item, -1 the second of two, 0 none.
     judge, user : list of length n or None
         Ids of who answered, of any hashable type, as they came; missing ones are still there.
-    time : Times or None
+    time : AnswerTimes or None
         When each was given: n numbers, or n dates.
     qid : ndarray of int of shape (n,) or None
         Group of each rated item.
@@ -37,7 +37,7 @@ class AnswerMetadata:
     order: NDArray[np.int8] | None = None
     judge: list | None = None
     user: list | None = None
-    time: Times | None = None
+    time: AnswerTimes | None = None
     qid: NDArray[np.intp] | None = None
 
     @classmethod
@@ -191,6 +191,9 @@ _KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
     "users": ("user", lambda ids, n, k: check_respondents(ids, n, "user")),
     "order": ("order", check_order),
     "qid": ("qid", _check_groups),
-    "time": ("time", lambda time, n, k: Times.read(time, n, "items" if k is None else "answers")),
+    "time": (
+        "time",
+        lambda time, n, k: AnswerTimes.read(time, n, "items" if k is None else "answers"),
+    ),
     "sample_weight": ("weight", lambda weight, n, k: check_weights(weight, n)),
 }

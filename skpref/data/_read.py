@@ -30,7 +30,7 @@ from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
 from skpref.data._sets import check_padding, check_sizes, consecutive, numbered
-from skpref.data._time import TimeAxis, Times, rows_at_times
+from skpref.data._time import AnswerTimes, TimeAxis, rows_at_times
 
 FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), sets of k items of shape (n_sets, k, "
@@ -115,7 +115,7 @@ class Shown:
 
 
 @dataclass(eq=False)
-class _Source:
+class _UnreadX:
     """X as an array or a frame, and what else says how it is to be read, see `read`."""
 
     X: Any
@@ -234,7 +234,7 @@ def read(
             f"X could not be read as an array ({error}); X may be {FORMS}. Rows of fewer items are "
             "padded at their end, positions by -1, names by None."
         ) from None
-    source = _Source(array, X, table, integers, text_sets, items)
+    source = _UnreadX(array, X, table, integers, text_sets, items)
     if new_names or (integers is None and not items):
         source.table = _with_new_names(source, new_names)
     for fits, reader in _READERS:
@@ -251,7 +251,7 @@ def _read_duel_frame(X: DuelFrame) -> Shown:
     return Shown("items", X.items[X.pairs[~absent]], numbered(absent))
 
 
-def _read_frame(source: _Source) -> Shown:
+def _read_frame(source: _UnreadX) -> Shown:
     """Names in the columns of a frame, where it can hold such, or items."""
     X, table = source.X, source.named
     shown = None
@@ -260,7 +260,7 @@ def _read_frame(source: _Source) -> Shown:
     return shown or Shown("items", X, names=column_names(X))
 
 
-def _read_items(source: _Source) -> Shown:
+def _read_items(source: _UnreadX) -> Shown:
     """Items alone: those of a table, in one dimension, or rows of features."""
     X, table = source.X, source.table
     if table is not None and X.ndim == 1:
@@ -272,7 +272,7 @@ def _read_items(source: _Source) -> Shown:
     return Shown("items", source.values)
 
 
-def _read_array(source: _Source) -> Shown:
+def _read_array(source: _UnreadX) -> Shown:
     """Duels or sets of features, of which items that are missing throughout are absent."""
     X = source.X
     n_shown = X.shape[1]
@@ -290,13 +290,13 @@ def _read_array(source: _Source) -> Shown:
     return Shown("items", rows[~absent.reshape(-1)], numbered(absent))
 
 
-def _read_named(source: _Source) -> Shown:
+def _read_named(source: _UnreadX) -> Shown:
     """Items or duels by the names of the table, of whatever type."""
     _refuse_nameless(_nameless(source.values, source.named))
     return _unit("names", source.X, source.named)
 
 
-def _read_texts(source: _Source) -> Shown | None:
+def _read_texts(source: _UnreadX) -> Shown | None:
     """Texts, or duels of them; None if these are other things."""
     X = source.X
     if all_strings(X):
@@ -312,7 +312,7 @@ def _read_texts(source: _Source) -> Shown | None:
     )
 
 
-def _read_sets(source: _Source) -> Shown | None:
+def _read_sets(source: _UnreadX) -> Shown | None:
     """Sets of names of the table, or of texts; None if X holds other things than these and pads."""
     source.X = X = source.values
     if source.named is not None:
@@ -323,7 +323,7 @@ def _read_sets(source: _Source) -> Shown | None:
     return None if gaps is None else _padded("texts", X, gaps, "None or NaN")
 
 
-def _read_positions(source: _Source) -> Shown:
+def _read_positions(source: _UnreadX) -> Shown:
     """Positions in a table, or in one that is not known here."""
     X = source.X
     if source.table is not None and X.ndim == 2 and source.width < 2:
@@ -337,7 +337,7 @@ def _read_positions(source: _Source) -> Shown:
     return _padded("positions", X, X == -1, "-1", source.table)
 
 
-def _refuse_ambiguous(source: _Source) -> None:
+def _refuse_ambiguous(source: _UnreadX) -> None:
     count = "two" if source.width == 2 else source.width
     raise ValueError(
         f"X holds integers in shape {source.X.shape}, which may be pairs of positions in a table "
@@ -346,7 +346,7 @@ def _refuse_ambiguous(source: _Source) -> None:
     )
 
 
-def _refuse_masked(source: _Source) -> None:
+def _refuse_masked(source: _UnreadX) -> None:
     if np.ma.is_masked(source.original):
         raise ValueError(
             "X is a masked array with masked positions of items; leave these rows out."
@@ -355,7 +355,7 @@ def _refuse_masked(source: _Source) -> None:
 
 # What X is, in this order: a condition, and the reader of such an X. One that gives None, as X
 # turns out to hold other things, leaves it to the next; what none takes are items as they are.
-_READERS: tuple[tuple[Callable[[_Source], Any], Callable[[_Source], Shown | None]], ...] = (
+_READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], Shown | None]], ...] = (
     (lambda source: source.is_frame, _read_frame),
     (lambda source: source.items, _read_items),
     (lambda source: source.X.ndim == 3, _read_array),
@@ -378,7 +378,7 @@ _READERS: tuple[tuple[Callable[[_Source], Any], Callable[[_Source], Shown | None
 # -- names of items ------------------------------------------------------------------------
 
 
-def _with_new_names(source: _Source, new_names: bool) -> ItemTable | None:
+def _with_new_names(source: _UnreadX, new_names: bool) -> ItemTable | None:
     """The table, or one of names alone: those that it has, then those in X."""
     names, table = _names_in(source), source.table
     if names is None:
@@ -395,7 +395,7 @@ def _with_new_names(source: _Source, new_names: bool) -> ItemTable | None:
     return ItemTable.from_names([*known, *new])
 
 
-def _names_in(source: _Source) -> np.ndarray | None:
+def _names_in(source: _UnreadX) -> np.ndarray | None:
     """Texts in two columns or more (n, k), of which some may be missing."""
     X = source.X
     if source.is_frame:
@@ -715,7 +715,7 @@ class Reader:
         shown = shown.used()
         return replace(shown, rows=float_rows(shown.rows, slice(None)))
 
-    def with_times(self, shown: Shown, times: Times | None) -> Shown:
+    def with_times(self, shown: Shown, times: AnswerTimes | None) -> Shown:
         """Items of a prediction at times, if the fit had any; None: at the last of them."""
         if self.time is None and times is None:
             return shown

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import warn
 from skpref.data._containers import exact_list, is_missing
-from skpref.data._items import Codes, check_ids
+from skpref.data._items import IdCodes, check_ids
 
 
 def check_respondents(ids: Any, n: int, role: str) -> list:
@@ -46,7 +46,7 @@ def check_respondents(ids: Any, n: int, role: str) -> list:
     return listed
 
 
-class Respondents(Codes):
+class Respondents(IdCodes):
     """Ids of the fitted users or judges, in order of first appearance.
 
     Parameters

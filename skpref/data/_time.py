@@ -21,7 +21,7 @@ _ALLOWED = (
 )
 
 
-class Times(NamedTuple):
+class AnswerTimes(NamedTuple):
     """When answers were given.
 
     Attributes
@@ -94,7 +94,7 @@ class TimeAxis:
     now: float = 0.0
 
     @classmethod
-    def of(cls, times: Times) -> tuple[Self, Array]:
+    def of(cls, times: AnswerTimes) -> tuple[Self, Array]:
         """The axis of a fit, and its times relative to the origin, (n,)."""
         values = times.values
         origin = values.min() if len(values) else values.dtype.type(0)
@@ -102,7 +102,7 @@ class TimeAxis:
         axis = origin if isinstance(origin, int) else float(origin)
         return cls(times.kind, axis, float(relative.max(initial=0.0))), relative
 
-    def relative(self, times: Times) -> Array:
+    def relative(self, times: AnswerTimes) -> Array:
         """Times of a query relative to the origin, (n,).
 
         Raises
@@ -124,7 +124,7 @@ class TimeAxis:
 
     def at(self, time: Any) -> Self:
         """The same axis with another time for now."""
-        return replace(self, now=float(self.relative(Times.read(time, 1, "time"))[0]))
+        return replace(self, now=float(self.relative(AnswerTimes.read(time, 1, "time"))[0]))
 
     def times(self, relative: Array) -> NDArray[Any]:
         """Times as the user has them: floats, or datetime64 (in UTC, where there were zones).

@@ -31,7 +31,7 @@ from skpref.data._read import (
     validated,
 )
 from skpref.data._respondents import Respondents
-from skpref.data._time import TimeAxis, Times, rows_at_times
+from skpref.data._time import AnswerTimes, TimeAxis, rows_at_times
 
 # Share of duels between items of equal features that goes unmentioned, as chance brings it about
 # where pairs are drawn from a table.
@@ -154,7 +154,7 @@ def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -
         )
 
 
-def _on_axis(times: Times, before: Reader | None) -> tuple[TimeAxis, Array]:
+def _on_axis(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis, Array]:
     """The axis of these times, and the times on it."""
     if before is None or before.time is None:
         return TimeAxis.of(times)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skpref._utils import Array, check_choice, check_number, printable_text
-from skpref.data import Times, table_frame
+from skpref.data import AnswerTimes, table_frame
 from skpref.fitting import UNITS, noise_deviation, unit_length
 from skpref.inspection._contenders import Contenders, contenders
 
@@ -232,7 +232,7 @@ def _asked(axis: Any, times: ArrayLike | None) -> Array:
     n = 1 if np.ndim(times) == 0 else len(times)  # type: ignore[arg-type]  # stub too wide
     if not n:
         raise ValueError("times is empty; give one time at least, or None for those of training.")
-    return axis.relative(Times.read(times, n, "times"))
+    return axis.relative(AnswerTimes.read(times, n, "times"))
 
 
 def _several(items: Any) -> Any:
