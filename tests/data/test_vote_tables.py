@@ -84,6 +84,13 @@ def test_a_header_that_repeats_is_named_by_its_row(kind, tmp_path):
     assert votes.item_table.names.tolist() == names
 
 
+def test_a_competitor_of_a_column_s_name_is_no_header():
+    table = {**TABLE, "model_b": ["bee", "cow", "ant", "model_b"], "winner": list("abab")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert from_votes(table).rows.tolist() == [0, 1, 2, 3]
+
+
 def test_columns_of_outcomes_may_be_a_list():
     table = {**TABLE, "pa": [1, 0, 0, 0], "pb": [0, 1, 0, 1], "pt": [0, 0, 1, 0]}
     assert from_votes(table, winner=["pa", "pb", "pt"]).y.tolist() == SIGNS
