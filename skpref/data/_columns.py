@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import warn
 from skpref.data._containers import (
+    any_texts,
     beyond_doubles,
     column_at,
     column_floats,
@@ -351,20 +352,16 @@ def _as_frame(table):
     if isinstance(table, Mapping):
         for name, column in columns.items():
             refuse_nested(list(column), name)
-    return pandas.DataFrame({name: _inferred(pandas, name, each) for name, each in columns.items()})
+    return any_texts(
+        lambda: pandas.DataFrame({name: _inferred(pandas, c) for name, c in columns.items()})
+    )
 
 
-def _inferred(pandas, name, values):
+def _inferred(pandas, values):
     """Values as numbers where they are all such, unless floats would round integers."""
     floats = column_floats(values) if values.dtype.kind == "O" else None
     wide = floats is not None and beyond_doubles(floats)
-    try:
-        return values if wide else pandas.Series(values).infer_objects()
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"Column {name!r} holds half a character (a lone surrogate), which no frame of UTF-8 "
-            "can hold. Replace it."
-        ) from None
+    return values if wide else pandas.Series(values).infer_objects()
 
 
 def _pandas():

@@ -1,5 +1,6 @@
 """Containers that data come in: frames of any library, masked arrays, texts, missing values."""
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -257,4 +258,17 @@ def table_frame(values: Any, index: Any, columns: Any = None, name: str | None =
         import pandas as pd
     except ImportError:
         return None
-    return pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)
+    return any_texts(
+        lambda: pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)
+    )
+
+
+def any_texts(make: Callable[[], Any]) -> Any:
+    """What a function makes with pandas, also of half a character, which pyarrow does not hold."""
+    try:
+        return make()
+    except UnicodeEncodeError:
+        import pandas as pd
+
+        with pd.option_context("mode.string_storage", "python"):
+            return make()

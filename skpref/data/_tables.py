@@ -377,7 +377,8 @@ def _reading(path: Path, kind: str, encoding: str | None = None) -> Iterator[Non
         ) from None
     except BaseException as error:  # a panic of Rust, by which polars may stop, is no Exception
         is_panic = type(error).__name__ == "PanicException"
-        if type(error) is ValueError or not (isinstance(error, Exception) or is_panic):
+        is_own = repr(path.name) in str(error)
+        if is_own or not (isinstance(error, Exception) or is_panic):
             raise
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise ValueError(f"{path.name!r} cannot be read as {kind}: {lines[0][:200]}.") from None
@@ -555,7 +556,7 @@ def _of_texts(column: Coded, name: str) -> Coded:
         return Coded(column.codes, whole)
     gone = [text.strip().casefold() in _EMPTY for text in column.values]
     codes, texts = _without(np.array(gone, dtype=bool), column)
-    repeats = [text.strip() == name for text in texts]
+    repeats = [text.strip().casefold() == name.casefold() for text in texts]
     typed = iter(_typed([text for text, out in zip(texts, repeats, strict=True) if not out]))
     values = [text if out else next(typed) for text, out in zip(texts, repeats, strict=True)]
     known = _Codes()

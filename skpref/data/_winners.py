@@ -50,8 +50,8 @@ def plain_name(name: Any) -> Any:
 
 @lru_cache(maxsize=65536)
 def _plain_text(name: str) -> str:
-    words = unicodedata.normalize("NFC", name).translate(_TO_SPACES).split()
-    return unicodedata.normalize("NFC", " ".join(words).casefold())
+    words = " ".join(name.translate(_TO_SPACES).split())
+    return unicodedata.normalize("NFC", words.casefold())
 
 
 def warn_alike(names: Iterable, remedy: str) -> None:

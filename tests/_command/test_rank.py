@@ -448,7 +448,6 @@ def test_remedies_are_options_of_the_command(tmp_path, capsys):
     assert run("rank", path, "--controls", "meta.words_a-meta.words_b") == 0
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is not None, reason="frames are of UTF-8")
 def test_half_a_character_is_written_by_its_number(tmp_path, capsys):
     names = ["\ud800", "\ud801", "x"]
     rows = zip(names, [*names[1:], names[0]], "aba", strict=True)

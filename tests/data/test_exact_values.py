@@ -1,6 +1,5 @@
 """Every kind of value through every door and frame: exact, or refused by the column's name."""
 
-import importlib.util
 import json
 import unicodedata
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -180,8 +179,6 @@ def test_values_are_exact_or_refused_by_name(door, frame, kind, tmp_path):
     source, values = made(frame, table, typed, kind, tmp_path)
     # Frames may hold lists as ids of duels.
     refused = kind in NESTED and frame != "csv" and (door != "columns" or "dict" in frame)
-    if kind == "half a character" and door == "columns":  # where pandas holds texts by pyarrow
-        refused = importlib.util.find_spec("pyarrow") is not None
     if refused:
         with pytest.raises(ValueError, match=f"'({'|'.join(typed)})'"):
             through(door, source)

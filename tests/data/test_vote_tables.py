@@ -75,13 +75,22 @@ def test_a_header_that_repeats_is_named_by_its_row(kind, tmp_path):
     source = twice
     if kind == "csv":
         source = tmp_path / "votes.csv"
-        source.write_text(as_csv({**TABLE, **ids}) * 2, encoding="utf-8")
+        text = as_csv({**TABLE, **ids})
+        head, _, rows = text.partition("\n")
+        source.write_text(f"{text}{head.upper()}\n{rows}", encoding="utf-8")
     with pytest.warns(UserWarning, match="1 that repeat the header, first in row 4"):
         votes = from_votes(source)
     assert votes.dropped == {"that repeat the header, first in row 4": 1}
     assert votes.y.tolist() == SIGNS * 2 and votes.rows.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
     names = [11, 12, 13] if kind == "csv" else ["11", "12", "13"]
     assert votes.item_table.names.tolist() == names
+
+
+def test_a_competitor_of_a_column_s_name_is_no_header():
+    table = {**TABLE, "model_b": ["bee", "cow", "ant", "model_b"], "winner": list("abab")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert from_votes(table).rows.tolist() == [0, 1, 2, 3]
 
 
 def test_columns_of_outcomes_may_be_a_list():
@@ -130,11 +139,19 @@ def test_damaged_parquet_is_one_line(library, way, tmp_path, monkeypatch):
         ("v.json", "[" * 100_000 + "]" * 100_000),
         ("v.jsonl", '{"a":' * 100_000 + "1" + "}" * 100_000),
     ],
+    ids=["list", "records"],
 )
 def test_json_that_is_too_deep_is_refused(name, text, tmp_path):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=f"{name}' cannot be read as JSON: .* too deep"):
         from_votes(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["[" + "9" * 5000 + "]", '[{"a": ', "\0", "[1e5,]"])
+def test_json_that_cannot_be_read_is_named(text, tmp_path):
+    (tmp_path / "v.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^'v\.json' cannot be read as JSON: .+$"):
+        from_votes(tmp_path / "v.json")
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
