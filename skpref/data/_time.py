@@ -111,10 +111,9 @@ class TimeAxis:
             If they are of another kind than those of the fit.
         """
         if times.kind != self.kind:
-            days = ": days since 1970-01-01, if they are those of from_votes"
             raise ValueError(
                 f"time holds {times.kind}, but the model was fitted on {self.kind}. Give times of "
-                f"the same kind{days if self.kind == _NUMBERS else ''}."
+                "the same kind."
             )
         return _relative(times, self.origin if self.kind == _NUMBERS else np.int64(self.origin))
 
