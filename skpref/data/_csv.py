@@ -1,6 +1,7 @@
 """Columns of a CSV by polars or pyarrow, where these read the same as Python's csv module."""
 
 import io
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -8,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _QUOTE, _LINE, _RETURN = b'"\n\r'
+# In a fork of this process the threads of polars and pyarrow are gone, and a call of them may wait
+# for ever.
+_PROCESS = os.getpid()
 
 
 class CsvColumns(NamedTuple):
@@ -41,9 +45,12 @@ def split_columns(
     Returns
     -------
     CsvColumns or None
-        None where neither library is installed, or where readers differ: quotes inside cells,
-        blank lines, line ends of old Macintoshes, rows of too many cells, other encodings.
+        None where neither library is installed, in a fork of the process that imported this, or
+        where readers differ: quotes inside cells, blank lines, line ends of old Macintoshes, rows
+        of too many cells, other encodings.
     """
+    if os.getpid() != _PROCESS:
+        return None
     n_rows = _count_rows(data, ord(separator))
     if n_rows is None:
         return None

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import io
+import multiprocessing
+import os
 import sys
 
 import numpy as np
@@ -122,3 +124,21 @@ def test_plain_files_are_split_by_a_library():
     for kind in ("plain", "no end", "returns", "quoted", "short rows", "unicode", "truth"):
         separator = ","
         assert split_columns(FILES[kind].encode(), separator, [0, 1], [2]) is not None, kind
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_fork_of_a_process_that_read_a_file_reads_it_too(library, tmp_path, monkeypatch):
+    installed(library)
+    for hidden in {"polars", "pyarrow"} - {library}:
+        monkeypatch.setitem(sys.modules, hidden, None)
+    path = tmp_path / "votes.csv"
+    path.write_text("a,b,n\n" + "x,y,1\n" * 20_000)
+    open_table(path).read([0, 1], [2])
+    fork = multiprocessing.get_context("fork")
+    child = fork.Process(target=lambda: open_table(path).read([0, 1], [2]))
+    child.start()
+    child.join(60)
+    child.kill()
+    child.join()
+    assert child.exitcode == 0
