@@ -417,6 +417,7 @@ def test_a_judge_prior_is_an_object():
         model_of(judge_prior=0.1).fit([[[0.0], [1.0]]])
 
 
+@pytest.mark.slow
 def test_a_variance_that_is_held_may_lie_anywhere(court):
     prior, some = JudgePrior(2.0, order_variance=20.0), slice(None, None, 8)
     answers = court.X[some], court.y[some]
