@@ -170,10 +170,10 @@ def _readable(votes: Path) -> Iterator[Path]:
 def _check_votes(told: Any, votes: Bunch) -> None:
     """Refuse what the votes cannot tell before the time of a fit is spent on it."""
     _check_groups(votes)
-    n_votes = len(np.unique(votes.rows))
-    if told.judge is not None and len(set(votes.judges.tolist())) == n_votes > 1:
+    n_judges = 0 if told.judge is None else len(set(votes.judges.tolist()))
+    if n_judges > 1 and n_judges == len(np.unique(votes.rows)):
         raise ValueError(
-            f"Each of the {n_votes} votes has another value in {told.judge!r}, so that nothing "
+            f"Each of the {n_judges} votes has another value in {told.judge!r}, so that nothing "
             "tells judges apart. Give --judge the column of who voted, or leave it out."
         )
     if told.order and not votes.order.any():
@@ -186,8 +186,10 @@ def _check_votes(told: Any, votes: Bunch) -> None:
 def _check_groups(votes: Bunch) -> None:
     """Refuse groups that are nearly one a vote before the time of a fit is spent on them."""
     n = 0 if votes.groups is None else len(votes.groups)
+    if n <= _MANY_GROUPS:
+        return
     n_votes = len(np.unique(votes.rows))
-    if n > _MANY_GROUPS and n_votes < _FEW_VOTES * n:
+    if n_votes < _FEW_VOTES * n:
         raise ValueError(
             f"{votes.by!r} has {n} values in {n_votes} votes, too many for a board each. Give "
             "--by a column of categories, or put its values into groups."
