@@ -348,7 +348,7 @@ def _as_frame(table):
     columns = {name: column_cells(table[name]) for name in names}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"The columns must have one length; lengths {lengths} came.")
+        raise ValueError(f"got columns of lengths {lengths}; give columns of one length.")
     if isinstance(table, Mapping):
         for name, column in columns.items():
             refuse_nested(list(column), name)

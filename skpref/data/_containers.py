@@ -237,12 +237,13 @@ def column_floats(column: Any) -> np.ndarray | None:
         return None
 
 
-_EXACT = 2.0**53  # from here on, doubles no longer tell all integers apart
+# From here on, doubles no longer tell all integers apart.
+ROUNDED_FROM = 2.0**53
 
 
 def beyond_doubles(numbers: np.ndarray) -> bool:
     """Whether integers among these numbers may be rounded where they are doubles."""
-    return bool(np.abs(numbers).max(initial=0.0, where=np.isfinite(numbers)) >= _EXACT)
+    return bool(np.abs(numbers).max(initial=0.0, where=np.isfinite(numbers)) >= ROUNDED_FROM)
 
 
 def frame_floats(frame: Any) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from skpref.data._containers import column_at, exact_array, is_frame, is_missing
+from skpref.data._containers import ROUNDED_FROM, column_at, exact_array, is_frame, is_missing
 from skpref.data._csv import CsvColumns, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
@@ -29,8 +29,6 @@ _LONGEST_CELL = 2**24
 # Bytes that a packed file may become, those of ten million votes: a megabyte may unpack to a
 # gigabyte, and the memory that it takes is known only then.
 _LARGEST_UNPACKED = 2**29
-# From here on floats are rounded integers.
-_ROUNDED_FROM = 2.0**53
 
 
 class Coded(NamedTuple):
@@ -280,7 +278,7 @@ def refuse_nested(cells: Iterable, name: Any) -> None:
 def refuse_rounded(cells: Iterable, name: Any) -> None:
     """Raise ValueError where a cell is a float that may have rounded an integer before."""
     for cell in cells:
-        if isinstance(cell, float) and abs(cell) >= _ROUNDED_FROM:
+        if isinstance(cell, float) and abs(cell) >= ROUNDED_FROM:
             raise ValueError(
                 f"Column {name!r} holds {cell!r}, a float beyond 2^53, where floats are rounded "
                 "integers and two ids may be one. Give integers that allow gaps (pandas: read with "
