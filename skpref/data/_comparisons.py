@@ -532,6 +532,9 @@ class Comparisons(ByValue):
         of an item. None: there are no sets.
     ordered : bool
         Whether duels that differ in who was shown first alone are different answers.
+    group_column : int or None
+        Column of the items' rows in which the group of the answer stands, such as its prompt: all
+        items of an answer have the same value there. None: answers are in no groups.
 
     Examples
     --------
@@ -556,6 +559,7 @@ class Comparisons(ByValue):
     judge: NDArray[np.intp] | None = None
     rank: NDArray[np.int_] | None = None
     ordered: bool = False
+    group_column: int | None = None
 
     @classmethod
     def from_duels(

@@ -18,6 +18,7 @@ from skpref.gp._drift import (
     mean_variance,
 )
 from skpref.gp._finite_rank import FiniteRank, spanning_items
+from skpref.gp._grouped import Grouped
 from skpref.gp._inducing import (
     Inducing,
     InducingPoints,
@@ -75,6 +76,7 @@ __all__ = [
     "DenseItems",
     "DenseMargins",
     "FiniteRank",
+    "Grouped",
     "IndependentItems",
     "Inducing",
     "InducingPoints",

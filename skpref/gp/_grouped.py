@@ -1,0 +1,484 @@
+"""The exact prior where some effects belong to groups of answers: shared weights, and blocks.
+
+z = Z w + L e, with w the weights of features that all answers share, and e those of features that
+belong to one group of answers each, such as a prompt's effects on its competitors. Given w the
+groups are independent, so that their weights are integrated out group by group (Schur complements);
+square matrices are of the shared features, and of each group's own. All else is linear in the
+number of answers and of groups.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from skpref._utils import Array, floor_variance, inverse_blocks, inverse_cholesky
+from skpref.data import Comparisons, Margins, distinct_rows
+from skpref.gp._finite_rank import FiniteRank, MarginFeatures
+from skpref.gp._posterior import Posterior
+from skpref.gp._prior import EXACT, Cost, Marginals, check_finite
+from skpref.gp._shared_noise import JointNoise, SitePrecision
+from skpref.gp._utilities import columns
+from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features, kernel_values
+from skpref.likelihoods import Likelihood
+
+# Doubles of the largest array of a batch of groups, so that it stays in the processor's cache.
+_BATCH = 2**18
+
+
+class _Batch(NamedTuple):
+    """Some groups, filled up to the largest of them.
+
+    Attributes
+    ----------
+    margin : ndarray of int of shape (n_groups, n)
+        Margins of each group; the number of all margins where there is none.
+    feature : ndarray of int of shape (n_groups, r)
+        Features of each group; the number of all features where there is none.
+    effects : ndarray of shape (n_groups, n, r)
+        L, as if each weight had variance 1.
+    """
+
+    margin: NDArray[np.intp]
+    feature: NDArray[np.intp]
+    effects: Array
+
+
+class GroupFeatures:
+    """Features of margins that belong to one group of answers each.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    terms : tuple of Term
+        All terms of a kernel.
+    margins : Margins
+        Between these items; both items of each are of one group.
+    column : int
+        Of the items' rows, in which the group stands.
+
+    Attributes
+    ----------
+    matrix : csr_array of shape (n_margins, rank)
+        L, as if each weight had variance 1.
+    source : ndarray of int of shape (rank,)
+        Which of the terms' monomials each feature is of.
+    group, feature_group : ndarray of int of shape (n_margins,) and (rank,)
+        Numbers of the groups, from 0.
+    """
+
+    def __init__(
+        self, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins, column: int
+    ):
+        items, n = comparisons.items, len(margins.first)
+        _, item_group = distinct_rows(items[:, [column]])
+        self.group = item_group[margins.first]
+        rows, keys, values, sources = [], [], [], []
+        n_keys = begin = 0
+        for term in terms:
+            numbers = range(begin, begin + len(term.monomials))
+            begin += len(term.monomials)
+            if column not in term.group:
+                continue
+            _, code = distinct_rows(items[:, list(term.group)])
+            monomials = term.values(items)
+            for at, number in enumerate(numbers):
+                for side, sign in ((margins.first, 1.0), (margins.second, -1.0)):
+                    rows.append(np.arange(n))
+                    keys.append(n_keys + code[side])
+                    values.append(sign * monomials[side, at])
+                    sources.append(np.full(n, number))
+                n_keys += int(code.max(initial=-1)) + 1
+        key = np.concatenate(keys)
+        key_group = np.zeros(n_keys, dtype=np.intp)
+        key_group[key] = np.tile(self.group, len(keys))
+        key_source = np.zeros(n_keys, dtype=np.intp)
+        key_source[key] = np.concatenate(sources)
+        told = np.concatenate(values), (np.concatenate(rows), key)
+        matrix = csr_array(told, shape=(n, n_keys))  # of an item on both sides nothing is left
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        used = np.unique(matrix.indices)
+        used = used[np.argsort(key_group[used], kind="stable")]
+        self.matrix = csr_array(matrix[:, used])
+        self.source, self.feature_group = key_source[used], key_group[used]
+        self.rank = len(used)
+
+    @classmethod
+    def of(
+        cls, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins, column: int
+    ) -> "GroupFeatures":
+        """Find them once for the margins of some answers, and return them."""
+        name = "group features", terms, column, margins is comparisons.rows.margins
+        if name not in comparisons.kept:
+            comparisons.kept[name] = cls(comparisons, terms, margins, column)
+        features: GroupFeatures = comparisons.kept[name]
+        return features
+
+    @cached_property
+    def _sizes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Numbers of margins and of features of each group."""
+        n_groups = int(self.group.max(initial=-1)) + 1
+        n_margins = np.bincount(self.group, minlength=n_groups)
+        return n_margins, np.bincount(self.feature_group, minlength=n_groups)
+
+    def multiplications(self) -> tuple[float, float]:
+        """Count those of a sweep within the groups, and the numbers that are held for it."""
+        n, r = (each.astype(np.float64) for each in self._sizes)
+        return float(np.sum(r**3 + n * r**2)), float(np.sum(r**2 + n * r))
+
+    def batches(self, width: int) -> list[_Batch]:
+        """Divide the groups into batches, so that ``width`` columns a margin fit the cache."""
+        n_margins, n_features = self._sizes
+        matrix = self.matrix
+        margin_order = np.argsort(self.group, kind="stable")
+        margin_begin = np.cumsum(n_margins) - n_margins
+        feature_begin = np.cumsum(n_features) - n_features
+        ranked = np.lexsort((n_margins, n_features))
+        ranked = ranked[n_margins[ranked] > 0]
+        batches, at = [], 0
+        while at < len(ranked):
+            size = len(ranked) - at
+            while True:
+                groups = ranked[at : at + size]
+                n, r = int(n_margins[groups].max()), int(n_features[groups].max())
+                if size == 1 or size * n * (r + width) <= _BATCH:
+                    break
+                size = max(size // 2, 1)
+            at += size
+            place = np.arange(n)
+            there = place < n_margins[groups][:, None]
+            margin = np.full((size, n), matrix.shape[0])
+            margin[there] = margin_order[(margin_begin[groups][:, None] + place)[there]]
+            own = np.arange(r) < n_features[groups][:, None]
+            feature = np.full((size, r), matrix.shape[1])
+            feature[own] = (feature_begin[groups][:, None] + np.arange(r))[own]
+            effects = np.zeros((size, n, r))
+            which, row = np.nonzero(there)
+            rows = matrix[margin[there]].tocoo()
+            local = rows.col - feature_begin[groups[which[rows.row]]]
+            effects[which[rows.row], row[rows.row], local] = rows.data
+            batches.append(_Batch(margin, feature, effects))
+        return batches
+
+
+class _BatchWeights(NamedTuple):
+    """The weights of a batch's groups given sites, as if each had variance 1 before.
+
+    Attributes
+    ----------
+    batch : _Batch
+    effects : ndarray of shape (n_groups, n, r)
+        L of weights of variance 1.
+    inverse : ndarray of shape (n_groups, r, r)
+        Covariance of the groups' weights given the shared ones.
+    pull : ndarray of shape (n_groups, r, rank)
+        The groups' weights move by −pull times the shared ones.
+    """
+
+    batch: _Batch
+    effects: Array
+    inverse: Array
+    pull: Array
+
+    def shared_rows(self, rows: Array) -> Array:
+        """Return what is left of the shared features of margins, (n_groups, n, rank)."""
+        left: Array = rows - self.effects @ self.pull
+        return left
+
+
+class _GroupedWeights:
+    """All weights given sites, the shared ones first."""
+
+    def __init__(self, prior: "Grouped", precision: Any):
+        rank = len(prior.shared_scale)
+        gain = np.zeros((rank, rank))
+        self.parts: list[_BatchWeights] = []
+        self.log_det = 0.0
+        single = precision.single if isinstance(precision, SitePrecision) else precision
+        single = np.append(np.where(np.isinf(single), 0.0, single), 0.0)
+        joint = prior.joint_matrix(precision)
+        scale = np.append(prior.group_scale, 0.0)
+        for batch in prior.batches:
+            effects = batch.effects * scale[batch.feature][:, None, :]
+            sites = _BatchSites(single[batch.margin], joint, batch.margin)
+            rows = prior.shared_rows(batch)
+            weighted = sites.times(effects)
+            inner = np.swapaxes(effects, 1, 2) @ weighted
+            r = inner.shape[1]
+            inner[:, np.arange(r), np.arange(r)] += 1.0
+            inverse, log_det = inverse_blocks(inner)
+            inverse = 0.5 * (inverse + np.swapaxes(inverse, 1, 2))
+            pull = inverse @ (np.swapaxes(weighted, 1, 2) @ rows)
+            # As a sum of squares: a difference would be lost to rounding where sites are precise.
+            left = rows - effects @ pull
+            gain += _product(left, sites.times(left)) + _product(pull, pull)
+            self.log_det += float(log_det.sum())
+            self.parts.append(_BatchWeights(batch, effects, inverse, pull))
+        self.gain = 0.5 * (gain + gain.T)
+        inner = self.gain.copy()
+        inner.flat[:: rank + 1] += 1.0
+        self.inverse, shared_log_det = inverse_cholesky(inner.T)
+        self.log_det += shared_log_det
+        self._scale = np.concatenate([prior.shared_scale, prior.group_scale])
+        self._rank = rank
+
+    def times(self, vector: Array) -> Array:
+        """Their covariance times a vector, or the columns of a matrix."""
+        wide = vector[:, None] if vector.ndim == 1 else vector
+        wide = self._scale[:, None] * wide
+        shared, own = wide[: self._rank].copy(), wide[self._rank :]
+        own = np.concatenate([own, np.zeros((1, own.shape[1]))])
+        for part in self.parts:
+            shared -= _product(part.pull, own[part.batch.feature])
+        shared = self.inverse.T @ (self.inverse @ shared)
+        solved = np.zeros_like(own)
+        for part in self.parts:
+            solved[part.batch.feature] = (
+                part.inverse @ own[part.batch.feature] - part.pull @ shared
+            )
+        both = self._scale[:, None] * np.concatenate([shared, solved[:-1]])
+        return both[:, 0] if vector.ndim == 1 else both
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the shared weights, as if each had variance 1 before."""
+        found: Array = self.inverse.T @ self.inverse
+        return found
+
+    def group_variance(self) -> Array:
+        """Variances of the groups' weights, as if each had been 1 before, (n_group_features,)."""
+        variance = np.empty(len(self._scale) - self._rank + 1)
+        for part in self.parts:
+            half = part.pull @ self.inverse.T
+            variance[part.batch.feature] = np.einsum("gii->gi", part.inverse)
+            variance[part.batch.feature] += np.einsum("gij,gij->gi", half, half)
+        return variance[:-1]
+
+
+class _BatchSites:
+    """Precision of the sites of a batch: a number for each margin, and matrices of joint answers."""
+
+    def __init__(self, single: Array, joint: csr_array | None, margin: NDArray[np.intp]):
+        self._single, self._whole = single, None
+        if joint is not None:
+            whole = np.empty((*margin.shape, margin.shape[1]))
+            for group, rows in enumerate(margin):
+                whole[group] = joint[rows][:, rows].toarray()
+            n = margin.shape[1]
+            whole[:, np.arange(n), np.arange(n)] += single
+            self._whole = whole
+
+    def times(self, rows: Array) -> Array:
+        """The precision times rows (n_groups, n, m)."""
+        if self._whole is not None:
+            return np.asarray(self._whole @ rows)
+        return self._single[:, :, None] * rows
+
+
+def _product(one: Array, other: Array) -> Array:
+    """Sum over groups of oneᵀ other, each (n_groups, n, m)."""
+    left = one.reshape(-1, one.shape[2])
+    found: Array = left.T @ other.reshape(-1, other.shape[2])
+    return found
+
+
+class Grouped(FiniteRank):
+    """The prior of kernels of finitely many features, of which many belong to one group each.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    finite : FiniteFeatures
+        Of the kernel.
+    comparisons : Comparisons
+        Both items of every margin are of one group, by ``comparisons.group_column``.
+    margins : Margins
+        Of these, or others between the same items.
+    noise : JointNoise, optional
+        Needed where there are joint answers.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        finite: FiniteFeatures,
+        comparisons: Comparisons,
+        margins: Margins,
+        noise: JointNoise | None = None,
+    ):
+        column = _group_column(comparisons)
+        self._shared_finite, self._shared_index = _shared_features(finite, column)
+        super().__init__(kernel, self._shared_finite, comparisons, margins, noise)
+        self._whole_finite = finite
+        groups = self._groups = GroupFeatures.of(comparisons, finite.terms, margins, column)
+        self.shared_scale = self._scale
+        self._group_own = finite.variance[groups.source]
+        self.group_scale = np.sqrt(self._group_own)
+        self.variance = self.variance + groups.matrix**2 @ self._group_own
+        check_finite(kernel, np.concatenate([finite.variance, self.variance]))
+        self.batches = _batches(comparisons, groups, len(self.shared_scale))
+
+    @classmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `Prior.cost`; infinite where no effect belongs to a group."""
+        no_cost = Cost(np.inf, np.inf, np.inf)
+        if kernel is None or comparisons.group_column is None:
+            return no_cost
+        finite = finite_features(kernel, comparisons.items.shape[1])
+        if finite is None or not _is_grouped(finite, comparisons.group_column):
+            return no_cost
+        shared, _ = _shared_features(finite, comparisons.group_column)
+        margins = comparisons.rows.margins
+        features = MarginFeatures.of(comparisons, shared.terms, margins)
+        groups = GroupFeatures.of(comparisons, finite.terms, margins, comparisons.group_column)
+        within, held = groups.multiplications()
+        n, rank = float(features.n_margins), float(features.rank)
+        entries = float(groups.matrix.nnz)
+        linear = within + n * rank**2 + entries * rank
+        n_bytes = 8.0 * (2.0 * held + groups.rank * rank + rank**2 + n * 10.0)
+        return Cost(linear + rank**3, rank, n_bytes, linear)
+
+    def on_duels(self, margins: Margins) -> "Grouped":
+        """See `Prior.on_duels`."""
+        return Grouped(self.kernel, self._whole_finite, self._comparisons, margins)
+
+    def shared_rows(self, batch: _Batch) -> Array:
+        """Shared features of the margins of a batch, of weights of variance 1; (n_groups, n, r)."""
+        margin = np.minimum(batch.margin, self.n_margins - 1)
+        rows = self._features.rows(margin.ravel()) * self.shared_scale
+        return rows.reshape(*margin.shape, len(self.shared_scale))
+
+    def joint_matrix(self, precision: Any) -> csr_array | None:
+        """Precision of the sites of joint answers, one row more than there are margins."""
+        if self.noise is None:
+            return None
+        parts = [
+            (joint.ravel(), _pairs_of(block.margin))
+            for block, joint in self._joint_precision(precision)
+        ]
+        values = np.concatenate([values for values, _ in parts])
+        places = np.concatenate([places for _, places in parts], axis=1)
+        return csr_array((values, places), shape=(self.n_margins + 1,) * 2)
+
+    def lifted(self, vector: Array) -> Array:
+        """Z and L times weights."""
+        rank = len(self.shared_scale)
+        return self._features.times(vector[:rank]) + self._groups.matrix @ vector[rank:]
+
+    def pulled(self, values: Array) -> Array:
+        """Zᵀ and Lᵀ times values of the margins."""
+        return np.concatenate([self._features.pulled(values), self._groups.matrix.T @ values])
+
+    def times(self, vector: Array) -> Array:
+        """See `Prior.times`."""
+        own = np.concatenate([self._own, self._group_own])
+        return self.lifted((own * self.pulled(vector).T).T)
+
+    def root(self) -> Array:
+        """See `Prior.root`."""
+        groups = self._groups.matrix.toarray() * self.group_scale
+        return np.hstack([super().root(), groups])
+
+    def _given_sites(self, precision):
+        return _GroupedWeights(self, precision)
+
+    def _margin_parts(self, vector: _GroupedWeights) -> Iterator[tuple[_BatchWeights, Array]]:
+        """Parts of the margins of each batch that shared weights move, by a root of their
+        covariance: (n_groups, n, rank)."""
+        for part in vector.parts:
+            left = part.shared_rows(self.shared_rows(part.batch))
+            yield part, left @ vector.inverse.T
+
+    def _spread(self, vector):
+        variance = np.zeros(self.n_margins + 1)
+        for part, half in self._margin_parts(vector):
+            own = np.einsum("gni,gni->gn", part.effects @ part.inverse, part.effects)
+            variance[part.batch.margin] = own + np.einsum("gni,gni->gn", half, half)
+        return floor_variance(variance[:-1], 0.0)
+
+    def _among(self, vector, at):
+        covariance = np.empty((*at.shape, at.shape[1]))
+        place = np.empty(self.n_margins + 1, dtype=np.intp)
+        for part, half in self._margin_parts(vector):
+            margin = part.batch.margin
+            place[margin] = np.arange(margin.shape[1])
+            group_of = np.full(self.n_margins + 1, -1)
+            group_of[margin] = np.arange(len(margin))[:, None]
+            group_of[-1] = -1
+            answers = np.flatnonzero(group_of[at[:, 0]] >= 0)
+            group = group_of[at[answers, 0]][:, None]
+            rows = place[at[answers]]
+            effects, shared = part.effects[group, rows], half[group, rows]
+            own = effects @ part.inverse[group[:, 0]] @ np.swapaxes(effects, 1, 2)
+            covariance[answers] = own + shared @ np.swapaxes(shared, 1, 2)
+        return covariance
+
+    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+        """See `Prior.pull_back`; as `FiniteRank` has it, in all weights' variances."""
+        if not len(self.kernel.theta):
+            return np.zeros(0)
+        pulled = self.pulled(marginals.dual)
+        fit = pulled**2
+        if push is not None:
+            fit += 2.0 * pulled * self.pulled(push)
+        inverse = marginals.root.inverse
+        variance = np.einsum("ij,ij->j", inverse, inverse)
+        variance = np.concatenate([variance, marginals.root.group_variance()])
+        own = np.concatenate([self._own, self._group_own])
+        spread = (1.0 - variance) / np.where(own > 0.0, own, 1.0)  # without variance, no slope
+        source = np.concatenate([self._shared_index[self._features.source], self._groups.source])
+        found: Array = 0.5 * (fit - spread) @ self._whole_finite.slope[source]
+        return found
+
+
+EXACT += [Grouped]
+
+
+def _pairs_of(margin: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows and columns of all pairs of margins of each answer, (2, n)."""
+    n, m = margin.shape
+    first = np.broadcast_to(margin[:, :, None], (n, m, m))
+    second = np.broadcast_to(margin[:, None, :], (n, m, m))
+    return np.stack([first.ravel(), second.ravel()])
+
+
+def _group_column(comparisons: Comparisons) -> int:
+    if comparisons.group_column is None:
+        raise ValueError("These answers are in no groups, so that no effect belongs to one.")
+    return comparisons.group_column
+
+
+def _is_grouped(finite: FiniteFeatures, column: int) -> bool:
+    """Tell whether some features belong to groups, and no other sees the groups' column."""
+    in_groups = [column in term.group for term in finite.terms]
+    others = [term for term, grouped in zip(finite.terms, in_groups, strict=True) if not grouped]
+    return any(in_groups) and not any(column in term.columns for term in others)
+
+
+def _shared_features(
+    finite: FiniteFeatures, column: int
+) -> tuple[FiniteFeatures, NDArray[np.intp]]:
+    """Features that belong to no group, and which of all monomials theirs are."""
+    terms, index, begin = [], [], 0
+    for term in finite.terms:
+        n = len(term.monomials)
+        if column not in term.group:
+            terms.append(term)
+            index += range(begin, begin + n)
+        begin += n
+    chosen = np.array(index, dtype=np.intp)
+    return FiniteFeatures(tuple(terms), finite.variance[chosen], finite.slope[chosen]), chosen
+
+
+def _batches(comparisons: Comparisons, groups: GroupFeatures, width: int) -> list[_Batch]:
+    """Divide the groups of some answers into batches, once for all hyperparameters."""
+    name = "batches", id(groups), width
+    if name not in comparisons.kept:
+        comparisons.kept[name] = groups.batches(width)
+    batches: list[_Batch] = comparisons.kept[name]
+    return batches
