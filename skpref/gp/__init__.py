@@ -18,6 +18,7 @@ from skpref.gp._drift import (
     mean_variance,
 )
 from skpref.gp._finite_rank import FiniteRank, spanning_items
+from skpref.gp._group_effects import GroupedPosterior, population_posterior
 from skpref.gp._grouped import Grouped
 from skpref.gp._inducing import (
     Inducing,
@@ -77,6 +78,7 @@ __all__ = [
     "DenseMargins",
     "FiniteRank",
     "Grouped",
+    "GroupedPosterior",
     "IndependentItems",
     "Inducing",
     "InducingPoints",
@@ -116,6 +118,7 @@ __all__ = [
     "orthant_moments",
     "pair_moments",
     "place",
+    "population_posterior",
     "posterior_parts",
     "spanning_items",
     "stacked",

@@ -55,11 +55,10 @@ def _of_sets(posterior, items, sets, order, noise, log):
     at = np.zeros(sets.shape, dtype=np.intp)
     at[there] = places.reshape(-1)
     rows = items[used]
-    means = posterior.means_at(rows)[at]  # (n_sets, k, n_components)
+    means, covariance = posterior.set_moments(rows, at)
     means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
         :, None
     ]
-    covariance = posterior.set_covariance(rows, at)
     covariance[:, np.arange(sets.shape[1]), np.arange(sets.shape[1])] += noise
     n_components = means.shape[2]
     of = log_best_of if log else best_of

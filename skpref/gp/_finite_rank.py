@@ -502,11 +502,16 @@ class _Weights:
     def __init__(self, inner: Array, scale: Array):
         inner.flat[:: len(inner) + 1] += 1.0
         self.inverse, self.log_det = inverse_cholesky(inner.T)
-        self._half = self.inverse * scale
+        self._half, self._scale = self.inverse * scale, scale
 
     def times(self, vector: Array) -> Array:
         """Their covariance times a vector, or the columns of a matrix."""
         found: Array = self._half.T @ (self._half @ vector)
+        return found
+
+    def unit_mean(self, pull: Array) -> Array:
+        """Compute the mean of weights of variance 1, (rank, n), of the sites' shifts at them."""
+        found: Array = self.inverse.T @ (self.inverse @ (self._scale[:, None] * pull))
         return found
 
     @cached_property
@@ -658,15 +663,13 @@ class FiniteRank(ByVector):
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`; anchors are the items of margins that span all others."""
-        root = semidefinite_root(self._gained(sites.precision))
+        root = semidefinite_root(self._gain_of(marginals.root, sites.precision))
         inner = root.T @ root
         inner.flat[:: len(inner) + 1] += 1.0
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
         told = root @ inverse_cholesky(inner.T)[0].T
         pull = columns(self.pulled(self._pull(sites.precision, sites.shift)))
-        inverse = marginals.root.inverse
-        mean = inverse.T @ (inverse @ (self._scale[:, None] * pull))
-        both = np.hstack([mean, told])
+        both = np.hstack([marginals.root.unit_mean(pull), told])
         if self._largest > 0.0:
             chosen, Q, R = self._spanning()
             both = solve_triangular(R, Q.T @ both)
@@ -677,8 +680,12 @@ class FiniteRank(ByVector):
         used, position = np.unique(ends, return_inverse=True)
         spread = np.zeros((len(used), both.shape[1]))
         np.add.at(spread, position.reshape(-1), np.concatenate([both, -both]))
-        weights, factor = np.split(spread, [mean.shape[1]], axis=1)
+        weights, factor = np.split(spread, [pull.shape[1]], axis=1)
         return Posterior(self.kernel, likelihood, items[used], weights, factor)
+
+    def _gain_of(self, weights, precision):
+        """What sites add to the precision of the weights, where these are known already."""
+        return self._gained(precision)
 
     def _spanning(self):
         """Margins whose features span those of all, which are (Q R)ᵀ for weights of variance 1."""

@@ -8,22 +8,21 @@ number of answers and of groups.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from skpref._utils import Array, floor_variance, inverse_blocks, inverse_cholesky
 from skpref.data import Comparisons, Margins, distinct_rows
 from skpref.gp._finite_rank import FiniteRank, MarginFeatures
 from skpref.gp._posterior import Posterior
-from skpref.gp._prior import EXACT, Cost, Marginals, check_finite
-from skpref.gp._shared_noise import JointNoise, SitePrecision
-from skpref.gp._utilities import columns
-from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features, kernel_values
+from skpref.gp._prior import EXACT, UNIT, Cost, Marginals, MarginErrors, check_finite
+from skpref.gp._shared_noise import JointNoise, SitePrecision, site_entries
+from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features, parts_by_column
 from skpref.likelihoods import Likelihood
 
 # Doubles of the largest array of a batch of groups, so that it stays in the processor's cache.
@@ -228,14 +227,10 @@ class _GroupedWeights:
         self._rank = rank
 
     def times(self, vector: Array) -> Array:
-        """Their covariance times a vector, or the columns of a matrix."""
+        """Multiply their covariance with a vector, or with the columns of a matrix."""
         wide = vector[:, None] if vector.ndim == 1 else vector
-        wide = self._scale[:, None] * wide
-        shared, own = wide[: self._rank].copy(), wide[self._rank :]
-        own = np.concatenate([own, np.zeros((1, own.shape[1]))])
-        for part in self.parts:
-            shared -= _product(part.pull, own[part.batch.feature])
-        shared = self.inverse.T @ (self.inverse @ shared)
+        shared = self.unit_mean(wide)
+        own = self._own_part(wide)
         solved = np.zeros_like(own)
         for part in self.parts:
             solved[part.batch.feature] = (
@@ -243,6 +238,19 @@ class _GroupedWeights:
             )
         both = self._scale[:, None] * np.concatenate([shared, solved[:-1]])
         return both[:, 0] if vector.ndim == 1 else both
+
+    def unit_mean(self, pull: Array) -> Array:
+        """Compute the mean of shared weights of variance 1, (rank, n), of the sites' shifts at
+        all weights."""
+        shared, own = self._scale[: self._rank, None] * pull[: self._rank], self._own_part(pull)
+        for part in self.parts:
+            shared -= _product(part.pull, own[part.batch.feature])
+        return np.asarray(self.inverse.T @ (self.inverse @ shared))
+
+    def _own_part(self, wide: Array) -> Array:
+        """Scale the part of the groups' weights, and add a row of zeros."""
+        own = self._scale[self._rank :, None] * wide[self._rank :]
+        return np.concatenate([own, np.zeros((1, own.shape[1]))])
 
     @cached_property
     def covariance(self) -> Array:
@@ -266,12 +274,7 @@ class _BatchSites:
     def __init__(self, single: Array, joint: csr_array | None, margin: NDArray[np.intp]):
         self._single, self._whole = single, None
         if joint is not None:
-            whole = np.empty((*margin.shape, margin.shape[1]))
-            for group, rows in enumerate(margin):
-                whole[group] = joint[rows][:, rows].toarray()
-            n = margin.shape[1]
-            whole[:, np.arange(n), np.arange(n)] += single
-            self._whole = whole
+            self._whole = np.stack([joint[rows][:, rows].toarray() for rows in margin])
 
     def times(self, rows: Array) -> Array:
         """The precision times rows (n_groups, n, m)."""
@@ -357,13 +360,9 @@ class Grouped(FiniteRank):
         """Precision of the sites of joint answers, one row more than there are margins."""
         if self.noise is None:
             return None
-        parts = [
-            (joint.ravel(), _pairs_of(block.margin))
-            for block, joint in self._joint_precision(precision)
-        ]
-        values = np.concatenate([values for values, _ in parts])
-        places = np.concatenate([places for _, places in parts], axis=1)
-        return csr_array((values, places), shape=(self.n_margins + 1,) * 2)
+        sites = site_entries(self.noise, precision, np.zeros((self.n_margins, 1)))
+        pairs = sites.row, sites.column
+        return csr_array((sites.precision, pairs), shape=(self.n_margins + 1,) * 2)
 
     def lifted(self, vector: Array) -> Array:
         """Z and L times weights."""
@@ -435,16 +434,38 @@ class Grouped(FiniteRank):
         found: Array = 0.5 * (fit - spread) @ self._whole_finite.slope[source]
         return found
 
+    def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
+        """See `Prior.posterior`; it is that of the utility without effects of groups."""
+        shared, _ = parts_by_column(
+            self.kernel, _group_column(self._comparisons), self._comparisons.items.shape[1]
+        )
+        return replace(super().posterior(sites, marginals, likelihood), kernel=shared)
+
+    def _gain_of(self, weights, precision):
+        return weights.gain
+
+    # -- rounding ----------------------------------------------------------------------------
+
+    def rounding(self, dual: Array) -> MarginErrors:
+        """See `Prior.rounding`; by the terms of all weights."""
+        error = super().rounding(dual)
+        effects = abs(self._groups.matrix)
+        unit = UNIT * np.sqrt(len(self.shared_scale))
+        mean = effects @ (self._group_own * (effects.T @ np.abs(dual)))
+        variance = (effects @ self.group_scale) ** 2
+        return MarginErrors(error.mean + unit * mean, error.variance + unit * variance)
+
+    def energy_error(self, dual: Array) -> float:
+        """See `Prior.energy_error`."""
+        own = self._group_own * (abs(self._groups.matrix).T @ np.abs(dual)) ** 2
+        return float(np.hypot(super().energy_error(dual), 0.5 * UNIT * np.sqrt(own @ own)))
+
+    def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
+        """Accept any posterior: no margin of the answers is without effects of its group."""
+        return None
+
 
 EXACT += [Grouped]
-
-
-def _pairs_of(margin: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows and columns of all pairs of margins of each answer, (2, n)."""
-    n, m = margin.shape
-    first = np.broadcast_to(margin[:, :, None], (n, m, m))
-    second = np.broadcast_to(margin[:, None, :], (n, m, m))
-    return np.stack([first.ravel(), second.ravel()])
 
 
 def _group_column(comparisons: Comparisons) -> int:

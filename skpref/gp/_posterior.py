@@ -720,6 +720,34 @@ class Posterior(Components):
         none = np.zeros((0, self.anchors.shape[1]))
         return JointRows(self, self.check_items(fixed) if len(fixed) else none)
 
+    def pair_moments(self, A: Array, B: Array) -> Iterator[PairMoments]:
+        """Yield the moments of f(a) − f(b) for pairs of checked rows, block by block."""
+        return pair_moments(self, A, B)
+
+    def answer_moments(self, A: Array, B: Array) -> Iterator[PairMoments]:
+        """Yield the moments of the margins that answers are about, without observation noise.
+
+        They are those of `pair_moments`, unless effects belong to groups of answers.
+        """
+        return pair_moments(self, A, B)
+
+    def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Compute the moments of the utilities in answers about sets, without observation noise.
+
+        Parameters
+        ----------
+        items : ndarray of shape (n, n_features)
+            Checked.
+        at : ndarray of int of shape (n_sets, k)
+            Rows of ``items``.
+
+        Returns
+        -------
+        means : ndarray of shape (n_sets, k, n_components)
+        covariance : ndarray of shape (n_sets, k, k)
+        """
+        return self.means_at(items)[at], self.set_covariance(items, at)
+
     # -- probabilities -------------------------------------------------------------------
 
     def win_probability(
@@ -751,7 +779,10 @@ class Posterior(Components):
                 return sign_proba(mean, variance, log=log)
             return first_wins(self._outcomes(mean, variance, order, log), log)
 
-        return self._by_pairs(A, B, lambda m, v, o: defended(of, m, v, o, log), (0,), order)
+        moments = self.answer_moments if noise else self.pair_moments
+        return self._by_pairs(
+            A, B, lambda m, v, o: defended(of, m, v, o, log), (0,), order, moments
+        )
 
     def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
         """Log-probabilities of the outcomes of duels, observation noise included.
@@ -768,7 +799,9 @@ class Posterior(Components):
             Columns "second won", "tie" where there may be any, and "first won".
         """
         of, empty = self._outcomes, (0, self.likelihood.n_outcomes)
-        return self._by_pairs(A, B, lambda m, v, o: defended(of, m, v, o, True), empty, order)
+        return self._by_pairs(
+            A, B, lambda m, v, o: defended(of, m, v, o, True), empty, order, self.answer_moments
+        )
 
     def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
         """P(each item is the best of its set as a judge sees them), noise included.
@@ -936,9 +969,10 @@ class Posterior(Components):
         reduce: Callable[[Array, Array, Array], Array],
         empty: tuple[int, ...],
         order: ArrayLike = 0,
+        moments: Callable[[Array, Array], Iterator[PairMoments]] | None = None,
     ) -> Array:
         """``reduce(component means, shared variance, order)`` of the margins, block by block."""
         A, B = self._pairs(A, B)
         order = np.broadcast_to(np.asarray(order), (len(A),))
-        every = pair_moments(self, A, B)
+        every = (self.pair_moments if moments is None else moments)(A, B)
         return stacked([reduce(of.means, of.variance, order[of.rows]) for of in every], empty)

@@ -6,6 +6,7 @@ factor of all its margins z at once, with a precision that is a matrix.
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +128,52 @@ class JointNoise:
             noise += np.where(block.basis, 0.0, 1.0)[:, :, None] * np.eye(noise.shape[1])
             precision = np.where(independent, inverse_blocks(noise)[0], 0.0)
             yield block, block.counts[:, None, None] * precision
+
+
+class SiteEntries(NamedTuple):
+    """Sites on the margins without noise.
+
+    Attributes
+    ----------
+    row, column, precision : ndarray of shape (n_entries,)
+        Entries of the precision that are not 0.
+    shift : ndarray of shape (n_margins, n_components)
+        Precision times target.
+    """
+
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    precision: Array
+    shift: Array
+
+
+def site_entries(
+    noise: JointNoise | None, precision: Array | SitePrecision, shift: Array
+) -> SiteEntries:
+    """List the sites on the margins; of a joint answer that is known, those of its noise.
+
+    Parameters
+    ----------
+    noise : JointNoise or None
+    precision : ndarray of shape (n_margins,) or SitePrecision
+        Infinite where a margin of a joint answer is known, noise included.
+    shift : ndarray of shape (n_margins, n_components)
+    """
+    single = precision.single if isinstance(precision, SitePrecision) else precision
+    used = np.flatnonzero(np.isfinite(single) & (single > 0.0))
+    rows, columns, values, pull = [used], [used], [single[used]], shift
+    blocks: Any = ()
+    if isinstance(precision, SitePrecision):
+        blocks = zip(precision.blocks, precision.joint, strict=True)
+    elif noise is not None and np.isinf(single).any():
+        blocks, pull = list(noise.known()), shift.copy()
+        for block, joint in blocks:
+            pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
+    for block, joint in blocks:
+        rows.append(np.broadcast_to(block.margin[:, :, None], joint.shape).ravel())
+        columns.append(np.broadcast_to(block.margin[:, None, :], joint.shape).ravel())
+        values.append(joint.ravel())
+    return SiteEntries(*(np.concatenate(each) for each in (rows, columns, values)), pull)
 
 
 def among_pairs(covariance: Array, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:

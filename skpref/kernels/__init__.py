@@ -6,7 +6,13 @@ all that is asked of it: values, gradients in hyperparameters and inputs, spectr
 
 from skpref.kernels._board import leaderboard_kernel
 from skpref.kernels._contracts import Kernel, difference_steps, far_origin, paired
-from skpref.kernels._features import FiniteFeatures, Term, finite_features, finite_parts
+from skpref.kernels._features import (
+    FiniteFeatures,
+    Term,
+    finite_features,
+    finite_parts,
+    parts_by_column,
+)
 from skpref.kernels._gradients import (
     CrossKernel,
     across,

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.gaussian_process import kernels as gp
 
 from skpref.kernels._contracts import Array, Kernel
+from skpref.kernels._hyperparameters import seen_columns
 from skpref.kernels._leaves import Identity, Linear, lengths_of
 from skpref.kernels._wrappers import OnColumns, View, fold
 
@@ -150,6 +151,53 @@ def finite_parts(kernel: Kernel, n_columns: int) -> tuple[Kernel | None, Kernel 
     0.5**2 * OnColumns(RBF(length_scale=1), columns=[1])
     """
     return fold(kernel, _PARTS, np.empty((0, n_columns)))
+
+
+def parts_by_column(
+    kernel: Kernel, column: int, n_columns: int
+) -> tuple[Kernel, Kernel]:
+    """Divide a sum of kernels into the terms that do not see a column, and those that do.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    column : int
+    n_columns : int
+
+    Raises
+    ------
+    ValueError
+        If there are no terms of one of the two.
+
+    Examples
+    --------
+    >>> from skpref.kernels import Identity, OnColumns, parts_by_column
+    >>> kernel = OnColumns(Identity(), [0]) + 0.25 * OnColumns(Identity(), [0, 1])
+    >>> for part in parts_by_column(kernel, 1, 2):
+    ...     print(part)
+    OnColumns(Identity(), columns=[0])
+    0.5**2 * OnColumns(Identity(), columns=[0, 1])
+    """
+    parts: list[Kernel | None] = [None, None]
+    for term in _terms_of(kernel):
+        sees = column in set().union(*seen_columns(term, n_columns))
+        parts[sees] = _added(parts[sees], term)
+    without, beside = parts
+    if without is None or beside is None:
+        some = "all" if without is None else "none"
+        raise ValueError(
+            f"got the kernel {kernel}, of which {some} of the terms see column {column}; a sum of "
+            "terms that do and of terms that do not is allowed. Add a term such as "
+            "OnColumns(Identity(), [0])."
+        )
+    return without, beside
+
+
+def _terms_of(kernel: Kernel) -> list[Kernel]:
+    """List the terms of a sum of kernels."""
+    if isinstance(kernel, gp.Sum):
+        return [*_terms_of(kernel.k1), *_terms_of(kernel.k2)]
+    return [kernel]
 
 
 class _PartsView(View[tuple[Kernel | None, Kernel | None]]):

@@ -1,0 +1,222 @@
+"""The posterior where effects belong to groups of answers, such as prompts.
+
+The utility is that of the population of groups: the mean over all groups that there may be. An
+answer is about this and about the effects of its own group, which are drawn anew for a group that
+is new, and are known from its answers for one that was in the fit.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._utils import Array, Recorded, floor_variance
+from skpref.data import Comparisons
+from skpref.gp._posterior import PairMoments, Posterior, pair_moments
+from skpref.gp._prior import Sites
+from skpref.gp._shared_noise import site_entries
+from skpref.gp._utilities import columns
+from skpref.kernels import Kernel, kernel_values, parts_by_column
+
+# The group of an answer whose group was not in the fit.
+NEW_GROUP = -1
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSites(Recorded):
+    """What the answers of a fit say of the margins, group by group.
+
+    Attributes
+    ----------
+    first, second : ndarray of shape (n_margins, n_columns)
+        Rows of the items of each margin; margins of one group are neighbours.
+    group : ndarray of shape (n_margins,)
+        Ascending.
+    shift : ndarray of shape (n_margins, n_components)
+        Precision times target.
+    row, column, precision : ndarray of shape (n_entries,)
+        Entries of the precision that are not 0; of joint answers it has some off its diagonal.
+    """
+
+    first: Array
+    second: Array
+    group: Array
+    shift: Array
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    precision: Array
+
+    def of_group(self, group: float) -> tuple[Array, Array, Array, Array]:
+        """Return first rows, second rows, precision (n, n) and shift of one group's margins."""
+        begin, end = np.searchsorted(self.group, [group, group + 0.5])
+        entry_begin, entry_end = np.searchsorted(self.row, [begin, end])
+        entries = slice(entry_begin, entry_end)
+        precision = np.zeros((end - begin, end - begin))
+        precision[self.row[entries] - begin, self.column[entries] - begin] = self.precision[entries]
+        margins = slice(begin, end)
+        return self.first[margins], self.second[margins], precision, self.shift[margins]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupedPosterior(Posterior):
+    """Posterior of the utility in the population of groups; answers have their group's effects.
+
+    Parameters
+    ----------
+    kernel, likelihood, anchors, weights, factor, reader, utilities
+        As in `Posterior`, of the utility without effects of groups.
+    effects : Kernel
+        Of the effects of groups, on rows with the columns of the groups at their end.
+    sites : GroupSites
+    asked_groups : ndarray of int of shape (n,) or None
+        Group of each answer that is asked about, −1 for a new one. None: all are new.
+    """
+
+    effects: Kernel = None  # type: ignore[assignment]  # fields with defaults come before it
+    sites: GroupSites = None  # type: ignore[assignment]
+    asked_groups: NDArray[np.intp] | None = None
+
+    def in_groups(self, groups: NDArray[np.intp] | None) -> "GroupedPosterior":
+        """Return the same posterior, asked about answers in these groups."""
+        return replace(self, asked_groups=groups)
+
+    def new_variance(self, A: Array, B: Array) -> Array:
+        """Compute the variance of the effects of a new group on margins, (n,)."""
+        first, second = self._rows(A, NEW_GROUP), self._rows(B, NEW_GROUP)
+        scale = self.effects.diag(first) + self.effects.diag(second)
+        variance = scale - 2.0 * kernel_values(self.effects, first, second, aligned=True)
+        return floor_variance(variance, 0.0)
+
+    def answer_moments(self, A: Array, B: Array) -> Iterator[PairMoments]:
+        """Yield the moments of the margins that answers are about, without observation noise."""
+        groups = self._groups_of(len(A))
+        if not np.any(groups >= 0):
+            for each in pair_moments(self, A, B):
+                extra = self.new_variance(A[each.rows], B[each.rows])
+                yield each._replace(variance=each.variance + extra)
+            return
+        means, variance = np.empty((len(A), self.n_components)), np.empty(len(A))
+        for group in np.unique(groups):
+            rows = np.flatnonzero(groups == group)
+            if group < 0:
+                new = replace(self, asked_groups=None)
+                blocks = list(new.answer_moments(A[rows], B[rows]))
+                means[rows] = np.concatenate([each.means for each in blocks])
+                variance[rows] = np.concatenate([each.variance for each in blocks])
+                continue
+            n = len(rows)
+            both, covariance = self._in_group(np.concatenate([A[rows], B[rows]]), group)
+            means[rows] = both[:n] - both[n:]
+            diagonal = np.diagonal(covariance)
+            between = np.diagonal(covariance[:n, n:])
+            variance[rows] = floor_variance(diagonal[:n] + diagonal[n:] - 2.0 * between, 0.0)
+        yield PairMoments(slice(0, len(A)), means, variance)
+
+    def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Compute the moments of the utilities in answers about sets; see `Posterior`."""
+        groups, k = self._groups_of(len(at)), at.shape[1]
+        means, covariance = super().set_moments(items, at)
+        new = self._rows(items, NEW_GROUP)
+        for i in range(k):
+            for j in range(i + 1):
+                effects = kernel_values(self.effects, new[at[:, i]], new[at[:, j]], aligned=True)
+                covariance[:, i, j] += effects
+                covariance[:, j, i] = covariance[:, i, j]
+        for place in np.flatnonzero(groups >= 0):
+            means[place], covariance[place] = self._in_group(items[at[place]], groups[place])
+        return means, covariance
+
+    def _groups_of(self, n: int) -> NDArray[np.intp]:
+        """Groups of n answers."""
+        if self.asked_groups is None:
+            return np.full(n, NEW_GROUP)
+        if len(self.asked_groups) != n:
+            raise ValueError(
+                f"got groups of {len(self.asked_groups)} answers for {n} answers; one for each is "
+                "allowed. Give the group of every answer."
+            )
+        return self.asked_groups
+
+    def _rows(self, items: Array, group: float) -> Array:
+        """Return rows with the columns of groups at their end."""
+        n_beside = self.sites.first.shape[1] - items.shape[1]
+        return np.column_stack([items, np.full((len(items), n_beside), float(group))])
+
+    def _in_group(self, items: Array, group: float) -> tuple[Array, Array]:
+        """Compute means (n, n_components) and covariance (n, n) of utilities in a known group."""
+        first, second, precision, shift = self.sites.of_group(group)
+        rows, n, m = self._rows(items, group), len(items), len(first)
+        to_first, to_second = (kernel_values(self.effects, rows, each) for each in (first, second))
+        cross = to_first - to_second
+        prior = _margin_covariance(self.effects, first, second)
+        inner = np.eye(m) + precision @ prior
+        gain = np.linalg.solve(inner, precision)
+        share = cross @ (0.5 * (gain + gain.T))
+        d = items.shape[1]
+        every = np.concatenate([items, first[:, :d], second[:, :d]])
+        means, covariance = self.means_and_cov(every, self.cross(every))
+        combined = np.hstack([np.eye(n), -share, share])
+        mean = combined @ means + cross @ np.linalg.solve(inner, shift)
+        own = kernel_values(self.effects, rows) - share @ cross.T
+        return mean, own + combined @ covariance @ combined.T
+
+
+def _margin_covariance(kernel: Kernel, first: Array, second: Array) -> Array:
+    """Prior covariance of margins, (n, n)."""
+    across = kernel_values(kernel, first, second)
+    own = kernel_values(kernel, first) + kernel_values(kernel, second)
+    found: Array = own - across - across.T
+    return found
+
+
+def population_posterior(
+    posterior: Posterior, prior: Any, sites: Sites, comparisons: Comparisons
+) -> GroupedPosterior:
+    """Make the posterior of the utility in the population of groups.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        As the prior of these answers gives it, on rows with the columns of groups at their end.
+    prior : Prior
+    sites : Sites
+    comparisons : Comparisons
+        With a ``group_column``.
+
+    Returns
+    -------
+    GroupedPosterior
+        On rows without the columns of groups.
+    """
+    column = comparisons.group_column
+    if column is None:
+        raise ValueError("These answers are in no groups, so that there is no population of them.")
+    margins, items = comparisons.rows.margins, comparisons.items
+    shared, effects = parts_by_column(prior.kernel, column, items.shape[1])
+    group = items[margins.first, column]
+    order = np.argsort(group, kind="stable")
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    entries = site_entries(prior.noise, sites.precision, columns(sites.shift))
+    rows, columns_of = place[entries.row], place[entries.column]
+    by_row = np.argsort(rows, kind="stable")
+    known = GroupSites(
+        items[margins.first[order]],
+        items[margins.second[order]],
+        group[order],
+        entries.shift[order],
+        rows[by_row],
+        columns_of[by_row],
+        entries.precision[by_row],
+    )
+    return GroupedPosterior(
+        shared,
+        posterior.likelihood,
+        posterior.anchors[:, :column],
+        posterior.weights,
+        posterior.factor,
+        effects=effects,
+        sites=known,
+    )
