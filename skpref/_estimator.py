@@ -84,7 +84,7 @@ def fitted_on_duels(estimator: Any) -> bool:
 
 
 # Metadata that answers carry, in training and in predictions.
-_OF_ANSWERS = {"order": True, "judges": True, "time": True}
+_OF_ANSWERS = {"order": True, "judges": True, "prompts": True, "time": True}
 # An attribute that a fit does not have.
 _ABSENT = object()
 
@@ -299,7 +299,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         if method not in ("predict", "score"):
             self._refuse_items(query)
         metadata = AnswerMetadata.read(passed(**keywords), len(query), query.size)
-        excluded = ("order", "judges") if query.size is None else ("qid",)
+        excluded = ("order", "judges", "prompts") if query.size is None else ("qid",)
         expected = {name: values for name, values in keywords.items() if name not in excluded}
         self._check_metadata(method, expected)
         query = reader.with_times(query, metadata.time)
@@ -372,6 +372,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         return {name for name in known if name not in given and self._depends_on(name)}
 
     def _depends_on(self, name):
+        if name == "prompts":  # without them answers are about new ones
+            return False
         return name != "order" or self.posterior_.likelihood.order_shift != 0.0
 
 
@@ -624,7 +626,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     __metadata_request__predict_log_proba: ClassVar = _OF_ANSWERS
     __metadata_request__decision_function: ClassVar = _OF_ANSWERS
     __metadata_request__score: ClassVar = {"qid": True, **_OF_ANSWERS}
-    __metadata_request__predict: ClassVar = {**unasked("order", "judges"), "time": True}
+    __metadata_request__predict: ClassVar = {**unasked("order", "judges", "prompts"), "time": True}
 
     @with_callbacks
     def fit(
@@ -636,6 +638,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> Self:
         """Learn the utility.
@@ -666,6 +669,12 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Who gave each answer, ids of any hashable kind: judges of one truth, some more reliable
             than others, of whom some may answer at random or the wrong way round. None: all are one
             judge.
+        prompts : array-like of shape (n_duels,) or (n,), default=None
+            What each answer is about beside its items, ids of any hashable kind: the prompt of two
+            responses, the day of two visits. Answers of one prompt are not independent: each item
+            has an effect of its own in each prompt, and in each pair that is judged more than once.
+            Where no prompt has two answers nothing tells such effects from noise, and there are
+            none. Not with ``time``.
         time : array-like of shape (n,) or (n_items,), or a scalar, default=None
             When each answer, or rating, was given: numbers in a unit of your own, or dates
             (datetime64, datetime or date objects, pandas' Series and indices), in any order. Dates
@@ -682,7 +691,12 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
         keywords = passed(
-            qid=qid, sample_weight=sample_weight, order=order, judges=judges, time=time
+            qid=qid,
+            sample_weight=sample_weight,
+            order=order,
+            judges=judges,
+            prompts=prompts,
+            time=time,
         )
         self._fit_utility(X, y, keywords, prior)
         warn_of_components(self)
@@ -699,6 +713,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> Self:
         """Learn from more answers, with ``inference="svi"`` or after a `fit` where "auto" took it.
@@ -724,6 +739,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`; items and ids need not have been seen before. A piece may hold one label
             alone. Parameters of the estimator that were set since the last piece count from the
             next time that hyperparameters are learned.
+        prompts : None
+            Refused: effects of prompts are learned from all answers at once, by `fit`.
         judges : None
             Refused: the reliability of judges is learned from all answers at once, by `fit`.
 
@@ -741,7 +758,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
         refuse_judged(self, judges)
-        keywords = passed(qid=qid, sample_weight=sample_weight, order=order, time=time)
+        keywords = passed(
+            qid=qid, sample_weight=sample_weight, order=order, prompts=prompts, time=time
+        )
         if not carries_on(self) and not hasattr(self, "_stream"):
             return self._fit_utility(X, y, keywords)
         earlier = earlier_items(self)
@@ -867,6 +886,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         *,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels, or of each item to be chosen from its set.
@@ -883,6 +903,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Who answers, as in `fit`; the probability is averaged over their reliability. An id
             never seen is any judge; None, here or in it, the reference judge. They do
             nothing, with a warning, if the model was fitted without judges.
+        prompts : array-like of shape (n_duels,) or (n,), default=None
+            What the answers are about, as in `fit`. An id never seen, or None, is a new prompt.
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
 
@@ -892,7 +914,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Of duels in the order of ``classes_``: second won, (tie,) first won; with grades one a
             label. Of sets: each of their items is the best; 0 where there is none.
         """
-        asked = self._asked("predict_proba", X, order=order, judges=judges, time=time)
+        asked = self._asked(
+            "predict_proba", X, order=order, judges=judges, prompts=prompts, time=time
+        )
         return asked.proba()
 
     @available_if(fitted_on_duels)
@@ -902,10 +926,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         *,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        asked = self._asked("predict_log_proba", X, order=order, judges=judges, time=time)
+        asked = self._asked(
+            "predict_log_proba", X, order=order, judges=judges, prompts=prompts, time=time
+        )
         return asked.proba(log=True)
 
     @available_if(fitted_on_duels)
@@ -915,6 +942,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         *,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
@@ -924,14 +952,16 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Parameters
         ----------
-        X, order, judges, time
+        X, order, judges, prompts, time
             As in `predict_proba`; a judge sees the margin times their reliability.
 
         Returns
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
-        asked = self._asked("decision_function", X, order=order, judges=judges, time=time)
+        asked = self._asked(
+            "decision_function", X, order=order, judges=judges, prompts=prompts, time=time
+        )
         return self._decision(asked)
 
     def score(
@@ -943,6 +973,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
         judges: ArrayLike | None = None,
+        prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> float:
         """Share of duels or choices called right, or of pairs of rated or ranked items.
@@ -961,6 +992,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Who was shown first, as in `fit`; not of rated items.
         judges : array-like of shape (n_duels,), default=None
             Who answered, as in `predict_proba`.
+        prompts : array-like of shape (n_duels,) or (n,), default=None
+            What the answers are about, as in `predict_proba`.
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
 
@@ -971,7 +1004,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             largest mean utility, order effect included; of rankings the stated pairs count that
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
-        asked = self._asked("score", X, qid=qid, order=order, judges=judges, time=time)
+        asked = self._asked(
+            "score", X, qid=qid, order=order, judges=judges, prompts=prompts, time=time
+        )
         return self._score(asked, y, sample_weight)
 
     def sample_y(
@@ -998,6 +1033,18 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """
         check_number("n_samples", n_samples, low=1, integer=True)
         return self._asked("predict", X, time=time).draws(n_samples, random_state)
+
+    def _posterior_for(self, metadata):
+        posterior = self.posterior_
+        if metadata.prompt is None:
+            return posterior
+        if posterior.reader.prompts is None:
+            warn(
+                "prompts= does nothing here, as the model was fitted without prompts. Pass "
+                "prompts= to fit as well, or leave it out."
+            )
+            return posterior
+        return posterior.in_groups(posterior.reader.prompts.codes(metadata.prompt))
 
     def _sights(self, metadata):
         if metadata.judge is None:

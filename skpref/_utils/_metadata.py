@@ -34,6 +34,7 @@ _SEARCH = "sklearn.model_selection._search"
 _WITHOUT = {
     "judges": "the reference judge",
     "order": "people who are shown the first item first",
+    "prompts": "a prompt that was not in the fit",
     "qid": "one group of items",
     "time": "the last time of training",
     "users": "somebody of the population",

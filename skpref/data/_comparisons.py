@@ -734,10 +734,10 @@ class Comparisons(ByValue):
         )
         return whole.part(np.lexsort(np.hstack(columns).T))
 
-    def without_last_column(self) -> Self:
-        """The same answers about items without their last column, such as that of times."""
-        items, positions = _first_seen_items(self.items[:, :-1], self.positions)
-        return replace(self, items=items, positions=positions)
+    def with_first_columns(self, n_columns: int) -> Self:
+        """Return the same answers about items of which so many columns are kept, the first."""
+        items, positions = _first_seen_items(self.items[:, :n_columns], self.positions)
+        return replace(self, items=items, positions=positions, group_column=None)
 
     def joined(self, other: Self) -> Self:
         """These answers and then others, all of them duels or ties."""

@@ -25,8 +25,9 @@ class AnswerMetadata:
         How often each answer counts: finite, at least 0, at most 1e12, not all 0.
     order : ndarray of int8 of shape (n,) or None
         Who was shown first: 1 the first item, -1 the second of two, 0 none.
-    judge, user : list of length n or None
-        Ids of who answered, of any hashable type, as they came; missing ones are still there.
+    judge, user, prompt : list of length n or None
+        Ids of who answered, and of what the answers of a group are about, of any hashable type, as
+        they came; missing ones are still there.
     time : AnswerTimes or None
         When each was given: n numbers, or n dates.
     qid : ndarray of int of shape (n,) or None
@@ -37,6 +38,7 @@ class AnswerMetadata:
     order: NDArray[np.int8] | None = None
     judge: list | None = None
     user: list | None = None
+    prompt: list | None = None
     time: AnswerTimes | None = None
     qid: NDArray[np.intp] | None = None
 
@@ -48,7 +50,7 @@ class AnswerMetadata:
         ----------
         keywords : mapping of str
             The arguments that came, by the names that users know: ``sample_weight``, ``order``,
-            ``judges``, ``users``, ``time``, ``qid``.
+            ``judges``, ``users``, ``prompts``, ``time``, ``qid``.
         n : int
             Rows of X.
         k : int or None
@@ -82,6 +84,17 @@ def _check_judges(judges: Any, n: int, k: int | None) -> list:
             "and repeat the judge for each of them."
         )
     return check_respondents(judges, n, "judge")
+
+
+def _check_prompts(prompts: Any, n: int, k: int | None) -> list:
+    """List the prompt of each answer."""
+    if k is None:
+        raise ValueError(
+            "got prompts= with items that have ratings; prompts= are of duels, choices and "
+            "rankings. Make duels of the ratings of each prompt (from_ratings, with one qid a "
+            "prompt) and repeat the prompt for each of them."
+        )
+    return check_respondents(prompts, n, "prompt")
 
 
 # -- weights -----------------------------------------------------------------------------------
@@ -189,6 +202,7 @@ def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
 _KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
     "judges": ("judge", _check_judges),
     "users": ("user", lambda ids, n, k: check_respondents(ids, n, "user")),
+    "prompts": ("prompt", _check_prompts),
     "order": ("order", check_order),
     "qid": ("qid", _check_groups),
     "time": (

@@ -29,8 +29,9 @@ from skpref.data._containers import (
 from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
+from skpref.data._respondents import Respondents
 from skpref.data._sets import check_padding, check_sizes, consecutive, numbered
-from skpref.data._time import AnswerTimes, TimeAxis, rows_at_times
+from skpref.data._time import AnswerTimes, TimeAxis, rows_of_answers
 
 FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), sets of k items of shape (n_sets, k, "
@@ -587,6 +588,8 @@ class Reader:
     time : TimeAxis or None
         Of items at times, whose rows have the time as one column more, the last; None: there are
         none.
+    prompts : Respondents or None
+        Ids of the prompts of the answers; None: they had none.
     groups : ItemGroups or None
         Which of the items that are known by an id, or by a table, answers join; None of others.
     """
@@ -598,6 +601,7 @@ class Reader:
     table: ItemTable | None = None
     id_table: ItemTable | None = None
     time: TimeAxis | None = None
+    prompts: Respondents | None = None
     groups: ItemGroups | None = None
 
     @classmethod
@@ -723,7 +727,7 @@ class Reader:
         relative = np.full(n, axis.now) if times is None else axis.relative(times)
         if shown.pairs is None:
             return Shown("items", np.column_stack([shown.rows, relative]))
-        return Shown("items", *rows_at_times(shown.rows, shown.pairs, relative))
+        return Shown("items", *rows_of_answers(shown.rows, shown.pairs, relative[:, None]))
 
     def items(self, X: Any) -> Array:
         """Items of a query of a posterior, as a finite float array (n, n_features).

@@ -140,26 +140,27 @@ class TimeAxis:
         return shift + self.origin
 
 
-def rows_at_times(
-    rows: Array, sets: NDArray[np.intp], times: Array
+def rows_of_answers(
+    rows: Array, sets: NDArray[np.intp], columns: Array
 ) -> tuple[Array, NDArray[np.intp]]:
-    """Items at times: a row for each item of each answer, with its time as the last column.
+    """Give each item of each answer a row of its own, which ends with columns of the answer.
 
     Parameters
     ----------
     rows : ndarray of shape (n_items, n_features)
     sets : ndarray of int of shape (n_answers, k)
         Rows of the items of each answer, -1 where there is none.
-    times : ndarray of shape (n_answers,)
+    columns : ndarray of shape (n_answers, m)
+        Such as the time of each answer.
 
     Returns
     -------
-    rows : ndarray of shape (n, n_features + 1)
+    rows : ndarray of shape (n, n_features + m)
     sets : ndarray of shape (n_answers, k)
     """
     there = sets >= 0
-    every = np.broadcast_to(times[:, None], sets.shape)[there]
-    return np.column_stack([rows[sets[there]], every]), numbered(~there)
+    every = np.repeat(columns, there.sum(axis=1), axis=0)
+    return np.hstack([rows[sets[there]], every]), numbered(~there)
 
 
 def _relative(times, origin):

@@ -18,6 +18,7 @@ from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_outcomes
 from skpref.data._metadata import AnswerMetadata, check_sums
+from skpref.data._prompts import prompt_columns
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
     Reader,
@@ -31,7 +32,7 @@ from skpref.data._read import (
     validated,
 )
 from skpref.data._respondents import Respondents
-from skpref.data._time import AnswerTimes, TimeAxis, rows_at_times
+from skpref.data._time import AnswerTimes, TimeAxis, rows_of_answers
 
 # Share of duels between items of equal features that goes unmentioned, as chance brings it about
 # where pairs are drawn from a table.
@@ -125,10 +126,22 @@ def check_training(
     rows, sets, reader = _answered_items(estimator, shown, table, before, likelihood)
     if metadata.time is not None:
         axis, times = _on_axis(metadata.time, before)
-        reader, (rows, sets) = replace(reader, time=axis), rows_at_times(rows, sets, times)
+        reader = replace(reader, time=axis)
+        rows, sets = rows_of_answers(rows, sets, times[:, None])
+    group_column = None
+    if metadata.prompt is not None:
+        _check_prompts(metadata, before)
+        prompts = Respondents(metadata.prompt, "prompt")
+        reader = replace(reader, prompts=prompts)
+        beside = prompt_columns(prompts.rows, rows, sets, metadata.weight)
+        if beside is not None:
+            group_column = rows.shape[1]
+            rows, sets = rows_of_answers(rows, sets, beside)
     judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
     answers = _answers(rows, sets, y, metadata, judges, likelihood, known=before is not None)
     comparisons, classes = answers
+    if group_column is not None:
+        comparisons = replace(comparisons, group_column=group_column)
     if _counts_order(estimator, likelihood, judges):
         comparisons = replace(comparisons, ordered=True)
     elif metadata.order is not None and likelihood is not None:
@@ -151,6 +164,20 @@ def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -
         raise ValueError(
             f"drift={estimator.drift!r} needs to know when the answers were given: pass time= to "
             "fit, numbers or dates, one for each row of X. Without times leave drift= out."
+        )
+
+
+def _check_prompts(metadata: AnswerMetadata, before: Reader | None) -> None:
+    """Raise ValueError where effects of prompts meet times, or a stream of answers."""
+    if metadata.time is not None:
+        raise ValueError(
+            "got prompts= with time=; one of them is allowed, as effects of prompts do not move "
+            "through time. Leave one of the two out."
+        )
+    if before is not None:
+        raise ValueError(
+            "got prompts= with further answers of a stream; they are allowed with all answers at "
+            "once. Fit all of them by fit."
         )
 
 

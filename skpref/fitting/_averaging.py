@@ -22,10 +22,10 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons
 from skpref.fitting._forecast import seconds_of_run
-from skpref.fitting._hyperpriors import LogNormal, LogStudent
+from skpref.fitting._hyperpriors import HalfCauchy, LogNormal, LogStudent
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Search, WarmStart, learn
-from skpref.gp import Posterior
+from skpref.gp import Posterior, utility_posterior
 from skpref.inference import State
 
 # The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
@@ -132,7 +132,12 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
         log_deviation[noise] = 1.0 / powers[noise]
         log_deviation[-1] -= theta[noise] / powers[noise]
     sigma, rest = log_deviation[:-1], log_deviation[-1]
-    given = [prior.index for prior in model.priors if isinstance(prior, LogNormal | LogStudent)]
+    given = [
+        prior.index
+        for prior in model.priors
+        if isinstance(prior, LogNormal | LogStudent)
+        or (isinstance(prior, HalfCauchy) and prior.is_sole)
+    ]
     known = set(np.concatenate(given).tolist()) if given else set()
     found: list[tuple[Array, float, float]] = []
 
@@ -376,5 +381,8 @@ def _truncated(logs):
 
 
 def _posterior(model: Model, found: Evaluation) -> Posterior:
-    marginals, prior = found.approximation.conditioned, found.problem.prior
-    return prior.posterior(found.approximation.sites, marginals, model.likelihood)
+    problem, approximation = found.problem, found.approximation
+    marginals, sites = approximation.conditioned, approximation.sites
+    return utility_posterior(
+        problem.prior, sites, marginals, model.likelihood, problem.comparisons
+    )

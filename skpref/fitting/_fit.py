@@ -15,7 +15,7 @@ from skpref.fitting._forecast import first_part, learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
-from skpref.gp import Posterior, PosteriorMixture, mean_variance
+from skpref.gp import Posterior, PosteriorMixture, mean_variance, utility_posterior
 from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_memory
 
 # A variance that a first part of the answers takes below this share of where it began is of no use
@@ -95,9 +95,8 @@ class Fitted:
         model, prior = self.model, self.evaluation.problem.prior
         with blas_threads(model.engine.matrix_size(self.comparisons)):
             marginals = approximation.conditioned
-            found = prior.posterior(approximation.sites, marginals, model.likelihood)
-            prior.check_digits(found, marginals)
-            return found
+            sites = approximation.sites
+            return utility_posterior(prior, sites, marginals, model.likelihood, self.comparisons)
 
     @property
     def log_evidence(self) -> float:

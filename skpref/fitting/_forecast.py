@@ -153,6 +153,8 @@ def chosen_engine(
     if np.isfinite(through_time.multiplications):
         momentary = takes_a_moment(comparisons, kernel, likelihood)
         return EP(items="joint" if momentary else "independent")
+    if comparisons.group_column is not None:
+        return EP()
     cost = PriorRule().cost(kernel, comparisons, likelihood)
     seconds, n_bytes = _exact(cost), cost.n_bytes
     if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
@@ -249,6 +251,8 @@ def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
     none say little; and what they say of drifts then is wrong where like meets like.
     """
     n_columns = comparisons.items.shape[1]
+    if comparisons.group_column is not None:
+        return distinct_rows(comparisons.items[:, [comparisons.group_column]])[1]
     drifts = drifts_of(kernel, n_columns)
     if drifts is not None:
         return distinct_rows(drifts.who_of(comparisons.items))[1]

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import check_lognormal
 from skpref.gp import TimeSpread, feature_spread, varying
-from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
+from skpref.kernels import amplitude_powers, lengthscale_indices, parts_by_column, time_powers
 from skpref.likelihoods import Likelihood
 
 # Logarithms of lengthscales share a normal level and deviate from it by Student's t: many like
@@ -138,6 +138,8 @@ class HalfCauchy:
         Where the variances are in θ.
     scale : ndarray of shape (k,)
         Medians of the deviations.
+    is_sole : bool
+        Whether averages over hyperparameters put no other prior on these.
 
     References
     ----------
@@ -147,6 +149,7 @@ class HalfCauchy:
 
     index: NDArray[np.intp]
     scale: NDArray[np.float64]
+    is_sole: bool = False
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Unnormalised log density and its gradient."""
@@ -228,6 +231,27 @@ def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, .
         return ()
     unit = LogStudent(np.array([effects]), np.zeros(1), np.array([_UNIT]))
     return (unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))) if parts else (unit,)
+
+
+def group_priors(kernel: Kernel, column: int, n_columns: int, unit: float) -> tuple[Hyperprior, ...]:
+    """Make the prior on the variances of effects of groups: half-Cauchy deviations, largest at 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A sum, in which the terms that see ``column`` are the effects of groups.
+    column : int
+    n_columns : int
+        Of the items' rows.
+    unit : float
+        Variance of the utilities: the median of a deviation is half of its root.
+    """
+    _, effects = parts_by_column(kernel, column, n_columns)
+    powers = np.array(amplitude_powers(effects), dtype=np.intp)
+    index = np.flatnonzero(powers == 2) + len(kernel.theta) - len(powers)
+    if not len(index):
+        return ()
+    return (HalfCauchy(index, np.full(len(index), _PART * np.sqrt(unit)), is_sole=True),)
 
 
 def drift_priors(

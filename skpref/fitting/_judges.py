@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from skpref._utils import Array, check_bounds, check_number, printable_text
 from skpref.data import Respondents
 from skpref.fitting._reliability import Law, Marginals, quantile_of
-from skpref.gp import Components, defended, pair_moments, stacked
+from skpref.gp import Components, defended, stacked
 
 
 class JudgePrior(BaseEstimator):
@@ -439,7 +439,7 @@ class Sight:
                 order[each.rows],
                 True,
             )
-            for each in pair_moments(posterior, first, second)
+            for each in posterior.answer_moments(first, second)
         )
         found = stacked(list(blocks), empty)
         return found - logsumexp(found, axis=1, keepdims=True)

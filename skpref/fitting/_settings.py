@@ -15,19 +15,28 @@ from skpref.fitting._hyperpriors import (
     Hyperprior,
     check_lengthscale_prior,
     drift_priors,
+    group_priors,
     lengthscale_priors,
     likelihood_priors,
     variance_priors,
 )
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search
-from skpref.gp import DRIFTS, TimeSpread, default_kernel, drifting, mean_variance
+from skpref.gp import (
+    DRIFTS,
+    TimeSpread,
+    default_kernel,
+    drifting,
+    mean_variance,
+    with_group_effects,
+)
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import (
     OnColumns,
     Teams,
     check_hyperparameters,
     measures,
+    parts_by_column,
     seen_columns,
     with_centred_linear_terms,
 )
@@ -183,7 +192,7 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
 
 def _refuse_times_in(kernel: Kernel, column: int) -> None:
     """Raise ValueError if a kernel to which a drift is added names the column of the times."""
-    if column in set().union(*seen_columns(kernel, 0)):  # of no features: those that it names
+    if _names(kernel, column):
         raise ValueError(
             f"The kernel {kernel} sees column {column}, the time, as kernel_ of a model fitted "
             "with drift= does; drift= adds a part of the time to a kernel of the items alone. "
@@ -197,12 +206,17 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     engine, given = settings.engine, estimator.kernel
     reader = training.reader
     has_features = reader.table is None or reader.table.has_features
-    # What is known of items apart from the time.
-    static = comparisons if reader.time is None else comparisons.without_last_column()
+    grouped = comparisons.group_column is not None
+    # What is known of items apart from the time, or from the groups of answers.
+    beside = reader.time is not None or grouped
+    static = comparisons.with_first_columns(reader.n_features) if beside else comparisons
     times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
     drifts = times is not None and times.drift is not None
+    named_groups = grouped and given is not None and _names(given, comparisons.group_column)
     if given is not None:
-        check_kernel(given, static.items if drifts else comparisons.items)
+        apart = drifts or (grouped and not named_groups)
+        check_kernel(given, static.items if apart else comparisons.items)
+    unit = 1.0 if given is None or named_groups else mean_variance(given, static.items)
 
     def kernel_of(own: bool) -> Kernel:
         if given is None:
@@ -212,11 +226,13 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         else:
             seen = static if drifts else comparisons
             kernel = with_centred_linear_terms(clone(given), seen.items)
-        return kernel if times is None else times.beside(kernel, reader.id_column)
+        if times is not None:
+            return times.beside(kernel, reader.id_column)
+        return with_group_effects(kernel, comparisons, reader.id_column, unit) if grouped else kernel
 
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
-        known = kernel_of(learned) if drifts else given
+        known = kernel_of(learned) if drifts or grouped else given
         engine = chosen_engine(comparisons, named and not drifts, known, settings.likelihood)
     teacher = engine.evidence_engine(search=True) or EP()
     kernel = kernel_of(learned and teacher.prior_rule.tells_items_apart(comparisons))
@@ -233,6 +249,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             reader.id_column is not None or (drifts and not has_features)
         )
         static_part = _stays(kernel) if drifts else kernel
+        if grouped and given is None:
+            width = comparisons.items.shape[1]
+            static_part, _ = parts_by_column(kernel, comparisons.group_column, width)
         of_variances = variance_priors(static_part, drifts) if beside_ids else ()
         wanted, column = estimator.lengthscale_prior, None if times is None else times.column
         priors = lengthscale_priors(wanted, kernel, static.items, bool(of_variances), column)
@@ -242,6 +261,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             priors += drift_priors(
                 kernel, times.column, times.spread, len(static_theta), times.unit, wanted
             )
+        if grouped and not named_groups:
+            column, width = comparisons.group_column, comparisons.items.shape[1]
+            priors += group_priors(kernel, column, width, unit)
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
 
@@ -329,6 +351,11 @@ def _stays(kernel):
 def _names_alone(kernel, items):
     named, measured = seen_columns(kernel, items.shape[1])
     return bool(named) and not measured
+
+
+def _names(kernel, column):
+    """Tell whether a kernel names a column itself."""
+    return column in set().union(*seen_columns(kernel, 0))
 
 
 def _sees(kernel, column):

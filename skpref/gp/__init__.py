@@ -7,7 +7,12 @@ draws functions, and says which of several items is chosen.
 
 from skpref.gp._chain import ChainRule, IndependentItems
 from skpref.gp._choice import choice_proba
-from skpref.gp._default_kernel import default_kernel, feature_spread, varying
+from skpref.gp._default_kernel import (
+    default_kernel,
+    feature_spread,
+    varying,
+    with_group_effects,
+)
 from skpref.gp._dense import DenseItems, DenseMargins
 from skpref.gp._drift import (
     DRIFTS,
@@ -18,7 +23,7 @@ from skpref.gp._drift import (
     mean_variance,
 )
 from skpref.gp._finite_rank import FiniteRank, spanning_items
-from skpref.gp._group_effects import GroupedPosterior, population_posterior
+from skpref.gp._group_effects import GroupedPosterior, utility_posterior
 from skpref.gp._grouped import Grouped
 from skpref.gp._inducing import (
     Inducing,
@@ -118,12 +123,13 @@ __all__ = [
     "orthant_moments",
     "pair_moments",
     "place",
-    "population_posterior",
     "posterior_parts",
     "spanning_items",
     "stacked",
     "unexplained",
     "unexplained_share",
+    "utility_posterior",
     "varying",
     "whitening",
+    "with_group_effects",
 ]

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from skpref.data import Comparisons
-from skpref.kernels import Identity, ItemEffect, Linear, OnColumns
+from skpref.kernels import Identity, ItemEffect, Linear, OnColumns, seen_columns
 from skpref.likelihoods import INEQUALITY
 
 # Bounds of the lengthscales are their start times and over this.
@@ -17,6 +17,10 @@ _OWN_BOUNDS = (1e-6, 10.0)
 # effects: where their search starts, and their bounds.
 _PART = 0.1
 _PART_BOUNDS = (1e-5, 1e5)
+# Variance of the effects of groups of answers, such as prompts, in units of the utility's: where its
+# search starts, and its bounds.
+_EFFECT = 0.25
+_EFFECT_BOUNDS = (1e-5, 1e3)
 # Spread of a feature that is rounding alone, as a share of its size: eight units of the last place.
 _ROUNDED = 2.0**-49
 # Items this near, in standard deviations of a feature, are the same one up to rounding.
@@ -70,6 +74,39 @@ def default_kernel(
     kernel, spread = _of_features(items)
     if learned and _meet_again(comparisons.rows):
         kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * ItemEffect(_SAME * spread)
+    return kernel
+
+
+def with_group_effects(
+    kernel: Kernel, comparisons: Comparisons, id_column: int | None = None, unit: float = 1.0
+) -> Kernel:
+    """Add the effects of groups of answers to a kernel of the items.
+
+    In each group every item has an effect of its own, and in each pair within a group, where
+    there is a column of these.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Returned as it is, if it names the column of the groups itself.
+    comparisons : Comparisons
+        With a ``group_column``.
+    id_column : int, optional
+        Which column says who an item is; all of them by default.
+    unit : float, default=1.0
+        Variance of the utilities.
+    """
+    column = comparisons.group_column
+    if column is None or column in set().union(*seen_columns(kernel, 0)):
+        return kernel
+    every = list(range(column))
+    if column in set().union(*seen_columns(kernel, column + 1)):
+        kernel = OnColumns(kernel, every)
+    who = every if id_column is None else [id_column]
+    for last in range(column, comparisons.items.shape[1]):
+        bounds = tuple(unit * bound for bound in _EFFECT_BOUNDS)
+        beside = list(range(column, last + 1))
+        kernel += ConstantKernel(unit * _EFFECT, bounds) * OnColumns(Identity(), who + beside)
     return kernel
 
 

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from skpref._utils import Array, Recorded, floor_variance
 from skpref.data import Comparisons
 from skpref.gp._posterior import PairMoments, Posterior, pair_moments
-from skpref.gp._prior import Sites
+from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
 from skpref.gp._utilities import columns
 from skpref.kernels import Kernel, kernel_values, parts_by_column
+from skpref.likelihoods import Likelihood
 
 # The group of an answer whose group was not in the fit.
 NEW_GROUP = -1
@@ -47,6 +48,26 @@ class GroupSites(Recorded):
     row: NDArray[np.intp]
     column: NDArray[np.intp]
     precision: Array
+
+    def n_beside(self, n_features: int) -> int:
+        """Return the number of columns after those of the items' features."""
+        return self.first.shape[1] - n_features
+
+    def pair_columns(self, A: Array, B: Array, group: float) -> Array:
+        """Return the columns after that of the group, (n, m), of pairs of rows in a known group.
+
+        They are those of the same two items in the fit, and −1 where the two did not meet.
+        """
+        d = A.shape[1]
+        columns = np.full((len(A), self.n_beside(d) - 1), float(NEW_GROUP))
+        if columns.shape[1]:
+            first, second, _, _ = self.of_group(group)
+            known = np.concatenate([first, second]), np.concatenate([second, first])
+            same = np.all(A[:, None] == known[0][:, :d], axis=2)
+            same &= np.all(B[:, None] == known[1][:, :d], axis=2)
+            pair, margin = np.nonzero(same)
+            columns[pair] = known[0][margin, d + 1 :]
+        return columns
 
     def of_group(self, group: float) -> tuple[Array, Array, Array, Array]:
         """Return first rows, second rows, precision (n, n) and shift of one group's margins."""
@@ -107,7 +128,10 @@ class GroupedPosterior(Posterior):
                 variance[rows] = np.concatenate([each.variance for each in blocks])
                 continue
             n = len(rows)
-            both, covariance = self._in_group(np.concatenate([A[rows], B[rows]]), group)
+            beside = np.tile(self.sites.pair_columns(A[rows], B[rows], group), (2, 1))
+            both, covariance = self._in_group(
+                np.concatenate([A[rows], B[rows]]), group, beside
+            )
             means[rows] = both[:n] - both[n:]
             diagonal = np.diagonal(covariance)
             between = np.diagonal(covariance[:n, n:])
@@ -124,8 +148,9 @@ class GroupedPosterior(Posterior):
                 effects = kernel_values(self.effects, new[at[:, i]], new[at[:, j]], aligned=True)
                 covariance[:, i, j] += effects
                 covariance[:, j, i] = covariance[:, i, j]
+        apart = np.full((k, self.sites.n_beside(items.shape[1]) - 1), NEW_GROUP)
         for place in np.flatnonzero(groups >= 0):
-            means[place], covariance[place] = self._in_group(items[at[place]], groups[place])
+            means[place], covariance[place] = self._in_group(items[at[place]], groups[place], apart)
         return means, covariance
 
     def _groups_of(self, n: int) -> NDArray[np.intp]:
@@ -141,13 +166,17 @@ class GroupedPosterior(Posterior):
 
     def _rows(self, items: Array, group: float) -> Array:
         """Return rows with the columns of groups at their end."""
-        n_beside = self.sites.first.shape[1] - items.shape[1]
+        n_beside = self.sites.n_beside(items.shape[1])
         return np.column_stack([items, np.full((len(items), n_beside), float(group))])
 
-    def _in_group(self, items: Array, group: float) -> tuple[Array, Array]:
-        """Compute means (n, n_components) and covariance (n, n) of utilities in a known group."""
+    def _in_group(self, items: Array, group: float, beside: Array) -> tuple[Array, Array]:
+        """Compute means (n, n_components) and covariance (n, n) of utilities in a known group.
+
+        ``beside`` are the columns after that of the group.
+        """
         first, second, precision, shift = self.sites.of_group(group)
-        rows, n, m = self._rows(items, group), len(items), len(first)
+        n, m = len(items), len(first)
+        rows = np.column_stack([items, np.full(n, float(group)), beside])
         to_first, to_second = (kernel_values(self.effects, rows, each) for each in (first, second))
         cross = to_first - to_second
         prior = _margin_covariance(self.effects, first, second)
@@ -171,28 +200,35 @@ def _margin_covariance(kernel: Kernel, first: Array, second: Array) -> Array:
     return found
 
 
-def population_posterior(
-    posterior: Posterior, prior: Any, sites: Sites, comparisons: Comparisons
-) -> GroupedPosterior:
-    """Make the posterior of the utility in the population of groups.
+def utility_posterior(
+    prior: Prior, sites: Sites, marginals: Marginals, likelihood: Likelihood, comparisons: Comparisons
+) -> Posterior:
+    """Make the posterior of the utility, of groups of answers in the population of these.
 
     Parameters
     ----------
-    posterior : Posterior
-        As the prior of these answers gives it, on rows with the columns of groups at their end.
     prior : Prior
+        Of the margins of these answers.
     sites : Sites
+    marginals : Marginals
+    likelihood : Likelihood
     comparisons : Comparisons
-        With a ``group_column``.
 
     Returns
     -------
-    GroupedPosterior
-        On rows without the columns of groups.
+    Posterior
+        With a ``group_column`` a `GroupedPosterior` on rows without the columns of groups.
+
+    Raises
+    ------
+    ValueError
+        If rounding has lost too many digits.
     """
+    posterior = prior.posterior(sites, marginals, likelihood)
+    prior.check_digits(posterior, marginals)
     column = comparisons.group_column
     if column is None:
-        raise ValueError("These answers are in no groups, so that there is no population of them.")
+        return posterior
     margins, items = comparisons.rows.margins, comparisons.items
     shared, effects = parts_by_column(prior.kernel, column, items.shape[1])
     group = items[margins.first, column]

@@ -83,6 +83,10 @@ class PosteriorMixture(Recorded, Summarised):
         """Return the mixture with items as they are at a time; see `Posterior.at_time`."""
         return replace(self, reader=self.reader.at_time(time))
 
+    def in_groups(self, groups: NDArray[np.intp] | None) -> "PosteriorMixture":
+        """Return the mixture asked about answers in groups; see `Posterior.in_groups`."""
+        return replace(self, parts=tuple(part.in_groups(groups) for part in self.parts))
+
     def check_items(self, X: Any) -> Array:
         """Return items as a finite float array of the right shape."""
         return self.reader.items(X)

@@ -676,6 +676,24 @@ class Posterior(Components):
         """
         return self
 
+    def in_groups(self, groups: NDArray[np.intp] | None) -> "Posterior":
+        """Return the posterior asked about answers in groups: itself, where these have no effects.
+
+        Parameters
+        ----------
+        groups : ndarray of int of shape (n,) or None
+            Number of the group of each answer, negative for a new one. None: all are new.
+
+        Examples
+        --------
+        >>> from skpref import PairwisePreferenceRegressor
+        >>> votes, prompts = [["a", "b"], ["b", "a"], ["a", "b"]], ["p", "q", "p"]
+        >>> model = PairwisePreferenceRegressor(optimizer=None).fit(votes, prompts=prompts)
+        >>> model.predict_proba([["a", "b"]] * 2, prompts=["p", "q"])[:, 1].round(2)
+        array([0.77, 0.49])
+        """
+        return self
+
     # -- moments -------------------------------------------------------------------------
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:

@@ -374,6 +374,12 @@ def check_answers(
             )
     engine.check(comparisons, likelihood)
     rule = engine.prior_rule
+    if comparisons.group_column is not None and (rule.by_points or rule.through_time):
+        raise ValueError(
+            f"got prompts= with {type(engine).__name__}; engines whose priors are exact are "
+            "allowed. Use inference='ep', 'laplace', 'hmc' or 'gibbs' (of EP items='joint'), or "
+            "leave prompts= out."
+        )
     if kernel is not None:
         rule.check(kernel, comparisons)
     if rule.exact:

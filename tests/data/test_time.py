@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skpref.data._time import AnswerTimes, TimeAxis, rows_at_times
+from skpref.data._time import AnswerTimes, TimeAxis, rows_of_answers
 
 DAYS = ["2024-03-30T12:00", "2024-03-31T12:00", "2024-01-01T00:00"]
 # Days since the first of these.
@@ -170,7 +170,7 @@ def test_kinds_of_fit_and_question_are_one(fitted, asked):
 def test_items_at_times():
     rows = np.array([[7.0], [8.0], [9.0]])
     sets = np.array([[0, 2, -1], [2, 0, 1]])
-    found, places = rows_at_times(rows, sets, np.array([0.5, 4.0]))
+    found, places = rows_of_answers(rows, sets, np.array([[0.5], [4.0]]))
     assert places.tolist() == [[0, 1, -1], [2, 3, 4]]
     expected = [[7.0, 0.5], [9.0, 0.5], [9.0, 4.0], [7.0, 4.0], [8.0, 4.0]]
     assert found.tolist() == expected

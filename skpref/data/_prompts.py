@@ -1,0 +1,43 @@
+"""Prompts of answers: columns at the end of the items' rows, by which effects of groups see them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skpref._utils import Array
+from skpref.data._items import distinct_rows
+
+
+def prompt_columns(
+    prompt: NDArray[np.intp], rows: Array, sets: NDArray[np.intp], weight: Array | None
+) -> Array | None:
+    """Return the columns that tell the prompt, and the very pair of items, of each answer.
+
+    Parameters
+    ----------
+    prompt : ndarray of int of shape (n_answers,)
+        Number of the prompt of each answer.
+    rows : ndarray of shape (n_items, n_features)
+    sets : ndarray of int of shape (n_answers, k)
+        Rows of the items of each answer, −1 where there is none.
+    weight : ndarray of shape (n_answers,) or None
+        How often each answer counts; None: once.
+
+    Returns
+    -------
+    ndarray of shape (n_answers, 1) or (n_answers, 2), or None
+        None if no prompt has more than one answer: what belongs to a prompt then is noise. The
+        second column numbers pairs of items within prompts. It is there if some pair was judged
+        more than once, and some prompt has several pairs: else it would be noise, or the prompt.
+    """
+    counts = np.ones(len(prompt)) if weight is None else weight
+    if not np.any(np.bincount(prompt, counts) > 1.0):
+        return None
+    if sets.shape[1] != 2:
+        return prompt[:, None].astype(np.float64)
+    _, item = distinct_rows(rows)
+    pairs = np.column_stack([prompt, np.sort(item[sets], axis=1)]).astype(np.float64)
+    first, pair = distinct_rows(pairs)
+    is_judged_again = np.any(np.bincount(pair, counts) > 1.0)
+    if not is_judged_again or len(first) == len(np.unique(prompt)):
+        return prompt[:, None].astype(np.float64)
+    return np.column_stack([prompt, pair]).astype(np.float64)
