@@ -99,7 +99,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     def duels_(self) -> Duels:
         """Distinct duels of the last fit, with counts."""
         check_is_fitted(self)
-        return self.comparisons_.duels
+        return self.comparisons_.without_groups().duels
 
     @property
     def n_item_components_(self) -> int:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,9 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
     >>> model.posterior_.of(np.array([1, 1])).mean(ends).round(1)  # bob's
     array([ 0.9, -0.9])
     """
+
+    # Variance of what a new group of answers adds to the utility of an item: there are none.
+    effect_variance: ClassVar[float] = 0.0
 
     kernel: Kernel
     likelihood: Likelihood

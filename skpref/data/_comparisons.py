@@ -739,6 +739,12 @@ class Comparisons(ByValue):
         items, positions = _first_seen_items(self.items[:, :n_columns], self.positions)
         return replace(self, items=items, positions=positions, group_column=None)
 
+    def without_groups(self) -> Self:
+        """Return the same answers about items without the columns of groups of answers."""
+        if self.group_column is None:
+            return self
+        return self.with_first_columns(self.group_column)
+
     def joined(self, other: Self) -> Self:
         """These answers and then others, all of them duels or ties."""
         both = self, other

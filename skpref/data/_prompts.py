@@ -1,4 +1,4 @@
-"""Prompts of answers: columns at the end of the items' rows, by which effects of groups see them."""
+"""Columns at the end of the items' rows that tell the prompt of an answer."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -383,6 +383,4 @@ def _truncated(logs):
 def _posterior(model: Model, found: Evaluation) -> Posterior:
     problem, approximation = found.problem, found.approximation
     marginals, sites = approximation.conditioned, approximation.sites
-    return utility_posterior(
-        problem.prior, sites, marginals, model.likelihood, problem.comparisons
-    )
+    return utility_posterior(problem.prior, sites, marginals, model.likelihood, problem.comparisons)

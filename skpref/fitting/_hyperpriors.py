@@ -233,7 +233,9 @@ def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, .
     return (unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))) if parts else (unit,)
 
 
-def group_priors(kernel: Kernel, column: int, n_columns: int, unit: float) -> tuple[Hyperprior, ...]:
+def group_priors(
+    kernel: Kernel, column: int, n_columns: int, unit: float
+) -> tuple[Hyperprior, ...]:
     """Make the prior on the variances of effects of groups: half-Cauchy deviations, largest at 0.
 
     Parameters

@@ -28,6 +28,7 @@ from skpref.data import (
     ItemTable,
     all_strings,
     column_at,
+    first_wins,
     group_rows,
     is_frame,
     is_missing,
@@ -42,6 +43,7 @@ from skpref.gp import (
     defended,
     mixture_quantile,
     posterior_parts,
+    utility_kernel,
 )
 from skpref.kernels import features_part, identity_columns, seen_columns
 from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
@@ -51,6 +53,9 @@ _BLOCK = 2**20
 # Posteriors over hyperparameters are kept, those of one fit, up to so many numbers (128 MiB).
 _KEPT = 2**24
 _LAST: WeakKeyDictionary[Model, list[Weighted]] = WeakKeyDictionary()
+
+# Step of the difference that is the slope of a score, in standard deviations of an item's noise.
+_SLOPE_STEP = 1e-3
 
 # Readings of judges of at least this weight are averaged over hyperparameters, the rest taken at
 # those of the fit: intervals of 90 % do not feel a hundredth.
@@ -64,25 +69,48 @@ UNITS = {
 }
 
 
-def unit_length(likelihood: Likelihood, unit: str) -> float:
+def unit_length(posterior: Any, unit: str) -> float:
     """Return one unit as a difference of the posterior's utilities.
+
+    It is that of an answer in a new group, where effects belong to groups of answers.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Or another one with a ``likelihood`` and an ``effect_variance``.
+    unit : {"noise", "elo", "logit"}
+        See `skpref.inspection.leaderboard`.
+    """
+    check_choice("unit", unit, tuple(UNITS))
+    return unit_of_answers(posterior.likelihood, unit, posterior.effect_variance)
+
+
+def unit_of_answers(likelihood: Likelihood, unit: str, effect_variance: float = 0.0) -> float:
+    """Return one unit as a difference of utilities, of answers with such a likelihood.
 
     Parameters
     ----------
     likelihood : Likelihood
     unit : {"noise", "elo", "logit"}
-        See `skpref.inspection.leaderboard`.
+    effect_variance : float, default=0.0
+        Of what a new group of answers adds to the utility of one item.
     """
-    check_choice("unit", unit, tuple(UNITS))
     if unit == "noise":
-        return noise_deviation(likelihood)
-    logit = 0.25 / likelihood.score_slope  # the slope of 1/(1 + e^−d) at 0 is 1/4
+        return float(np.sqrt(likelihood.utility_noise + effect_variance))
+    slope = likelihood.score_slope
+    if effect_variance:
+        step = _SLOPE_STEP * np.sqrt(likelihood.utility_noise)
+        margins, variances = np.array([-step, step]), np.full(2, 2.0 * effect_variance)
+        order = (np.zeros(2, dtype=np.int8),) if likelihood.uses_order else ()
+        proba = likelihood.outcome_proba(margins, variances, *order)
+        slope = float(np.diff(first_wins(proba))[0]) / (2.0 * step)
+    logit = 0.25 / slope  # the slope of 1/(1 + e^−d) at 0 is 1/4
     return logit if unit == "logit" else logit * np.log(10.0) / 400.0
 
 
-def noise_deviation(likelihood: Likelihood) -> float:
-    """Return σ, the standard deviation of an item's noise."""
-    return float(np.sqrt(likelihood.utility_noise))
+def noise_deviation(posterior: Any) -> float:
+    """Return σ, the standard deviation of an item's noise in an answer of a new group."""
+    return unit_length(posterior, "noise")
 
 
 class UtilityMoments(NamedTuple):
@@ -326,6 +354,8 @@ class Inspected:
         if time is not None:
             posterior = replace(posterior, reader=posterior.reader.at_time(time))
         comparisons = getattr(last, "comparisons_", None)
+        if comparisons is not None:
+            comparisons = comparisons.without_groups()
         training = posterior.anchors if comparisons is None else comparisons.items
 
         def encode(items: Any) -> Any:
@@ -623,8 +653,10 @@ class Inspected:
         if isinstance(posterior.likelihood, JudgeReliability):
             posterior = replace(posterior, likelihood=posterior.likelihood.base)
         posterior = replace(posterior, reader=self.posterior.reader)
-        if self.learned is not None and self.posterior.kernel != self.learned[0].kernel:
-            posterior = explained(posterior)
+        if self.learned is not None:
+            model, comparisons = self.learned
+            if self.posterior.kernel != utility_kernel(model.kernel, comparisons):
+                posterior = explained(posterior)
         return replace(self, posterior=posterior)
 
     def without_item_effects(self) -> Self:
@@ -745,7 +777,7 @@ class Averaged:
 
     def lengths(self, unit: str) -> list[float]:
         """Return one unit at each of the hyperparameters."""
-        return [unit_length(subject.posterior.likelihood, unit) for subject in self.subjects]
+        return [unit_length(subject.posterior, unit) for subject in self.subjects]
 
 
 def _averaged(
@@ -793,7 +825,8 @@ def _informing_answers(last, reader, user):
     of_user = getattr(last, "_answers_about", None)
     answers = None if of_user is None or is_missing(user) else of_user(user)
     if answers is None and reader.groups is None:
-        return getattr(last, "comparisons_", None)
+        answers = getattr(last, "comparisons_", None)
+        return None if answers is None else answers.without_groups()
     return answers
 
 
@@ -992,7 +1025,8 @@ def known_items(estimator: Any) -> NDArray[np.float64] | None:
 
     Each id that is not among the last ones is as it was shown at last. None without ids.
     """
-    items, place = estimator.comparisons_.items, estimator.posterior_.reader.id_column
+    comparisons = estimator.comparisons_.without_groups()
+    items, place = comparisons.items, estimator.posterior_.reader.id_column
     if place is None:
         return None
     earlier = getattr(estimator, "_earlier_items", None)

@@ -228,7 +228,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             kernel = with_centred_linear_terms(clone(given), seen.items)
         if times is not None:
             return times.beside(kernel, reader.id_column)
-        return with_group_effects(kernel, comparisons, reader.id_column, unit) if grouped else kernel
+        return (
+            with_group_effects(kernel, comparisons, reader.id_column, unit) if grouped else kernel
+        )
 
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)

@@ -23,7 +23,7 @@ from skpref.gp._drift import (
     mean_variance,
 )
 from skpref.gp._finite_rank import FiniteRank, spanning_items
-from skpref.gp._group_effects import GroupedPosterior, utility_posterior
+from skpref.gp._group_effects import GroupedPosterior, utility_kernel, utility_posterior
 from skpref.gp._grouped import Grouped
 from skpref.gp._inducing import (
     Inducing,
@@ -128,6 +128,7 @@ __all__ = [
     "stacked",
     "unexplained",
     "unexplained_share",
+    "utility_kernel",
     "utility_posterior",
     "varying",
     "whitening",

@@ -17,8 +17,8 @@ _OWN_BOUNDS = (1e-6, 10.0)
 # effects: where their search starts, and their bounds.
 _PART = 0.1
 _PART_BOUNDS = (1e-5, 1e5)
-# Variance of the effects of groups of answers, such as prompts, in units of the utility's: where its
-# search starts, and its bounds.
+# Variance of the effects of groups of answers, such as prompts, in units of the utility's: where
+# its search starts, and its bounds.
 _EFFECT = 0.25
 _EFFECT_BOUNDS = (1e-5, 1e3)
 # Spread of a feature that is rounding alone, as a share of its size: eight units of the last place.

@@ -7,12 +7,11 @@ is new, and are known from its answers for one that was in the fit.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, Recorded, floor_variance
+from skpref._utils import Array, Recorded, floor_variance, solve_blocks
 from skpref.data import Comparisons
 from skpref.gp._posterior import PairMoments, Posterior, pair_moments
 from skpref.gp._prior import Marginals, Prior, Sites
@@ -99,6 +98,11 @@ class GroupedPosterior(Posterior):
     sites: GroupSites = None  # type: ignore[assignment]
     asked_groups: NDArray[np.intp] | None = None
 
+    @property
+    def effect_variance(self) -> float:  # type: ignore[override]  # a constant there
+        """Return the mean variance of what a new group adds to the utility of an item."""
+        return float(np.mean(self.effects.diag(self._rows(self.anchors, NEW_GROUP))))
+
     def in_groups(self, groups: NDArray[np.intp] | None) -> "GroupedPosterior":
         """Return the same posterior, asked about answers in these groups."""
         return replace(self, asked_groups=groups)
@@ -129,9 +133,7 @@ class GroupedPosterior(Posterior):
                 continue
             n = len(rows)
             beside = np.tile(self.sites.pair_columns(A[rows], B[rows], group), (2, 1))
-            both, covariance = self._in_group(
-                np.concatenate([A[rows], B[rows]]), group, beside
-            )
+            both, covariance = self._in_group(np.concatenate([A[rows], B[rows]]), group, beside)
             means[rows] = both[:n] - both[n:]
             diagonal = np.diagonal(covariance)
             between = np.diagonal(covariance[:n, n:])
@@ -181,13 +183,13 @@ class GroupedPosterior(Posterior):
         cross = to_first - to_second
         prior = _margin_covariance(self.effects, first, second)
         inner = np.eye(m) + precision @ prior
-        gain = np.linalg.solve(inner, precision)
+        gain, pull = (solve_blocks(inner[None], each[None])[0] for each in (precision, shift))
         share = cross @ (0.5 * (gain + gain.T))
         d = items.shape[1]
         every = np.concatenate([items, first[:, :d], second[:, :d]])
         means, covariance = self.means_and_cov(every, self.cross(every))
         combined = np.hstack([np.eye(n), -share, share])
-        mean = combined @ means + cross @ np.linalg.solve(inner, shift)
+        mean = combined @ means + cross @ pull
         own = kernel_values(self.effects, rows) - share @ cross.T
         return mean, own + combined @ covariance @ combined.T
 
@@ -200,8 +202,19 @@ def _margin_covariance(kernel: Kernel, first: Array, second: Array) -> Array:
     return found
 
 
+def utility_kernel(kernel: Kernel, comparisons: Comparisons) -> Kernel:
+    """Return the part of a kernel that is the utility's, without effects of groups of answers."""
+    if comparisons.group_column is None:
+        return kernel
+    return parts_by_column(kernel, comparisons.group_column, comparisons.items.shape[1])[0]
+
+
 def utility_posterior(
-    prior: Prior, sites: Sites, marginals: Marginals, likelihood: Likelihood, comparisons: Comparisons
+    prior: Prior,
+    sites: Sites,
+    marginals: Marginals,
+    likelihood: Likelihood,
+    comparisons: Comparisons,
 ) -> Posterior:
     """Make the posterior of the utility, of groups of answers in the population of these.
 

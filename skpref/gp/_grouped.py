@@ -233,9 +233,7 @@ class _GroupedWeights:
         own = self._own_part(wide)
         solved = np.zeros_like(own)
         for part in self.parts:
-            solved[part.batch.feature] = (
-                part.inverse @ own[part.batch.feature] - part.pull @ shared
-            )
+            solved[part.batch.feature] = part.inverse @ own[part.batch.feature] - part.pull @ shared
         both = self._scale[:, None] * np.concatenate([shared, solved[:-1]])
         return both[:, 0] if vector.ndim == 1 else both
 
@@ -269,7 +267,7 @@ class _GroupedWeights:
 
 
 class _BatchSites:
-    """Precision of the sites of a batch: a number for each margin, and matrices of joint answers."""
+    """Precision of the sites of a batch: numbers, and matrices where there are joint answers."""
 
     def __init__(self, single: Array, joint: csr_array | None, margin: NDArray[np.intp]):
         self._single, self._whole = single, None

@@ -68,6 +68,11 @@ class PosteriorMixture(Recorded, Summarised):
         return self.parts[0].kernel
 
     @property
+    def effect_variance(self) -> float:
+        """Return the variance of what a new group of answers adds to the utility of an item."""
+        return self.parts[0].effect_variance
+
+    @property
     def anchors(self) -> Array:
         """Return the anchors of the most probable part."""
         return self.parts[0].anchors

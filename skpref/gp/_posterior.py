@@ -121,6 +121,8 @@ class Components(Recorded, Summarised):
     reader: Reader = None  # type: ignore[assignment]  # made of the anchors where none is given
     utilities: Utilities | None = None
 
+    # Variance of what a new group of answers adds to the utility of an item.
+    effect_variance: ClassVar[float] = 0.0
     # Whether the covariance of the anchors may be kept for pairs of them.
     keeps_anchors: ClassVar[bool] = True
 

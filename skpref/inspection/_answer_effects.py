@@ -1,5 +1,6 @@
 """What answers say of ties, grades and who is shown first, beside utilities."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, PrintableBunch, check_choice, check_number
 from skpref.data import table_frame
-from skpref.fitting import UNITS, Inspected, hyperparameter_spread, unit_length
+from skpref.fitting import UNITS, Inspected, hyperparameter_spread, unit_of_answers
 from skpref.likelihoods import JudgeReliability, Likelihood
 
 # Steps of the differences of a value in a unit, in nats of hyperparameters.
@@ -83,12 +84,17 @@ def answer_effects(
     ]
     linear = np.array([likelihood.free[place] in likelihood.linear for place in places], dtype=bool)
     if len(over.weights) > 1:
-        each = np.array([_values(_own(one.posterior.likelihood), unit) for one in over.subjects])
+        each = np.array(
+            [
+                _values(_own(one.posterior.likelihood), unit, one.posterior.effect_variance)
+                for one in over.subjects
+            ]
+        )
         each = each[:, places]
         value = over.weights @ each
         centre, deviation = _moments(over.weights, each, linear)
     else:
-        value = _values(likelihood, unit)[places]
+        value = _values(likelihood, unit, subject.posterior.effect_variance)[places]
         centre = np.where(linear, value, np.log(np.where(linear, 1.0, value)))
         deviation = _deviations(subject, likelihood, unit)[places]
     half = ndtri(0.5 + 0.5 * level) * deviation
@@ -108,12 +114,12 @@ def _own(likelihood: Likelihood) -> Likelihood:
     return likelihood.base if isinstance(likelihood, JudgeReliability) else likelihood
 
 
-def _values(likelihood: Likelihood, unit: str) -> Array:
-    """Hyperparameters of a likelihood in a unit."""
+def _values(likelihood: Likelihood, unit: str, effect_variance: float) -> Array:
+    """Return the hyperparameters of a likelihood in a unit."""
     linear = np.array([name in likelihood.linear for name in likelihood.free], dtype=bool)
     theta = likelihood.theta
-    return np.where(linear, theta, np.exp(np.where(linear, 0.0, theta))) / unit_length(
-        likelihood, unit
+    return np.where(linear, theta, np.exp(np.where(linear, 0.0, theta))) / unit_of_answers(
+        likelihood, unit, effect_variance
     )
 
 
@@ -132,12 +138,13 @@ def _deviations(subject: Inspected, likelihood: Likelihood, unit: str) -> Array:
     root = hyperparameter_spread(*subject.learned)[-n:]
     own = root @ root.T
     theta = likelihood.theta
+    values = partial(_values, effect_variance=subject.posterior.effect_variance)
     ends = [
-        np.array([_values(likelihood.at(theta + by), unit) for by in side * _STEP * np.eye(n)])
+        np.array([values(likelihood.at(theta + by), unit) for by in side * _STEP * np.eye(n)])
         for side in (1.0, -1.0)
     ]
     slopes = (ends[0] - ends[1]).T / (2.0 * _STEP)
     logarithmic = np.array([name not in likelihood.linear for name in likelihood.free], dtype=bool)
-    value = _values(likelihood, unit)
+    value = values(likelihood, unit)
     slopes[logarithmic] /= value[logarithmic, None]
     return np.sqrt(np.einsum("ij,jk,ik->i", slopes, own, slopes))

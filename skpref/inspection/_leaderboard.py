@@ -199,8 +199,8 @@ or votes, default=None
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
     ranked = contenders(model, items, user, at, time)
-    likelihood = ranked.subject.posterior.likelihood
-    length = unit_length(likelihood, unit)
+    posterior = ranked.subject.posterior
+    length = unit_length(posterior, unit)
     over = ranked.subject.over_hyperparameters(average)
     mixture = over.averages(ranked.rows, ranked.shares, unit)
     component = ranked.components()
@@ -230,9 +230,9 @@ or votes, default=None
         level=level,
         unit=unit,
         unit_length=length,
-        noise_deviation=noise_deviation(likelihood),
+        noise_deviation=noise_deviation(posterior),
         n_hyperparameters=over.n_hyperparameters,
-        readings=posterior_parts(ranked.subject.posterior)[0],
+        readings=posterior_parts(posterior)[0],
         about_judges=readings_in_words(judges),
         lead=_lead(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,

@@ -102,7 +102,7 @@ def user_tastes(
         )
     rows = ranked.rows.reshape(-1, width)
     sums = np.kron(np.eye(n), ranked.shares)  # averages of rows
-    length = unit_length(last.posterior_.likelihood, unit)
+    length = unit_length(last.posterior_, unit)
     everyone = sums @ last.posterior_.mean(Shown("items", rows)) / length
     own = _means(last, who, rows) @ sums.T / length
     away = own - everyone

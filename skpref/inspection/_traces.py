@@ -102,7 +102,7 @@ def sampler_traces(
     n, m, width = ranked.rows.shape
     means = ranked.subject.posterior.component_means(ranked.rows.reshape(n * m, width))
     utility = np.einsum("nms,m->ns", means.reshape(n, m, -1), ranked.shares)
-    utility = (utility - utility.mean(axis=0)) / unit_length(posterior.likelihood, unit)
+    utility = (utility - utility.mean(axis=0)) / unit_length(posterior, unit)
     order = np.argsort(-utility.mean(axis=1), kind="stable")[:top]
     chains = min(engine.chains, engine.draws)
     draws = utility[order].reshape(len(order), chains, -1)

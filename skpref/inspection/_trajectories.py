@@ -173,7 +173,7 @@ def trajectories(
         "lower": lower.ravel(),
         "upper": upper.ravel(),
     }
-    likelihood = board.subject.posterior.likelihood
+    posterior = board.subject.posterior
     return _Trajectories(
         names=names,
         times=told,
@@ -189,8 +189,8 @@ def trajectories(
         frame=table_frame(columns, range(len(names) * len(told))),
         level=level,
         unit=unit,
-        unit_length=unit_length(likelihood, unit),
-        noise_deviation=noise_deviation(likelihood),
+        unit_length=unit_length(posterior, unit),
+        noise_deviation=noise_deviation(posterior),
         n_hyperparameters=over.n_hyperparameters,
         held=chosen.held,
     )

@@ -153,9 +153,7 @@ def finite_parts(kernel: Kernel, n_columns: int) -> tuple[Kernel | None, Kernel 
     return fold(kernel, _PARTS, np.empty((0, n_columns)))
 
 
-def parts_by_column(
-    kernel: Kernel, column: int, n_columns: int
-) -> tuple[Kernel, Kernel]:
+def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel, Kernel]:
     """Divide a sum of kernels into the terms that do not see a column, and those that do.
 
     Parameters

@@ -246,7 +246,7 @@ class OptimizationDisplay:
         check_choice("kind", kind, ("course", "utility"))
         run = run_of(optimizer)
         posterior = optimizer.posterior_
-        length = unit_length(posterior.likelihood, unit)
+        length = unit_length(posterior, unit)
         relative = Inspected.of(posterior).relative(run.rows, level).per(length)
         regret = None if objective is None else _regret(run, objective, optimum)
         made = cls(

@@ -269,7 +269,7 @@ class UtilityDisplay:
         if grid_resolution is not None:
             check_number("grid_resolution", grid_resolution, low=2, integer=True)
         subject = Inspected.of(model, user)
-        length = unit_length(subject.posterior.likelihood, unit)
+        length = unit_length(subject.posterior, unit)
         if X is None:
             table = subject.posterior.reader.table
             X = subject.training[:, : subject.n_features] if table is None else table

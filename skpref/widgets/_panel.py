@@ -59,7 +59,7 @@ def course_of(optimizer: Any) -> dict | None:
         return None
     run = run_of(optimizer)
     posterior = optimizer.posterior_
-    length = unit_length(posterior.likelihood, "noise")
+    length = unit_length(posterior, "noise")
     relative = Inspected.of(posterior).relative(run.rows, _LEVEL).per(length)
     best = best_so_far(run, relative.mean)
     chosen = [
