@@ -216,7 +216,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     if given is not None:
         apart = drifts or (grouped and not named_groups)
         check_kernel(given, static.items if apart else comparisons.items)
-    unit = 1.0 if given is None or named_groups else mean_variance(given, static.items)
+    has_unit = grouped and given is not None and not named_groups
+    unit = mean_variance(given, static.items) if has_unit else 1.0
 
     def kernel_of(own: bool) -> Kernel:
         if given is None:
