@@ -112,7 +112,7 @@ def from_votes(
         None: "winner", "vote", "verdict" and the like, or
         "winner_model_a", "winner_model_b" and "winner_tie".
     judge, prompt, time : column name, default=None
-        Who voted, about what, and when. If named, votes without a judge or time are left out.
+        Who voted, about what, and when. If named, votes without one are left out.
         None: "judge", "annotator" and the like; "question_id", "prompt" and the like; "tstamp",
         "timestamp" and the like, if there is one.
     controls : str, pair of str, or list of these, default=None
@@ -169,8 +169,8 @@ def from_votes(
             The competitors, sorted by name; ``item_table.names`` are their names.
         metadata : dict
             What goes along in ``fit(votes.X, votes.y, **votes.metadata)``: "order" where there is
-            a ``winner``, "judges" and "time" if they were named, and "sample_weight" of soft votes.
-            An order is used with ``order_effect_bounds``, times with ``drift``.
+            a ``winner``, "judges", "time" and "prompts" if they were named (not both of the last
+            two, which `fit` does not take together), and "sample_weight" of soft votes. An order is used with ``order_effect_bounds``, times with ``drift``.
         judges, prompts, times : ndarray of shape (n_votes,) or None
             Values of their own type: None in ``judges`` and ``prompts``, and NaN or NaT in
             ``times``, where a vote has none. Dates are of numpy's datetime64, those with a time

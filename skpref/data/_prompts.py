@@ -6,6 +6,9 @@ from numpy.typing import NDArray
 from skpref._utils import Array
 from skpref.data._items import distinct_rows
 
+# Weight of one answer, whose outcomes may have a share of it each: rounding is no second answer.
+_ONCE = 1.0 + 1e-9
+
 
 def prompt_columns(
     prompt: NDArray[np.intp], rows: Array, sets: NDArray[np.intp], weight: Array | None
@@ -30,14 +33,14 @@ def prompt_columns(
         more than once, and some prompt has several pairs: else it would be noise, or the prompt.
     """
     counts = np.ones(len(prompt)) if weight is None else weight
-    if not np.any(np.bincount(prompt, counts) > 1.0):
+    if not np.any(np.bincount(prompt, counts) > _ONCE):
         return None
     if sets.shape[1] != 2:
         return prompt[:, None].astype(np.float64)
     _, item = distinct_rows(rows)
     pairs = np.column_stack([prompt, np.sort(item[sets], axis=1)]).astype(np.float64)
     first, pair = distinct_rows(pairs)
-    is_judged_again = np.any(np.bincount(pair, counts) > 1.0)
+    is_judged_again = np.any(np.bincount(pair, counts) > _ONCE)
     if not is_judged_again or len(first) == len(np.unique(prompt)):
         return prompt[:, None].astype(np.float64)
     return np.column_stack([prompt, pair]).astype(np.float64)

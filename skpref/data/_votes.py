@@ -389,8 +389,8 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
 def _leave_out_gaps(
     cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
 ) -> None:
-    """Leave out rows that lack a judge or a time that was named, a group or a control."""
-    for role in ("judge", "time"):
+    """Leave out rows that lack a judge, prompt or time that was named, a group or a control."""
+    for role in ("judge", "prompt", "time"):
         position = getattr(columns, role)
         if getattr(options, role) is not None:
             out.drop(cells.labels[position].codes < 0, f"without a {role}")
@@ -611,6 +611,7 @@ def _assemble(
     metadata = {
         "order": order if columns.won else None,
         "judges": None if options.judge is None else judges,
+        "prompts": None if options.prompt is None or options.time is not None else prompts,
         "time": None if options.time is None else times.values,
         "sample_weight": weight,
     }
