@@ -64,12 +64,13 @@ def default_kernel(
     With an ``id_column`` that effect belongs to the id, and the RBF sees the other columns. Where
     hyperparameters are learned, it is the unit beside which the other columns have a linear part
     and the RBF, each with a variance of its own: with both of these 0 it is the kernel of names
-    alone, to which the priors of `skpref.fitting` draw it.
+    alone, to which the priors of `skpref.fitting` draw it. Where an id has several rows, and rows
+    are in several answers, each row has an effect of its own, too.
     """
     if not has_features:
         return Identity()
     if id_column is not None:
-        return _with_ids(comparisons.items, id_column, learned)
+        return _with_ids(comparisons, id_column, learned)
     items = comparisons.items
     kernel, spread = _of_features(items)
     if learned and _meet_again(comparisons.rows):
@@ -110,7 +111,8 @@ def with_group_effects(
     return kernel
 
 
-def _with_ids(items, id_column, learned):
+def _with_ids(comparisons, id_column, learned):
+    items = comparisons.items
     others = [j for j in range(items.shape[1]) if j != id_column]
     own = OnColumns(Identity(), [id_column])
     if not others:
@@ -121,11 +123,15 @@ def _with_ids(items, id_column, learned):
     if not learned:
         return smooth + ConstantKernel(_OWN, _OWN_BOUNDS) * own
     linear = Linear(np.sqrt(np.sum(varying(features))) * spread, centre=features.mean(axis=0))
-    return (
+    kernel = (
         ConstantKernel(1.0, _PART_BOUNDS) * own
         + ConstantKernel(_PART, _PART_BOUNDS) * OnColumns(linear, others)
         + ConstantKernel(_PART, _PART_BOUNDS) * smooth
     )
+    several = len(np.unique(items[:, id_column])) < len(items)
+    if several and _meet_again(comparisons.rows):
+        kernel += ConstantKernel(_PART, _PART_BOUNDS) * OnColumns(Identity(), [id_column, *others])
+    return kernel
 
 
 def _of_features(items):
