@@ -169,8 +169,9 @@ def from_votes(
             The competitors, sorted by name; ``item_table.names`` are their names.
         metadata : dict
             What goes along in ``fit(votes.X, votes.y, **votes.metadata)``: "order" where there is
-            a ``winner``, "judges", "time" and "prompts" if they were named (not both of the last
-            two, which `fit` does not take together), and "sample_weight" of soft votes. An order is used with ``order_effect_bounds``, times with ``drift``.
+            a ``winner``, "judges", "time" and "prompts" if they were named (of the last two
+            the first alone, as `fit` does not take both), and "sample_weight" of soft votes. An
+            order is used with ``order_effect_bounds``, times with ``drift``.
         judges, prompts, times : ndarray of shape (n_votes,) or None
             Values of their own type: None in ``judges`` and ``prompts``, and NaN or NaT in
             ``times``, where a vote has none. Dates are of numpy's datetime64, those with a time

@@ -136,9 +136,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = list(product(RATIOS, VOTES))
-    rows = [
-        simulated(seed, *cells[seed % len(cells)]) for seed in range(options.tournaments)
-    ]
+    rows = [simulated(seed, *cells[seed % len(cells)]) for seed in range(options.tournaments)]
     report(rows, RESULTS / "prompts.csv", quiet=True)
     report(summary(rows), RESULTS / "prompts_summary.csv")
     sources = few(("crowd", "gpt-4", "gpt-3"), ("gpt-3",))

@@ -17,7 +17,7 @@ from skpref.gp._posterior import PairMoments, Posterior, pair_moments
 from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
 from skpref.gp._utilities import columns
-from skpref.kernels import Kernel, kernel_values, parts_by_column
+from skpref.kernels import Kernel, kernel_values, parts_by_column, terms_of_sum
 from skpref.likelihoods import Likelihood
 
 # The group of an answer whose group was not in the fit.
@@ -101,7 +101,13 @@ class GroupedPosterior(Posterior):
     @property
     def effect_variance(self) -> float:  # type: ignore[override]  # a constant there
         """Return the mean variance of what a new group adds to the utility of an item."""
-        return float(np.mean(self.effects.diag(self._rows(self.anchors, NEW_GROUP))))
+        return sum(self.effect_variances)
+
+    @property
+    def effect_variances(self) -> list[float]:
+        """Return the same of each term of the effects: of a group, and of a pair within it."""
+        rows = self._rows(self.anchors, NEW_GROUP)
+        return [float(np.mean(term.diag(rows))) for term in terms_of_sum(self.effects)]
 
     def in_groups(self, groups: NDArray[np.intp] | None) -> "GroupedPosterior":
         """Return the same posterior, asked about answers in these groups."""

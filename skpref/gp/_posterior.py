@@ -692,7 +692,7 @@ class Posterior(Components):
         >>> votes, prompts = [["a", "b"], ["b", "a"], ["a", "b"]], ["p", "q", "p"]
         >>> model = PairwisePreferenceRegressor(optimizer=None).fit(votes, prompts=prompts)
         >>> model.predict_proba([["a", "b"]] * 2, prompts=["p", "q"])[:, 1].round(2)
-        array([0.77, 0.49])
+        array([0.93, 0.14])
         """
         return self
 

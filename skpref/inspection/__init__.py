@@ -20,6 +20,7 @@ from skpref.inspection._residuals import group_residuals
 from skpref.inspection._tastes import user_tastes
 from skpref.inspection._traces import sampler_traces
 from skpref.inspection._trajectories import trajectories
+from skpref.inspection._variance_shares import variance_shares
 
 __all__ = [
     "answer_effects",
@@ -34,6 +35,7 @@ __all__ = [
     "trajectories",
     "undecided_pairs",
     "user_tastes",
+    "variance_shares",
     "win_rates",
     "without_item_effects",
 ]

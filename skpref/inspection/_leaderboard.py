@@ -128,6 +128,7 @@ or votes, default=None
         readings : probabilities of the readings of the judges that the answers leave open, which
             the board is a mean over; [1] without judges
         about_judges : sentences on who may answer the wrong way round, where that is open
+        about_prompts : sentences on what belongs to the prompts of answers
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
             and ``upper`` in units, and the ``probability`` that the first is better than the
@@ -234,6 +235,8 @@ or votes, default=None
         n_hyperparameters=over.n_hyperparameters,
         readings=posterior_parts(posterior)[0],
         about_judges=readings_in_words(judges),
+        about_prompts=_prompts_in_words(posterior),
+        has_prompts=posterior.reader.prompts is not None,
         lead=_lead(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
     )
@@ -246,7 +249,7 @@ class _Board(Bunch):
         rows, heads = self._rows(), self._group_heads()
         width = max((len(name) for name, *_ in rows), default=0)
         lines = [f"{self._head()}: place, utility, ranks, chance of being best"]
-        lines += [*self._about_groups(), *self["about_judges"]]
+        lines += self._notes()
         for k, (name, mean, low, high, first, last, best) in enumerate(rows, start=1):
             lines += heads.get(k, [])
             lines.append(
@@ -270,11 +273,15 @@ class _Board(Bunch):
             for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
         ]
         titles = ("utility", "interval", "ranks", "chance of being best")
-        notes = *self._about_groups(), *self["about_judges"]
-        head = ". ".join([self._head(), *notes])
+        head = ". ".join([self._head(), *self._notes()])
         return html_table(
             head, rows, ("place", "name", *["group"] * several, *titles), self._rest()
         )
+
+    def _notes(self):
+        """List sentences on groups of items, on judges, and on prompts where the fit had some."""
+        prompts = self["about_prompts"] if self["has_prompts"] else []
+        return [*self._about_groups(), *self["about_judges"], *prompts]
 
     def _group_heads(self):
         """Lines above the first place of each group, of all that are alone once."""
@@ -312,6 +319,20 @@ class _Board(Bunch):
     def _rest(self):
         left = len(self["names"]) - _SHOWN
         return f"… {left} more" if left > 0 else ""
+
+
+def _prompts_in_words(posterior: Any) -> list[str]:
+    """Say in words how much of a vote belongs to its prompt, or that votes are independent."""
+    if posterior.reader.prompts is None:
+        return ["Votes are taken as independent of each other given the utilities"]
+    effects = posterior.effect_variance
+    if not effects:
+        return ["No prompt has several votes, so that what belongs to a prompt counts as noise"]
+    share = effects / (effects + posterior.likelihood.utility_noise)
+    return [
+        "Utilities are means over all prompts there may be; what an item has of its own in a "
+        f"prompt is {share:.0%} of the variance beside them in a vote"
+    ]
 
 
 def _lead(

@@ -12,6 +12,7 @@ from skpref.kernels._features import (
     finite_features,
     finite_parts,
     parts_by_column,
+    terms_of_sum,
 )
 from skpref.kernels._gradients import (
     CrossKernel,
@@ -65,5 +66,6 @@ __all__ = [
     "lengthscale_indices",
     "median_lengthscales",
     "spectral_sample",
+    "terms_of_sum",
     "theta_gradient",
 ]

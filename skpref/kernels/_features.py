@@ -177,7 +177,7 @@ def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel
     0.5**2 * OnColumns(Identity(), columns=[0, 1])
     """
     parts: list[Kernel | None] = [None, None]
-    for term in _terms_of(kernel):
+    for term in terms_of_sum(kernel):
         sees = column in set().union(*seen_columns(term, n_columns))
         parts[sees] = _added(parts[sees], term)
     without, beside = parts
@@ -191,10 +191,10 @@ def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel
     return without, beside
 
 
-def _terms_of(kernel: Kernel) -> list[Kernel]:
+def terms_of_sum(kernel: Kernel) -> list[Kernel]:
     """List the terms of a sum of kernels."""
     if isinstance(kernel, gp.Sum):
-        return [*_terms_of(kernel.k1), *_terms_of(kernel.k2)]
+        return [*terms_of_sum(kernel.k1), *terms_of_sum(kernel.k2)]
     return [kernel]
 
 

@@ -1,0 +1,245 @@
+"""Answers of prompts: probabilities are those of importance sampling, with every engine."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matrix_oracle import AnswerArguments, Noise, exact
+from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from skpref import JudgePrior, PairwisePreferenceRegressor
+from skpref.gp import GroupedPosterior
+from skpref.inspection import leaderboard, variance_shares
+
+NAMES = np.array(["a", "b", "c", "d"])
+N_PROMPTS, NOISE, EFFECT = 3, 0.5, 0.25
+ENGINES = {"ep": 0.02, "laplace": 0.06, "hmc": 0.02, "gibbs": 0.02}
+KINDS = "duels", "ties", "choices"
+
+
+def problem(kind, seed, n=9):
+    """Items shown, outcomes and prompts; the last prompt has one answer."""
+    rng = np.random.default_rng(seed)
+    size = 3 if kind == "choices" else 2
+    shown = np.array([rng.permutation(4)[:size] for _ in range(n)])
+    prompt = np.append(rng.integers(0, N_PROMPTS - 1, n - 1), N_PROMPTS - 1)
+    if kind == "choices":
+        return shown, rng.integers(0, size, n), prompt
+    low = -1 if kind == "ties" else 0
+    return shown, rng.integers(low, 2, n), prompt
+
+
+def truth(kind, shown, y, prompt, asked, asked_prompt, weight=None):
+    """Probabilities by importance sampling, of utilities of items in each prompt.
+
+    Rows are items, then items in each prompt, the last of these new; pairs judged twice within a
+    prompt have effects of their own if a prompt has several.
+    """
+    weight = np.ones(len(y)) if weight is None else weight
+    pairs = [(p, *sorted(row)) for p, row in zip(prompt.tolist(), shown.tolist(), strict=True)]
+    counts = {
+        pair: sum(w for q, w in zip(pairs, weight, strict=True) if q == pair) for pair in pairs
+    }
+    paired = kind != "choices" and max(counts.values()) > 1
+    rows, index = [], {}
+
+    def place(item, p, pair):
+        key = item, p, pair if paired else None
+        if key not in index:
+            index[key] = len(rows)
+            rows.append(key)
+        return index[key]
+
+    def placed(row, p, pair):
+        return tuple(place(item, p, pair) for item in row)
+
+    answers = []
+    for row, outcome, p, pair, w in zip(shown.tolist(), y, prompt, pairs, weight, strict=True):
+        if kind == "choices":
+            rank = tuple(1 if k == outcome else 2 for k in range(len(row)))
+        else:
+            rank = (1, 1) if kind == "ties" and outcome == 0 else (1, 2) if outcome == 1 else (2, 1)
+        answers.append(AnswerArguments(placed(row, int(p), pair), rank, 0, weight=w))
+    of_asked = []
+    for row, p in zip(asked.tolist(), asked_prompt.tolist(), strict=True):
+        pair = (p, *sorted(row))
+        of_asked.append(AnswerArguments(placed(row, p, pair), tuple(range(1, len(row) + 1)), 0))
+    K = np.zeros((len(rows), len(rows)))
+    for i, (item, p, pair) in enumerate(rows):
+        for j, (other, q, other_pair) in enumerate(rows):
+            alike = float(item == other)
+            K[i, j] = alike * (1.0 + EFFECT * (p == q))
+            K[i, j] += alike * EFFECT * (paired and pair == other_pair)
+    threshold = 0.3 if kind == "ties" else None
+    found = exact(K, Noise(NOISE, threshold), answers, of_asked)
+    assert found.error < 0.01
+    return np.array(found.proba)
+
+
+def model(kind, engine="ep", **parameters):
+    ties = {"tie_threshold": 0.3} if kind == "ties" else {}
+    return PairwisePreferenceRegressor(
+        inference=engine, noise_variance=NOISE, optimizer=None, random_state=0, **ties, **parameters
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_probabilities_of_known_and_of_new_prompts(engine, kind, seed):
+    if (engine, kind) == ("laplace", "choices"):
+        pytest.skip("Laplace takes no choices")
+    shown, y, prompt = problem(kind, seed)
+    fitted = model(kind, engine).fit(NAMES[shown], y, prompts=prompt)
+    asked = np.concatenate([shown[:4], shown[:4]])
+    of_asked = np.concatenate([prompt[:4], np.full(4, N_PROMPTS)])
+    expected = truth(kind, shown, y, prompt, asked, of_asked)
+    found = fitted.predict_proba(NAMES[asked], prompts=of_asked)
+    assert_allclose(found, expected, atol=ENGINES[engine])
+    without = fitted.predict_proba(NAMES[asked[4:]])  # as of a new prompt
+    assert_allclose(without, found[4:], atol=1e-12)
+
+
+def test_weights_count_as_answers_of_one_prompt():
+    shown, y, prompt = problem("duels", 5)
+    weight = np.array([1, 3, 1, 2, 1, 1, 1, 2, 1])
+    weighted = model("duels").fit(NAMES[shown], y, prompts=prompt, sample_weight=weight)
+    repeated = model("duels").fit(
+        NAMES[np.repeat(shown, weight, axis=0)],
+        np.repeat(y, weight),
+        prompts=np.repeat(prompt, weight),
+    )
+    arguments = NAMES[shown], {"prompts": prompt}
+    both = (each.predict_proba(arguments[0], **arguments[1]) for each in (weighted, repeated))
+    assert_allclose(*both, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_answer_a_prompt_is_noise(kind):
+    shown, y, _ = problem(kind, 1)
+    fitted = model(kind).fit(NAMES[shown], y, prompts=np.arange(len(y)))
+    plain = model(kind).fit(NAMES[shown], y)
+    assert not isinstance(fitted.posterior_, GroupedPosterior)
+    assert_allclose(fitted.predict_proba(NAMES[shown]), plain.predict_proba(NAMES[shown]))
+    assert_allclose(fitted.predict_proba(NAMES[shown], prompts=range(len(y))),
+                    plain.predict_proba(NAMES[shown]))  # fmt: skip
+    board = leaderboard(fitted, average=False)
+    assert "counts as noise" in board.about_prompts[0] and "counts as noise" in repr(board)
+    assert "independent" in leaderboard(plain, average=False).about_prompts[0]
+
+
+def simulated(seed, ratio, n_prompts=60, n_votes=3):
+    rng = np.random.default_rng(seed)
+    utility, effects = rng.normal(size=6), np.sqrt(ratio) * rng.normal(size=(n_prompts, 6))
+    pairs = np.array([rng.permutation(6)[:2] for _ in range(4 * n_prompts)]).repeat(n_votes, axis=0)
+    prompt = np.repeat(np.arange(n_prompts), 4 * n_votes)
+    seen = utility + effects[prompt]
+    margin = seen[np.arange(len(prompt)), pairs[:, 0]] - seen[np.arange(len(prompt)), pairs[:, 1]]
+    names = np.array([f"c{k}" for k in range(6)])
+    y = (margin + np.sqrt(2.0) * rng.normal(size=len(prompt)) > 0.0).astype(int)
+    return names[pairs], y, prompt
+
+
+def test_variance_of_prompts_is_learned_and_widens_boards():
+    X, y, prompt = simulated(0, 1.0)
+    fitted = PairwisePreferenceRegressor().fit(X, y, prompts=prompt)
+    shares = variance_shares(fitted)
+    assert shares.names.tolist() == ["noise", "prompt", "pair"]
+    assert shares.share.sum() == pytest.approx(1.0)
+    assert shares.lower[1] < 0.5 < shares.upper[1]  # as simulated
+    assert (shares.n_prompts, shares.n_repeats) == (60, 660)
+    plain = PairwisePreferenceRegressor().fit(X, y)
+    width, narrow = (
+        np.mean(board.upper - board.lower) for board in (leaderboard(fitted), leaderboard(plain))
+    )
+    assert width > 1.2 * narrow
+    assert fitted.log_marginal_likelihood_value_ > plain.log_marginal_likelihood_value_ + 20.0
+
+
+def test_without_effects_of_prompts_boards_are_as_wide():
+    X, y, prompt = simulated(1, 0.0)
+    boards = [
+        leaderboard(PairwisePreferenceRegressor().fit(X, y, **keywords))
+        for keywords in ({"prompts": prompt}, {})
+    ]
+    width, narrow = (np.mean(board.upper - board.lower) for board in boards)
+    assert width == pytest.approx(narrow, rel=0.05)
+
+
+def test_readings_of_judges_meet_prompts():
+    # Judges who agree throughout, and one who answers the other way round.
+    rng = np.random.default_rng(0)
+    X, _, prompt = simulated(2, 0.5, n_prompts=20)
+    right = X[:, 0] < X[:, 1]
+    judge = rng.integers(0, 4, len(X))
+    y = np.where(rng.random(len(X)) < 0.1, ~right, right) ^ (judge == 3)
+    fitted = PairwisePreferenceRegressor(judge_prior=JudgePrior(0.1, variance_bounds="fixed")).fit(
+        X, y, judges=judge, prompts=prompt
+    )
+    judges = fitted.judges_
+    contrary = dict(zip(judges.ids.tolist(), judges.probability_adversarial, strict=True))
+    assert contrary[3] > 0.9 and max(contrary[k] for k in range(3)) < 0.1
+    same = fitted.predict_proba(X[:9], judges=[0] * 9, prompts=prompt[:9])[:, 1]
+    turned = fitted.predict_proba(X[:9], judges=[3] * 9, prompts=prompt[:9])[:, 1]
+    assert np.all((same > 0.5) == right[:9]) and np.all((turned < 0.5) == right[:9])
+
+
+def test_saved_and_pickled():
+    shown, y, prompt = problem("ties", 0)
+    fitted = model("ties").fit(NAMES[shown], y, prompts=prompt)
+    expected = fitted.predict_proba(NAMES[shown], prompts=prompt)
+    for copied in (
+        PairwisePreferenceRegressor.from_arrays(fitted.to_arrays()),
+        pickle.loads(pickle.dumps(fitted)),
+    ):
+        assert_allclose(copied.predict_proba(NAMES[shown], prompts=prompt), expected, atol=1e-12)
+
+
+def test_items_with_features():
+    rng = np.random.default_rng(0)
+    items, prompt = rng.normal(size=(6, 2)), np.repeat([0, 1, 2], 6)
+    shown = np.array([rng.permutation(6)[:2] for _ in prompt])
+    y = rng.integers(0, 2, 18)
+    # A kernel of the items alone, and the same with the effects written out, the prompt's column 2.
+    smooth = ConstantKernel(2.0) * RBF(1.5)
+    fitted = model("duels", kernel=smooth).fit(items[shown], y, prompts=prompt)
+    assert fitted.posterior_.effect_variance > 0.5
+    again = model("duels", kernel=fitted.kernel_).fit(items[shown], y, prompts=prompt)
+    both = (each.predict_proba(items[shown], prompts=prompt) for each in (fitted, again))
+    assert_allclose(*both, atol=1e-9)
+
+
+REFUSED = [
+    ({"inference": "svi"}, {}, "prompts= with SVI"),
+    ({}, {"time": np.arange(9)}, "prompts= with time="),
+    ({}, {"prompts": [0, 1]}, "9 rows, prompts 2 ids"),
+    ({}, {"prompts": [None] * 9}, "id of a prompt is missing"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "keywords", "message"), REFUSED)
+def test_refused_before_any_work(parameters, keywords, message):
+    shown, y, prompt = problem("duels", 0)
+    regressor = PairwisePreferenceRegressor(**parameters)
+    with pytest.raises(ValueError, match=message):
+        regressor.fit(NAMES[shown], y, **{"prompts": prompt, **keywords})
+
+
+def test_prompts_that_do_nothing_are_told():
+    shown, y, prompt = problem("duels", 0)
+    with pytest.raises(ValueError, match="prompts= with items that have ratings"):
+        PairwisePreferenceRegressor().fit(np.eye(3), [1, 2, 3], prompts=[0, 1, 2])
+    fitted = model("duels").fit(NAMES[shown], y)
+    with pytest.warns(UserWarning, match="fitted without prompts"):
+        fitted.predict_proba(NAMES[shown], prompts=prompt)
+
+
+def test_groups_of_the_wrong_number_are_refused():
+    shown, y, prompt = problem("duels", 0)
+    posterior = model("duels").fit(NAMES[shown], y, prompts=prompt).posterior_
+    with pytest.raises(ValueError, match="groups of 2 answers for 9"):
+        posterior.in_groups(np.zeros(2, dtype=int)).win_probability(*NAMES[shown].T)
+    known = replace(posterior, asked_groups=None)
+    assert known.win_probability(["a"], ["b"]).shape == (1,)
