@@ -10,7 +10,7 @@ from skpref._utils import Array, check_choice, check_number
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import Dimension
 from skpref.optimize._spaces import Box, Space
-from skpref.optimize._strategies import Strategy, surface_of
+from skpref.optimize._strategies import Strategy, acquisition_surface
 
 
 def check_plane(
@@ -70,7 +70,7 @@ def surface_over(
         np.repeat(unit[0], shape[1]),
         np.tile(unit[1], shape[0]),
     )
-    value = surface_of(method, posterior, incumbent, seen).value(rows)
+    value = acquisition_surface(method, posterior, incumbent, seen).value(rows)
     value = np.where(np.isfinite(value), value, np.nan)
     name = method if isinstance(method, str) else getattr(method, "__name__", "<")
     name = "acquisition" if name.startswith("<") else name  # of no name of its own

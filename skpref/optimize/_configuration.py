@@ -35,7 +35,13 @@ from skpref.optimize._model import (
     short_prior,
 )
 from skpref.optimize._spaces import Space
-from skpref.optimize._strategies import BEST, HYPERPARAMETERS, INCUMBENTS, ORDINARY, Strategy
+from skpref.optimize._strategies import (
+    BEST,
+    HYPERPARAMETERS,
+    INCUMBENT_RULES,
+    ORDINARY,
+    Strategy,
+)
 
 _DRAWS = 400
 # Answers before the model is used, where the strategy is not given.
@@ -234,7 +240,7 @@ def _n_initial(value, n_given, usual):
 
 
 def _check_rules(incumbent, acquisition):
-    check_choice("incumbent", incumbent, INCUMBENTS)
+    check_choice("incumbent", incumbent, INCUMBENT_RULES)
     if callable(acquisition):
         return
     named = [*ACQUISITIONS, *LOOKAHEADS, "thompson", "random"]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skpref.optimize._model import Memory, Models
-from skpref.optimize._state import Form, Items, Recalled, State, User
+from skpref.optimize._state import GridForm, Items, Recalled, State, User
 
 
 class Event(NamedTuple):
@@ -207,7 +207,7 @@ def _changed(state, event, values):
 def _asked(state, event, values):
     questions = list(map(tuple, values["questions"]))
     recalled = _recalled(values, event) if "theta" in values else state.recalled
-    form = Form(*values["form"]) if "form" in values else None
+    form = GridForm(*values["form"]) if "form" in values else None
     return state.asked(questions, recalled, values.get("users"), form)
 
 

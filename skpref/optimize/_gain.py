@@ -21,6 +21,7 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
+from skpref.optimize._maximiser import candidate_rows
 from skpref.optimize._model import (
     ANSWERS,
     BROAD_NOISE_PRIOR,
@@ -28,7 +29,6 @@ from skpref.optimize._model import (
     NOISE_PRIOR,
     short_prior,
 )
-from skpref.optimize._strategies import screening_rows
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
@@ -272,7 +272,7 @@ def _rows(known: Known) -> NDArray[np.float64]:
     space, recommended, posterior = known.space, known.recommended, known.fitted.gaussian
     order = np.argsort(-posterior.mean(known.seen), kind="stable")
     seeds = np.concatenate([recommended[None], known.seen[order[:_SEEDS]]])
-    rows = np.concatenate([known.seen, screening_rows(space, seeds, known.rng, _SCREEN)])
+    rows = np.concatenate([known.seen, candidate_rows(space, seeds, known.rng, _SCREEN)])
     if len(rows) > _HIGH + _LOW + _ANY:
         threshold = np.zeros(posterior.n_components)
         surface = Surface(bivariate_expected_improvement, posterior, recommended, threshold)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skpref._utils import check_choice, check_number
-from skpref.optimize._state import Form, Layout
+from skpref.optimize._state import GridForm, Layout
 
 # Of each kind: the usual and the least size, and the number of axes.
 _KINDS = {"duel": (2, 2, 0), "set": (2, 2, 0), "line": (9, 3, 1), "plane": (5, 2, 2)}
@@ -96,7 +96,7 @@ def _layout(kind, size, space):
             f"the space has {np.count_nonzero(space.ordered)}. Ask for sets, ask(size=4)"
             f"{'' if n_axes == 1 else ', or for lines'}."
         )
-    form = Form(kind, size)
+    form = GridForm(kind, size)
     return Layout(int(np.prod(form.shape)), form)
 
 

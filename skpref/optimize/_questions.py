@@ -20,13 +20,13 @@ from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
 from skpref.optimize._state import Items, Layout, Recalled, State, exclusion
 from skpref.optimize._strategies import (
-    NothingToGain,
-    View,
-    best_seen,
+    AskContext,
+    NoGainError,
+    best_answered,
     may_be_asked,
     propose,
     random_question,
-    spread_out,
+    spread_question,
 )
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
@@ -96,7 +96,7 @@ class Questions:
         """Index of the item of the largest posterior mean among those seen."""
         fit, _ = self.fit(state)
         with blas_threads(state.most_rows):
-            return state.items.with_row(best_seen(fit.gaussian, state.seen()), self._space)[1]
+            return state.items.with_row(best_answered(fit.gaussian, state.seen()), self._space)[1]
 
     # -- whether to go on ----------------------------------------------------------------
 
@@ -242,8 +242,8 @@ class Questions:
         view, memory = self._view(strategy, state, allowed, rng, size, given)
         if other is not None:
             try:
-                return propose(strategy, view._replace(least=_LEAST_GAIN)), memory()
-            except NothingToGain:
+                return propose(strategy, view._replace(min_gain=_LEAST_GAIN)), memory()
+            except NoGainError:
                 strategy = other
                 view, memory = self._view(other, state, allowed, rng, size, given)
         return propose(strategy, view), memory()
@@ -268,10 +268,10 @@ class Questions:
 
         last_winner = state.items.rows[state.last_winner]
         apart = 0.0 if hallucinating else self._near
-        view = View(
+        view = AskContext(
             self._space, state.seen(), last_winner, fit.gaussian, draw, allowed, rng, size, apart
         )
-        return view._replace(given=given), lambda: memory
+        return view._replace(first_rows=given), lambda: memory
 
     def _redrawn(self, fit, rng):
         """A fit at hyperparameters drawn from their posterior around those of a fit."""
@@ -321,7 +321,7 @@ class Questions:
     def _designed_beside(self, state, allowed, size, rng, given):
         """The same where items are given: with them those farthest from all that were shown."""
         rows = self._space.initial_rows(self._seed, 0, _DESIGN)
-        found = spread_out(rows, given, state.items.rows, allowed, size)
+        found = spread_question(rows, given, state.items.rows, allowed, size)
         if found is None:
             found = random_question(self._space, allowed, rng, size, given)
         found = self._or_any(found, state, size, rng, given)

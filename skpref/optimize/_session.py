@@ -20,7 +20,7 @@ from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import between
 from skpref.optimize._spaces import load_tables
-from skpref.optimize._state import Form, Items, Layout, Recalled, State, User
+from skpref.optimize._state import GridForm, Items, Layout, Recalled, State, User
 
 # A question is computed without holding the file; if others were quicker this often, holding it.
 _TRIES = 3
@@ -373,7 +373,7 @@ class Session:
 
     # -- items ---------------------------------------------------------------------------
 
-    def form_of(self, items: Any) -> Form | None:
+    def form_of(self, items: Any) -> GridForm | None:
         """The form of a pending question; None if it is a set, or not pending."""
         with self._lock:
             state = self.state

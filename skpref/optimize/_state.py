@@ -94,7 +94,7 @@ class Recalled:
         return type(self)(replace(self.memory, sites={}, margins=np.zeros(0)))
 
 
-class Form(NamedTuple):
+class GridForm(NamedTuple):
     """What the items of a question are to each other.
 
     Attributes
@@ -117,7 +117,7 @@ class Layout(NamedTuple):
     """What a question looks like: the number of its items, and their form; a set has none."""
 
     size: int
-    form: Form | None = None
+    form: GridForm | None = None
 
 
 DUELS = (Layout(2),)
@@ -132,7 +132,7 @@ class Pending(NamedTuple):
     number: int
     items: tuple[int, ...]
     user: User = None
-    form: Form | None = None
+    form: GridForm | None = None
 
 
 class Answer(NamedTuple):
@@ -206,7 +206,7 @@ class State:
         questions: list[tuple[int, ...]],
         recalled: Recalled,
         users: list[User] | None = None,
-        form: Form | None = None,
+        form: GridForm | None = None,
     ) -> Self:
         """After new questions, all of one form, each to its user where there are several."""
         whom = [None] * len(questions) if users is None else users
@@ -293,7 +293,7 @@ class State:
         question = self.pending_of(items, user)
         return tuple(each for each in self.pending if each is not question)
 
-    def form_of(self, items: tuple[int, ...], user: User = None) -> Form | None:
+    def form_of(self, items: tuple[int, ...], user: User = None) -> GridForm | None:
         """The form of a pending question, whose items are given in its order."""
         question = self.pending_of(items, user)
         return question.form if question and question.items == items else None
@@ -340,7 +340,7 @@ class HistoryEntry(NamedTuple):
         return self.items
 
 
-def apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
+def are_apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
     """Whether rows differ from a row so that they may be shown together, (n,)."""
     return np.abs(rows - row).max(axis=1) > space.apart
 
@@ -382,7 +382,7 @@ def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
 
     def allowed(members, rows):
         members = np.atleast_2d(members)
-        good = np.all([apart(member, rows, space) for member in members], axis=0)
+        good = np.all([are_apart(member, rows, space) for member in members], axis=0)
         if len(members) < size - 1:
             return good
         for rest, last, radius in left_out:

@@ -20,9 +20,9 @@ from skpref.optimize import (
 )
 from skpref.optimize._acquisition import common_normals
 from skpref.optimize._model import compared
-from skpref.optimize._segments import Axis, between, chord, distinct, expected_best, grid
+from skpref.optimize._segments import Axis, between, chord, distinct_rows, expected_best, grid
 from skpref.optimize._spaces import make_space
-from skpref.optimize._state import Form
+from skpref.optimize._state import GridForm
 
 SQUARE = [[0.0, 1.0]] * 2
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", "c"]}
@@ -207,7 +207,7 @@ def test_interpolation_is_bilinear_and_ends_at_the_last_point():
     space, rng = make_space([[0.0, 1.0]] * 3), np.random.default_rng(0)
     corner, one, two = rng.random((3, 3)) / 3.0
     rows = np.array([corner + i * one / 3 + j * two / 3 for i in range(4) for j in range(4)])
-    form = Form("plane", 4)
+    form = GridForm("plane", 4)
     for _ in range(20):
         place = rng.uniform(0.0, 3.0, 2)
         at, row = between(rows, form, tuple(place), space)
@@ -216,10 +216,10 @@ def test_interpolation_is_bilinear_and_ends_at_the_last_point():
     assert between(rows, form, (3.0, 3.0), space) == (15, None)
     at, row = between(rows, form, (3.0, 0.5), space)
     np.testing.assert_allclose(row, corner + one + 0.5 * two / 3)
-    at, row = between(rows[:5], Form("line", 5), 3.5, space)
+    at, row = between(rows[:5], GridForm("line", 5), 3.5, space)
     assert at == 4
     np.testing.assert_allclose(row, 0.5 * (rows[3] + rows[4]))
-    assert between(rows[:5], Form("line", 5), 4.0, space) == (4, None)
+    assert between(rows[:5], GridForm("line", 5), 4.0, space) == (4, None)
 
 
 def test_positions_that_are_none():
@@ -453,7 +453,7 @@ def test_equal_points_are_left_out():
     with pytest.raises(ValueError, match=f"from 0 to {len(items) - 1}, got"):
         found.tell(items, position=len(items) - 0.5)
     rows = np.array([[0.1, 0.2], [0.1, 0.2], [0.3, 0.2], [0.1, 0.2 + 1e-9]])
-    np.testing.assert_array_equal(distinct(rows, make_space([[0.0, 1.0]] * 2)), rows[[0, 2]])
+    np.testing.assert_array_equal(distinct_rows(rows, make_space([[0.0, 1.0]] * 2)), rows[[0, 2]])
 
 
 @pytest.mark.parametrize("kind", ["line", ("line",), ("line", "duel")])
@@ -468,15 +468,17 @@ def test_several_lines_over_one_number_are_different(kind):
 
 
 def test_where_no_line_is_left_another_kind_is_asked():
-    space = {"n": (1, 3)}
-    found = made(space, n_initial=1).tell(({"n": 1}, {"n": 3}), 1)
-    asked = found.ask(2, kind=("duel", "line"))
-    assert [found.kind_of(items) for items in asked] == ["duel", "duel"]
-    assert {frozenset(item["n"] for item in items) for items in asked} < {
-        frozenset(pair) for pair in ((1, 2), (2, 3), (1, 3))
-    }
+    space = {"n": [1, 2], "kind": ["a", "b", "c"]}  # a line runs over n, so that there are three
+
+    def asking():
+        first = ({"n": 1, "kind": "a"}, {"n": 2, "kind": "b"})
+        return made(space, n_initial=1).tell(first, 1)
+
+    asked = asking().ask(5, kind=("duel", "line"))
+    assert {len(items) for items in asked} == {2}
+    assert len({frozenset((x["n"], x["kind"]) for x in items) for items in asked}) == 5
     with pytest.raises(ValueError, match=r"No line is left.*ask for fewer"):
-        made(space, n_initial=1).tell(({"n": 1}, {"n": 3}), 1).ask(2, kind="line")
+        asking().ask(4, kind="line")
 
 
 @pytest.mark.parametrize("kind", ["line", "plane"])
