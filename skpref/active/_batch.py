@@ -35,7 +35,7 @@ class Effects(NamedTuple):
     curvature: Array
 
 
-def effects(
+def outcome_effects(
     likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Effects:
     """Effects of the outcomes, in the order of the likelihood's ``duel_scale``.
@@ -89,7 +89,7 @@ class Worlds:
         mean, variance = self.mean[:, at], self.variance[:, at]
         if not np.all(variance > 0.0):  # a known margin: nothing is learned
             return self
-        of = effects(likelihood, mean, variance, np.full(len(mean), lead))
+        of = outcome_effects(likelihood, mean, variance, np.full(len(mean), lead))
         column = self.prior[at] - np.einsum("wt,wtk->wk", self.told[:, :, at], self.told)
         weight = (self.weight * of.probability).ravel()
         kept, weight = _thinned(weight / weight.sum())

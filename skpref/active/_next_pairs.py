@@ -17,7 +17,7 @@ from skpref._utils import (
     generator_of,
     symmetric_root,
 )
-from skpref.active._batch import effects
+from skpref.active._batch import outcome_effects
 from skpref.data import ItemTable, component_labels
 from skpref.inspection import contenders
 from skpref.likelihoods import Likelihood
@@ -418,7 +418,7 @@ def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> A
     leads = (1, -1) if likelihood.uses_order else (0,)
     curvature = np.zeros(len(margin))
     for lead in leads:
-        of = effects(likelihood, margin, variance, np.full(len(margin), lead, np.int8))
+        of = outcome_effects(likelihood, margin, variance, np.full(len(margin), lead, np.int8))
         curvature += (of.probability * of.curvature).sum(axis=0) / len(leads)
     # The share of the variance that a vote takes.
     taken = np.clip(curvature * variance, 0.0, 1.0 - 1e-9)

@@ -547,7 +547,7 @@ class PreferenceOptimizer(Asking):
             return super()._stopping(until, within)
         check_number("until", until, low=0.0, high=1.0, open_low=True, open_high=True)
         near = WITHIN if within is None else check_within(within)
-        return lambda: self._session.is_near(until, near)
+        return lambda: self._session.is_close_enough(until, near)
 
     @property
     def posterior_(self) -> Posterior:

@@ -14,7 +14,7 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
-from skpref.optimize._gain import ExpectedGain, Known, expected_gain, is_near
+from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
@@ -102,23 +102,23 @@ class Questions:
 
     def gain(self, state: State) -> ExpectedGain:
         """What is to be gained by one more question."""
-        known = self._known(state)
+        context = self._gain_context(state)
         with blas_threads(state.most_rows):
-            return expected_gain(known)
+            return expected_gain(context)
 
-    def is_near(self, state: State, probability: float, within: float) -> bool:
+    def is_close_enough(self, state: State, probability: float, within: float) -> bool:
         """Whether the best item is near the best of the space so probably; not in the design."""
         if not state.told or not self._modelled(state):
             return False
-        known = self._known(state)
+        context = self._gain_context(state)
         with blas_threads(state.most_rows):
-            return is_near(known, probability, within)
+            return is_close_enough(context, probability, within)
 
-    def _known(self, state):
+    def _gain_context(self, state):
         fitted, best = self.fit(state)[0], self.best(state)
         # No random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.told), _GAIN])
-        return Known(fitted, self._space, state.seen(), state.items.rows[best], rng)
+        return GainContext(fitted, self._space, state.seen(), state.items.rows[best], rng)
 
     def _modelled(self, state):
         """Whether the design is answered; a question of k items is k/2 duels of it."""

@@ -366,10 +366,10 @@ class Session:
         with self._lock:
             return self._questions.gain(self.state)
 
-    def is_near(self, probability: float, within: float) -> bool:
+    def is_close_enough(self, probability: float, within: float) -> bool:
         """Whether what is recommended is near the best so probably."""
         with self._lock:
-            return self._questions.is_near(self.state, probability, within)
+            return self._questions.is_close_enough(self.state, probability, within)
 
     # -- items ---------------------------------------------------------------------------
 
