@@ -80,14 +80,6 @@ class Configuration(NamedTuple):
         turns = self.strategies[kind].turns
         return turns[number % len(turns)]
 
-    def substitute(self, number: int, kind: str = "duel") -> Strategy | None:
-        """The method that takes a turn by "kg" which has nothing to gain; None if none does."""
-        turns = self.strategies[kind].turns
-        if kind != "duel" or self.turn(number, kind).acquisition != "kg":
-            return None
-        others = (turns[(number + k) % len(turns)] for k in range(1, len(turns)))
-        return next((each for each in others if each.acquisition != "kg"), None)
-
 
 def answer_options(given: dict, likelihood: Any) -> dict:
     """Parameters of `probit`, with an optimizer's defaults; none may stand beside a likelihood."""

@@ -21,7 +21,6 @@ from skpref.optimize._segments import propose_grid, random_grid
 from skpref.optimize._state import Items, Layout, Recalled, State, exclusion
 from skpref.optimize._strategies import (
     AskContext,
-    NoGainError,
     best_answered,
     may_be_asked,
     propose,
@@ -39,9 +38,6 @@ _DESIGN = 64
 _REDRAWS = 50
 # By default the hyperparameters are learned anew once the answers have grown by this share.
 _GROWTH = 0.04
-# A turn by "kg" that is expected to raise the largest posterior mean by less, in prior deviations
-# of the utility, is left to another method: near a peak it would only ask of places far away.
-_LEAST_GAIN = 0.01
 # Beside the seed of a run and a number of answers: the stream of random numbers of a gain.
 _GAIN = 1
 
@@ -238,15 +234,8 @@ class Questions:
         number = len(state.told) + len(state.pending)
         kind = "duel" if size == 2 else "set" if given is None else "joining"
         strategy = self._configuration.turn(number, kind)
-        other = self._configuration.substitute(number, kind)
-        view, memory = self._view(strategy, state, allowed, rng, size, given)
-        if other is not None:
-            try:
-                return propose(strategy, view._replace(min_gain=_LEAST_GAIN)), memory()
-            except NoGainError:
-                strategy = other
-                view, memory = self._view(other, state, allowed, rng, size, given)
-        return propose(strategy, view), memory()
+        context, memory = self._view(strategy, state, allowed, rng, size, given)
+        return propose(strategy, context), memory()
 
     def _view(self, strategy, state, allowed, rng, size=2, given=None):
         """What a strategy may look at, and a function that gives the memory after that."""

@@ -149,9 +149,6 @@ class AskContext(NamedTuple):
         Number of items of the question.
     separation : float
         How far from each other the items of a set are, where that can be.
-    min_gain : float
-        By how much, in prior deviations of the utility, a duel by "kg" raises the largest posterior
-        mean at least; if none does, NoGainError is raised.
     first_rows : ndarray of shape (m, n_columns) or None
         Rows that the question begins with, whatever the rule for the incumbent; None: there are
         none.
@@ -166,12 +163,7 @@ class AskContext(NamedTuple):
     rng: np.random.Generator
     size: int = 2
     separation: float = 0.0
-    min_gain: float = -np.inf
     first_rows: Array | None = None
-
-
-class NoGainError(Exception):
-    """No duel raises the largest posterior mean by as much as is asked for."""
 
 
 def propose(strategy: Strategy, context: AskContext) -> Array | None:
@@ -181,8 +173,6 @@ def propose(strategy: Strategy, context: AskContext) -> Array | None:
     ------
     ValueError
         If the acquisition is NaN everywhere.
-    NoGainError
-        If no duel gains ``context.min_gain``.
     """
     with name_failing_acquisition(strategy.acquisition):
         return _propose(strategy, context)
@@ -465,9 +455,7 @@ def _lookahead_duel(acquisition, context, posterior, incumbent=None, rules=()):
         values = np.concatenate([values, more_values])
         indices = np.concatenate([indices.reshape(-1, more.shape[1]), more])
     moving = np.arange(indices.shape[1]) >= (incumbent is not None)
-    points, values = climb_best(surface, context.space, rows[indices], values, moving)
-    if values[0] < context.min_gain * np.sqrt(posterior.kernel.diag(rows).max()):
-        raise NoGainError
+    points, _ = climb_best(surface, context.space, rows[indices], values, moving)
     if incumbent is None:
         duels = (duel for duel in points[:, :2] if may_be_asked(duel, context.allowed))
         duel = next(duels, None)
