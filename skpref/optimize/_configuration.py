@@ -27,13 +27,7 @@ from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
 from skpref.optimize._lookahead import LOOKAHEADS
-from skpref.optimize._model import (
-    BROAD_NOISE_PRIOR,
-    LENGTHSCALE_PRIOR,
-    NOISE_PRIOR,
-    Models,
-    short_prior,
-)
+from skpref.optimize._model import PRIORS, Models, shorter_lengthscale_prior
 from skpref.optimize._spaces import Space
 from skpref.optimize._strategies import (
     BEST,
@@ -43,10 +37,10 @@ from skpref.optimize._strategies import (
     Strategy,
 )
 
+# Draws of the margins by "gibbs" and "hmc".
 _DRAWS = 400
-# Answers before the model is used, where the strategy is not given.
-_FEW_FIRST = 4
-_ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
+# Answers before the model is used, where the strategy is left to the optimizer.
+_N_INITIAL = 4
 # Engines that put one value in the place of every noisy margin.
 _BELIEVERS = {
     "hallucination": Hallucination,
@@ -145,7 +139,8 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     likelihood, plain = _likelihoods(options)
     without = None if plain is None else model_of(plain)
     models = Models(model_of(likelihood), without, forgets=rate is not None)
-    if believing and likelihood.regions(_ONE_DUEL) is None:
+    one_duel = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
+    if believing and likelihood.regions(one_duel) is None:
         raise ValueError(
             f"A hallucination is of noisy margins, which {type(likelihood).__name__} does not have "
             "(Likelihood.regions). Use PreferenceOptimizer with inference='ep' or 'laplace'."
@@ -153,7 +148,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
-    usual = _FEW_FIRST if automatic else 3 * space.n_dimensions
+    usual = _N_INITIAL if automatic else 3 * space.n_dimensions
     n_initial = _n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
     return Configuration(
@@ -173,13 +168,13 @@ def _lengthscale_prior(given, automatic, n_columns):
             "lengthscale_prior must be 'auto', 'lognormal', None or a pair (median, deviation), "
             f"got {given!r}."
         )
-    return short_prior(n_columns) if automatic else LENGTHSCALE_PRIOR
+    return shorter_lengthscale_prior(n_columns) if automatic else PRIORS.lengthscale
 
 
 def _noise_prior(options, automatic):
     given, own = options["noise_prior"], options["likelihood"] is None
     if isinstance(given, str) and given == "auto":
-        given = BROAD_NOISE_PRIOR if automatic else NOISE_PRIOR
+        given = PRIORS.broader_noise if automatic else PRIORS.noise
         return given if own else None
     if given is None:
         return None
@@ -211,7 +206,7 @@ def _likelihoods(options):
             "tie_threshold=None and tie_threshold_bounds='fixed' exclude each other. Give the "
             "number to hold, or bounds (low, high) to learn within once a tie is told."
         )
-    return made.with_ties(_model.TIE_PRIOR[0], bounds), made
+    return made.with_ties(PRIORS.threshold[0], bounds), made
 
 
 def _strategies(given):

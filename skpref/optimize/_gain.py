@@ -23,13 +23,7 @@ from skpref.optimize._acquisition import (
     margin_moments,
 )
 from skpref.optimize._maximiser import EFFORT, candidate_rows
-from skpref.optimize._model import (
-    ANSWERS,
-    BROAD_NOISE_PRIOR,
-    LENGTHSCALE_PRIOR,
-    NOISE_PRIOR,
-    short_prior,
-)
+from skpref.optimize._model import ANSWERS, PRIORS, shorter_lengthscale_prior
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
@@ -211,7 +205,7 @@ def cautious_model(model: Model, n_columns: int) -> Model:
     index = np.array([at for at, _ in lengthscale_indices(model.kernel)], dtype=np.intp)
     centre, likelihood = np.full(len(index), np.log(CAUTIOUS.lengthscale)), model.likelihood
     wider: list[Hyperprior] = []
-    own = (LENGTHSCALE_PRIOR, short_prior(n_columns))
+    own = (PRIORS.lengthscale, shorter_lengthscale_prior(n_columns))
     for prior in model.priors:
         if any(_is_default(prior, each, index) for each in own):
             wider.append(SharedLevel(index, centre, CAUTIOUS.deviation, CAUTIOUS.deviation))
@@ -226,7 +220,9 @@ def _widen_noise_prior(prior: Hyperprior, noise: int | None) -> Hyperprior:
     """Return the prior with a wider one of noise in place of a default one, else as it is."""
     if not isinstance(prior, LogNormal):
         return prior
-    own = [(np.log(median), deviation) for median, deviation in (NOISE_PRIOR, BROAD_NOISE_PRIOR)]
+    own = [
+        (np.log(median), deviation) for median, deviation in (PRIORS.noise, PRIORS.broader_noise)
+    ]
     deviation = prior.deviation.copy()
     for at, index in enumerate(prior.index):
         if index == noise and (prior.centre[at], deviation[at]) in own:

@@ -25,7 +25,6 @@ from skpref.optimize._events import Draft, Event, checksum
 
 # Seconds that a transaction waits for one of another process.
 _PATIENCE = 60.0
-_IN_C = 0.2  # of these, how long at a time without looking at Ctrl-C
 _SETTINGS = (
     "synchronous = EXTRA",  # the rollback journal's removal, too, is on disk before a call returns
     "trusted_schema = OFF",
@@ -258,7 +257,8 @@ class Journal:
         name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         while True:
             try:
-                connection = sqlite3.connect(name, uri=True, timeout=_IN_C, isolation_level=None)
+                # SQLite waits for a second at a time, in which Ctrl-C is not seen.
+                connection = sqlite3.connect(name, uri=True, timeout=1.0, isolation_level=None)
                 try:
                     self._set_up(connection)
                     return work(connection)

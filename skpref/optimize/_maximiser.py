@@ -35,6 +35,8 @@ class Effort(NamedTuple):
         Starts differ by more than this in some column.
     n_steps : int
         Iterations of a climb, at most.
+    n_tries : int
+        Random questions that are drawn, at most, for one that may be asked.
     """
 
     n_rows: int = 512
@@ -44,6 +46,7 @@ class Effort(NamedTuple):
     n_starts: int = 4
     separation: float = 0.05
     n_steps: int = 40
+    n_tries: int = 200
 
 
 EFFORT = Effort()

@@ -7,6 +7,7 @@ handed back, so that a run can be written down and taken up again exactly.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,32 +27,47 @@ from skpref.inference import State, check_answers
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
 from skpref.optimize._answers import TIE, label_of, ranks_told
 
-# Log-normal priors: median and standard deviation of the logarithm.
-LENGTHSCALE_PRIOR = (0.5, 0.75)
-# Where the strategy is left to the optimizer: of a column, times the root of their number. Shorter
-# ones say that there may be other peaks; in more columns items are farther from each other.
-_A_COLUMN = 0.2
-# Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
-# (benchmarks/optimize/regret.py with and without --flip 0.1). Where the strategy is left to the
-# optimizer it is broader, so that a judge who contradicts himself is doubted sooner
-# (generated_regret.py with and without --wrong 0.1).
-NOISE_PRIOR = (3e-3, 2.0)
-BROAD_NOISE_PRIOR = (3e-3, 3.0)
-TIE_PRIOR = (0.1, 1.5)
-LENGTHSCALE_BOUNDS = (0.02, 20.0)
+
+class DefaultPriors(NamedTuple):
+    """Priors of what is learned: a median, and the deviation of the logarithm.
+
+    Attributes
+    ----------
+    lengthscale : tuple of two float
+        Where the strategy is chosen.
+    shorter_lengthscale : tuple of two float
+        Where it is left to the optimizer, times the root of the number of columns: shorter ones
+        say that there may be other peaks, and in more columns items are farther from each other.
+    noise : tuple of two float
+        Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
+        (benchmarks/optimize/regret.py with and without --flip 0.1).
+    broader_noise : tuple of two float
+        Where the strategy is left to the optimizer: a judge who contradicts himself is doubted
+        sooner (generated_regret.py with and without --wrong 0.1).
+    threshold : tuple of two float
+        Of ties and of grades.
+    order_effect : tuple of two float
+        Mean and deviation, of a normal prior.
+    """
+
+    lengthscale: tuple[float, float] = (0.5, 0.75)
+    shorter_lengthscale: tuple[float, float] = (0.2, 0.75)
+    noise: tuple[float, float] = (3e-3, 2.0)
+    broader_noise: tuple[float, float] = (3e-3, 3.0)
+    threshold: tuple[float, float] = (0.1, 1.5)
+    order_effect: tuple[float, float] = (0.0, 0.5)
+
+
+PRIORS = DefaultPriors()
 # Of the probit that an optimizer makes, where nothing else is said.
 ANSWERS = ANSWER_DEFAULTS | {
-    "noise_variance": NOISE_PRIOR[0],
+    "noise_variance": PRIORS.noise[0],
     "noise_variance_bounds": (1e-5, 1.0),
 }
-# Of all thresholds the prior is that of ties.
-_ORDER_PRIOR = (0.0, 0.5)
-# A draw of hyperparameters at which the model cannot be evaluated is halved so often.
-_HALVINGS = 3
-# Of more items than this the one that is chosen is compared with so many: the nearest, and others
-# that are far from each other. After 12 to 15 questions of 25 standard deviations of margins are
-# then 3 to 6 % larger, and their means differ by 0.25 to 0.4 of one (root mean square).
-_ALL_COMPARED, _COMPARED, _NEAREST = 10, 8, 4
+# A choice among more items is taken for one among so many, see `compared_rows`. After 12 to 15
+# questions of 25 the posterior differs by 3 to 6 % in the margins' deviations, and in their means
+# by 0.25 to 0.4 of one (root mean square).
+_N_COMPARED = 10
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
@@ -79,27 +95,28 @@ class Memory:
 
 def default_kernel(n_columns: int) -> Kernel:
     """Matérn-3/2 of unit amplitude, one lengthscale a column of the unit cube."""
-    return Matern(np.full(n_columns, LENGTHSCALE_PRIOR[0]), LENGTHSCALE_BOUNDS, nu=1.5)
+    return Matern(np.full(n_columns, PRIORS.lengthscale[0]), (0.02, 20.0), nu=1.5)
 
 
-class FittedNow(Fitted):
+class PresentFit(Fitted):
     """A fit of a utility that moves; its posteriors are those of the present."""
 
     def _given(self, approximation):
         return at_present(super()._given(approximation), self.comparisons.items.shape[1] - 1)
 
 
-def short_prior(n_columns: int) -> tuple[float, float]:
-    """The prior on lengthscales, median and deviation, where the strategy is left open."""
-    return _A_COLUMN * float(np.sqrt(n_columns)), LENGTHSCALE_PRIOR[1]
+def shorter_lengthscale_prior(n_columns: int) -> tuple[float, float]:
+    """Return the prior on lengthscales where the strategy is left to the optimizer."""
+    median, deviation = PRIORS.shorter_lengthscale
+    return median * float(np.sqrt(n_columns)), deviation
 
 
 def answer_priors(
     likelihood: Likelihood, noise_prior: tuple[float, float] | None
 ) -> dict[str, tuple[float, float]]:
     """Priors on what the probit that an optimizer makes learns, see `Likelihood.priors`."""
-    named = {"noise_variance": noise_prior, "order_effect": _ORDER_PRIOR}
-    priors = {name: named.get(name, TIE_PRIOR) for name in likelihood.free}
+    named = {"noise_variance": noise_prior, "order_effect": PRIORS.order_effect}
+    priors = {name: named.get(name, PRIORS.threshold) for name in likelihood.free}
     return {name: prior for name, prior in priors.items() if prior is not None}
 
 
@@ -180,7 +197,7 @@ def observed(
 ) -> Comparisons:
     """Answers as a model takes them: rows of the items shown, and outcomes as they are kept.
 
-    A choice among many items is taken for one among those of them that tell most, see `compared`.
+    A choice among many items is one among those that tell most, see `compared_rows`.
     Where the model ``forgets``, each row has the number of its answer as its last column.
     """
     told = [_thinned(rows, items, outcome) for items, outcome, *_ in told]
@@ -216,26 +233,27 @@ def _numbered(rows, told):
 
 
 def _thinned(rows, items, outcome):
-    if len(items) <= _ALL_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
+    if len(items) <= _N_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
         return items, outcome
-    kept = compared(rows[list(items)], outcome["chosen"])
-    return tuple(items[k] for k in kept), {"chosen": kept.index(outcome["chosen"])}
+    indices = compared_rows(rows[list(items)], outcome["chosen"])
+    return tuple(items[k] for k in indices), {"chosen": indices.index(outcome["chosen"])}
 
 
-def compared(rows: NDArray[np.float64], chosen: int) -> list[int]:
-    """Which of many rows a choice among them is taken to compare, in order.
+def compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
+    """Return which of many rows a choice among them is taken to compare, in order.
 
-    The chosen one and those nearest to it say where the best is, rows that are far from all of
-    these what it is better than.
+    The chosen one and half of them, nearest to it, say where the best is; the others, far from all
+    of these, what it is better than.
     """
     distance = np.linalg.norm(rows - rows[chosen], axis=1)
     distance[chosen] = -1.0
-    kept = np.argsort(distance, kind="stable")[: _NEAREST + 1].tolist()
-    apart = np.linalg.norm(rows[:, None] - rows[kept], axis=2).min(axis=1)
-    while len(kept) <= _COMPARED:
-        kept.append(int(np.argmax(apart)))
-        apart = np.minimum(apart, np.linalg.norm(rows - rows[kept[-1]], axis=1))
-    return sorted(kept)
+    indices = np.argsort(distance, kind="stable")[: _N_COMPARED // 2].tolist()
+    separation = np.linalg.norm(rows[:, None] - rows[indices], axis=2).min(axis=1)
+    while len(indices) < _N_COMPARED:
+        indices.append(int(np.argmax(separation)))
+        farthest = np.linalg.norm(rows - rows[indices[-1]], axis=1)
+        separation = np.minimum(separation, farthest)
+    return sorted(indices)
 
 
 def fit(
@@ -243,24 +261,24 @@ def fit(
 ) -> tuple[Fitted, Memory]:
     """Fit what was told, after learning the hyperparameters if asked to."""
     model = models.of(told, memory.theta)
-    found = fit_posterior(
+    fitted = fit_posterior(
         observed(rows, told, model, models.forgets),
         model,
         Start(memory.sites),
         search=_REFIT if relearn else None,
     )
     if models.forgets:
-        found = FittedNow(**vars_of(found))
+        fitted = PresentFit(**fit_fields(fitted))
     learned = relearn and len(memory.theta) > 0
-    return found, replace(
+    return fitted, replace(
         memory,
-        theta=models.updated(told, memory.theta, found.model.theta) if learned else memory.theta,
+        theta=models.updated(told, memory.theta, fitted.model.theta) if learned else memory.theta,
         fitted_at=len(told) if learned else memory.fitted_at,
-        sites=found.state.sites or {},
+        sites=fitted.state.sites or {},
     )
 
 
-def vars_of(fitted: Fitted) -> dict:
+def fit_fields(fitted: Fitted) -> dict:
     """The fields of a fit, without what it has kept."""
     return {each.name: getattr(fitted, each.name) for each in fields(fitted)}
 
@@ -304,11 +322,9 @@ def redrawn(fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator)
     model = fitted.model
     step = root @ rng.standard_normal(len(root))
     start = Start(fitted.evaluation.approximation.state, None, fitted.comparisons)
-    for _ in range(_HALVINGS):
-        theta = np.clip(model.theta + step, *model.bounds.T)
-        try:
-            found = fit_posterior(fitted.comparisons, model.at(theta), start)
-            return type(fitted)(**vars_of(found))
-        except ValueError:  # where the model cannot be evaluated
-            step = 0.5 * step
-    return fitted
+    theta = np.clip(model.theta + step, *model.bounds.T)
+    try:
+        drawn = fit_posterior(fitted.comparisons, model.at(theta), start)
+    except ValueError:  # where the model cannot be evaluated
+        return fitted
+    return type(fitted)(**fit_fields(drawn))

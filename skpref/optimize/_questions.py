@@ -16,6 +16,7 @@ from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
+from skpref.optimize._maximiser import EFFORT, candidate_rows
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
 from skpref.optimize._state import Items, Layout, Recalled, State, exclusion
@@ -32,14 +33,8 @@ from skpref.optimize._strategies import (
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
 # Without hallucinations the items of a set are this far apart: one posterior has one best item.
 _NEAR = 0.02
-# Points of the design, of which one that joins given items is the farthest from all shown.
-_DESIGN = 64
-# Questions drawn, at most, for one whose items differ as floats.
-_REDRAWS = 50
 # By default the hyperparameters are learned anew once the answers have grown by this share.
 _GROWTH = 0.04
-# Beside the seed of a run and a number of answers: the stream of random numbers of a gain.
-_GAIN = 1
 
 
 class NoneLeft(ValueError):
@@ -112,8 +107,8 @@ class Questions:
 
     def _gain_context(self, state):
         fitted, best = self.fit(state)[0], self.best(state)
-        # No random number of a question is used up.
-        rng = np.random.default_rng([self._seed, len(state.told), _GAIN])
+        # A stream of its own: no random number of a question is used up.
+        rng = np.random.default_rng([self._seed, len(state.told), 1])
         return GainContext(fitted, self._space, state.seen(), state.items.rows[best], rng)
 
     def _modelled(self, state):
@@ -309,7 +304,7 @@ class Questions:
 
     def _designed_beside(self, state, allowed, size, rng, given):
         """The same where items are given: with them those farthest from all that were shown."""
-        rows = self._space.initial_rows(self._seed, 0, _DESIGN)
+        rows = candidate_rows(self._space, np.zeros((0, self._space.n_columns)), rng)
         found = spread_question(rows, given, state.items.rows, allowed, size)
         if found is None:
             found = random_question(self._space, allowed, rng, size, given)
@@ -318,7 +313,7 @@ class Questions:
 
     def _taken_in(self, items, rows, allowed, rng, given=None) -> tuple[Items, tuple[int, ...]]:
         """Items and the indices of rows; where two stand for the same floats, of others."""
-        for _ in range(_REDRAWS):
+        for _ in range(EFFORT.n_tries):
             if rows is None:
                 break
             more, asked = items, []

@@ -16,7 +16,7 @@ import numpy as np
 from skpref._utils import Array, semidefinite_root
 from skpref.gp import Posterior
 from skpref.optimize._acquisition import common_normals
-from skpref.optimize._maximiser import candidate_rows
+from skpref.optimize._maximiser import EFFORT, candidate_rows
 from skpref.optimize._state import GridForm, are_apart
 from skpref.optimize._strategies import (
     AskContext,
@@ -31,8 +31,6 @@ from skpref.optimize._strategies import (
 _N_DRAWS = 8
 # How far an axis goes, as a share of the way to the end (Koyama et al. 2017).
 _REACH = 1.25
-# Random grids, at most, for one that may be asked.
-_TRIES = 200
 
 
 class Axis(NamedTuple):
@@ -176,7 +174,7 @@ def random_grid(
 
     Through any item if the anchor is None. The result is None if none seems to be free.
     """
-    for _ in range(_TRIES):
+    for _ in range(EFFORT.n_tries):
         drawn = space.place(rng.random((1 + len(form.shape), space.n_dimensions)))
         here = drawn[0] if anchor is None else anchor
         spans = (drawn[1:] - here) * space.ordered

@@ -22,9 +22,6 @@ from skpref.optimize._segments import between
 from skpref.optimize._spaces import load_tables
 from skpref.optimize._state import GridForm, Items, Layout, Recalled, State, User
 
-# A question is computed without holding the file; if others were quicker this often, holding it.
-_TRIES = 3
-
 
 def claim_of(judge: str | None, lease_minutes: float) -> Lease:
     """Return the lease that a judge takes on questions, not yet begun.
@@ -175,19 +172,15 @@ class Session:
         if most > 2:
             self.configuration.models.check_takes({"chosen": 0}, most)
         with self._lock:
-            tries = 0
-            while True:
-                tries += 1
-                state, leases = self._look()
-                n_new, plan = n - len(self._ready(state, leases, *form)[:n]), None
-                if tries < _TRIES:
-                    plan = n_new, self._asked(state, n_new, *form)
-                try:
-                    state, leases = self._write(partial(self._take, n, form, plan))
-                except _Overtaken:
-                    continue
-                ready = self._ready(state, leases, *form)[:n]
-                return [(each.user, self.show(state, each.items)) for each in ready]
+            state, leases = self._look()
+            n_new = n - len(self._ready(state, leases, *form)[:n])
+            plan = n_new, self._asked(state, n_new, *form)
+            try:
+                state, leases = self._write(partial(self._take, n, form, plan))
+            except _Overtaken:  # others were quicker: now the file is held
+                state, leases = self._write(partial(self._take, n, form, None))
+            ready = self._ready(state, leases, *form)[:n]
+            return [(each.user, self.show(state, each.items)) for each in ready]
 
     def _take(self, n, form, plan, known, current, newer, leases):
         """Draft of the questions that are missing to n, and the leases with those on all n.

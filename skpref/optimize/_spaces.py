@@ -15,9 +15,6 @@ from skpref._utils import sobol, warn
 from skpref.data import ItemTable, check_finite, is_frame, unmasked
 from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
 
-# `Space.same` and `Space.apart` where items are not listed. Features that are told of a candidate
-# may be off by the first; candidates closer than the second are warned of.
-_SAME, _APART = 1e-7, 1e-6
 _ENCODE = (
     "Encode texts, categories and dates first (sklearn.preprocessing.OneHotEncoder, "
     "sklearn.compose.make_column_transformer) and keep the names: candidates=ItemTable(encoded, "
@@ -50,7 +47,8 @@ class Space(ABC):
     same, apart : float
         Rows that differ by no more than ``same`` (largest coordinate) are one item. Items that
         differ by no more than ``apart`` are not shown together. Both are 0 for a pool, where every
-        candidate is an item of its own.
+        candidate is an item of its own; features that are told may then be off by the default of
+        ``same``, and candidates closer than that of ``apart`` are warned of.
     """
 
     n_columns: int
@@ -60,8 +58,8 @@ class Space(ABC):
     pool: Any = None
     names: list | None = None
     has_features: bool = True
-    same: float = _SAME
-    apart: float = _APART
+    same: float = 1e-7
+    apart: float = 1e-6
 
     # -- forms of an item ----------------------------------------------------------------
 
@@ -273,15 +271,16 @@ class Pool(Space):
 
     def _check_apart(self) -> None:
         """Warn of candidates that the model takes for one another, as far as cells tell."""
-        cells = np.floor(self.pool / _APART)
+        cells = np.floor(self.pool / Space.apart)
         _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
         owner = first[inverse.reshape(-1)]  # the first candidate of the same cell
         alike = np.flatnonzero(owner != np.arange(len(cells)))
         if len(alike):
-            one, other = (self.present(self._items[k]) for k in (owner[alike[0]], alike[0]))
+            first, second = (self.present(self._items[k]) for k in (owner[alike[0]], alike[0]))
             warn(
-                f"{len(alike)} of the candidates differ from another by less than {_APART:.0e} of "
-                f"the range of every feature, such as {other!r} from {one!r}. The model sees no "
+                f"{len(alike)} of the candidates differ from another by less than "
+                f"{Space.apart:.0e} of "
+                f"the range of every feature, such as {second!r} from {first!r}. The model sees no "
                 "difference between them. If an outlier stretches the range, give the feature's "
                 "logarithm or its ranks; else keep one of them only."
             )
@@ -318,7 +317,7 @@ class Pool(Space):
         index = self._at.get(item.tobytes())
         if index is None:
             index, distance = self._nearest((item - self._low) / self._range)
-            if distance > _SAME:
+            if distance > Space.same:
                 raise ValueError(
                     f"The item {item} is not among the {len(self.pool)} candidates. Tell only "
                     "duels between rows of candidates."

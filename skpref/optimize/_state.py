@@ -116,11 +116,11 @@ class GridForm(NamedTuple):
 class Layout(NamedTuple):
     """What a question looks like: the number of its items, and their form; a set has none."""
 
-    size: int
+    size: int = 2
     form: GridForm | None = None
 
 
-DUELS = (Layout(2),)
+DUELS = (Layout(),)
 
 
 class Pending(NamedTuple):
