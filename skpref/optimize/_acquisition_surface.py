@@ -134,20 +134,20 @@ def _places(space: Box, dimensions: Any) -> tuple[int, int]:
             )
         return numbers[0], numbers[1]
     listed = [dimensions] if isinstance(dimensions, str | int) else list(dimensions)
-    found: list[Any] = [names.index(each) if each in names else each for each in listed]
+    places: list[Any] = [names.index(each) if each in names else each for each in listed]
     if (
-        len(found) != 2
-        or found[0] == found[1]
-        or not all(each in range(len(names)) for each in found)
+        len(places) != 2
+        or places[0] == places[1]
+        or not all(each in range(len(names)) for each in places)
     ):
         raise ValueError(
             f"dimensions must be two different ones of {names}, by name or position; got "
             f"{dimensions!r}."
         )
-    other = [names[k] for k in found if k not in numbers]
-    if other:
+    unordered = [names[k] for k in places if k not in numbers]
+    if unordered:
         raise ValueError(
-            f"The dimension {other[0]!r} holds categories, which have no order. Hold it (at=), and "
-            f"name two of {[names[k] for k in numbers]}."
+            f"The dimension {unordered[0]!r} holds categories, which have no order. Hold it (at=), "
+            f"and name two of {[names[k] for k in numbers]}."
         )
-    return found[0], found[1]
+    return places[0], places[1]

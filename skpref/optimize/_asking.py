@@ -199,9 +199,9 @@ class Asking(Summarised, CallbackSupportMixin):
 
         Each begins with the items of ``beside``.
         """
-        wanted = 1 if n is None else int(check_number("n", n, low=1, integer=True))
-        asked = self._session.pose(wanted, layouts, user, beside)
-        return self._packed(*asked[0]) if n is None else self._listed(asked)
+        n_questions = 1 if n is None else int(check_number("n", n, low=1, integer=True))
+        questions = self._session.pose(n_questions, layouts, user, beside)
+        return self._packed(*questions[0]) if n is None else self._listed(questions)
 
     def _record(self, items, said):
         """Take an answer in, or a refusal."""

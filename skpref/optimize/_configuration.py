@@ -127,10 +127,10 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
 
     def model_of(likelihood):
         own = options["likelihood"] is None
-        known = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
+        of_likelihood = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
         priors = (
             *lengthscale_priors(of_lengthscales, kernel, rows),
-            *likelihood_priors(likelihood, kernel, known),
+            *likelihood_priors(likelihood, kernel, of_likelihood),
         )
         moves = rate is not None
         whole = forgetting(kernel, space.n_columns, rate) if moves else kernel
@@ -172,25 +172,25 @@ def _lengthscale_prior(given, automatic, n_columns):
 
 
 def _noise_prior(options, automatic):
-    given, own = options["noise_prior"], options["likelihood"] is None
-    if isinstance(given, str) and given == "auto":
-        given = PRIORS.broader_noise if automatic else PRIORS.noise
-        return given if own else None
-    if given is None:
+    prior, makes_likelihood = options["noise_prior"], options["likelihood"] is None
+    if isinstance(prior, str) and prior == "auto":
+        prior = PRIORS.broader_noise if automatic else PRIORS.noise
+        return prior if makes_likelihood else None
+    if prior is None:
         return None
-    found = check_lognormal("noise_prior", given, "'auto', None or a pair (median, deviation)")
-    if not own:
+    checked = check_lognormal("noise_prior", prior, "'auto', None or a pair (median, deviation)")
+    if not makes_likelihood:
         raise ValueError(
             f"likelihood= declares its own priors (Likelihood.priors); beside it came "
-            f"noise_prior={given!r}. Leave one of the two out."
+            f"noise_prior={prior!r}. Leave one of the two out."
         )
     bounds = options["noise_variance_bounds"]
     if isinstance(bounds, str) and bounds == "fixed":
         raise ValueError(
-            f"noise_prior={given!r} is of a noise that is learned, and "
+            f"noise_prior={prior!r} is of a noise that is learned, and "
             "noise_variance_bounds='fixed' holds it. Leave one of the two out."
         )
-    return found
+    return checked
 
 
 def _likelihoods(options):
@@ -209,13 +209,14 @@ def _likelihoods(options):
     return made.with_ties(PRIORS.threshold[0], bounds), made
 
 
-def _strategies(given):
+def _strategies(fields_set):
     """Whether every field is "auto", and the strategies by the kind of question."""
-    left = [isinstance(field, str) and field == "auto" for field in given]
-    if all(left):
+    is_auto = [isinstance(field, str) and field == "auto" for field in fields_set]
+    if all(is_auto):
         return True, BEST
     fields = [
-        usual if auto else field for field, usual, auto in zip(given, ORDINARY, left, strict=True)
+        usual if auto else field
+        for field, usual, auto in zip(fields_set, ORDINARY, is_auto, strict=True)
     ]
     return False, dict.fromkeys(BEST, Strategy(*fields))
 
@@ -313,21 +314,23 @@ def check_writable(space: Space, described: dict) -> None:
         ) from None
 
 
-def check_same(kept: dict, wanted: dict, path: Path) -> None:
+def check_same(written: dict, described: dict, path: Path) -> None:
     """Raise ValueError unless the description that a journal holds is of the one wanted."""
-    wanted = json.loads(json.dumps(wanted))
-    differing = [key for key in {**kept, **wanted} if kept.get(key) != wanted.get(key)]
+    described = json.loads(json.dumps(described))
+    differing = [key for key in {**written, **described} if written.get(key) != described.get(key)]
     if differing:
-        found = "; ".join(f"{k}: {kept.get(k)!r}, now {wanted.get(k)!r}" for k in differing)
+        differences = "; ".join(
+            f"{k}: {written.get(k)!r}, now {described.get(k)!r}" for k in differing
+        )
         raise ValueError(
-            f"The journal {path} belongs to another configuration ({found}). Use the same "
+            f"The journal {path} belongs to another configuration ({differences}). Use the same "
             "arguments, or another file."
         )
 
 
 def _parameters(value):
     """An object with ``get_params`` by the values of its parameters."""
-    found = []
+    parameters = []
     for key, part in sorted(value.get_params(deep=False).items()):
         if hasattr(part, "get_params"):
             part = _parameters(part)
@@ -338,5 +341,5 @@ def _parameters(value):
             if _ADDRESS.search(repr(part)):
                 part = getattr(part, "__qualname__", None) or type(part).__qualname__
             part = repr(part)
-        found.append([key, part])
-    return [type(value).__name__, found]
+        parameters.append([key, part])
+    return [type(value).__name__, parameters]

@@ -218,8 +218,8 @@ class Steps(Dimension):
     def near(self, columns: np.ndarray) -> np.ndarray:
         n, here = len(self.values), self._index(columns)
         far = max(1, n // 10)
-        found = {here + step for step in (-far, -1, 1, far)}
-        return np.array([[(k + 0.5) / n] for k in sorted(found) if 0 <= k < n]).reshape(-1, 1)
+        indices = {here + step for step in (-far, -1, 1, far)}
+        return np.array([[(k + 0.5) / n] for k in sorted(indices) if 0 <= k < n]).reshape(-1, 1)
 
     def describe(self) -> list:
         values = self.values
@@ -322,12 +322,13 @@ class DiscreteDistribution(Dimension):
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
         self._ppf = _checked_inverse(name, distribution)
-        found = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
+        values = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
         ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
-        if np.any(found % 1):
+        if np.any(values % 1):
             raise ValueError(
-                f"{name} has a discrete distribution of values such as {found[found % 1 > 0][0]}; "
-                "only integers are possible. Give other values as a list of choices."
+                f"{name} has a discrete distribution of values such as "
+                f"{values[values % 1 > 0][0]}; only integers are possible. Give other values as a "
+                "list of choices."
             )
         if ends[0] == ends[1]:
             raise ValueError(f"{name} needs at least two values, its distribution has {ends[0]}.")
@@ -359,13 +360,13 @@ class DiscreteDistribution(Dimension):
 
     def near(self, columns: np.ndarray) -> np.ndarray:
         value = self.decode(columns)
-        found = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
+        values = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
         for side in (-1, 1):
-            if value + side not in found:  # an end, or a gap in the support
+            if value + side not in values:  # an end, or a gap in the support
                 beyond = float(columns[0]) + side * (0.5 * self._distribution.pmf(value) + 1e-9)
                 k = int(self._ppf(np.clip(beyond, _TAIL, 1.0 - _TAIL)))
-                found += [k] if (k - value) * side > 0 else []
-        return np.array([[self._middle(k)] for k in found], dtype=np.float64).reshape(-1, 1)
+                values += [k] if (k - value) * side > 0 else []
+        return np.array([[self._middle(k)] for k in values], dtype=np.float64).reshape(-1, 1)
 
     def describe(self) -> list:
         return ["discrete distribution", *_parameters(self._distribution)]
@@ -379,12 +380,16 @@ def _checked_inverse(name, distribution):
     """The quantile function, or ValueError if the parameters are those of no distribution."""
     inverse = _inverse(distribution)
     with np.errstate(all="ignore"):
-        found = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])
-    if found.shape != (3,) or not np.all(np.isfinite(found)) or np.any(np.diff(found) < 0.0):
+        quantiles = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])
+    if (
+        quantiles.shape != (3,)
+        or not np.all(np.isfinite(quantiles))
+        or np.any(np.diff(quantiles) < 0.0)
+    ):
         raise ValueError(
             f"{name} has a distribution without quantiles: those of {_TAIL:.0e}, 0.5 and 1 - "
-            f"{_TAIL:.0e} are {found.tolist()}. Give it parameters that are single numbers of its "
-            "range, such as scipy.stats.loguniform(low, high) with 0 < low < high."
+            f"{_TAIL:.0e} are {quantiles.tolist()}. Give it parameters that are single numbers of "
+            "its range, such as scipy.stats.loguniform(low, high) with 0 < low < high."
         )
     return inverse
 

@@ -121,10 +121,10 @@ def _added(before, items, space):
     new = items.values[len(before.items.values) :]
     if not new:
         return {}
-    found = {"items": [space.dump(value) for value in new]}
+    added = {"items": [space.dump(value) for value in new]}
     if space.pool is not None and space.names is not None:
-        found["names"] = [str(space.present(value)) for value in new]
-    return found
+        added["names"] = [str(space.present(value)) for value in new]
+    return added
 
 
 def dump_arrays(memory: Memory, state: State, models: Models) -> bytes | None:
@@ -188,8 +188,11 @@ def _with_items(state, values, space):
         n_known = len(items.values)
         items, index = items.with_kept(value, space)
         _check(index == n_known, f"item {dumped} is not new")
-        now = None if name is None else str(space.present(value))
-        _check(now == name, f"its item {name!r} has the name {now!r} among the candidates")
+        current_name = None if name is None else str(space.present(value))
+        _check(
+            current_name == name,
+            f"its item {name!r} has the name {current_name!r} among the candidates",
+        )
     return replace(state, items=items)
 
 

@@ -36,8 +36,8 @@ _TRIAL_LEVEL = 1e-3
 _N_FREQUENCIES = 500
 # Of a larger pool the rows where the utility may be largest, and those where it is lowest.
 _N_HIGH, _N_LOW = 960, 64
-# Steps of each function's climb, the first in lengthscales.
-_N_STEPS, _FIRST_STEP = 16, 0.2
+# Lengthscales between the starts of each function's climbs; steps of these, the first one's length.
+_START_DISTANCE, _N_STEPS, _FIRST_STEP = 0.3, 16, 0.2
 
 
 class CautiousPrior(NamedTuple):
@@ -295,34 +295,49 @@ def _climb_paths(
     space: Any,
     posterior: Posterior,
 ) -> NDArray[np.float64]:
-    """Return the largest value of every function near its best row."""
+    """Return the largest value of every function near its best rows."""
     lengths = np.minimum(shortest_lengths(posterior.kernel, space.n_columns), 1.0)
+    starts = _spread_starts(rows / lengths, values)
+    path = np.tile(np.arange(values.shape[1]), len(starts))
     lengths = np.where(space.free, lengths, 0.0)
-    tops, reached = _ascend_paths(paths, rows[np.argmax(values, axis=0)], lengths)
+    tops, reached = _ascend_paths(paths, path, rows[starts.ravel()], lengths)
     while not space.free.all():
         tops = space.snap(tops)
         near = [space.neighbours(row) for row in tops]
         owner = np.repeat(np.arange(len(tops)), [len(each) for each in near])
         beside = np.concatenate(near)
-        values_beside = paths.value_and_gradient_of(beside, owner)[0]
+        values_beside = paths.value_and_gradient_of(beside, path[owner])[0]
         order = np.lexsort((values_beside, owner))  # the last of each owner is its best
         best = order[np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)]
         better = best[values_beside[best] > reached[owner[best]] + NEGLIGIBLE]
         if not len(better):
             break
         tops[owner[better]] = beside[better]
-        tops, reached = _ascend_paths(paths, tops, lengths)
-    return reached
+        tops, reached = _ascend_paths(paths, path, tops, lengths)
+    return reached.reshape(starts.shape).max(axis=0)
+
+
+def _spread_starts(rows: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the best rows of every function (n_starts, n_paths) that are not all in one place."""
+    columns, open_values, starts = np.arange(values.shape[1]), values.copy(), []
+    for _ in range(EFFORT.n_starts):
+        starts.append(np.argmax(open_values, axis=0))
+        for column, best in zip(columns, starts[-1], strict=True):
+            near = np.max(np.abs(rows - rows[best]), axis=1) < _START_DISTANCE
+            open_values[near, column] = -np.inf
+    return np.array(starts)
 
 
 def _ascend_paths(
-    paths: SamplePaths, rows: NDArray[np.float64], lengths: NDArray[np.float64]
+    paths: SamplePaths,
+    path: NDArray[np.intp],
+    rows: NDArray[np.float64],
+    lengths: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return where each function's gradient leads from its row, and the value there.
+    """Return where the gradient leads from rows, each of its own path, and the value there.
 
     A step becomes twice as long after a success, and half as long after a failure.
     """
-    path = np.arange(len(rows))
     value, gradient = paths.value_and_gradient_of(rows, path)
     step = np.full(len(rows), _FIRST_STEP)
     for _ in range(_N_STEPS):

@@ -86,13 +86,13 @@ def layouts_beside(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ..
         )
     if not n:
         raise ValueError("beside= holds no items. Give one or more of them, or leave it out.")
-    found = layouts_of(kind, n + 1 if size is None and kind == "set" else size, space)
-    if found[0].size <= n:
+    layouts = layouts_of(kind, n + 1 if size is None and kind == "set" else size, space)
+    if layouts[0].size <= n:
         raise ValueError(
-            f"Of {found[0].size} items of a question beside= gives {n}, which leaves none to be "
+            f"Of {layouts[0].size} items of a question beside= gives {n}, which leaves none to be "
             f"chosen. Give fewer, or size={n + 1}."
         )
-    return found
+    return layouts
 
 
 def _layout(kind, size, space):

@@ -143,8 +143,8 @@ class ActiveLearner(Asking):
     ):
         estimator = clone(estimator)
         table = estimator.get_params().get("items")
-        found = duel_pool(pool, table)
-        self._space = found.space
+        duels = duel_pool(pool, table)
+        self._space = duels.space
         if not self._space.has_features and table is None:
             raise ValueError(
                 "The items of the pool have no features; the estimator needs the same table as "
@@ -162,9 +162,9 @@ class ActiveLearner(Asking):
                 "'entropy', 'variance', 'committee' or 'random'."
             )
         configuration = PoolConfiguration(
-            found, estimator, strategy, options, n_initial, repeat, people, refit_every
+            duels, estimator, strategy, options, n_initial, repeat, people, refit_every
         )
-        arguments = {"learner": type(self).__name__, "duels": found.describe()}
+        arguments = {"learner": type(self).__name__, "duels": duels.describe()}
         arguments |= {k: part for k, part in configuration._asdict().items() if k != "pool"}
         self._session = Session(
             self._space,
@@ -333,14 +333,14 @@ def _people(users, estimator=None):
     """Ids as a journal holds them; an estimator must take answers of theirs."""
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
-    found = [plain(user) for user in users]
-    for user in found:
+    ids = [plain(user) for user in users]
+    for user in ids:
         if type(user) not in (str, int):
             raise ValueError(
                 f"Ids of users must be texts or integers here, got {user!r} of type "
                 f"{type(user).__name__}."
             )
-    if len(set(found)) < len(found):
+    if len(set(ids)) < len(ids):
         raise ValueError("users name somebody twice; give each id once.")
     if estimator is not None:
         last = last_of(estimator)
@@ -349,6 +349,6 @@ def _people(users, estimator=None):
                 f"users= needs an estimator that knows several users, such as a "
                 f"CollaborativePreferenceRegressor; got {type(last).__name__}."
             )
-        if found and hasattr(last, "_check_featured"):  # the model may need features of users
-            last._check_featured(found)
-    return found
+        if ids and hasattr(last, "_check_featured"):  # the model may need features of users
+            last._check_featured(ids)
+    return ids

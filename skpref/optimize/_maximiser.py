@@ -187,7 +187,8 @@ def climb_best(
     """
     if space.pool is None:
         moves = np.ones(points.shape[1], dtype=bool) if moving is None else moving
-        ends = [_climb(surface, space, start, moves) for start in _starts(points, values)]
+        starts = points[spread_best(points, values)]
+        ends = [_climb(surface, space, start, moves) for start in starts]
         ends.append(_swap(surface, space, *max(ends, key=lambda end: end[1]), moves))
         points = np.concatenate([np.array([point for point, _ in ends]), points])
         values = np.concatenate([[value for _, value in ends], values])
@@ -195,8 +196,8 @@ def climb_best(
     return points[order], values[order]
 
 
-def _starts(points, values):
-    """Return the best points that are not all in one place."""
+def spread_best(points: Array, values: Array) -> NDArray[np.intp]:
+    """Return the indices of the best points (n, k, d) that are not all in one place."""
     order = np.argsort(-values, kind="stable")[: 16 * EFFORT.n_starts]
     chosen = [order[0]]
     for index in order[1:]:
@@ -204,7 +205,7 @@ def _starts(points, values):
             break
         if np.abs(points[chosen] - points[index]).max(axis=(1, 2)).min() > EFFORT.separation:
             chosen.append(index)
-    return points[chosen]
+    return np.array(chosen)
 
 
 def _climb(surface, space, start, moving):

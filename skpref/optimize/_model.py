@@ -145,8 +145,8 @@ class Models:
     @cached_property
     def _in_plain(self):
         """Which hyperparameters are those of the plain model."""
-        known = (self.whole if self.plain is None else self.plain).names
-        return np.array([name in known for name in self.whole.names], dtype=bool)
+        names = (self.whole if self.plain is None else self.plain).names
+        return np.array([name in names for name in self.whole.names], dtype=bool)
 
     def _has(self, told):
         """Which hyperparameters the model of some answers has."""
@@ -188,8 +188,8 @@ class Models:
         self.scale.check_told(label_of(outcome))
         if outcome not in (0, 1):
             told = [(range(n), outcome)]
-            seen = observed(np.arange(float(n))[:, None], told, self.whole, self.forgets)
-            check_answers(self.whole.engine, seen, self.whole.likelihood)
+            comparisons = observed(np.arange(float(n))[:, None], told, self.whole, self.forgets)
+            check_answers(self.whole.engine, comparisons, self.whole.likelihood)
 
 
 def observed(
@@ -225,11 +225,11 @@ def _numbered(rows, told):
     shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in told])
     number = np.repeat(np.arange(float(len(told))), [len(items) for items, _ in told])
     ends = np.cumsum([len(items) for items, _ in told]).tolist()
-    each = [
+    numbered = [
         (tuple(range(end - len(items), end)), outcome)
         for end, (items, outcome) in zip(ends, told, strict=True)
     ]
-    return np.column_stack([rows[shown], number]), each
+    return np.column_stack([rows[shown], number]), numbered
 
 
 def _thinned(rows, items, outcome):

@@ -516,9 +516,9 @@ class PreferenceOptimizer(Asking):
         (incumbent,) = self.to_unit([self.incumbent_])
         held = incumbent if at is None else self.to_unit([at])[0]
         shown = [item for items, _ in self.history_ for item in items]
-        seen = np.unique(self.to_unit(shown), axis=0)
+        answered_rows = np.unique(self.to_unit(shown), axis=0)
         return surface_over(
-            self._space, places, method, self.posterior_, incumbent, held, seen, resolution
+            self._space, places, method, self.posterior_, incumbent, held, answered_rows, resolution
         )
 
     def _form_asked(self, size, kind):

@@ -222,13 +222,13 @@ class PoolQuestions:
     def _fitted(self, estimator, state, told):
         X, y, order = self._training(state, told)
         counts = likelihood_of(last_of(estimator)).uses_order
-        given = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
+        metadata = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
         if self._configuration.users is not None:
             by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
             step = f"{estimator.steps[-1][0]}__" if by_step else ""
-            given[f"{step}users"] = [each.user for each in told]
+            metadata[f"{step}users"] = [each.user for each in told]
         with without_component_warnings():  # further questions join the items
-            return estimator.fit(X, y, **given)
+            return estimator.fit(X, y, **metadata)
 
     def _training(self, state, told):
         """Duels, outcomes, and who was shown first."""
@@ -278,9 +278,9 @@ class PoolQuestions:
             return *asked.at(int(rng.choice(np.flatnonzero(free)))), turned
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
-        estimator, duels, given = self.fit(state), configuration.pool.duels, {}
+        estimator, duels, metadata = self.fit(state), configuration.pool.duels, {}
         if configuration.users is not None:
-            duels, given = duels[asked.rows], {"users": asked.users}
+            duels, metadata = duels[asked.rows], {"users": asked.users}
         if callable(configuration.strategy):  # the fit and the pool serve more questions
             estimator, duels = deepcopy((estimator, duels))
         chosen = query(
@@ -290,7 +290,7 @@ class PoolQuestions:
             answered=~free & ~waiting,
             pending=pending,
             random_state=rng,
-            **given,
+            **metadata,
             **configuration.options,
         )
         return *asked.at(int(chosen[0])), turned
@@ -336,13 +336,13 @@ class PoolQuestions:
 
     def _rows(self, state, entries, asked) -> NDArray[np.intp]:
         """Places of answered, pending or skipped duels; those that cannot be asked have none."""
-        found = []
+        places = []
         for each in entries:
             row = self._row.get(tuple(sorted(self._places(state, each.items))))
             place = None if row is None else asked.place(each.user, row)
             if place is not None:
-                found.append(place)
-        return np.array(found, dtype=np.intp)
+                places.append(place)
+        return np.array(places, dtype=np.intp)
 
 
 class Askable:

@@ -203,11 +203,11 @@ class Session:
 
         They have one of some layouts and begin with given items.
         """
-        now, judge = self.clock(), self._claim.holder
+        time, judge = self.clock(), self._claim.holder
         holders = {
             number: lease.holder
             for number, lease in leases.items()
-            if lease.holder == judge or not lease.is_over(now)
+            if lease.holder == judge or not lease.is_over(time)
         }
         first = self._distinct(state.items, given)[1]
         # Of a line or plane points may have been left out.

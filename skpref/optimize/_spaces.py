@@ -151,14 +151,14 @@ class Box(Space):
         return np.concatenate([each.snap(rows[:, part]) for each, part in pairs], axis=1)
 
     def neighbours(self, row: np.ndarray) -> np.ndarray:
-        found = []
+        rows = []
         for each, part in zip(self.dimensions, self._slices, strict=True):
             if not each.free:
                 near = each.near(row[part])
                 moved = np.repeat(row[None], len(near), axis=0)
                 moved[:, part] = near
-                found.append(moved)
-        return np.concatenate(found) if found else np.zeros((0, self.n_columns))
+                rows.append(moved)
+        return np.concatenate(rows) if rows else np.zeros((0, self.n_columns))
 
     def _values(self, item: Any) -> Any:
         if self.names is None:
@@ -237,11 +237,11 @@ class Pool(Space):
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) < 2:
             raise ValueError("candidates must hold at least two distinct rows.")
-        kept = np.sort(first)
-        self._items = table[kept]
-        self.places = kept.tolist()  # in the candidates
-        self.names = None if names is None else [names[i] for i in kept]
-        owner = np.searchsorted(kept, first[inverse.reshape(-1)])
+        first_places = np.sort(first)
+        self._items = table[first_places]
+        self.places = first_places.tolist()  # in the candidates
+        self.names = None if names is None else [names[i] for i in first_places]
+        owner = np.searchsorted(first_places, first[inverse.reshape(-1)])
         self._named = {} if names is None else dict(zip(names, owner.tolist(), strict=True))
         self._low, self._range = self._scale()
         self.pool = (self._items - self._low) / self._range
@@ -455,10 +455,10 @@ def _names_of(frame: Any) -> Any:
 def make_space(space: Any, candidates: Any = None) -> Space:
     """The space that the optimiser's arguments stand for; ValueError unless it is exactly one."""
     if (space is None) == (candidates is None):
-        given = "neither" if space is None else "both"
+        which = "neither" if space is None else "both"
         raise ValueError(
             "Give either space= (bounds of shape (d, 2), or a dict of named parameters) or "
-            f"candidates= (a pool: a table of shape (n, d) or an ItemTable); {given} came."
+            f"candidates= (a pool: a table of shape (n, d) or an ItemTable); {which} came."
         )
     if candidates is not None:
         return Pool(candidates)

@@ -41,33 +41,33 @@ class Items:
 
     def find(self, row: NDArray[np.float64], within: float) -> int | None:
         """Index of the item of a row, or of one this near to it; None if it is new."""
-        found = self._at.get(row.tobytes())
-        if found is None and within > 0.0 and len(self.rows):
+        index = self._at.get(row.tobytes())
+        if index is None and within > 0.0 and len(self.rows):
             distance = np.abs(self.rows - row).max(axis=1)
             nearest = int(np.argmin(distance))
-            found = nearest if distance[nearest] <= within else None
-        return found
+            index = nearest if distance[nearest] <= within else None
+        return index
 
     def with_item(self, item: Any, space: Any) -> tuple[Self, int]:
         """These and an item, which is checked, and its index."""
-        found = self.find(space.to_row(item), space.same)
-        return (self, found) if found is not None else self.with_kept(space.clean(item), space)
+        index = self.find(space.to_row(item), space.same)
+        return (self, index) if index is not None else self.with_kept(space.clean(item), space)
 
     def with_kept(self, value: Any, space: Any) -> tuple[Self, int]:
         """The same for an item as the space keeps it."""
         row = space.to_row(value)
-        found = self.find(row, space.same)
-        if found is not None:
-            return self, found
-        found = len(self.values)
+        index = self.find(row, space.same)
+        if index is not None:
+            return self, index
+        index = len(self.values)
         rows = np.concatenate([self.rows, row[None]])
         rows.setflags(write=False)  # a kernel or an acquisition sees them
-        return type(self)((*self.values, value), rows, {**self._at, row.tobytes(): found}), found
+        return type(self)((*self.values, value), rows, {**self._at, row.tobytes(): index}), index
 
     def with_row(self, row: NDArray[np.float64], space: Any) -> tuple[Self, int]:
         """The same for a row of the space."""
-        found = self._at.get(row.tobytes())
-        return (self, found) if found is not None else self.with_item(space.to_item(row), space)
+        index = self._at.get(row.tobytes())
+        return (self, index) if index is not None else self.with_item(space.to_item(row), space)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ class State:
         )
 
     def _remembered(self):
-        now = Moment(
+        moment = Moment(
             len(self.told),
             len(self.skipped),
             self.pending,
@@ -268,10 +268,10 @@ class State:
             self.base,
         )
         if len(self.past) < EXACT_UNDOS:
-            return (*self.past, now)
+            return (*self.past, moment)
         old = self.past[-EXACT_UNDOS]
         old = old._replace(recalled=old.recalled.faded(), base=old.base.faded())
-        return (*self.past[:-EXACT_UNDOS], old, *self.past[1 - EXACT_UNDOS :], now)
+        return (*self.past[:-EXACT_UNDOS], old, *self.past[1 - EXACT_UNDOS :], moment)
 
     @property
     def most_rows(self) -> int:
