@@ -30,12 +30,8 @@ _ROUNDS = 32
 _DRAWS = 2000
 # Matrices of so many rows take 200 MB each.
 _MOST = 5000
-# Between these times the pairs of the largest scores alone are looked at: so many, or so many
-# times as many as items.
-_LOOKED_AT, _AN_ITEM = 2000, 8
-# Nodes of averages over a mean that moves by at most such a share of the deviation: errors are
-# below 1e-6 of the largest value.
-_NODES = {0.1: 3, 0.35: 5, np.inf: 9}
+# Between these times the pairs of the largest scores alone are followed: so many an item.
+_FOLLOWED_PER_ITEM = 8
 
 
 def next_pairs(
@@ -179,7 +175,7 @@ def next_pairs(
         count = _at_stake(mean, cov, k, generator_of(random_state))[every]
         # Where groups stand nobody knows, so that no order across is out of the question.
         count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)
-    board = _Board(mean, cov, precision, count)
+    board = _VoteBoard(mean, cov, precision, count)
     board.weigh()
     place = board.square(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
     for a, b in waiting:
@@ -228,7 +224,7 @@ def order_rate(z: Array) -> Array:
     return peak / (np.pi * tail * (1.0 - 0.5 * peak * tail))
 
 
-class _Board:
+class _VoteBoard:
     """Utilities while votes on them are expected; of pairs a vector, in the order of triu_indices.
 
     Parameters
@@ -323,7 +319,7 @@ class _Groups:
         Of each item.
     waiting : ndarray of int of shape (m, 2)
         Pairs that are joined, too.
-    board : _Board
+    board : _VoteBoard
     allowed : ndarray of bool of shape (n_pairs,)
     """
 
@@ -349,7 +345,7 @@ def _hand_out(board, wanted, n, groups):
     """Votes of each pair, their expected nats, those on the pair's own order, and who joins."""
     portion = -(-n // _PORTIONS)
     step = max(1, n // _ROUNDS)
-    few = max(_LOOKED_AT, _AN_ITEM * len(board.cov))
+    few = _FOLLOWED_PER_ITEM * len(board.cov)
     votes, joins = np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=bool)
     gain, own = np.zeros(len(wanted)), np.zeros(len(wanted))
     n_left, stale, pair = n, 0, 0
@@ -393,14 +389,11 @@ def _narrowed(board, wanted, few):
 
 
 def _mean_rate(z: Array, moved: Array) -> Array:
-    """`order_rate` averaged over a normal of mean z and deviation ``moved``."""
-    rate, least = np.zeros(len(z)), -1.0
-    for most, n_nodes in _NODES.items():
-        some = np.flatnonzero((moved > least) & (moved <= most))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
-        for node, share in zip(nodes, weights / weights.sum(), strict=True):
-            rate[some] += share * order_rate(z[some] + node * moved[some])
-        least = most
+    """Return `order_rate` averaged over a normal of mean z and deviation ``moved``."""
+    rate = np.zeros(len(z))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(9)  # errors below 1e-6 of the largest
+    for node, share in zip(nodes, weights / weights.sum(), strict=True):
+        rate += share * order_rate(z + node * moved)
     return rate
 
 

@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 from skpref._utils import Array, check_choice, check_number
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import Dimension
-from skpref.optimize._spaces import Box, Space
+from skpref.optimize._spaces import ParameterBox, Space
 from skpref.optimize._strategies import Strategy, acquisition_surface
 
 
@@ -24,7 +24,7 @@ def check_plane(
         If there are no such two, or items are those of a pool; if ``resolution`` is below 2.
     """
     check_number("resolution", resolution, low=2, integer=True)
-    if not isinstance(space, Box):
+    if not isinstance(space, ParameterBox):
         raise ValueError(
             "The items of this optimizer are candidates of a pool, which fill no plane. Look at "
             "its posterior_ along features, with UtilityDisplay."
@@ -33,7 +33,7 @@ def check_plane(
 
 
 def surface_over(
-    space: Box,
+    space: ParameterBox,
     places: tuple[int, int],
     method: str | Callable,
     posterior: Any,
@@ -46,7 +46,7 @@ def surface_over(
 
     Parameters
     ----------
-    space : Box
+    space : ParameterBox
     places : tuple of int
         Of the dimensions.
     method : str or callable
@@ -117,13 +117,13 @@ def _along(dimension: Dimension, resolution: int) -> Array:
     return np.unique(dimension.place(quantiles)[:, 0])
 
 
-def _names(space: Box) -> list[str]:
+def _names(space: ParameterBox) -> list[str]:
     if space.names is None:
         return [f"dimension {k}" for k in range(space.n_dimensions)]
     return [str(name) for name in space.names]
 
 
-def _places(space: Box, dimensions: Any) -> tuple[int, int]:
+def _places(space: ParameterBox, dimensions: Any) -> tuple[int, int]:
     names = _names(space)
     numbers = [k for k, each in enumerate(space.dimensions) if each.ordered]
     if dimensions is None:

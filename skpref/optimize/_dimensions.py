@@ -182,7 +182,7 @@ class Interval(Dimension):
         return ["range", self.low, self.high]
 
 
-class Steps(Dimension):
+class OrderedValues(Dimension):
     """Ordered values, each at the middle of its step of the unit interval."""
 
     free = False
@@ -468,7 +468,7 @@ def make_dimension(name: str, spec: Any) -> Dimension:
                     f"as its ends are integers. For all numbers between them give {ends}; if "
                     f"integers are meant, the list {values} says so without this warning."
                 )
-            return Steps(name, range(low, high + 1))
+            return OrderedValues(name, range(low, high + 1))
         return Interval(name, *spec)
     if isinstance(spec, list | np.ndarray):
         values = list(plain(spec))
@@ -484,7 +484,7 @@ def make_dimension(name: str, spec: Any) -> Dimension:
                     f"{name} has infinity among its ordered values {values}. Give a large number "
                     "in its place, or texts, which are categories."
                 )
-            return Steps(name, values)
+            return OrderedValues(name, values)
         return Choice(name, values)
     raise ValueError(
         f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "

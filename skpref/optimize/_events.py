@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skpref.optimize._model import Memory, Models
-from skpref.optimize._state import GridForm, Items, Recalled, State, User
+from skpref.optimize._state import GridForm, Items, Recalled, RunState, User
 
 
 class Event(NamedTuple):
@@ -75,8 +75,8 @@ def checksum(*values: int | float | str) -> bytes:
 
 
 def ask_draft(
-    before: State,
-    after: State,
+    before: RunState,
+    after: RunState,
     memory: Memory | None,
     space: Any,
     models: Models,
@@ -98,7 +98,7 @@ def ask_draft(
 
 
 def answer_draft(
-    before: State,
+    before: RunState,
     items: Items,
     question: tuple,
     compared: tuple,
@@ -127,7 +127,7 @@ def _added(before, items, space):
     return added
 
 
-def dump_arrays(memory: Memory, state: State, models: Models) -> bytes | None:
+def dump_arrays(memory: Memory, state: RunState, models: Models) -> bytes | None:
     """The arrays of a memory; None if there are none, or one cannot be gone on from."""
     parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
     parts["margins"] = memory.margins
@@ -149,7 +149,7 @@ def _is_usable(name, part, state, models):
 # -- states ----------------------------------------------------------------------------------
 
 
-def applied(state: State, event: Event, space: Any) -> State:
+def applied(state: RunState, event: Event, space: Any) -> RunState:
     """Return the state after an event.
 
     Raises
@@ -169,7 +169,7 @@ def applied(state: State, event: Event, space: Any) -> State:
     return replace(after, seq=event.seq, digest=event.digest)
 
 
-def folded(state: State, events: Iterable[Event], space: Any) -> State:
+def folded(state: RunState, events: Iterable[Event], space: Any) -> RunState:
     """Return the state after several events, with all that is needed to go on."""
     for event in events:
         state = applied(state, event, space)

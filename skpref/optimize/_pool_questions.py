@@ -32,7 +32,7 @@ from skpref.fitting import Inspected, held, likelihood_of, without_component_war
 from skpref.optimize._answers import TIE, label_of
 from skpref.optimize._questions import check_told
 from skpref.optimize._spaces import Pool
-from skpref.optimize._state import Layout, State, User
+from skpref.optimize._state import Layout, RunState, User
 
 
 class DuelPool(NamedTuple):
@@ -183,7 +183,7 @@ class PoolQuestions:
 
     # -- the model -----------------------------------------------------------------------
 
-    def fit(self, state: State) -> BaseEstimator:
+    def fit(self, state: RunState) -> BaseEstimator:
         """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
         check_told(state)
         if all(each.outcome == TIE for each in state.told):
@@ -212,7 +212,7 @@ class PoolQuestions:
             self._last = (state.told, own)
         return self._last[1]
 
-    def posterior(self, state: State) -> Any:
+    def posterior(self, state: RunState) -> Any:
         """The posterior of the fitted estimator."""
         fitted = self.fit(state)
         if self._configuration.users is None:
@@ -253,7 +253,9 @@ class PoolQuestions:
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, layouts: Sequence[Layout], user: User = None) -> State:
+    def asked(
+        self, state: RunState, n: int, layouts: Sequence[Layout], user: User = None
+    ) -> RunState:
         """The state after n more questions, all to one user if given."""
         for _ in range(n):
             whom, row, turned = self._next(state, user)

@@ -19,7 +19,7 @@ from skpref.optimize._layouts import best_layout
 from skpref.optimize._maximiser import EFFORT, candidate_rows
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
-from skpref.optimize._state import Items, Layout, Recalled, State, exclusion
+from skpref.optimize._state import Items, Layout, Recalled, RunState, exclusion
 from skpref.optimize._strategies import (
     AskContext,
     best_answered,
@@ -61,7 +61,7 @@ class Questions:
 
     # -- the model -----------------------------------------------------------------------
 
-    def fit(self, state: State) -> tuple[Fitted, Memory]:
+    def fit(self, state: RunState) -> tuple[Fitted, Memory]:
         """The fit of the answers, and the state for the next fit."""
         check_told(state)
         last = self._last
@@ -75,7 +75,7 @@ class Questions:
             last = self._last = (state.told, state.base, *found)
         return last[2:]
 
-    def posterior(self, state: State) -> Posterior:
+    def posterior(self, state: RunState) -> Posterior:
         """The engine's posterior; where noisy margins are believed, EP's."""
         fit, _ = self.fit(state)
         if self._configuration.believing:
@@ -83,7 +83,7 @@ class Questions:
         with blas_threads(state.most_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: State) -> int:
+    def best(self, state: RunState) -> int:
         """Index of the item of the largest posterior mean among those seen."""
         fit, _ = self.fit(state)
         with blas_threads(state.most_rows):
@@ -91,13 +91,13 @@ class Questions:
 
     # -- whether to go on ----------------------------------------------------------------
 
-    def gain(self, state: State) -> ExpectedGain:
+    def gain(self, state: RunState) -> ExpectedGain:
         """What is to be gained by one more question."""
         context = self._gain_context(state)
         with blas_threads(state.most_rows):
             return expected_gain(context)
 
-    def is_close_enough(self, state: State, probability: float, within: float) -> bool:
+    def is_close_enough(self, state: RunState, probability: float, within: float) -> bool:
         """Whether the best item is near the best of the space so probably; not in the design."""
         if not state.told or not self._modelled(state):
             return False
@@ -120,11 +120,11 @@ class Questions:
 
     def asked(
         self,
-        state: State,
+        state: RunState,
         n: int,
         layouts: Sequence[Layout],
         given: tuple[int, ...] = (),
-    ) -> State:
+    ) -> RunState:
         """The state after n more questions of that one of some layouts that suits it best.
 
         Each begins with the items of the indices ``given``.
@@ -346,7 +346,7 @@ class Questions:
         return found
 
 
-def check_told(state: State) -> None:
+def check_told(state: RunState) -> None:
     """Raise unless there is an answer."""
     if not state.told:
         raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")

@@ -20,7 +20,7 @@ from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import between
 from skpref.optimize._spaces import load_tables
-from skpref.optimize._state import GridForm, Items, Layout, Recalled, State, User
+from skpref.optimize._state import GridForm, Items, Layout, Recalled, RunState, User
 
 
 def claim_of(judge: str | None, lease_minutes: float) -> Lease:
@@ -89,7 +89,7 @@ class Session:
         for duel in initial_duels:
             initial.append(self._pair(none, duel)[0].values)
         memory = Recalled(Memory(configuration.models.theta))
-        self._state = State(none, memory, memory)
+        self._state = RunState(none, memory, memory)
         self._journal: Journal | NoJournal = NoJournal()
         if journal is None:
             seed = _fresh_seed() if seed is None else seed
@@ -126,12 +126,12 @@ class Session:
     # -- what is known -------------------------------------------------------------------
 
     @property
-    def known(self) -> State:
+    def known(self) -> RunState:
         """The state as far as this object has seen."""
         return self._state
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """The state, with what other judges told; of a file that is lost, as it was."""
         try:
             return self._look()[0]
@@ -436,7 +436,7 @@ class Session:
             "parameter a logarithmic scale."
         )
 
-    def show(self, state: State, asked: Any) -> list:
+    def show(self, state: RunState, asked: Any) -> list:
         """The items of a question as people see them."""
         return [self.space.present(state.items.values[index]) for index in asked]
 

@@ -27,8 +27,8 @@ class Space(ABC):
 
     An item comes from people as they give it, is kept *clean* (numbers, texts), is written to a
     journal (`dump`), is a *row* of the unit cube to the model, and is shown to people (`present`).
-    The contract of `Box` (items that a search makes up) and `Pool` (items that are listed); the
-    duels of an `ActiveLearner` are pairs of a `Pool`.
+    The contract of `ParameterBox` (items that a search makes up) and `Pool` (items that are
+    listed); the duels of an `ActiveLearner` are pairs of a `Pool`.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Space(ABC):
         """Plain values that tell this space from others."""
 
 
-class Box(Space):
+class ParameterBox(Space):
     """Dimensions side by side; items are arrays (``names`` is None) or dicts."""
 
     def __init__(self, dimensions: list, names: list | None):
@@ -467,7 +467,9 @@ def make_space(space: Any, candidates: Any = None) -> Space:
     if isinstance(space, dict):
         if not space:
             raise ValueError("The space is an empty dict; name at least one parameter.")
-        return Box([make_dimension(str(name), spec) for name, spec in space.items()], list(space))
+        return ParameterBox(
+            [make_dimension(str(name), spec) for name, spec in space.items()], list(space)
+        )
     try:
         bounds = np.asarray(space, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -477,7 +479,7 @@ def make_space(space: Any, candidates: Any = None) -> Space:
             "Bounds must have shape (d, 2), a row (low, high) for each feature, got "
             f"{bounds.shape}."
         )
-    return Box([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
+    return ParameterBox([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
 
 
 def load_tables() -> None:

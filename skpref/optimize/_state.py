@@ -135,7 +135,7 @@ class Pending(NamedTuple):
     form: GridForm | None = None
 
 
-class Answer(NamedTuple):
+class AnswerRecord(NamedTuple):
     """Indices of the items compared, the outcome as `AnswerArguments` has it, and whose answer."""
 
     items: tuple[int, ...]
@@ -151,7 +151,7 @@ class Skipped(NamedTuple):
     user: User = None
 
 
-class Moment(NamedTuple):
+class UndoPoint(NamedTuple):
     """The state that `undo` goes back to, with the numbers of answers and skips."""
 
     n_told: int
@@ -164,7 +164,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class RunState:
     """A moment of an optimisation; every event makes a new one.
 
     Attributes
@@ -175,14 +175,14 @@ class State:
     base : Recalled
         What was recalled when something was last told: where the fit of what is told starts, so
         that it is a function of the events, whoever computes it, and when.
-    told : tuple of Answer
+    told : tuple of AnswerRecord
     pending : tuple of Pending
     skipped : tuple of Skipped
     counter : int
         Questions generated so far; with the seed it fixes every random number.
     shown : int
         Items in these questions, of lines and planes none: where the design is.
-    past : tuple of Moment
+    past : tuple of UndoPoint
     seq : int
         Number of the last event.
     digest : bytes
@@ -192,12 +192,12 @@ class State:
     items: Items
     recalled: Recalled
     base: Recalled
-    told: tuple[Answer, ...] = ()
+    told: tuple[AnswerRecord, ...] = ()
     pending: tuple[Pending, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     counter: int = 0
     shown: int = 0
-    past: tuple[Moment, ...] = ()
+    past: tuple[UndoPoint, ...] = ()
     seq: int = 0
     digest: bytes = b""
 
@@ -230,7 +230,7 @@ class State:
         """After an answer to a question, by an outcome of the items compared."""
         return replace(
             self,
-            told=(*self.told, Answer(compared, outcome, user)),
+            told=(*self.told, AnswerRecord(compared, outcome, user)),
             pending=self._without(question, user),
             base=self.recalled,
             past=self._remembered(),
@@ -258,7 +258,7 @@ class State:
         )
 
     def _remembered(self):
-        moment = Moment(
+        moment = UndoPoint(
             len(self.told),
             len(self.skipped),
             self.pending,
@@ -345,7 +345,7 @@ def are_apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
     return np.abs(rows - row).max(axis=1) > space.apart
 
 
-def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
+def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callable:
     """Which rows may join others in a question, in view of those pending, skipped and just tied.
 
     A duel that ended in a tie, once more, says next to nothing; but where one posterior thinks best
@@ -353,7 +353,7 @@ def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
 
     Parameters
     ----------
-    state : State
+    state : RunState
     space : Space
     near : float
         As far from a question that was just skipped, or from the ties since the last answer that

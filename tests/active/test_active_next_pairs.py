@@ -459,13 +459,12 @@ def test_pairs_that_are_followed_make_no_difference(goal, monkeypatch):
     items = ItemTable.from_names([f"m{k}" for k in range(n)])
     model = PairwisePreferenceRegressor(items=items, optimizer=None).fit(pairs, y)
     plans = []
-    for few in (1000, 50, 1):
-        monkeypatch.setattr(_next_pairs, "_LOOKED_AT", few)
-        monkeypatch.setattr(_next_pairs, "_AN_ITEM", 0)
+    for per_item in (1000, 4, 1):
+        monkeypatch.setattr(_next_pairs, "_FOLLOWED_PER_ITEM", per_item)
         plans.append(next_pairs(model, 200, goal=goal, k=2))
     assert_array_equal(plans[1].position, plans[0].position)
     assert_array_equal(plans[1].votes, plans[0].votes)
-    # One pair alone is enough for one vote: weights are then found anew.
+    # Where few are followed weights are found anew more often.
     assert plans[2].votes.sum() == 200
     assert_allclose(plans[2].gain.sum(), plans[0].gain.sum(), rtol=0.05)
 
