@@ -10,7 +10,7 @@ from skpref.data import LARGEST_LABEL, ranks_of
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
-UNSAID: Any = ...
+NO_OUTCOME: Any = ...
 _BY_POSITION = {"chosen", "worst", "ranking", "position"}
 _WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking= (positions)"
 
@@ -18,7 +18,7 @@ _WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking
 class AnswerArguments(NamedTuple):
     """The arguments of `tell`."""
 
-    outcome: Any = UNSAID
+    outcome: Any = NO_OUTCOME
     chosen: Any = None
     worst: Any = None
     ranking: Any = None
@@ -47,14 +47,14 @@ class AnswerArguments(NamedTuple):
                 f"pending, with its items in their order; these {n} items are no such question. "
                 f"Tell {_WAYS}."
             )
-        if outcome is UNSAID and not arguments:
+        if outcome is NO_OUTCOME and not arguments:
             raise ValueError(
                 f"Nothing was answered. Of a duel tell the outcome: 1, 0, 'tie' or None (no "
                 f"answer); of {n} items: {_WAYS}, or None."
             )
-        if outcome is not UNSAID and arguments:
+        if outcome is not NO_OUTCOME and arguments:
             raise ValueError(f"Tell one answer, got the outcome {outcome!r}{_beside(arguments)}.")
-        if outcome is not UNSAID:
+        if outcome is not NO_OUTCOME:
             return _of_duel(outcome, n)
         by_position = _of_set(arguments, n)
         if n > 2:
@@ -80,10 +80,10 @@ class AnswerArguments(NamedTuple):
                 )
             unpacked = type(self)(**self.outcome)
         arguments = unpacked._by_position()
-        if "position" in arguments and (len(arguments) > 1 or unpacked.outcome is not UNSAID):
+        if "position" in arguments and (len(arguments) > 1 or unpacked.outcome is not NO_OUTCOME):
             shown = (
                 arguments
-                if unpacked.outcome is UNSAID
+                if unpacked.outcome is NO_OUTCOME
                 else {"outcome": unpacked.outcome} | arguments
             )
             raise ValueError(f"position= is a whole answer; got more beside it{_beside(shown)}.")
@@ -165,7 +165,7 @@ def _ranking(value, n):
     return positions
 
 
-def ranks_told(outcome: int | str | dict, n: int) -> tuple[int, ...]:
+def ranks_of_outcome(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     """Rank of each of n items by an outcome as `AnswerArguments.of` gives it; of a tie all 1."""
     if isinstance(outcome, dict):
         return ranks_of(n, **outcome)
@@ -181,6 +181,6 @@ def label_of(outcome: int | str | dict) -> int:
     return 1 if isinstance(outcome, dict) else outcome or -1
 
 
-def leader(outcome: int | str | dict, n: int) -> int:
+def best_position(outcome: int | str | dict, n: int) -> int:
     """Position of the best; where several may be, of the first of these that was shown."""
-    return ranks_told(outcome, n).index(1)
+    return ranks_of_outcome(outcome, n).index(1)

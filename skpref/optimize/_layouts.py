@@ -77,7 +77,7 @@ def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
     return tuple(dict.fromkeys(_layout(each, sizes.get(each), space) for each in kind))
 
 
-def layouts_beside(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
+def layouts_with_given_items(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
     """The same for a question that begins with n items which the asker gives."""
     if kind not in ("set", "duel"):
         raise ValueError(

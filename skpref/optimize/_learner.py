@@ -16,7 +16,7 @@ from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._dimensions import plain
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, duel_pool, last_of
-from skpref.optimize._session import Session, claim_of
+from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import titled
 
 
@@ -173,26 +173,26 @@ class ActiveLearner(Asking):
             journal,
             arguments,
             seed_of(random_state),
-            claim_of(judge, lease_minutes),
+            lease_claim(judge, lease_minutes),
             PoolQuestions,
         )
 
     def __repr__(self) -> str:
-        state, configuration = self._session.known, self._session.configuration
+        state, configuration = self._session.last_state, self._session.configuration
         return (
             f"<{type(self).__name__}: {len(configuration.pool.pairs)} duels of "
             f"{len(self._space.pool)} items, strategy={configuration.strategy!r}; duels told: "
-            f"{len(state.told)}, pending: {len(state.pending)}>"
+            f"{len(state.answers)}, pending: {len(state.pending)}>"
         )
 
     def _facts(self):
-        state, configuration = self._session.known, self._session.configuration
+        state, configuration = self._session.last_state, self._session.configuration
         users = {} if configuration.users is None else {"users": len(configuration.users)}
         return {
             "pool": f"{len(configuration.pool.pairs)} duels of {len(self._space.pool)} items",
             **users,
             "strategy": configuration.strategy,
-            "duels told": len(state.told),
+            "duels told": len(state.answers),
             "pending": len(state.pending),
         }
 
@@ -220,7 +220,7 @@ class ActiveLearner(Asking):
         ValueError
             If no duel is left.
         """
-        return self._pose(n, user=None if user is None else self._user(user, asked=True))
+        return self._ask_questions(n, user=None if user is None else self._user(user, asked=True))
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -254,16 +254,16 @@ class ActiveLearner(Asking):
 
     # -- users ---------------------------------------------------------------------------
 
-    def _packed(self, user, shown):
-        duel = super()._packed(user, shown)
+    def _pack_question(self, user, shown):
+        duel = super()._pack_question(user, shown)
         return duel if self._session.configuration.users is None else Question(user, duel)
 
-    def _listed(self, asked):
+    def _pack_questions(self, asked):
         if self._session.configuration.users is None:
-            return super()._listed(asked)
-        return [self._packed(*each) for each in asked]
+            return super()._pack_questions(asked)
+        return [self._pack_question(*each) for each in asked]
 
-    def _taken_apart(self, question):
+    def _split_question(self, question):
         if self._session.configuration.users is None:
             return None, question
         try:

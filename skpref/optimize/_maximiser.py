@@ -189,7 +189,8 @@ def climb_best(
         moves = np.ones(points.shape[1], dtype=bool) if moving is None else moving
         starts = points[spread_best(points, values)]
         ends = [_climb(surface, space, start, moves) for start in starts]
-        ends.append(_swap(surface, space, *max(ends, key=lambda end: end[1]), moves))
+        point, value = max(ends, key=lambda end: end[1])
+        ends.append(_swap(surface, space, point, value, moves))
         points = np.concatenate([np.array([point for point, _ in ends]), points])
         values = np.concatenate([[value for _, value in ends], values])
     order = np.argsort(-values, kind="stable")

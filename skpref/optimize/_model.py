@@ -25,7 +25,7 @@ from skpref.fitting import (
 from skpref.gp import Posterior, at_present
 from skpref.inference import State, check_answers
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
-from skpref.optimize._answers import TIE, label_of, ranks_told
+from skpref.optimize._answers import TIE, label_of, ranks_of_outcome
 
 
 class DefaultPriors(NamedTuple):
@@ -148,35 +148,35 @@ class Models:
         names = (self.whole if self.plain is None else self.plain).names
         return np.array([name in names for name in self.whole.names], dtype=bool)
 
-    def _has(self, told):
+    def _has(self, answers):
         """Which hyperparameters the model of some answers has."""
-        if self.plain is None or any(outcome == TIE for _, outcome, *_ in told):
+        if self.plain is None or any(outcome == TIE for _, outcome, *_ in answers):
             return np.ones(len(self.theta), dtype=bool)
         return self._in_plain
 
-    def of(self, told: Sequence, theta: NDArray[np.float64]) -> Model:
+    def of(self, answers: Sequence, theta: NDArray[np.float64]) -> Model:
         """The model of some answers at some hyperparameters."""
-        has = self._has(told)
+        has = self._has(answers)
         if self.plain is None or has.all():
             return self.whole.at(theta)
         return self.plain.at(theta[has])
 
-    def updated(
-        self, told: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
+    def merge_parameters(
+        self, answers: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """All hyperparameters, after those of the model of some answers were learned."""
         theta = theta.copy()
-        theta[self._has(told)] = found
+        theta[self._has(answers)] = found
         return theta
 
-    def has_new(self, told: Sequence, fitted_at: int) -> bool:
+    def has_new_parameters(self, answers: Sequence, fitted_at: int) -> bool:
         """Whether the model has a hyperparameter that the first answers did not have."""
-        return bool(np.any(self._has(told) & ~self._has(told[:fitted_at])))
+        return bool(np.any(self._has(answers) & ~self._has(answers[:fitted_at])))
 
-    def one_sided(self, told: Sequence) -> bool:
+    def has_positive_margins(self, answers: Sequence) -> bool:
         """Whether every noisy margin is positive, as those of duels without ties are."""
         uses_order = self.whole.likelihood.uses_order
-        return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in told)
+        return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in answers)
 
     @property
     def scale(self) -> DuelScale:
@@ -187,52 +187,54 @@ class Models:
         """Raise ValueError unless the model takes such an answer to n items."""
         self.scale.check_told(label_of(outcome))
         if outcome not in (0, 1):
-            told = [(range(n), outcome)]
-            comparisons = observed(np.arange(float(n))[:, None], told, self.whole, self.forgets)
+            answers = [(range(n), outcome)]
+            comparisons = comparisons_of(
+                np.arange(float(n))[:, None], answers, self.whole, self.forgets
+            )
             check_answers(self.whole.engine, comparisons, self.whole.likelihood)
 
 
-def observed(
-    rows: NDArray[np.float64], told: Sequence, model: Model, forgets: bool = False
+def comparisons_of(
+    rows: NDArray[np.float64], answers: Sequence, model: Model, forgets: bool = False
 ) -> Comparisons:
     """Answers as a model takes them: rows of the items shown, and outcomes as they are kept.
 
     A choice among many items is one among those that tell most, see `compared_rows`.
     Where the model ``forgets``, each row has the number of its answer as its last column.
     """
-    told = [_thinned(rows, items, outcome) for items, outcome, *_ in told]
+    answers = [_thin_choice(rows, items, outcome) for items, outcome, *_ in answers]
     if forgets:
-        rows, told = _numbered(rows, told)
+        rows, answers = _number_answers(rows, answers)
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
-    if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in told):
+    if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):
         winner, loser = np.array(
-            [items if outcome else items[::-1] for items, outcome, *_ in told], dtype=np.intp
+            [items if outcome else items[::-1] for items, outcome, *_ in answers], dtype=np.intp
         ).T
-        return Comparisons.from_duels(rows, winner, loser, np.ones(len(told), dtype=bool))
-    most = max(len(items) for items, *_ in told)
-    shown = np.full((len(told), most), -1, dtype=np.intp)
-    rank = np.zeros((len(told), most), dtype=np.intp)
-    for k, (items, outcome, *_) in enumerate(told):
+        return Comparisons.from_duels(rows, winner, loser, np.ones(len(answers), dtype=bool))
+    most = max(len(items) for items, *_ in answers)
+    shown = np.full((len(answers), most), -1, dtype=np.intp)
+    rank = np.zeros((len(answers), most), dtype=np.intp)
+    for k, (items, outcome, *_) in enumerate(answers):
         shown[k, : len(items)] = items
-        rank[k, : len(items)] = ranks_told(outcome, len(items))
-    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
-    kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
+        rank[k, : len(items)] = ranks_of_outcome(outcome, len(items))
+    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in answers])
+    kind[[isinstance(outcome, dict) for _, outcome, *_ in answers]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
 
 
-def _numbered(rows, told):
+def _number_answers(rows, answers):
     """Rows of each answer with its number, and answers about these."""
-    shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in told])
-    number = np.repeat(np.arange(float(len(told))), [len(items) for items, _ in told])
-    ends = np.cumsum([len(items) for items, _ in told]).tolist()
+    shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in answers])
+    number = np.repeat(np.arange(float(len(answers))), [len(items) for items, _ in answers])
+    ends = np.cumsum([len(items) for items, _ in answers]).tolist()
     numbered = [
         (tuple(range(end - len(items), end)), outcome)
-        for end, (items, outcome) in zip(ends, told, strict=True)
+        for end, (items, outcome) in zip(ends, answers, strict=True)
     ]
     return np.column_stack([rows[shown], number]), numbered
 
 
-def _thinned(rows, items, outcome):
+def _thin_choice(rows, items, outcome):
     if len(items) <= _N_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
         return items, outcome
     indices = compared_rows(rows[list(items)], outcome["chosen"])
@@ -257,12 +259,12 @@ def compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
 
 
 def fit(
-    models: Models, memory: Memory, rows: NDArray[np.float64], told: Sequence, relearn: bool
+    models: Models, memory: Memory, rows: NDArray[np.float64], answers: Sequence, relearn: bool
 ) -> tuple[Fitted, Memory]:
     """Fit what was told, after learning the hyperparameters if asked to."""
-    model = models.of(told, memory.theta)
+    model = models.of(answers, memory.theta)
     fitted = fit_posterior(
-        observed(rows, told, model, models.forgets),
+        comparisons_of(rows, answers, model, models.forgets),
         model,
         Start(memory.sites),
         search=_REFIT if relearn else None,
@@ -272,8 +274,10 @@ def fit(
     learned = relearn and len(memory.theta) > 0
     return fitted, replace(
         memory,
-        theta=models.updated(told, memory.theta, fitted.model.theta) if learned else memory.theta,
-        fitted_at=len(told) if learned else memory.fitted_at,
+        theta=models.merge_parameters(answers, memory.theta, fitted.model.theta)
+        if learned
+        else memory.theta,
+        fitted_at=len(answers) if learned else memory.fitted_at,
         sites=fitted.state.sites or {},
     )
 
@@ -306,7 +310,9 @@ def hallucinate(
     return drawn.posterior, drawn.approximation.state["margins"][0]
 
 
-def redrawn(fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator) -> Fitted:
+def draw_hyperparameters(
+    fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator
+) -> Fitted:
     """The answers fitted at hyperparameters drawn from their posterior.
 
     That is the normal of Laplace's approximation, within the bounds.

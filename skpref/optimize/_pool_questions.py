@@ -30,7 +30,7 @@ from skpref.data import (
 )
 from skpref.fitting import Inspected, held, likelihood_of, without_component_warnings
 from skpref.optimize._answers import TIE, label_of
-from skpref.optimize._questions import check_told
+from skpref.optimize._questions import check_answered
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import Layout, RunState, User
 
@@ -185,18 +185,18 @@ class PoolQuestions:
 
     def fit(self, state: RunState) -> BaseEstimator:
         """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
-        check_told(state)
-        if all(each.outcome == TIE for each in state.told):
+        check_answered(state)
+        if all(each.outcome == TIE for each in state.answers):
             raise NotFittedError(
-                f"{len(state.told)} duel(s) were told, all of them ties, which say nothing of what "
-                "is better: ask(), then tell(duel, outcome) until an item wins."
+                f"{len(state.answers)} duel(s) were told, all of them ties, which say nothing of "
+                "what is better: ask(), then tell(duel, outcome) until an item wins."
             )
-        if self._last is None or self._last[0] is not state.told:
-            n, every = len(state.told), self._configuration.refit_every
+        if self._last is None or self._last[0] is not state.answers:
+            n, every = len(state.answers), self._configuration.refit_every
             searched = n if n < every else n - n % every
-            if all(each.outcome == TIE for each in state.told[:searched]):
+            if all(each.outcome == TIE for each in state.answers[:searched]):
                 searched = n  # ties alone tell no estimator that there are duels
-            if self._searched is None or self._searched[0] != state.told[:searched]:
+            if self._searched is None or self._searched[0] != state.answers[:searched]:
                 own = clone(self._configuration.estimator)
                 unseeded = [
                     name
@@ -204,12 +204,12 @@ class PoolQuestions:
                     if name.rpartition("__")[2] == "random_state" and value is None
                 ]
                 own.set_params(**dict.fromkeys(unseeded, self._seed % 2**32))
-                told = state.told[:searched]
-                self._searched = (told, self._fitted(own, state, told))
+                answers = state.answers[:searched]
+                self._searched = (answers, self._fit_estimator(own, state, answers))
             own = self._searched[1]
             if searched < n:
-                own = self._fitted(held(own), state, state.told)
-            self._last = (state.told, own)
+                own = self._fit_estimator(held(own), state, state.answers)
+            self._last = (state.answers, own)
         return self._last[1]
 
     def posterior(self, state: RunState) -> Any:
@@ -219,70 +219,72 @@ class PoolQuestions:
             return Inspected.of(fitted).posterior
         return last_of(fitted).posterior_
 
-    def _fitted(self, estimator, state, told):
-        X, y, order = self._training(state, told)
+    def _fit_estimator(self, estimator, state, answers):
+        X, y, order = self._training_data(state, answers)
         counts = likelihood_of(last_of(estimator)).uses_order
         metadata = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
         if self._configuration.users is not None:
             by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
             step = f"{estimator.steps[-1][0]}__" if by_step else ""
-            metadata[f"{step}users"] = [each.user for each in told]
+            metadata[f"{step}users"] = [each.user for each in answers]
         with without_component_warnings():  # further questions join the items
             return estimator.fit(X, y, **metadata)
 
-    def _training(self, state, told):
+    def _training_data(self, state, answers):
         """Duels, outcomes, and who was shown first."""
-        asked = np.array([self._places(state, each.items) for each in told])
-        order = np.ones(len(asked), dtype=int)
+        places = np.array([self._places(state, each.items) for each in answers])
+        order = np.ones(len(places), dtype=int)
         scale = self._configuration.scale
         if scale.n_columns == 2:
-            y = np.array([each.outcome for each in told])
+            y = np.array([each.outcome for each in answers])
         else:
-            y = np.array([label_of(each.outcome) for each in told])
+            y = np.array([label_of(each.outcome) for each in answers])
             if scale.ties and not np.any(y < 0):  # 0 is read as a tie where a label is below 0
-                turned = np.flatnonzero(y)[:1]
-                asked[turned], y[turned], order[turned] = asked[turned, ::-1], -y[turned], -1
+                swapped = np.flatnonzero(y)[:1]
+                places[swapped], y[swapped], order[swapped] = places[swapped, ::-1], -y[swapped], -1
         duels = self._configuration.pool.duels
         if isinstance(duels, DuelFrame):
-            duels = DuelFrame(duels.items, asked)
+            duels = DuelFrame(duels.items, places)
             return duels.to_numpy() if duels.columns is None else duels, y, order
-        return asked, y, order
+        return places, y, order
 
     def _places(self, state, items):
         return [self._place[state.items.rows[index].tobytes()] for index in items]
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(
+    def with_questions(
         self, state: RunState, n: int, layouts: Sequence[Layout], user: User = None
     ) -> RunState:
         """The state after n more questions, all to one user if given."""
         for _ in range(n):
-            whom, row, turned = self._next(state, user)
-            items, asked = state.items, []
+            recipient, row, turned = self._next(state, user)
+            items, indices = state.items, []
             for place in self._configuration.pool.pairs[row][:: -1 if turned else 1]:
                 items, index = items.with_row(self._space.pool[place], self._space)
-                asked.append(index)
-            state = replace(state, items=items).asked([tuple(asked)], state.recalled, [whom])
+                indices.append(index)
+            state = replace(state, items=items).with_questions(
+                [tuple(indices)], state.recalled, [recipient]
+            )
         return state
 
     def _next(self, state, user):
         """Who is asked next, which duel of the pool, and whether its second item is shown first."""
         configuration = self._configuration
         rng = np.random.default_rng([self._seed, state.counter + 1])
-        asked = self._askable(state, user)
-        pending = self._rows(state, state.pending, asked)
-        free = self._free(state, pending, asked)
-        turned = configuration.pool.turned and bool(rng.random() < 0.5)
-        n_asked = len(state.told) + len(state.pending)
-        decided = any(each.outcome != TIE for each in state.told)
+        askable = self._askable_duels(state, user)
+        pending = self._rows(state, state.pending, askable)
+        free = self._free_duels(state, pending, askable)
+        is_swapped = configuration.pool.turned and bool(rng.random() < 0.5)
+        n_asked = len(state.answers) + len(state.pending)
+        decided = any(each.outcome != TIE for each in state.answers)
         if n_asked < configuration.n_initial or not decided:
-            return *asked.at(int(rng.choice(np.flatnonzero(free)))), turned
+            return *askable.at(int(rng.choice(np.flatnonzero(free)))), is_swapped
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
         estimator, duels, metadata = self.fit(state), configuration.pool.duels, {}
         if configuration.users is not None:
-            duels, metadata = duels[asked.rows], {"users": asked.users}
+            duels, metadata = duels[askable.rows], {"users": askable.users}
         if callable(configuration.strategy):  # the fit and the pool serve more questions
             estimator, duels = deepcopy((estimator, duels))
         chosen = query(
@@ -295,12 +297,12 @@ class PoolQuestions:
             **metadata,
             **configuration.options,
         )
-        return *asked.at(int(chosen[0])), turned
+        return *askable.at(int(chosen[0])), is_swapped
 
-    def _askable(self, state, user):
+    def _askable_duels(self, state, user):
         """What may be asked: every duel of the pool, of the user given or of everybody known."""
         listed = self._configuration.users
-        met = (each.user for each in (*state.told, *state.pending, *state.skipped))
+        met = (each.user for each in (*state.answers, *state.pending, *state.skipped))
         people = list(dict.fromkeys([None] if listed is None else [*listed, *met]))
         beside = []
         if user is not None:
@@ -314,21 +316,21 @@ class PoolQuestions:
                 "Nobody is known who could be asked: users= is empty, and nobody was asked yet. "
                 "Say who is to be asked, ask(user=...)."
             )
-        return Askable(people, len(self._configuration.pool.pairs), beside)
+        return AskableDuels(people, len(self._configuration.pool.pairs), beside)
 
-    def _free(self, state, pending, asked):
+    def _free_duels(self, state, pending, askable):
         """What may be asked; where only skipped ones are left, all but the last of these."""
-        free = np.arange(asked.size) < len(asked.people) * asked.n_duels
+        free = np.arange(askable.size) < len(askable.people) * askable.n_duels
         free[pending] = False
         if not self._configuration.repeat:
-            free[self._rows(state, state.told, asked)] = False
-        skipped = self._rows(state, state.skipped, asked)
+            free[self._rows(state, state.answers, askable)] = False
+        skipped = self._rows(state, state.skipped, askable)
         if free[skipped].sum() == free.sum():
             skipped = skipped[-1:]
         free[skipped] = False
         if not free.any():
-            whom = asked.people[0] if len(asked.people) == 1 else None
-            of = "" if whom is None else f" {whom!r}"
+            recipient = askable.people[0] if len(askable.people) == 1 else None
+            of = "" if recipient is None else f" {recipient!r}"
             raise ValueError(
                 f"No duel is left to ask{of}: every one of the pool is answered, pending, or was "
                 "just skipped. Tell a pending duel, undo the skip, or let duels be asked again by "
@@ -336,18 +338,18 @@ class PoolQuestions:
             )
         return free
 
-    def _rows(self, state, entries, asked) -> NDArray[np.intp]:
+    def _rows(self, state, entries, askable) -> NDArray[np.intp]:
         """Places of answered, pending or skipped duels; those that cannot be asked have none."""
         places = []
         for each in entries:
             row = self._row.get(tuple(sorted(self._places(state, each.items))))
-            place = None if row is None else asked.place(each.user, row)
+            place = None if row is None else askable.place(each.user, row)
             if place is not None:
                 places.append(place)
         return np.array(places, dtype=np.intp)
 
 
-class Askable:
+class AskableDuels:
     """Pairs of a user and a duel of the pool that may be asked, and the pending ones.
 
     Parameters

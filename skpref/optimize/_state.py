@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref.optimize._answers import TIE, leader
+from skpref.optimize._answers import TIE, best_position
 from skpref.optimize._model import Memory
 
 # Id of the user asked; None without several users.
@@ -71,7 +71,7 @@ class Items:
 
 
 @dataclass(frozen=True, eq=False)
-class Recalled:
+class KnownMemory:
     """A memory, and the event that left its arrays.
 
     Attributes
@@ -87,7 +87,7 @@ class Recalled:
     event: int = 0
     missing: bool = False
 
-    def faded(self) -> Self:
+    def without_arrays(self) -> Self:
         """Without the arrays."""
         if not self.event:
             return self
@@ -159,8 +159,8 @@ class UndoPoint(NamedTuple):
     pending: tuple[Pending, ...]
     counter: int
     shown: int
-    recalled: Recalled
-    base: Recalled
+    recalled: KnownMemory
+    base: KnownMemory
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +190,9 @@ class RunState:
     """
 
     items: Items
-    recalled: Recalled
-    base: Recalled
-    told: tuple[AnswerRecord, ...] = ()
+    recalled: KnownMemory
+    base: KnownMemory
+    answers: tuple[AnswerRecord, ...] = ()
     pending: tuple[Pending, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     counter: int = 0
@@ -201,10 +201,10 @@ class RunState:
     seq: int = 0
     digest: bytes = b""
 
-    def asked(
+    def with_questions(
         self,
         questions: list[tuple[int, ...]],
-        recalled: Recalled,
+        recalled: KnownMemory,
         users: list[User] | None = None,
         form: GridForm | None = None,
     ) -> Self:
@@ -220,7 +220,7 @@ class RunState:
             recalled=recalled,
         )
 
-    def answered(
+    def with_answer(
         self,
         question: tuple[int, ...],
         compared: tuple[int, ...],
@@ -230,24 +230,24 @@ class RunState:
         """After an answer to a question, by an outcome of the items compared."""
         return replace(
             self,
-            told=(*self.told, AnswerRecord(compared, outcome, user)),
+            answers=(*self.answers, AnswerRecord(compared, outcome, user)),
             pending=self._without(question, user),
             base=self.recalled,
-            past=self._remembered(),
+            past=self._with_undo_point(),
         )
 
-    def refused(self, items: tuple[int, ...], user: User = None) -> Self:
+    def with_skip(self, items: tuple[int, ...], user: User = None) -> Self:
         """After a question was turned down."""
-        skipped = (*self.skipped, Skipped(items, len(self.told), user))
+        skipped = (*self.skipped, Skipped(items, len(self.answers), user))
         pending = self._without(items, user)
-        return replace(self, skipped=skipped, pending=pending, past=self._remembered())
+        return replace(self, skipped=skipped, pending=pending, past=self._with_undo_point())
 
-    def taken_back(self) -> Self:
+    def without_last_answer(self) -> Self:
         """Before the last answer or refusal; items stay known."""
         *past, last = self.past
         return replace(
             self,
-            told=self.told[: last.n_told],
+            answers=self.answers[: last.n_told],
             skipped=self.skipped[: last.n_skipped],
             pending=last.pending,
             counter=last.counter,
@@ -257,9 +257,9 @@ class RunState:
             past=tuple(past),
         )
 
-    def _remembered(self):
+    def _with_undo_point(self):
         moment = UndoPoint(
-            len(self.told),
+            len(self.answers),
             len(self.skipped),
             self.pending,
             self.counter,
@@ -270,15 +270,15 @@ class RunState:
         if len(self.past) < EXACT_UNDOS:
             return (*self.past, moment)
         old = self.past[-EXACT_UNDOS]
-        old = old._replace(recalled=old.recalled.faded(), base=old.base.faded())
+        old = old._replace(recalled=old.recalled.without_arrays(), base=old.base.without_arrays())
         return (*self.past[:-EXACT_UNDOS], old, *self.past[1 - EXACT_UNDOS :], moment)
 
     @property
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         """Rows that the told answers have in the model, at most."""
-        return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.told)
+        return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.answers)
 
-    def recalls(self) -> dict[int, Recalled]:
+    def memories_by_event(self) -> dict[int, KnownMemory]:
         """The memories whose arrays may be needed, by the event that left them."""
         recent = self.past[-EXACT_UNDOS:]
         every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
@@ -301,12 +301,12 @@ class RunState:
     @property
     def last_winner(self) -> int:
         """Index of the best item of the last answer; where several may be, the first shown."""
-        items, outcome, _ = self.told[-1]
-        return items[leader(outcome, len(items))]
+        items, outcome, _ = self.answers[-1]
+        return items[best_position(outcome, len(items))]
 
-    def seen(self) -> NDArray[np.float64]:
+    def answered_rows(self) -> NDArray[np.float64]:
         """Rows of the items that answers are about."""
-        shown = sorted({index for answer in self.told for index in answer.items})
+        shown = sorted({index for answer in self.answers for index in answer.items})
         return self.items.rows[shown]
 
 
@@ -369,9 +369,9 @@ def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callab
     """
     questions = [(each.items, 0.0) for each in state.pending]
     for items, n_told, _ in state.skipped:
-        questions.append((items, near if n_told == len(state.told) else 0.0))
+        questions.append((items, near if n_told == len(state.answers) else 0.0))
     if near > 0.0:
-        tied = takewhile(lambda each: each.outcome == TIE, reversed(state.told))
+        tied = takewhile(lambda each: each.outcome == TIE, reversed(state.answers))
         questions += [(each.items, near) for each in tied if each.user is None]
     # All but one of a question, that one, and how far from it the last item must be.
     left_out = []

@@ -302,7 +302,8 @@ def _thompson_incumbent(context):
 
 
 def _random_incumbent(context):
-    return random_question(context.space, context.allowed, context.rng, 1)[0]
+    rows = random_question(context.space, context.allowed, context.rng, 1)
+    return context.last_winner if rows is None else rows[0]
 
 
 INCUMBENT_RULES: dict[str, Callable[[AskContext], Array]] = {
