@@ -16,7 +16,6 @@ from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance, sobol, so
 from skpref.active import expected_bell
 from skpref.gp import JointMoments, Posterior, SamplePaths, mixture_quantile
 
-_LOG_2PI = np.log(2.0 * np.pi)
 # Of HB-UCB (Takeno et al. 2023, appendix F), EIIG and DuelUCB (as in their experiments).
 _ROOT_BETA, _PROBABILITY_WEIGHT, _UPPER = 2.0, 0.1, 0.95
 # Joint draws of the items of a set, for the expected utility of the best of them.
@@ -138,8 +137,12 @@ class Numeric:
             return values[:n], (high - low) / taken
 
 
+def _log_density(z: Array) -> Array:
+    return -0.5 * (z * z + np.log(2.0 * np.pi))
+
+
 def standard_density(z: Array) -> Array:
-    return np.exp(-0.5 * (z * z + _LOG_2PI))
+    return np.exp(_log_density(z))
 
 
 def _log_improvement(z: ArrayLike) -> Array:
@@ -153,7 +156,7 @@ def _log_improvement(z: ArrayLike) -> Array:
     with np.errstate(divide="ignore"):
         bracket = np.log(-np.expm1(np.minimum(product, 0.0)))
     bracket = np.where(far < -1e3, -2.0 * np.log(-far), bracket)
-    tail = -0.5 * far * far - 0.5 * _LOG_2PI + bracket
+    tail = _log_density(far) + bracket
     return np.where(z > -1.0, value, tail)
 
 
@@ -181,7 +184,7 @@ def log_expected_improvement(moments: CandidateMoments) -> Value:
     total = scaled.sum(axis=1, keepdims=True)
     value = (top + np.log(total / z.shape[1]))[:, 0]
     by_mean = np.exp(log_ndtr(z) - top) / total
-    by_deviation = (np.exp(-0.5 * (z * z + _LOG_2PI) - top) / total).sum(axis=1)
+    by_deviation = (np.exp(_log_density(z) - top) / total).sum(axis=1)
     return Value(value, by_mean, 0.5 * by_deviation / deviation[:, 0])
 
 
@@ -192,7 +195,7 @@ def probability_of_improvement(moments: CandidateMoments) -> Value:
     top = log_values.max(axis=1, keepdims=True)
     total = np.exp(log_values - top).sum(axis=1, keepdims=True)
     value = (top + np.log(total / z.shape[1]))[:, 0]
-    by_z = np.exp(-0.5 * (z * z + _LOG_2PI) - top) / total
+    by_z = np.exp(_log_density(z) - top) / total
     by_var = -0.5 * (by_z * z).sum(axis=1) / deviation[:, 0] ** 2
     return Value(value, by_z / deviation, by_var)
 

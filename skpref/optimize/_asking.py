@@ -19,9 +19,6 @@ from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled
 from skpref.optimize._state import DUELS, HistoryEntry, User
 
-# Skips in a row that are taken for a judge without a `return`.
-_MAX_SKIPS = 100
-
 
 class Asking(Summarised, CallbackSupportMixin):
     """Ask, tell, skip and undo, for a class with a session and a space.
@@ -136,7 +133,7 @@ class Asking(Summarised, CallbackSupportMixin):
                 skips = 0
                 while (outcome := compare(*copied(items))) is None:
                     skips += 1
-                    if skips == _MAX_SKIPS:
+                    if skips == 100:  # taken for a judge without a `return`
                         raise ValueError(
                             f"compare returned None, which skips a duel, {skips} times in a row: "
                             "return 1 (or True) if the first won, else 0; of a set the position "

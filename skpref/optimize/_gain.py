@@ -27,17 +27,47 @@ from skpref.optimize._model import ANSWERS, PRIORS, shorter_lengthscale_prior
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
-# Draws: so many hyperparameters, out of as many points of an average, and so many functions under
-# each. A run stops where the share of draws first reaches a probability, so that its error counts
-# anew after every answer: with 120 draws, under 12 of these, runs that stop at 0.95 are 0.91 sure.
-_N_WORLDS, _N_PATHS = 32, 10
-# As many functions under the present hyperparameters alone say that it is not near, at this level.
-_TRIAL_LEVEL = 1e-3
-_N_FREQUENCIES = 500
-# Of a larger pool the rows where the utility may be largest, and those where it is lowest.
-_N_HIGH, _N_LOW = 960, 64
-# Lengthscales between the starts of each function's climbs; steps of these, the first one's length.
-_START_DISTANCE, _N_STEPS, _FIRST_STEP = 0.3, 16, 0.2
+
+
+class GainEffort(NamedTuple):
+    """How many functions say how far the recommended item is from the best.
+
+    A run stops where the share of draws first reaches a probability, so that its error counts anew
+    after every answer: with 120 draws, under 12 hyperparameters, runs that stop at 0.95 are 0.91
+    sure.
+
+    Attributes
+    ----------
+    n_worlds : int
+        Draws of the hyperparameters, out of as many points of an average.
+    n_paths : int
+        Functions under each of them.
+    trial_level : float
+        As many functions under the present hyperparameters as there are worlds say that it is not
+        near, at this level, before any other is drawn.
+    n_frequencies : int
+        Of a function's prior part.
+    n_rows : int
+        Of a larger pool so many rows: where the utility may be largest, and where it is lowest.
+    start_distance : float
+        Lengthscales between the starts of a function's climbs.
+    n_steps : int
+        Of a climb.
+    first_step : float
+        Its length, in lengthscales.
+    """
+
+    n_worlds: int = 32
+    n_paths: int = 10
+    trial_level: float = 1e-3
+    n_frequencies: int = 500
+    n_rows: int = 1024
+    start_distance: float = 0.3
+    n_steps: int = 16
+    first_step: float = 0.2
+
+
+GAIN_EFFORT = GainEffort()
 
 
 class CautiousPrior(NamedTuple):
@@ -158,11 +188,11 @@ def is_close_enough(context: GainContext, probability: float, within: float) -> 
     It ends as soon as that is excluded.
     """
     rows = _rows_to_compare(context)
-    n_allowed = (1.0 - probability) * _N_WORLDS * _N_PATHS + 1e-9
+    n_allowed = (1.0 - probability) * GAIN_EFFORT.n_worlds * GAIN_EFFORT.n_paths + 1e-9
     apart = context._replace(rng=context.rng.spawn(1)[0])  # what follows is as in expected_gain
-    trial = _distances(context.fitted.gaussian, _N_WORLDS, rows, apart, climbing=False)
+    trial = _distances(context.fitted.gaussian, GAIN_EFFORT.n_worlds, rows, apart, climbing=False)
     n_beyond = int(np.sum(trial.shortfall > within))
-    if n_beyond > binom.isf(_TRIAL_LEVEL, _N_WORLDS, 1.0 - probability):
+    if n_beyond > binom.isf(GAIN_EFFORT.trial_level, GAIN_EFFORT.n_worlds, 1.0 - probability):
         return False
     n_beyond = 0
     for posterior, n in _draw_worlds(context):
@@ -182,16 +212,18 @@ def _draw_worlds(context: GainContext) -> Iterator[tuple[Posterior, int]]:
     """
     model = cautious_model(context.fitted.model, context.answered_rows.shape[1])
     if not len(model.theta) or not model.rule.exact:
-        n = _N_WORLDS * _N_PATHS
+        n = GAIN_EFFORT.n_worlds * GAIN_EFFORT.n_paths
         yield _draw_margins(model, None, n, context), n
         return
-    every = average(model, context.fitted.comparisons, _N_WORLDS)
+    every = average(model, context.fitted.comparisons, GAIN_EFFORT.n_worlds)
     ends = np.cumsum([each.weight for each in every])
-    level = (context.rng.random() + np.arange(_N_WORLDS)) / _N_WORLDS * ends[-1]
+    level = (
+        (context.rng.random() + np.arange(GAIN_EFFORT.n_worlds)) / GAIN_EFFORT.n_worlds * ends[-1]
+    )
     taken = np.minimum(np.searchsorted(ends, level, side="right"), len(every) - 1)
     index, count = np.unique(taken, return_counts=True)
     for at, times in zip(index, count, strict=True):
-        world, n = every[at], int(times * _N_PATHS)
+        world, n = every[at], int(times * GAIN_EFFORT.n_paths)
         yield _draw_margins(world.model, world.state, n, context), n
 
 
@@ -259,7 +291,7 @@ def _distances(
     climbing: bool = True,
 ) -> Shortfalls:
     """Return how far the first row is from the best, for n functions drawn from a posterior."""
-    paths = posterior.sample_paths(n, context.rng, n_frequencies=_N_FREQUENCIES)
+    paths = posterior.sample_paths(n, context.rng, n_frequencies=GAIN_EFFORT.n_frequencies)
     values = paths(rows)
     best, least = values.max(axis=0), values.min(axis=0)
     if climbing and context.space.pool is None and paths.has_features:
@@ -279,11 +311,11 @@ def _rows_to_compare(context: GainContext) -> NDArray[np.float64]:
     rows = np.concatenate(
         [context.answered_rows, candidate_rows(context.space, seeds, context.rng)]
     )
-    if len(rows) > _N_HIGH + _N_LOW:
+    if len(rows) > GAIN_EFFORT.n_rows:
         threshold = np.zeros(posterior.n_components)
         surface = Surface(bivariate_expected_improvement, posterior, recommended, threshold)
-        high = np.argsort(-surface.value(rows), kind="stable")[:_N_HIGH]
-        low = np.argsort(posterior.mean(rows), kind="stable")[:_N_LOW]
+        high = np.argsort(-surface.value(rows), kind="stable")[: GAIN_EFFORT.n_rows // 2]
+        low = np.argsort(posterior.mean(rows), kind="stable")[: GAIN_EFFORT.n_rows // 2]
         rows = rows[np.unique(np.concatenate([high, low]))]
     return np.concatenate([recommended[None], rows])
 
@@ -323,7 +355,7 @@ def _spread_starts(rows: NDArray[np.float64], values: NDArray[np.float64]) -> ND
     for _ in range(EFFORT.n_starts):
         starts.append(np.argmax(open_values, axis=0))
         for column, best in zip(columns, starts[-1], strict=True):
-            near = np.max(np.abs(rows - rows[best]), axis=1) < _START_DISTANCE
+            near = np.max(np.abs(rows - rows[best]), axis=1) < GAIN_EFFORT.start_distance
             open_values[near, column] = -np.inf
     return np.array(starts)
 
@@ -339,8 +371,8 @@ def _ascend_paths(
     A step becomes twice as long after a success, and half as long after a failure.
     """
     value, gradient = paths.value_and_gradient_of(rows, path)
-    step = np.full(len(rows), _FIRST_STEP)
-    for _ in range(_N_STEPS):
+    step = np.full(len(rows), GAIN_EFFORT.first_step)
+    for _ in range(GAIN_EFFORT.n_steps):
         slope = gradient * lengths
         slope[((rows <= 0.0) & (slope < 0.0)) | ((rows >= 1.0) & (slope > 0.0))] = 0.0
         norm = np.maximum(np.linalg.norm(slope, axis=1), np.finfo(float).tiny)

@@ -16,9 +16,7 @@ from scipy.special import log_ndtr, ndtr
 from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance
 from skpref.gp import Posterior
 from skpref.optimize._acquisition import standard_density
-
-# Joint draws of the utilities of all candidates.
-_DRAWS = 64
+from skpref.optimize._maximiser import EFFORT
 
 Indices = NDArray[np.intp]
 
@@ -51,8 +49,8 @@ class DuelCandidates(NamedTuple):
     def draw(cls, posterior: Posterior, rows: Array, m: int, rng: np.random.Generator) -> Self:
         """Return the posterior at rows, and draws of the utilities of the first m."""
         means, var, cov = posterior.moments_with_first(rows, m)
-        component = rng.integers(posterior.n_components, size=_DRAWS)
-        drawn = cholesky(cov[:m]) @ rng.standard_normal((m, _DRAWS)) + means[:m, component]
+        component = rng.integers(posterior.n_components, size=EFFORT.n_draws)
+        drawn = cholesky(cov[:m]) @ rng.standard_normal((m, EFFORT.n_draws)) + means[:m, component]
         return cls(rows, means, var, cov, drawn.argmax(axis=0), drawn.max(axis=0))
 
     def margins(self, first: Indices, second: Indices) -> tuple[Array, Array]:

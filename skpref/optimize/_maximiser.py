@@ -35,6 +35,12 @@ class Effort(NamedTuple):
         Starts differ by more than this in some column.
     n_steps : int
         Iterations of a climb, at most.
+    n_draws : int
+        Joint draws of the utilities that a duel which looks ahead may be recommended after.
+    n_recommendable : int
+        These are so many of the largest means, and as many of the largest upper bounds.
+    n_showable : int
+        Of them those that are most often the best of a draw: all their duels are valued.
     n_tries : int
         Random questions that are drawn, at most, for one that may be asked.
     """
@@ -46,6 +52,9 @@ class Effort(NamedTuple):
     n_starts: int = 4
     separation: float = 0.05
     n_steps: int = 40
+    n_draws: int = 64
+    n_recommendable: int = 96
+    n_showable: int = 40
     n_tries: int = 200
 
 

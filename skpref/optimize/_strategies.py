@@ -28,11 +28,6 @@ from skpref.optimize._maximiser import (
     maximise,
 )
 
-# Rows that may be recommended after a duel of an acquisition that looks ahead: those of the
-# largest means, and as many of the largest upper bounds. Duels are of those most often the best in
-# joint draws: all pairs of so many.
-_N_RECOMMENDABLE, _N_SHOWABLE = 96, 40
-
 
 class Strategy(NamedTuple):
     """What makes a method of preferential optimisation.
@@ -476,7 +471,9 @@ def _promising_first(posterior, rows, incumbent):
     rows = np.unique(rows, axis=0)
     mean = posterior.mean(rows)
     upper = mean + 2.0 * np.sqrt(posterior.var(rows))
-    orders = [np.argsort(-score, kind="stable")[:_N_RECOMMENDABLE] for score in (mean, upper)]
+    orders = [
+        np.argsort(-score, kind="stable")[: EFFORT.n_recommendable] for score in (mean, upper)
+    ]
     leading = np.unique(np.concatenate(orders))
     rows, n_first = np.concatenate([rows[leading], np.delete(rows, leading, axis=0)]), len(leading)
     if incumbent is None:
@@ -489,6 +486,6 @@ def _showable_pairs(candidates) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     n_first = candidates.cov.shape[1]
     counts = np.bincount(candidates.best, minlength=n_first)
     mean = candidates.means[:n_first].mean(axis=1)
-    showable = np.lexsort((-mean, -counts))[:_N_SHOWABLE]
+    showable = np.lexsort((-mean, -counts))[: EFFORT.n_showable]
     first, second = np.triu_indices(len(showable), 1)
     return showable[first], showable[second]

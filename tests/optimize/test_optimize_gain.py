@@ -106,8 +106,8 @@ def test_the_knowledge_gradient_of_a_duel_agrees_with_quadrature(mean, likelihoo
 @pytest.fixture
 def few_draws(monkeypatch):
     """Where any number of draws will do."""
-    for name, number in {"_N_WORLDS": 8, "_N_PATHS": 1}.items():
-        monkeypatch.setattr(gain, name, number)
+    few = gain.GAIN_EFFORT._replace(n_worlds=8, n_paths=1)
+    monkeypatch.setattr(gain, "GAIN_EFFORT", few)
 
 
 def known_of(made):
