@@ -332,30 +332,36 @@ class StoppingRule:
             raise ValueError(
                 f"y must hold {what}, without missing values; got values such as {y[~whole][:3]}."
             )
-        labels = self._labels
-        if not self.ties and n:
-            below, zero = bool(np.any(value < 0.0)), bool(np.any(value == 0.0))
+        labels = self._labels_of_wins(value) if n else self._labels
+        score = value if share else 0.5 + 0.5 * np.sign(value)
+        return score.tolist(), labels
+
+    def _labels_of_wins(self, value: Array) -> tuple[int, int] | None:
+        """Return the labels of the second's and the first's wins, or raise ValueError."""
+        below, zero = bool(np.any(value < 0.0)), bool(np.any(value == 0.0))
+        if not self.ties:
             if zero and not below and np.any(value > 1.0):
                 raise ValueError(
                     f"y holds 0 beside {value.max():g}. Beside grades, such as -2, -1, 1, 2, 0 is "
                     "a tie: build StoppingRule(ties=True). If it is the second's win, pass -1."
                 )
-            labels = (-1, 1) if below else (0, 1) if zero else labels
+            labels = (-1, 1) if below else (0, 1) if zero else self._labels
             if (below and zero) or (self._labels is not None and labels != self._labels):
                 raise ValueError(
                     "y holds both 0 and labels below 0, here or since the first votes. If 0 is a "
                     "tie, build StoppingRule(ties=True); if not, write the second's wins one way."
                 )
-        if self.ties and n:
-            labels = (-1, 1) if labels or np.any(value < 0.0) else None
-            if labels is None and np.any(value == 0.0) and self.n_votes + n > _CLEAR:
-                raise ValueError(
-                    f"No label in y was below 0 in {self.n_votes + n} votes. With ties=True 0 is a "
-                    "tie. If it stands for the second's win, pass -1 there; if all winners stand "
-                    "first, turn some votes round, names and label."
-                )
-        score = value if share else 0.5 + 0.5 * np.sign(value)
-        return score.tolist(), labels
+            return labels
+        n_votes = self.n_votes + len(value)
+        if self._labels or below:
+            return (-1, 1)
+        if zero and n_votes > _CLEAR:
+            raise ValueError(
+                f"No label in y was below 0 in {n_votes} votes. With ties=True 0 is a "
+                "tie. If it stands for the second's win, pass -1 there; if all winners stand "
+                "first, turn some votes round, names and label."
+            )
+        return None
 
 
 def _of_votes(votes: Mapping) -> tuple[list[list[Any]], list[float]]:

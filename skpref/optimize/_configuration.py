@@ -103,48 +103,26 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     for each in turns:
         _check_rules(each.incumbent, each.acquisition)
         check_choice("hyperparameters", each.hyperparameters, HYPERPARAMETERS)
-    kernel = options["kernel"]
-    if kernel is not None and (
-        not isinstance(kernel, Kernel) or isinstance(kernel, CompoundKernel)
-    ):
-        raise TypeError(
-            f"kernel must be None or a kernel of sklearn.gaussian_process.kernels that gives one "
-            f"covariance matrix (no CompoundKernel), got {kernel!r}."
-        )
-    kernel = _default_kernel(space) if kernel is None else clone(kernel)
-    check_kernel(kernel, np.zeros((1, space.n_columns)))
+    kernel = _check_kernel(options["kernel"], space)
     of_lengthscales = _lengthscale_prior(options["lengthscale_prior"], automatic, space.n_columns)
     of_noise = _noise_prior(options, automatic)
-    rows, rate = space.typical_rows(), options["forgetting_rate"]
-    if rate is not None:
-        limits = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
-        check_number("forgetting_rate", rate, **limits)
-        if not engine.prior_rule.exact:
-            raise ValueError(
-                f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "
-                "Leave one of the two out."
-            )
+    rate = _check_forgetting(options["forgetting_rate"], engine)
 
-    def model_of(likelihood):
+    def model_with(likelihood):
         own = options["likelihood"] is None
         of_likelihood = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
         priors = (
-            *lengthscale_priors(of_lengthscales, kernel, rows),
+            *lengthscale_priors(of_lengthscales, kernel, space.typical_rows()),
             *likelihood_priors(likelihood, kernel, of_likelihood),
         )
-        moves = rate is not None
-        whole = forgetting(kernel, space.n_columns, rate) if moves else kernel
+        whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
         return Model(whole, likelihood, engine, priors)
 
     likelihood, plain = _likelihoods(options)
-    without = None if plain is None else model_of(plain)
-    models = Models(model_of(likelihood), without, forgets=rate is not None)
-    one_duel = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
-    if believing and likelihood.regions(one_duel) is None:
-        raise ValueError(
-            f"A hallucination is of noisy margins, which {type(likelihood).__name__} does not have "
-            "(Likelihood.regions). Use PreferenceOptimizer with inference='ep' or 'laplace'."
-        )
+    without_ties = None if plain is None else model_with(plain)
+    models = Models(model_with(likelihood), without_ties, forgets=rate is not None)
+    if believing:
+        _check_margins(likelihood)
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
@@ -154,6 +132,42 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     return Configuration(
         strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
     )
+
+
+def _check_kernel(kernel, space):
+    """Return the kernel of a run, checked; a default one in the place of None."""
+    good = isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel)
+    if kernel is not None and not good:
+        raise TypeError(
+            f"kernel must be None or a kernel of sklearn.gaussian_process.kernels that gives one "
+            f"covariance matrix (no CompoundKernel), got {kernel!r}."
+        )
+    kernel = _default_kernel(space) if kernel is None else clone(kernel)
+    check_kernel(kernel, np.zeros((1, space.n_columns)))
+    return kernel
+
+
+def _check_forgetting(rate, engine):
+    """Return the rate of forgetting, or raise ValueError if the engine does not take it."""
+    if rate is None:
+        return None
+    check_number("forgetting_rate", rate, low=0.0, high=1.0, open_low=True, open_high=True)
+    if not engine.prior_rule.exact:
+        raise ValueError(
+            f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "
+            "Leave one of the two out."
+        )
+    return rate
+
+
+def _check_margins(likelihood):
+    """Raise ValueError unless answers say where noisy margins lie."""
+    one_duel = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
+    if likelihood.regions(one_duel) is None:
+        raise ValueError(
+            f"A hallucination is of noisy margins, which {type(likelihood).__name__} does not have "
+            "(Likelihood.regions). Use PreferenceOptimizer with inference='ep' or 'laplace'."
+        )
 
 
 def _default_kernel(space):

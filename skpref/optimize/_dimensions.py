@@ -439,54 +439,72 @@ def _parameters(distribution):
 
 
 def make_dimension(name: str, spec: Any) -> Dimension:
-    """The dimension that one entry of a dict space stands for.
+    """Return the dimension that one entry of a dict space stands for.
 
-    A frozen scipy.stats distribution, a pair of numbers or a list of choices; else ValueError.
+    Parameters
+    ----------
+    name : str
+    spec : scipy.stats distribution, tuple or list
+        Frozen; or (low, high), of two integers a range of integers; or choices.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or holds too few values.
     """
     if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
         spec = _freeze(name, spec)
         return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
     if isinstance(spec, tuple) and len(spec) == 2:
-        if any(isinstance(end, str | bool | np.bool_) or end is None for end in spec):
-            raise ValueError(
-                f"{name} is the tuple {spec}, but a tuple of two is a range of numbers, (low, "
-                f"high). Categories are a list: {{{name!r}: {list(spec)}}}."
-            )
-        if all(isinstance(end, Integral) and not isinstance(end, bool) for end in spec):
-            low, high = (int(end) for end in spec)
-            if not low < high:
-                raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
-            if high - low > _MAX_STEPS:
-                raise ValueError(
-                    f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
-                    "apart. Give floats, (float(low), float(high)), and round what is asked."
-                )
-            if high - low == 1 or (low, high) == (-1, 1):
-                values, ends = list(range(low, high + 1)), (float(low), float(high))
-                warn(
-                    f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
-                    f"as its ends are integers. For all numbers between them give {ends}; if "
-                    f"integers are meant, the list {values} says so without this warning."
-                )
-            return OrderedValues(name, range(low, high + 1))
-        return Interval(name, *spec)
+        return _make_range(name, spec)
     if isinstance(spec, list | np.ndarray):
-        values = list(plain(spec))
-        if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
-            raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
-        if any(isinstance(v, Real) and v != v for v in values):
-            raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
-        # Of other numbers, such as fractions, it is the position that is kept.
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-        if numbers and all(a < b for a, b in pairwise(values)):
-            if any(isinstance(v, float) and not np.isfinite(v) for v in values):
-                raise ValueError(
-                    f"{name} has infinity among its ordered values {values}. Give a large number "
-                    "in its place, or texts, which are categories."
-                )
-            return OrderedValues(name, values)
-        return Choice(name, values)
+        return _make_choices(name, list(plain(spec)))
     raise ValueError(
         f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "
         f"integers, both included) or a list of choices, got {spec!r}."
     )
+
+
+def _make_range(name, spec):
+    """Return the dimension of the numbers or integers between two ends."""
+    if any(isinstance(end, str | bool | np.bool_) or end is None for end in spec):
+        raise ValueError(
+            f"{name} is the tuple {spec}, but a tuple of two is a range of numbers, (low, "
+            f"high). Categories are a list: {{{name!r}: {list(spec)}}}."
+        )
+    if not all(isinstance(end, Integral) for end in spec):
+        return Interval(name, *spec)
+    low, high = (int(end) for end in spec)
+    if not low < high:
+        raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
+    if high - low > _MAX_STEPS:
+        raise ValueError(
+            f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
+            "apart. Give floats, (float(low), float(high)), and round what is asked."
+        )
+    if high - low == 1 or (low, high) == (-1, 1):
+        values, ends = list(range(low, high + 1)), (float(low), float(high))
+        warn(
+            f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
+            f"as its ends are integers. For all numbers between them give {ends}; if "
+            f"integers are meant, the list {values} says so without this warning."
+        )
+    return OrderedValues(name, range(low, high + 1))
+
+
+def _make_choices(name, values):
+    """Return the dimension of listed values: ordered if they are increasing numbers."""
+    if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
+        raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
+    if any(isinstance(v, Real) and v != v for v in values):
+        raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
+    # Of other numbers, such as fractions, it is the position that is kept.
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if not (numbers and all(a < b for a, b in pairwise(values))):
+        return Choice(name, values)
+    if any(isinstance(v, float) and not np.isfinite(v) for v in values):
+        raise ValueError(
+            f"{name} has infinity among its ordered values {values}. Give a large number "
+            "in its place, or texts, which are categories."
+        )
+    return OrderedValues(name, values)

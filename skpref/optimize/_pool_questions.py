@@ -63,41 +63,14 @@ class DuelPool(NamedTuple):
 
 
 def duel_pool(pool: Any, table: Any = None) -> DuelPool:
-    """Read a pool of duels, in the forms of `ActiveLearner`; ``table`` is that of its estimator."""
-    items, pairs = pool, None
-    if isinstance(pool, DuelFrame):
-        items, pairs = pool.items, pool.pairs
-    elif is_frame(pool):
-        shown = read(pool, table=check_items(table))
-        if shown.kind == "names" and shown.size == 2:
-            items, pairs = shown.table, shown.places()
-    elif not isinstance(pool, ItemTable):
-        listed = np.asarray(pool)
-        if listed.ndim == 3 and listed.shape[1] == 2:
-            rows = listed.reshape(-1, listed.shape[2])
-            if listed.dtype.kind == "f":
-                places, remedy = consecutive(len(listed), 2), "fill the gaps first"
-                check_finite(rows, pairs=places, given="pool", remedy=remedy)
-            items, code = distinct_rows(rows)
-            pairs = code.reshape(-1, 2)
-        elif listed.ndim == 2 and listed.dtype.kind != "f":
-            items = check_items(table)
-            shown = read(pool, table=items)
-            if items is None or shown.size != 2 or shown.kind not in ("positions", "names"):
-                raise ValueError(
-                    "A pool of positions (integers) or names has shape (n_duels, 2), and the "
-                    "estimator the table that they refer to as items=, with names for names; got "
-                    f"{listed.dtype} of shape {listed.shape}"
-                    f"{' and no table' if items is None else f' and {items!r}'}."
-                )
-            pairs = shown.places()
-            if shown.kind == "positions" and is_frame(table):
-                warn_labels(items)
-        elif listed.ndim != 2:
-            raise ValueError(
-                "A pool holds duels, shape (n_duels, 2, n_features), or items, shape (n_items, "
-                f"n_features); got shape {listed.shape}."
-            )
+    """Return a pool of duels, in the forms of `ActiveLearner`; ``table`` is that of its estimator.
+
+    Raises
+    ------
+    ValueError
+        If it has none of these forms, or no duel of two different items.
+    """
+    items, pairs = _read_pool(pool, table)
     space = Pool(items)
     turned = pairs is None
     pairs = all_pairs(len(space.pool)) if turned else _places(space, items)[pairs]
@@ -108,6 +81,48 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
         raise ValueError("The pool holds no duel of two different items.")
     duels = DuelFrame(_features(space, items), pairs) if space.has_features else pairs
     return DuelPool(space, pairs, turned, duels)
+
+
+def _read_pool(pool, table):
+    """Return the items of a pool and the positions of its duels, None if all of them are meant."""
+    if isinstance(pool, DuelFrame):
+        return pool.items, pool.pairs
+    if is_frame(pool):
+        shown = read(pool, table=check_items(table))
+        named = shown.kind == "names" and shown.size == 2
+        return (shown.table, shown.places()) if named else (pool, None)
+    if isinstance(pool, ItemTable):
+        return pool, None
+    listed = np.asarray(pool)
+    if listed.ndim == 3 and listed.shape[1] == 2:
+        rows = listed.reshape(-1, listed.shape[2])
+        if listed.dtype.kind == "f":
+            places, remedy = consecutive(len(listed), 2), "fill the gaps first"
+            check_finite(rows, pairs=places, given="pool", remedy=remedy)
+        items, code = distinct_rows(rows)
+        return items, code.reshape(-1, 2)
+    if listed.ndim != 2:
+        raise ValueError(
+            "A pool holds duels, shape (n_duels, 2, n_features), or items, shape (n_items, "
+            f"n_features); got shape {listed.shape}."
+        )
+    return (pool, None) if listed.dtype.kind == "f" else _read_positions(pool, listed, table)
+
+
+def _read_positions(pool, listed, table):
+    """Return the table of items, and the positions of duels given by position or name."""
+    items = check_items(table)
+    shown = read(pool, table=items)
+    if items is None or shown.size != 2 or shown.kind not in ("positions", "names"):
+        raise ValueError(
+            "A pool of positions (integers) or names has shape (n_duels, 2), and the "
+            "estimator the table that they refer to as items=, with names for names; got "
+            f"{listed.dtype} of shape {listed.shape}"
+            f"{' and no table' if items is None else f' and {items!r}'}."
+        )
+    if shown.kind == "positions" and is_frame(table):
+        warn_labels(items)
+    return items, shown.places()
 
 
 def _features(space, items):

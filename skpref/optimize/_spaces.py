@@ -395,9 +395,25 @@ def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
         _check_numeric(table)
         columns = list(table.columns) if columns is None else columns
         names = _names_of(table) if names is None else names
+    rows = _numeric_rows(table)
+    labels = np.arange(rows.shape[1]) if columns is None else columns
+    check_finite(
+        rows,
+        np.array(labels, dtype=object),
+        given="candidates",
+        remedy="fill the gaps first, as sklearn.impute.SimpleImputer does",
+    )
+    if names is not None:
+        names = ItemTable(rows, names=names).names.tolist()
+    rows = rows + 0.0  # -0.0 becomes 0.0; of some frames it cannot be written to
+    return rows, names, None if columns is None else list(columns), True
+
+
+def _numeric_rows(table: Any) -> np.ndarray:
+    """Return a table of numbers as an array of its own, or raise TypeError or ValueError."""
     try:
         table = unmasked(table)
-        rows = check_array(table, dtype=np.float64, copy=True, ensure_all_finite=False)
+        return check_array(table, dtype=np.float64, copy=True, ensure_all_finite=False)
     except TypeError as error:
         raise TypeError(
             f"candidates must be a table of numbers, a row for each ({error}). Dicts become one "
@@ -413,17 +429,6 @@ def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
             f"feature; shape {np.shape(table)} came. If there is one feature, give it as a column: "
             'frame[["x"]] of a DataFrame, x.reshape(-1, 1) of an array.'
         ) from None
-    labels = np.arange(rows.shape[1]) if columns is None else columns
-    check_finite(
-        rows,
-        np.array(labels, dtype=object),
-        given="candidates",
-        remedy="fill the gaps first, as sklearn.impute.SimpleImputer does",
-    )
-    if names is not None:
-        names = ItemTable(rows, names=names).names.tolist()
-    rows = rows + 0.0  # -0.0 becomes 0.0; of some frames it cannot be written to
-    return rows, names, None if columns is None else list(columns), True
 
 
 def _check_numeric(frame: Any) -> None:
