@@ -23,7 +23,7 @@ from skpref.inference import Approximation, Engine, Sites
 from skpref.likelihoods import DUEL, GRADED, TIE, Derivatives, Likelihood
 from skpref.metrics import answer_log_loss
 from skpref.optimize import STRATEGIES, _acquisition
-from skpref.optimize._strategies import surface_of
+from skpref.optimize._strategies import acquisition_surface
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -390,7 +390,7 @@ def test_one_entry_of_the_table_makes_an_acquisition_with_a_name(monkeypatch):
     assert_allclose(named.ask(), function.ask(), atol=1e-3)
     assert told(acquisition="spread", incumbent="joint").ask() is not None
     at, incumbent, seen = np.array([[0.3, 0.7]]), np.array([0.6, 0.2]), np.zeros((1, 2))
-    surface = surface_of("spread", named.posterior_, incumbent, seen)
+    surface = acquisition_surface("spread", named.posterior_, incumbent, seen)
     gradient = surface.value_and_gradient(at)[1][0]
     truth = central_gradient(lambda x: surface.value(x[None])[0], at[0], 1e-4)
     assert_allclose(gradient, truth, rtol=1e-5, atol=1e-8)

@@ -83,7 +83,7 @@ def run(which, problem, method, noise, seed, n_answers, sure):
 
     def looked_at(optimizer):
         begin = time.process_time()
-        while left and optimizer._session.is_near(sure, left[0]):
+        while left and optimizer._session.is_close_enough(sure, left[0]):
             stops[left.pop(0)] = (optimizer.n_told_, problem.regret(optimizer.recommend()))
         seconds.append(time.process_time() - begin)
         return not left

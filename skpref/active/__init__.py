@@ -5,6 +5,7 @@ Scores of candidate duels from a posterior: BALD, entropy, committees, informati
 Of a live leaderboard `next_pairs` hands out votes, and `StoppingRule` says when the best is known.
 """
 
+from skpref.active._batch import outcome_effects
 from skpref.active._candidates import DuelPosterior, all_pairs
 from skpref.active._next_pairs import next_pairs
 from skpref.active._query import STRATEGIES, query

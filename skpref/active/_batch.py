@@ -35,19 +35,19 @@ class Effects(NamedTuple):
     curvature: Array
 
 
-def effects(
+def outcome_effects(
     likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Effects:
     """Effects of the outcomes, in the order of the likelihood's ``duel_scale``.
 
     Means, variances (positive) and who is shown first have shape (n,).
     """
-    found = []
+    effects = []
     for kind, side in likelihood.duel_scale.outcomes:
         answers = Answers(np.full(len(mean), kind, np.int8), (side * lead).astype(np.int8))
         log_z, gradient, curvature, _ = likelihood.tilted(side * mean, variance, answers)
-        found.append((np.exp(log_z), side * gradient, curvature))
-    return Effects(*(np.stack(part) for part in zip(*found, strict=True)))
+        effects.append((np.exp(log_z), side * gradient, curvature))
+    return Effects(*(np.stack(part) for part in zip(*effects, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +89,11 @@ class Worlds:
         mean, variance = self.mean[:, at], self.variance[:, at]
         if not np.all(variance > 0.0):  # a known margin: nothing is learned
             return self
-        of = effects(likelihood, mean, variance, np.full(len(mean), lead))
+        of = outcome_effects(likelihood, mean, variance, np.full(len(mean), lead))
         column = self.prior[at] - np.einsum("wt,wtk->wk", self.told[:, :, at], self.told)
         weight = (self.weight * of.probability).ravel()
-        kept, weight = _thinned(weight / weight.sum())
-        outcome, world = np.divmod(kept, len(mean))
+        indices, weight = _thinned(weight / weight.sum())
+        outcome, world = np.divmod(indices, len(mean))
         shift, bend = of.gradient[outcome, world], of.curvature[outcome, world]
         column = column[world]
         change = np.sqrt(np.maximum(bend, 0.0))[:, None] * column
@@ -111,8 +111,8 @@ def _thinned(weight):
     if len(weight) <= _MOST:
         return np.arange(len(weight)), weight
     marks = (np.arange(_MOST) + 0.5) / _MOST
-    kept = np.searchsorted(np.cumsum(weight), marks)
-    return np.minimum(kept, len(weight) - 1), np.full(_MOST, 1.0 / _MOST)
+    indices = np.searchsorted(np.cumsum(weight), marks)
+    return np.minimum(indices, len(weight) - 1), np.full(_MOST, 1.0 / _MOST)
 
 
 def ranked(scores: Array, n: int, pairs: NDArray[np.intp], distinct: bool) -> NDArray[np.intp]:
@@ -186,14 +186,14 @@ def diverse(
             free &= ~np.isin(pairs[rows], pairs[rows[at]]).any(axis=1)
         if len(chosen) < len(pending) + n:
             worlds = worlds.after(at, likelihood, of.lead[rows[at]])
-    found = rows[chosen[len(pending) :]]
-    if len(found) < n:  # none of the shortlist is left
+    best = rows[chosen[len(pending) :]]
+    if len(best) < n:  # none of the shortlist is left
         rest = scores.copy()
-        rest[found] = -np.inf
+        rest[best] = -np.inf
         if distinct:
-            rest[np.isin(pairs, pairs[found]).any(axis=1)] = -np.inf
-        found = np.r_[found, ranked(rest, n - len(found), pairs, distinct)]
-    return found
+            rest[np.isin(pairs, pairs[best]).any(axis=1)] = -np.inf
+        best = np.r_[best, ranked(rest, n - len(best), pairs, distinct)]
+    return best
 
 
 def _open(worlds, of, rows, of_variance):

@@ -17,7 +17,7 @@ from skpref._utils import (
     generator_of,
     symmetric_root,
 )
-from skpref.active._batch import effects
+from skpref.active._batch import outcome_effects
 from skpref.data import ItemTable, component_labels
 from skpref.inspection import contenders
 from skpref.likelihoods import Likelihood
@@ -30,12 +30,8 @@ _ROUNDS = 32
 _DRAWS = 2000
 # Matrices of so many rows take 200 MB each.
 _MOST = 5000
-# Between these times the pairs of the largest scores alone are looked at: so many, or so many
-# times as many as items.
-_LOOKED_AT, _AN_ITEM = 2000, 8
-# Nodes of averages over a mean that moves by at most such a share of the deviation: errors are
-# below 1e-6 of the largest value.
-_NODES = {0.1: 3, 0.35: 5, np.inf: 9}
+# Between these times the pairs of the largest scores alone are followed: so many an item.
+_FOLLOWED_PER_ITEM = 8
 
 
 def next_pairs(
@@ -167,10 +163,10 @@ def next_pairs(
     waiting = _pairs("pending", pending, ranked.names)
     component = ranked.components()
     across = component[every[0]] != component[every[1]]
-    found = ranked.subject.averages(ranked.rows, ranked.shares)
-    mean = found.means.mean(axis=1)
-    apart = found.means - mean[:, None]
-    cov = found.cov + apart @ apart.T / found.means.shape[1]
+    averages = ranked.subject.averages(ranked.rows, ranked.shares)
+    mean = averages.means.mean(axis=1)
+    apart = averages.means - mean[:, None]
+    cov = averages.cov + apart @ apart.T / averages.means.shape[1]
     variance = _variances(cov)[every]
     margin = mean[every[0]] - mean[every[1]]
     precision = _vote_precision(ranked.subject.posterior.likelihood, margin, variance)
@@ -179,7 +175,7 @@ def next_pairs(
         count = _at_stake(mean, cov, k, generator_of(random_state))[every]
         # Where groups stand nobody knows, so that no order across is out of the question.
         count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)
-    board = _Board(mean, cov, precision, count)
+    board = _VoteBoard(mean, cov, precision, count)
     board.weigh()
     place = board.square(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
     for a, b in waiting:
@@ -228,7 +224,7 @@ def order_rate(z: Array) -> Array:
     return peak / (np.pi * tail * (1.0 - 0.5 * peak * tail))
 
 
-class _Board:
+class _VoteBoard:
     """Utilities while votes on them are expected; of pairs a vector, in the order of triu_indices.
 
     Parameters
@@ -265,12 +261,12 @@ class _Board:
         """Find the weights of the orders where the covariance is now, and what follows of them."""
         self._some = slice(None)
         self._variance = np.minimum(self._variances(self.cov), self._prior)
-        known = self._variance <= 1e-12 * self._prior.max()
-        deviation = np.sqrt(np.where(known, 1.0, self._variance))
+        is_known = self._variance <= 1e-12 * self._prior.max()
+        deviation = np.sqrt(np.where(is_known, 1.0, self._variance))
         # The mean moves by what the variance lost.
         moved = np.sqrt(self._prior - self._variance) / deviation
         rate = _mean_rate(self._margin / deviation, moved)
-        self.weight = np.where(known, 0.0, 0.5 * self._count * rate / deviation**2)
+        self.weight = np.where(is_known, 0.0, 0.5 * self._count * rate / deviation**2)
         weights = self.square(self.weight)
         self._laplacian = np.diag(weights.sum(axis=1)) - weights
         self._seen = self._variances(self.cov @ self._laplacian @ self.cov)
@@ -301,17 +297,17 @@ class _Board:
         self.cov = dger(-scale, u, u, a=self.cov.T, overwrite_a=True).T
         # With V' = V − s u uᵀ: V L V − V' L V' = s (u hᵀ + h uᵀ), h = V' L u + ½ s (uᵀ L u) u.
         pushed = self._laplacian @ u
-        told = scale * float(u @ pushed)
+        nats = scale * float(u @ pushed)
         step = self._difference(u)
-        self._seen -= 2.0 * scale * step * self._difference(self.cov @ pushed + 0.5 * told * u)
+        self._seen -= 2.0 * scale * step * self._difference(self.cov @ pushed + 0.5 * nats * u)
         self._variance -= scale * step * step
-        return told, float(scale * self.weight[pair] * (u[a] - u[b]) ** 2)
+        return nats, float(scale * self.weight[pair] * (u[a] - u[b]) ** 2)
 
     def square(self, values: Array) -> Array:
         """Values of pairs as a symmetric matrix, zero on the diagonal."""
-        found = np.zeros(self.cov.shape)
-        found[self.first, self.second] = found[self.second, self.first] = values
-        return found
+        matrix = np.zeros(self.cov.shape)
+        matrix[self.first, self.second] = matrix[self.second, self.first] = values
+        return matrix
 
 
 class _Groups:
@@ -323,7 +319,7 @@ class _Groups:
         Of each item.
     waiting : ndarray of int of shape (m, 2)
         Pairs that are joined, too.
-    board : _Board
+    board : _VoteBoard
     allowed : ndarray of bool of shape (n_pairs,)
     """
 
@@ -349,13 +345,13 @@ def _hand_out(board, wanted, n, groups):
     """Votes of each pair, their expected nats, those on the pair's own order, and who joins."""
     portion = -(-n // _PORTIONS)
     step = max(1, n // _ROUNDS)
-    few = max(_LOOKED_AT, _AN_ITEM * len(board.cov))
+    few = _FOLLOWED_PER_ITEM * len(board.cov)
     votes, joins = np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=bool)
     gain, own = np.zeros(len(wanted)), np.zeros(len(wanted))
-    left, stale, pair = n, 0, 0
+    n_left, stale, pair = n, 0, 0
     joining = bool(groups.joined_by().any())
     some, least = _narrowed(board, wanted * groups.joined_by() if joining else wanted, few)
-    while left > 0:
+    while n_left > 0:
         scores = board.gains() * wanted[some]
         if joining:
             scores *= groups.joined_by(some)
@@ -368,16 +364,16 @@ def _hand_out(board, wanted, n, groups):
             stale = 0
             continue
         pair = int(some[best]) if scores[best] > 0.0 else pair  # else all is known
-        given = 1 if joining else min(portion, left)
-        told = board.vote(pair, given)
-        gain[pair] += told[0]
-        own[pair] += told[1]
-        votes[pair] += given
+        n_votes = 1 if joining else min(portion, n_left)
+        nats = board.vote(pair, n_votes)
+        gain[pair] += nats[0]
+        own[pair] += nats[1]
+        votes[pair] += n_votes
         if joining:
             joins[pair] = True
             groups.join(pair)
-        left -= given
-        stale += given
+        n_left -= n_votes
+        stale += n_votes
     return votes, gain, own, joins
 
 
@@ -393,14 +389,11 @@ def _narrowed(board, wanted, few):
 
 
 def _mean_rate(z: Array, moved: Array) -> Array:
-    """`order_rate` averaged over a normal of mean z and deviation ``moved``."""
-    rate, least = np.zeros(len(z)), -1.0
-    for most, n_nodes in _NODES.items():
-        some = np.flatnonzero((moved > least) & (moved <= most))
-        nodes, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
-        for node, share in zip(nodes, weights / weights.sum(), strict=True):
-            rate[some] += share * order_rate(z[some] + node * moved[some])
-        least = most
+    """Return `order_rate` averaged over a normal of mean z and deviation ``moved``."""
+    rate = np.zeros(len(z))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(9)  # errors below 1e-6 of the largest
+    for node, share in zip(nodes, weights / weights.sum(), strict=True):
+        rate += share * order_rate(z + node * moved)
     return rate
 
 
@@ -418,7 +411,7 @@ def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> A
     leads = (1, -1) if likelihood.uses_order else (0,)
     curvature = np.zeros(len(margin))
     for lead in leads:
-        of = effects(likelihood, margin, variance, np.full(len(margin), lead, np.int8))
+        of = outcome_effects(likelihood, margin, variance, np.full(len(margin), lead, np.int8))
         curvature += (of.probability * of.curvature).sum(axis=0) / len(leads)
     # The share of the variance that a vote takes.
     taken = np.clip(curvature * variance, 0.0, 1.0 - 1e-9)
@@ -439,30 +432,30 @@ def _at_stake(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Arra
 def _pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
     """Rows of the two items of each pair, (m, 2), of which positions or names came."""
     size = len(names)
-    found = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
-    if found.size == 0:
-        found = np.zeros((0, 2), np.intp)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iuUTO":
+    positions = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
+    if positions.size == 0:
+        positions = np.zeros((0, 2), np.intp)
+    if positions.ndim != 2 or positions.shape[1] != 2 or positions.dtype.kind not in "iuUTO":
         raise ValueError(
             f"{name} must hold pairs of shape (m, 2): names, such as pairs of a plan, or positions "
-            f"on the board, integers, such as its position; got {found.dtype} of shape "
-            f"{found.shape}."
+            f"on the board, integers, such as its position; got {positions.dtype} of shape "
+            f"{positions.shape}."
         )
-    if found.dtype.kind in "UTO":
+    if positions.dtype.kind in "UTO":
         try:
-            found = ItemTable(np.zeros((size, 1)), names=names).index(found)
+            positions = ItemTable(np.zeros((size, 1)), names=names).index(positions)
         except ValueError as error:
             raise ValueError(
                 f"{name} must hold names on the board, or its positions as integers: {error}"
             ) from None
-    if found.size and not (found.min() >= 0 and found.max() < size):
+    if positions.size and not (positions.min() >= 0 and positions.max() < size):
         raise ValueError(
-            f"{name} must hold positions on the board, from 0 to {size - 1}; got {found.min()} to "
-            f"{found.max()}."
+            f"{name} must hold positions on the board, from 0 to {size - 1}; got "
+            f"{positions.min()} to {positions.max()}."
         )
-    if np.any(found[:, 0] == found[:, 1]):
+    if np.any(positions[:, 0] == positions[:, 1]):
         raise ValueError(f"{name} holds a pair of an item with itself. Drop it.")
-    return found.astype(np.intp)
+    return positions.astype(np.intp)
 
 
 def _mask(allowed: Any, names: NDArray[Any]) -> NDArray[np.bool_]:

@@ -206,22 +206,22 @@ def _asked(estimator, duels, users):
     own = model if isinstance(model, DuelPosterior) else getattr(model, "posterior_", None)
     if isinstance(own, DuelPosterior) and not isinstance(own, Posterior):
         return lambda rows: own, duels
-    found = Inspected.of(estimator)
+    inspected = Inspected.of(estimator)
     if hasattr(model, "steps") or hasattr(model, "to_unit"):  # items are transformed on the way
-        duels = np.stack([found.rows_of(side) for side in sides(duels)], axis=1)
-    return lambda rows: found.posterior, duels
+        duels = np.stack([inspected.rows_of(side) for side in sides(duels)], axis=1)
+    return lambda rows: inspected.posterior, duels
 
 
 def _positions(pending, size):
-    found = np.asarray([] if pending is None else pending)
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+    rows = np.asarray([] if pending is None else pending)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise ValueError(
-            f"pending must hold rows of the pool, integers of shape (n,); got {found.dtype} of "
-            f"shape {found.shape}."
+            f"pending must hold rows of the pool, integers of shape (n,); got {rows.dtype} of "
+            f"shape {rows.shape}."
         )
-    if found.size and not (found.min() >= 0 and found.max() < size):
-        raise ValueError(f"pending must hold rows of the pool, from 0 to {size - 1}; got {found}.")
-    return found.astype(np.intp)
+    if rows.size and not (rows.min() >= 0 and rows.max() < size):
+        raise ValueError(f"pending must hold rows of the pool, from 0 to {size - 1}; got {rows}.")
+    return rows.astype(np.intp)
 
 
 def _ids(users, size, what):
@@ -264,8 +264,8 @@ def _free(duels, answered, size, users, answered_users, table):
         asked = _of_users(asked, _ids(answered_users, len(asked), "duels answered"))
         keys = _of_users(keys, users)
     if asked:
-        known = set(map(tuple, asked))
-        mask = np.array([tuple(key) in known for key in keys])
+        asked_keys = set(map(tuple, asked))
+        mask = np.array([tuple(key) in asked_keys for key in keys])
     return codes[:size], ~mask & (codes[:size, 0] != codes[:size, 1])
 
 
@@ -276,12 +276,12 @@ def _as_in_pool(answered, duels, table):
     if positions and answered.ndim == 2 and table is not None:
         return read(answered, table=table).places()
     if named[0] != named[1] or duels.shape[1:] != answered.shape[1:]:
-        said = [
+        forms = [
             f"{'names' if by_name else 'numbers'} of shape {tuple(each.shape)}"
             for each, by_name in zip((duels, answered), named, strict=True)
         ]
         raise ValueError(
-            f"answered must hold duels of the form of the pool, which are {said[0]}; {said[1]} "
+            f"answered must hold duels of the form of the pool, which are {forms[0]}; {forms[1]} "
             "came. Give both by names, by positions or by features, or answered as a mask of the "
             f"pool, ({len(duels)},) booleans."
         )

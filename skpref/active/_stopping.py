@@ -143,9 +143,9 @@ class StoppingRule:
     @property
     def names(self) -> NDArray[Any]:
         """Competitors, in the order of ``items`` or of their first vote."""
-        found = np.empty(len(self._place), dtype=object)
-        found[:] = list(self._place)
-        return found
+        listed = np.empty(len(self._place), dtype=object)
+        listed[:] = list(self._place)
+        return listed
 
     @property
     def contenders(self) -> NDArray[Any]:
@@ -174,8 +174,12 @@ class StoppingRule:
             return np.exp(np.array(self._log_e, dtype=np.float64))
 
     def __repr__(self) -> str:
-        left = self.contenders
-        what = f"{len(left)} contenders of {len(self._place)}" if len(left) != 1 else repr(left[0])
+        contenders = self.contenders
+        what = (
+            f"{len(contenders)} contenders of {len(self._place)}"
+            if len(contenders) != 1
+            else repr(contenders[0])
+        )
         groups = f" in {self.n_components} groups that never met" * (self.n_components > 1)
         return f"<StoppingRule: level {self.level:g}, {self.n_votes} votes, {what}{groups}>"
 
@@ -212,8 +216,8 @@ class StoppingRule:
         if isinstance(X, Mapping) and "item_table" in X:
             if y is not None:
                 raise ValueError("y came beside votes of from_votes, which have labels. Drop it.")
-            found, scores = _of_votes(X)
-            pairs, labels = self._checked(found), self._labels
+            names, scores = _of_votes(X)
+            pairs, labels = self._checked(names), self._labels
         else:
             pairs = self._read(X)
             scores, labels = self._scores(y, len(pairs))
@@ -223,8 +227,8 @@ class StoppingRule:
                 if name not in self._place:
                     self._join(name)
         place = self._place
-        for (one, other), score in zip(pairs, scores, strict=True):
-            self._vote(place[one], place[other], score)
+        for (first, second), score in zip(pairs, scores, strict=True):
+            self._vote(place[first], place[second], score)
         self.n_votes += len(pairs)
         return self
 
@@ -271,39 +275,39 @@ class StoppingRule:
         """Names of the two competitors of each vote."""
         frame = is_frame(X)
         X = X.to_numpy() if frame and hasattr(X, "to_numpy") else unmasked(X)
-        found = X
+        votes = X
         if not isinstance(X, np.ndarray):
-            found = np.array(list(X) if isinstance(X, Iterable) else X, dtype=object)
-        if not found.size:
+            votes = np.array(list(X) if isinstance(X, Iterable) else X, dtype=object)
+        if not votes.size:
             return []
-        if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind == "f":
+        if votes.ndim != 2 or votes.shape[1] != 2 or votes.dtype.kind == "f":
             remedy = "Of items with features pass their ids."
             if frame:
                 remedy = "Pass skpref.duels.from_votes(frame), or its two columns of names."
             raise ValueError(
                 "Votes must be names of two competitors each, texts or integers of shape (n, 2); "
-                f"got {found.dtype} of shape {found.shape}. {remedy}"
+                f"got {votes.dtype} of shape {votes.shape}. {remedy}"
             )
         table = self._table
-        if table is not None and table.names is not None and found.dtype.kind in "iu":
-            found = table.names[positions_of(found, ItemTable(np.zeros((len(table), 1))))]
-        return self._checked(found.tolist())
+        if table is not None and table.names is not None and votes.dtype.kind in "iu":
+            votes = table.names[positions_of(votes, ItemTable(np.zeros((len(table), 1))))]
+        return self._checked(votes.tolist())
 
     def _checked(self, pairs: list[list[Any]]) -> list[list[Any]]:
         """Names, none missing, of two competitors that are among the items."""
         gaps = [row for row, pair in enumerate(pairs) if any(map(is_missing, pair))]
         if gaps:
-            one, other = pairs[gaps[0]]
+            first, second = pairs[gaps[0]]
             more = f", and so do {len(gaps) - 1} more of {len(pairs)}" if len(gaps) > 1 else ""
             raise ValueError(
-                f"Vote {gaps[0]} lacks a name: {one!r}, {other!r}{more}. Leave such votes out, or "
-                "read the table by skpref.duels.from_votes, which does, and pass what it gives."
+                f"Vote {gaps[0]} lacks a name: {first!r}, {second!r}{more}. Leave such votes out, "
+                "or read the table by skpref.duels.from_votes, which does, and pass what it gives."
             )
-        for row, (one, other) in enumerate(pairs):
-            if one == other:
-                raise ValueError(f"Vote {row} is of {one!r} with itself. Leave it out.")
-            if not self._open and (one not in self._place or other not in self._place):
-                name = other if one in self._place else one
+        for row, (first, second) in enumerate(pairs):
+            if first == second:
+                raise ValueError(f"Vote {row} is of {first!r} with itself. Leave it out.")
+            if not self._open and (first not in self._place or second not in self._place):
+                name = second if first in self._place else first
                 raise ValueError(
                     f"Vote {row} is on {name!r}, which is not among items. Name all competitors "
                     "there, or leave items out."
@@ -328,30 +332,36 @@ class StoppingRule:
             raise ValueError(
                 f"y must hold {what}, without missing values; got values such as {y[~whole][:3]}."
             )
-        labels = self._labels
-        if not self.ties and n:
-            below, zero = bool(np.any(value < 0.0)), bool(np.any(value == 0.0))
+        labels = self._labels_of_wins(value) if n else self._labels
+        score = value if share else 0.5 + 0.5 * np.sign(value)
+        return score.tolist(), labels
+
+    def _labels_of_wins(self, value: Array) -> tuple[int, int] | None:
+        """Return the labels of the second's and the first's wins, or raise ValueError."""
+        below, zero = bool(np.any(value < 0.0)), bool(np.any(value == 0.0))
+        if not self.ties:
             if zero and not below and np.any(value > 1.0):
                 raise ValueError(
                     f"y holds 0 beside {value.max():g}. Beside grades, such as -2, -1, 1, 2, 0 is "
                     "a tie: build StoppingRule(ties=True). If it is the second's win, pass -1."
                 )
-            labels = (-1, 1) if below else (0, 1) if zero else labels
+            labels = (-1, 1) if below else (0, 1) if zero else self._labels
             if (below and zero) or (self._labels is not None and labels != self._labels):
                 raise ValueError(
                     "y holds both 0 and labels below 0, here or since the first votes. If 0 is a "
                     "tie, build StoppingRule(ties=True); if not, write the second's wins one way."
                 )
-        if self.ties and n:
-            labels = (-1, 1) if labels or np.any(value < 0.0) else None
-            if labels is None and np.any(value == 0.0) and self.n_votes + n > _CLEAR:
-                raise ValueError(
-                    f"No label in y was below 0 in {self.n_votes + n} votes. With ties=True 0 is a "
-                    "tie. If it stands for the second's win, pass -1 there; if all winners stand "
-                    "first, turn some votes round, names and label."
-                )
-        score = value if share else 0.5 + 0.5 * np.sign(value)
-        return score.tolist(), labels
+            return labels
+        n_votes = self.n_votes + len(value)
+        if self._labels or below:
+            return (-1, 1)
+        if zero and n_votes > _CLEAR:
+            raise ValueError(
+                f"No label in y was below 0 in {n_votes} votes. With ties=True 0 is a "
+                "tie. If it stands for the second's win, pass -1 there; if all winners stand "
+                "first, turn some votes round, names and label."
+            )
+        return None
 
 
 def _of_votes(votes: Mapping) -> tuple[list[list[Any]], list[float]]:

@@ -14,20 +14,12 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
 
 from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance, sobol, solve_lower
 from skpref.active import expected_bell
-from skpref.gp import JointMoments, Posterior, SamplePaths
+from skpref.gp import JointMoments, Posterior, SamplePaths, mixture_quantile
 
-_LOG_2PI = np.log(2.0 * np.pi)
-_SQRT_HALF = np.sqrt(0.5)
-_LOG_SQRT_HALF_PI = 0.5 * np.log(0.5 * np.pi)
-# Of HB-UCB, Takeno et al. 2023 appendix F.
-_ROOT_BETA = 2.0
-# Of EIIG and DuelUCB, as in the experiments of Takeno et al. 2023.
-_PROBABILITY_WEIGHT = 0.1
-_UPPER = 0.95
-_MAX_NEWTON = 100
+# Of HB-UCB (Takeno et al. 2023, appendix F), EIIG and DuelUCB (as in their experiments).
+_ROOT_BETA, _PROBABILITY_WEIGHT, _UPPER = 2.0, 0.1, 0.95
+# Joint draws of the items of a set, for the expected utility of the best of them.
 _DRAWS = 256
-_ROOT_2PI = np.sqrt(2.0 * np.pi)
-_LEAST_VARIANCE = 1e-30
 
 
 class CandidateMoments(NamedTuple):
@@ -88,8 +80,8 @@ class Surface:
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """The acquisition (n,) and its gradient in the items (n, d)."""
         joint, pull_back = self._joint.moments_and_pull_back(X)
-        found = self._evaluate(joint)
-        return found.value, pull_back(found.by_mean, found.by_var, found.by_cov)
+        result = self._evaluate(joint)
+        return result.value, pull_back(result.by_mean, result.by_var, result.by_cov)
 
 
 class PathSurface:
@@ -118,19 +110,19 @@ class Numeric:
 
     def value(self, X: Array) -> Array:
         """The function at the rows of X, (n,)."""
-        given = self._function(X)
+        result = self._function(X)
         try:
-            found = np.asarray(given, dtype=np.float64)
+            values = np.asarray(result, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                f"An acquisition must return one number for each row of X, got {given!r:.60}."
+                f"An acquisition must return one number for each row of X, got {result!r:.60}."
             ) from None
-        if found.size != len(X):
+        if values.size != len(X):
             raise ValueError(
                 f"An acquisition must return one value for each row of X, {len(X)} of them; got "
-                f"an array of shape {found.shape}."
+                f"an array of shape {values.shape}."
             )
-        return found.reshape(-1)
+        return values.reshape(-1)
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """The function (n,) and its gradient (n, d)."""
@@ -145,28 +137,32 @@ class Numeric:
             return values[:n], (high - low) / taken
 
 
-def _density(z: Array) -> Array:
-    return np.exp(-0.5 * (z * z + _LOG_2PI))
+def _log_density(z: Array) -> Array:
+    return -0.5 * (z * z + np.log(2.0 * np.pi))
+
+
+def standard_density(z: Array) -> Array:
+    return np.exp(_log_density(z))
 
 
 def _log_improvement(z: ArrayLike) -> Array:
     """log(φ(z) + z Φ(z)) without cancellation (Ament et al. 2023, eq. 9)."""
     z = np.asarray(z, dtype=np.float64)
     near = np.maximum(z, -1.0)
-    value = np.log(_density(near) + near * ndtr(near))
+    value = np.log(standard_density(near) + near * ndtr(near))
     far = np.minimum(z, -1.0)
     # φ + zΦ = φ (1 − |z| √(π/2) erfcx(|z|/√2)); beyond 10³ that bracket is 1/z² to rounding.
-    product = np.log(-far) + np.log(erfcx(-_SQRT_HALF * far)) + _LOG_SQRT_HALF_PI
+    product = np.log(-far) + np.log(erfcx(-np.sqrt(0.5) * far)) + 0.5 * np.log(0.5 * np.pi)
     with np.errstate(divide="ignore"):
         bracket = np.log(-np.expm1(np.minimum(product, 0.0)))
     bracket = np.where(far < -1e3, -2.0 * np.log(-far), bracket)
-    tail = -0.5 * far * far - 0.5 * _LOG_2PI + bracket
+    tail = _log_density(far) + bracket
     return np.where(z > -1.0, value, tail)
 
 
 def _improvement_parts(moments: CandidateMoments) -> tuple[Array, Array]:
     # A linear kernel gives the item at the origin no variance.
-    deviation = np.sqrt(np.maximum(moments.var, _LEAST_VARIANCE))[:, None]
+    deviation = np.sqrt(np.maximum(moments.var, np.finfo(float).eps ** 2))[:, None]
     return deviation, (moments.mean - moments.threshold) / deviation
 
 
@@ -175,31 +171,31 @@ def expected_improvement(moments: CandidateMoments) -> Value:
     deviation, z = _improvement_parts(moments)
     n_components = z.shape[1]
     value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
-    by_deviation = _density(z).mean(axis=1)
+    by_deviation = standard_density(z).mean(axis=1)
     return Value(value, ndtr(z) / n_components, 0.5 * by_deviation / deviation[:, 0])
 
 
 def log_expected_improvement(moments: CandidateMoments) -> Value:
     """Logarithm of expected improvement, which has a gradient everywhere (Ament et al. 2023)."""
     deviation, z = _improvement_parts(moments)
-    each = np.log(deviation) + _log_improvement(z)
-    top = each.max(axis=1, keepdims=True)
-    scaled = np.exp(each - top)
+    log_values = np.log(deviation) + _log_improvement(z)
+    top = log_values.max(axis=1, keepdims=True)
+    scaled = np.exp(log_values - top)
     total = scaled.sum(axis=1, keepdims=True)
     value = (top + np.log(total / z.shape[1]))[:, 0]
     by_mean = np.exp(log_ndtr(z) - top) / total
-    by_deviation = (np.exp(-0.5 * (z * z + _LOG_2PI) - top) / total).sum(axis=1)
+    by_deviation = (np.exp(_log_density(z) - top) / total).sum(axis=1)
     return Value(value, by_mean, 0.5 * by_deviation / deviation[:, 0])
 
 
 def probability_of_improvement(moments: CandidateMoments) -> Value:
     """log P(f(x) > threshold)."""
     deviation, z = _improvement_parts(moments)
-    each = log_ndtr(z)
-    top = each.max(axis=1, keepdims=True)
-    total = np.exp(each - top).sum(axis=1, keepdims=True)
+    log_values = log_ndtr(z)
+    top = log_values.max(axis=1, keepdims=True)
+    total = np.exp(log_values - top).sum(axis=1, keepdims=True)
     value = (top + np.log(total / z.shape[1]))[:, 0]
-    by_z = np.exp(-0.5 * (z * z + _LOG_2PI) - top) / total
+    by_z = np.exp(_log_density(z) - top) / total
     by_var = -0.5 * (by_z * z).sum(axis=1) / deviation[:, 0] ** 2
     return Value(value, by_z / deviation, by_var)
 
@@ -240,7 +236,7 @@ def bivariate_expected_improvement(moments: CandidateMoments) -> Value:
     deviation = np.sqrt(var)[:, None]
     z = mean / deviation
     value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
-    by_var = 0.5 * _density(z).mean(axis=1) / deviation[:, 0]
+    by_var = 0.5 * standard_density(z).mean(axis=1) / deviation[:, 0]
     return _of_margin(value, ndtr(z) / z.shape[1], by_var)
 
 
@@ -249,8 +245,8 @@ def eubo(moments: CandidateMoments) -> Value:
 
     In closed form for two items: E[f(incumbent)] + E[(f(x) − f(incumbent))⁺].
     """
-    found = bivariate_expected_improvement(moments)
-    return found._replace(value=found.value + moments.incumbent_mean.mean())
+    improvement = bivariate_expected_improvement(moments)
+    return improvement._replace(value=improvement.value + moments.incumbent_mean.mean())
 
 
 def maximally_uncertain_challenge(moments: CandidateMoments) -> Value:
@@ -266,7 +262,7 @@ def maximally_uncertain_challenge(moments: CandidateMoments) -> Value:
     h = mean / np.sqrt(total)
     wide = (noise + 2.0 * var)[:, None]
     a = np.sqrt(noise / wide)
-    win, slope = ndtr(h), _density(h)
+    win, slope = ndtr(h), standard_density(h)
     # averages over the components: a draw's own variance, and that of the draws' means
     centre = win.mean(axis=1, keepdims=True)
     value = (win - 2.0 * owens_t(h, a)).mean(axis=1) - centre[:, 0] ** 2
@@ -293,39 +289,20 @@ def expected_win_and_information(moments: CandidateMoments) -> Value:
     entropy = -win * np.log(win) - lose * np.log(lose)
     value = _PROBABILITY_WEIGHT * np.log(win) + entropy - inner.mean(axis=1)
     by_win = (_PROBABILITY_WEIGHT / win + np.log(lose) - np.log(win))[:, None]
-    density = _density(u)
+    density = standard_density(u)
     by_mean = by_win * density / root + inner * mean / spread
     by_var = by_win * density * (-0.5 * u / root**2)
     by_var = by_var - inner * (0.5 * mean * mean / spread**2 - 0.5 / spread)
     return _of_margin(value, by_mean / n_components, by_var.mean(axis=1))
 
 
-def _quantile(level: float, mean: Array, deviation: Array, low: Array, high: Array) -> Array:
-    """Quantile of an equal mixture of normals between two bounds, by Newton within a bracket."""
-    value = 0.5 * (low + high)
-    for _ in range(_MAX_NEWTON):
-        z = (value[:, None] - mean) / deviation
-        excess = ndtr(z).mean(axis=1) - level
-        low, high = np.where(excess < 0.0, value, low), np.where(excess < 0.0, high, value)
-        slope = _density(z).mean(axis=1) / deviation[:, 0]
-        step = value - excess / np.maximum(slope, 1e-300)
-        inside = (step >= low) & (step <= high)
-        following = np.where(inside, step, 0.5 * (low + high))
-        done = np.abs(following - value) <= 1e-13 * (1.0 + np.abs(value))
-        value = following
-        if done.all():
-            break
-    return value
-
-
 def upper_margin(moments: CandidateMoments) -> Value:
     """Upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
     mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
-    edges = mean + ndtri(_UPPER) * deviation
-    value = _quantile(_UPPER, mean, deviation, edges.min(axis=1), edges.max(axis=1))
+    value = mixture_quantile(_UPPER, mean, deviation)
     z = (value[:, None] - mean) / deviation
-    weight = _density(z)
+    weight = standard_density(z)
     weight /= weight.sum(axis=1, keepdims=True)
     # implicit derivative of Σ_s Φ((q − m_s)/s) = 0.95 S
     by_var = 0.5 * (weight * z).sum(axis=1) / deviation[:, 0]
@@ -386,11 +363,11 @@ class BestOf:
         cov = np.stack([each.cov for each in all_moments], axis=1)
         var = all_moments[0].var
         half = cov @ self._inverse.T
-        left = floor_variance(var - np.einsum("ij,ij->i", half, half), var, NEGLIGIBLE)
-        deviation = np.sqrt(left)[:, None]
+        conditional = floor_variance(var - np.einsum("ij,ij->i", half, half), var, NEGLIGIBLE)
+        deviation = np.sqrt(conditional)[:, None]
         mean = all_moments[0].mean[:, self._component] + cov @ self._gain
         z = (mean - self._best) / deviation
-        win, density = ndtr(z), np.exp(-0.5 * z * z) / _ROOT_2PI
+        win, density = ndtr(z), standard_density(z)
         value = (self._best + deviation * (density + z * win)).mean(axis=1)
         return value, win, density.mean(axis=1) / deviation[:, 0], half
 
@@ -400,13 +377,13 @@ class BestOf:
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """The expectation (n,) and its gradient in the items (n, d)."""
-        found = [each.moments_and_pull_back(X) for each in self._joints]
-        value, win, slope, half = self._parts([moments for moments, _ in found])
+        parts = [joint.moments_and_pull_back(X) for joint in self._joints]
+        value, win, slope, half = self._parts([moments for moments, _ in parts])
         n_draws = len(self._component)
-        by_mean = np.zeros(found[0][0].mean.shape)
+        by_mean = np.zeros(parts[0][0].mean.shape)
         np.add.at(by_mean.T, self._component, win.T / n_draws)
         by_cov = win @ self._gain.T / n_draws - slope[:, None] * (half @ self._inverse)
-        gradient = found[0][1](by_mean, 0.5 * slope, by_cov[:, 0])
-        for k, (_, pull_back) in enumerate(found[1:], start=1):
+        gradient = parts[0][1](by_mean, 0.5 * slope, by_cov[:, 0])
+        for k, (_, pull_back) in enumerate(parts[1:], start=1):
             gradient = gradient + pull_back(np.zeros(by_mean.shape), 0.0, by_cov[:, k])
         return value, gradient

@@ -9,8 +9,8 @@ from sklearn.utils import Bunch
 from skpref._utils import Array, check_choice, check_number
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import Dimension
-from skpref.optimize._spaces import Box, Space
-from skpref.optimize._strategies import Strategy, surface_of
+from skpref.optimize._spaces import ParameterBox, Space
+from skpref.optimize._strategies import Strategy, acquisition_surface
 
 
 def check_plane(
@@ -24,7 +24,7 @@ def check_plane(
         If there are no such two, or items are those of a pool; if ``resolution`` is below 2.
     """
     check_number("resolution", resolution, low=2, integer=True)
-    if not isinstance(space, Box):
+    if not isinstance(space, ParameterBox):
         raise ValueError(
             "The items of this optimizer are candidates of a pool, which fill no plane. Look at "
             "its posterior_ along features, with UtilityDisplay."
@@ -33,7 +33,7 @@ def check_plane(
 
 
 def surface_over(
-    space: Box,
+    space: ParameterBox,
     places: tuple[int, int],
     method: str | Callable,
     posterior: Any,
@@ -46,7 +46,7 @@ def surface_over(
 
     Parameters
     ----------
-    space : Box
+    space : ParameterBox
     places : tuple of int
         Of the dimensions.
     method : str or callable
@@ -70,7 +70,7 @@ def surface_over(
         np.repeat(unit[0], shape[1]),
         np.tile(unit[1], shape[0]),
     )
-    value = surface_of(method, posterior, incumbent, seen).value(rows)
+    value = acquisition_surface(method, posterior, incumbent, seen).value(rows)
     value = np.where(np.isfinite(value), value, np.nan)
     name = method if isinstance(method, str) else getattr(method, "__name__", "<")
     name = "acquisition" if name.startswith("<") else name  # of no name of its own
@@ -117,13 +117,13 @@ def _along(dimension: Dimension, resolution: int) -> Array:
     return np.unique(dimension.place(quantiles)[:, 0])
 
 
-def _names(space: Box) -> list[str]:
+def _names(space: ParameterBox) -> list[str]:
     if space.names is None:
         return [f"dimension {k}" for k in range(space.n_dimensions)]
     return [str(name) for name in space.names]
 
 
-def _places(space: Box, dimensions: Any) -> tuple[int, int]:
+def _places(space: ParameterBox, dimensions: Any) -> tuple[int, int]:
     names = _names(space)
     numbers = [k for k, each in enumerate(space.dimensions) if each.ordered]
     if dimensions is None:
@@ -134,20 +134,20 @@ def _places(space: Box, dimensions: Any) -> tuple[int, int]:
             )
         return numbers[0], numbers[1]
     listed = [dimensions] if isinstance(dimensions, str | int) else list(dimensions)
-    found: list[Any] = [names.index(each) if each in names else each for each in listed]
+    places: list[Any] = [names.index(each) if each in names else each for each in listed]
     if (
-        len(found) != 2
-        or found[0] == found[1]
-        or not all(each in range(len(names)) for each in found)
+        len(places) != 2
+        or places[0] == places[1]
+        or not all(each in range(len(names)) for each in places)
     ):
         raise ValueError(
             f"dimensions must be two different ones of {names}, by name or position; got "
             f"{dimensions!r}."
         )
-    other = [names[k] for k in found if k not in numbers]
-    if other:
+    unordered = [names[k] for k in places if k not in numbers]
+    if unordered:
         raise ValueError(
-            f"The dimension {other[0]!r} holds categories, which have no order. Hold it (at=), and "
-            f"name two of {[names[k] for k in numbers]}."
+            f"The dimension {unordered[0]!r} holds categories, which have no order. Hold it (at=), "
+            f"and name two of {[names[k] for k in numbers]}."
         )
-    return found[0], found[1]
+    return places[0], places[1]

@@ -10,7 +10,7 @@ from skpref.data import LARGEST_LABEL, ranks_of
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
-UNSAID: Any = ...
+NO_OUTCOME: Any = ...
 _BY_POSITION = {"chosen", "worst", "ranking", "position"}
 _WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking= (positions)"
 
@@ -18,7 +18,7 @@ _WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking
 class AnswerArguments(NamedTuple):
     """The arguments of `tell`."""
 
-    outcome: Any = UNSAID
+    outcome: Any = NO_OUTCOME
     chosen: Any = None
     worst: Any = None
     ranking: Any = None
@@ -40,26 +40,26 @@ class AnswerArguments(NamedTuple):
             If it is not one answer, or none of n items.
         """
         unpacked = self.unpacked()
-        outcome, said = unpacked.outcome, unpacked._by_position()
-        if "position" in said:
+        outcome, arguments = unpacked.outcome, unpacked._by_position()
+        if "position" in arguments:
             raise ValueError(
                 "position= tells a place on a line or a plane that ask(kind=) gave and that is "
                 f"pending, with its items in their order; these {n} items are no such question. "
                 f"Tell {_WAYS}."
             )
-        if outcome is UNSAID and not said:
+        if outcome is NO_OUTCOME and not arguments:
             raise ValueError(
                 f"Nothing was answered. Of a duel tell the outcome: 1, 0, 'tie' or None (no "
                 f"answer); of {n} items: {_WAYS}, or None."
             )
-        if outcome is not UNSAID and said:
-            raise ValueError(f"Tell one answer, got the outcome {outcome!r}{_beside(said)}.")
-        if outcome is not UNSAID:
+        if outcome is not NO_OUTCOME and arguments:
+            raise ValueError(f"Tell one answer, got the outcome {outcome!r}{_beside(arguments)}.")
+        if outcome is not NO_OUTCOME:
             return _of_duel(outcome, n)
-        found = _of_set(said, n)
+        by_position = _of_set(arguments, n)
         if n > 2:
-            return found
-        first, second = ranks_of(n, **found)
+            return by_position
+        first, second = ranks_of(n, **by_position)
         return int(first < second)
 
     def unpacked(self) -> Self:
@@ -70,20 +70,24 @@ class AnswerArguments(NamedTuple):
         ValueError
             If the dict has other keys, or something is said beside it or beside a position.
         """
-        said, made = self._by_position(), self
+        arguments, unpacked = self._by_position(), self
         if isinstance(self.outcome, dict):
-            if said or not self.outcome or self.outcome.keys() - _BY_POSITION:
+            if arguments or not self.outcome or self.outcome.keys() - _BY_POSITION:
                 raise ValueError(
                     "An outcome as a dict has the keys 'chosen', 'worst' or both, 'ranking', or "
                     f"'position', and nothing is said beside it; got {self.outcome!r}"
-                    f"{_beside(said)}."
+                    f"{_beside(arguments)}."
                 )
-            made = type(self)(**self.outcome)
-        said = made._by_position()
-        if "position" in said and (len(said) > 1 or made.outcome is not UNSAID):
-            shown = said if made.outcome is UNSAID else {"outcome": made.outcome} | said
+            unpacked = type(self)(**self.outcome)
+        arguments = unpacked._by_position()
+        if "position" in arguments and (len(arguments) > 1 or unpacked.outcome is not NO_OUTCOME):
+            shown = (
+                arguments
+                if unpacked.outcome is NO_OUTCOME
+                else {"outcome": unpacked.outcome} | arguments
+            )
             raise ValueError(f"position= is a whole answer; got more beside it{_beside(shown)}.")
-        return made
+        return unpacked
 
     def _by_position(self):
         parts = {name: getattr(self, name) for name in sorted(_BY_POSITION)}
@@ -104,12 +108,12 @@ def _of_duel(outcome, n):
             raise ValueError(f"One outcome is told at a time, got {outcome.size}: {shown}.")
         outcome = outcome.item()
     if isinstance(outcome, str):
-        known = outcome == TIE
+        is_outcome = outcome == TIE
     else:
         whole = isinstance(outcome, int | float) and outcome == np.rint(outcome)
         half = isinstance(outcome, float) and outcome == 0.5
-        known = half or (whole and abs(outcome) <= LARGEST_LABEL)
-    if not known:
+        is_outcome = half or (whole and abs(outcome) <= LARGEST_LABEL)
+    if not is_outcome:
         raise ValueError(
             "Outcomes of duels must be in {0, 1}, {-1, 1}, booleans (1: the first won), 2, -2 and "
             "so on (it won clearly), 'tie' or 0.5 (no difference), or None (no answer), neither "
@@ -125,25 +129,25 @@ def _of_set(said, n):
         if len(said) > 1:
             raise ValueError(f"ranking= is a whole answer; got more beside it{_beside(said)}.")
         return {"ranking": _ranking(said["ranking"], n)}
-    found = {name: _position(name, said[name], n) for name in said}
-    if found.get("chosen") == found.get("worst"):
-        raise ValueError(f"The item {found['chosen']} cannot be both the best and the worst.")
-    return found
+    positions = {name: _position(name, said[name], n) for name in said}
+    if positions.get("chosen") == positions.get("worst"):
+        raise ValueError(f"The item {positions['chosen']} cannot be both the best and the worst.")
+    return positions
 
 
 def _position(name, value, n):
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
-        found = index(value)
+        position = index(value)
     except TypeError:
         raise TypeError(
             f"{name} must be a position, an integer from 0 to {n - 1}, got {value!r} of type "
             f"{type(value).__name__}."
         ) from None
-    if not 0 <= found < n:
-        raise ValueError(f"{name} must be a position from 0 to {n - 1}, got {found}.")
-    return found
+    if not 0 <= position < n:
+        raise ValueError(f"{name} must be a position from 0 to {n - 1}, got {position}.")
+    return position
 
 
 def _ranking(value, n):
@@ -153,15 +157,15 @@ def _ranking(value, n):
             f"ranking must be a list of positions, best first, got {value!r} of type "
             f"{type(value).__name__}."
         )
-    found = [_position("a position of ranking", each, n) for each in value]
-    if len(set(found)) < len(found):
-        raise ValueError(f"ranking must name every position at most once, got {found}.")
-    if len(found) < 2:
-        raise ValueError(f"ranking must have two positions or more, got {found}.")
-    return found
+    positions = [_position("a position of ranking", each, n) for each in value]
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"ranking must name every position at most once, got {positions}.")
+    if len(positions) < 2:
+        raise ValueError(f"ranking must have two positions or more, got {positions}.")
+    return positions
 
 
-def ranks_told(outcome: int | str | dict, n: int) -> tuple[int, ...]:
+def ranks_of_outcome(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     """Rank of each of n items by an outcome as `AnswerArguments.of` gives it; of a tie all 1."""
     if isinstance(outcome, dict):
         return ranks_of(n, **outcome)
@@ -177,6 +181,6 @@ def label_of(outcome: int | str | dict) -> int:
     return 1 if isinstance(outcome, dict) else outcome or -1
 
 
-def leader(outcome: int | str | dict, n: int) -> int:
+def best_position(outcome: int | str | dict, n: int) -> int:
     """Position of the best; where several may be, of the first of these that was shown."""
-    return ranks_told(outcome, n).index(1)
+    return ranks_of_outcome(outcome, n).index(1)

@@ -19,9 +19,6 @@ from skpref.optimize._session import Session
 from skpref.optimize._spaces import titled
 from skpref.optimize._state import DUELS, HistoryEntry, User
 
-# Skips in a row that are taken for a judge without a `return`.
-_MAX_SKIPS = 100
-
 
 class Asking(Summarised, CallbackSupportMixin):
     """Ask, tell, skip and undo, for a class with a session and a space.
@@ -61,7 +58,7 @@ class Asking(Summarised, CallbackSupportMixin):
         AlreadyAnswered
             If another judge told, skipped or took back since this object last looked.
         """
-        self._session.take_back()
+        self._session.undo_last()
         return self
 
     @with_callbacks
@@ -136,14 +133,14 @@ class Asking(Summarised, CallbackSupportMixin):
                 skips = 0
                 while (outcome := compare(*copied(items))) is None:
                     skips += 1
-                    if skips == _MAX_SKIPS:
+                    if skips == 100:  # taken for a judge without a `return`
                         raise ValueError(
                             f"compare returned None, which skips a duel, {skips} times in a row: "
                             "return 1 (or True) if the first won, else 0; of a set the position "
                             "of the best."
                         )
                     items = self.skip(items).ask(**asked)
-                self.tell(items, self._as_told(items, outcome, kind))
+                self.tell(items, self._answer_to_tell(items, outcome, kind))
                 stop = task.call_on_fit_task_end(estimator=self)
                 advance(task)
                 if callback is not None:
@@ -178,7 +175,7 @@ class Asking(Summarised, CallbackSupportMixin):
             )
         return {}
 
-    def _as_told(self, items: Any, outcome: Any, kind: Any) -> Any:
+    def _answer_to_tell(self, items: Any, outcome: Any, kind: Any) -> Any:
         """What a judge says of a question, as `tell` takes it."""
         return outcome
 
@@ -194,30 +191,30 @@ class Asking(Summarised, CallbackSupportMixin):
 
     # -- questions -----------------------------------------------------------------------
 
-    def _pose(self, n, layouts=DUELS, user=None, beside=None):
+    def _ask_questions(self, n, layouts=DUELS, user=None, beside=None):
         """One question, or n of them, each of one of some layouts, and to a user.
 
         Each begins with the items of ``beside``.
         """
-        wanted = 1 if n is None else int(check_number("n", n, low=1, integer=True))
-        asked = self._session.pose(wanted, layouts, user, beside)
-        return self._packed(*asked[0]) if n is None else self._listed(asked)
+        n_questions = 1 if n is None else int(check_number("n", n, low=1, integer=True))
+        questions = self._session.ask_questions(n_questions, layouts, user, beside)
+        return self._pack_question(*questions[0]) if n is None else self._pack_questions(questions)
 
     def _record(self, items, said):
         """Take an answer in, or a refusal."""
-        user, shown = self._taken_apart(items)
-        self._session.record(shown, said, user)
+        user, shown = self._split_question(items)
+        self._session.record_answer(shown, said, user)
         return self
 
-    def _packed(self, user: User, shown: list) -> Any:
+    def _pack_question(self, user: User, shown: list) -> Any:
         """A question as one value."""
         return self._space.pack(shown)
 
-    def _listed(self, asked: list) -> Any:
+    def _pack_questions(self, asked: list) -> Any:
         """Several of them, pairs of a user and the items shown."""
         return self._space.pack_many([shown for _, shown in asked])
 
-    def _taken_apart(self, question: Any) -> tuple[User, Any]:
+    def _split_question(self, question: Any) -> tuple[User, Any]:
         """The user and the items of a question; None where there are no several users."""
         return None, question
 
@@ -228,21 +225,23 @@ class Asking(Summarised, CallbackSupportMixin):
         """Told items and outcomes, oldest first."""
         session, state = self._session, self._session.state
         return [
-            HistoryEntry(self._packed(user, session.show(state, items)), copied(outcome))
-            for items, outcome, user in state.told
+            HistoryEntry(
+                self._pack_question(user, session.present_items(state, items)), copied(outcome)
+            )
+            for items, outcome, user in state.answers
         ]
 
     @property
     def n_told_(self) -> int:
         """Number of answers told."""
-        return len(self._session.state.told)
+        return len(self._session.state.answers)
 
     @property
     def pending_(self) -> Any:
         """What was asked and neither answered nor skipped, oldest first."""
         session, state = self._session, self._session.state
-        return self._listed(
-            [(each.user, session.show(state, each.items)) for each in state.pending]
+        return self._pack_questions(
+            [(each.user, session.present_items(state, each.items)) for each in state.pending]
         )
 
     # -- what is ranked ------------------------------------------------------------------
@@ -261,7 +260,7 @@ class Asking(Summarised, CallbackSupportMixin):
         if space.pool is not None:
             items = [space.present(space.to_item(row)) for row in space.pool]
             return items, space.places if space.names is None else space.names
-        flat = [item for told in self.history_ for item in told.duel]
+        flat = [item for answers in self.history_ for item in answers.duel]
         _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
         items = [flat[i] for i in np.sort(first)]
         return items, [titled(item) for item in items]

@@ -27,20 +27,20 @@ from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
 from skpref.optimize._lookahead import LOOKAHEADS
-from skpref.optimize._model import (
-    BROAD_NOISE_PRIOR,
-    LENGTHSCALE_PRIOR,
-    NOISE_PRIOR,
-    Models,
-    short_prior,
-)
+from skpref.optimize._model import PRIORS, Models, shorter_lengthscale_prior
 from skpref.optimize._spaces import Space
-from skpref.optimize._strategies import BEST, HYPERPARAMETERS, INCUMBENTS, ORDINARY, Strategy
+from skpref.optimize._strategies import (
+    BEST,
+    HYPERPARAMETERS,
+    INCUMBENT_RULES,
+    ORDINARY,
+    Strategy,
+)
 
+# Draws of the margins by "gibbs" and "hmc".
 _DRAWS = 400
-# Answers before the model is used, where the strategy is not given.
-_FEW_FIRST = 4
-_ONE_DUEL = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
+# Answers before the model is used, where the strategy is left to the optimizer.
+_N_INITIAL = 4
 # Engines that put one value in the place of every noisy margin.
 _BELIEVERS = {
     "hallucination": Hallucination,
@@ -74,14 +74,6 @@ class Configuration(NamedTuple):
         turns = self.strategies[kind].turns
         return turns[number % len(turns)]
 
-    def substitute(self, number: int, kind: str = "duel") -> Strategy | None:
-        """The method that takes a turn by "kg" which has nothing to gain; None if none does."""
-        turns = self.strategies[kind].turns
-        if kind != "duel" or self.turn(number, kind).acquisition != "kg":
-            return None
-        others = (turns[(number + k) % len(turns)] for k in range(1, len(turns)))
-        return next((each for each in others if each.acquisition != "kg"), None)
-
 
 def answer_options(given: dict, likelihood: Any) -> dict:
     """Parameters of `probit`, with an optimizer's defaults; none may stand beside a likelihood."""
@@ -111,56 +103,71 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     for each in turns:
         _check_rules(each.incumbent, each.acquisition)
         check_choice("hyperparameters", each.hyperparameters, HYPERPARAMETERS)
-    kernel = options["kernel"]
-    if kernel is not None and (
-        not isinstance(kernel, Kernel) or isinstance(kernel, CompoundKernel)
-    ):
+    kernel = _check_kernel(options["kernel"], space)
+    of_lengthscales = _lengthscale_prior(options["lengthscale_prior"], automatic, space.n_columns)
+    of_noise = _noise_prior(options, automatic)
+    rate = _check_forgetting(options["forgetting_rate"], engine)
+
+    def model_with(likelihood):
+        own = options["likelihood"] is None
+        of_likelihood = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
+        priors = (
+            *lengthscale_priors(of_lengthscales, kernel, space.typical_rows()),
+            *likelihood_priors(likelihood, kernel, of_likelihood),
+        )
+        whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
+        return Model(whole, likelihood, engine, priors)
+
+    likelihood, plain = _likelihoods(options)
+    without_ties = None if plain is None else model_with(plain)
+    models = Models(model_with(likelihood), without_ties, forgets=rate is not None)
+    if believing:
+        _check_margins(likelihood)
+    every = options["refit_every"]
+    if every is not None:
+        check_number("refit_every", every, low=1, integer=True)
+    usual = _N_INITIAL if automatic else 3 * space.n_dimensions
+    n_initial = _n_initial(options["n_initial"], n_given, usual)
+    hallucinating = isinstance(engine, Hallucination)
+    return Configuration(
+        strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
+    )
+
+
+def _check_kernel(kernel, space):
+    """Return the kernel of a run, checked; a default one in the place of None."""
+    good = isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel)
+    if kernel is not None and not good:
         raise TypeError(
             f"kernel must be None or a kernel of sklearn.gaussian_process.kernels that gives one "
             f"covariance matrix (no CompoundKernel), got {kernel!r}."
         )
     kernel = _default_kernel(space) if kernel is None else clone(kernel)
     check_kernel(kernel, np.zeros((1, space.n_columns)))
-    of_lengthscales = _lengthscale_prior(options["lengthscale_prior"], automatic, space.n_columns)
-    of_noise = _noise_prior(options, automatic)
-    rows, rate = space.typical_rows(), options["forgetting_rate"]
-    if rate is not None:
-        limits = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
-        check_number("forgetting_rate", rate, **limits)
-        if not engine.prior_rule.exact:
-            raise ValueError(
-                f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "
-                "Leave one of the two out."
-            )
+    return kernel
 
-    def model_of(likelihood):
-        own = options["likelihood"] is None
-        known = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
-        priors = (
-            *lengthscale_priors(of_lengthscales, kernel, rows),
-            *likelihood_priors(likelihood, kernel, known),
+
+def _check_forgetting(rate, engine):
+    """Return the rate of forgetting, or raise ValueError if the engine does not take it."""
+    if rate is None:
+        return None
+    check_number("forgetting_rate", rate, low=0.0, high=1.0, open_low=True, open_high=True)
+    if not engine.prior_rule.exact:
+        raise ValueError(
+            f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "
+            "Leave one of the two out."
         )
-        moves = rate is not None
-        whole = forgetting(kernel, space.n_columns, rate) if moves else kernel
-        return Model(whole, likelihood, engine, priors)
+    return rate
 
-    likelihood, plain = _likelihoods(options)
-    without = None if plain is None else model_of(plain)
-    models = Models(model_of(likelihood), without, forgets=rate is not None)
-    if believing and likelihood.regions(_ONE_DUEL) is None:
+
+def _check_margins(likelihood):
+    """Raise ValueError unless answers say where noisy margins lie."""
+    one_duel = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
+    if likelihood.regions(one_duel) is None:
         raise ValueError(
             f"A hallucination is of noisy margins, which {type(likelihood).__name__} does not have "
             "(Likelihood.regions). Use PreferenceOptimizer with inference='ep' or 'laplace'."
         )
-    every = options["refit_every"]
-    if every is not None:
-        check_number("refit_every", every, low=1, integer=True)
-    usual = _FEW_FIRST if automatic else 3 * space.n_dimensions
-    n_initial = _n_initial(options["n_initial"], n_given, usual)
-    hallucinating = isinstance(engine, Hallucination)
-    return Configuration(
-        strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
-    )
 
 
 def _default_kernel(space):
@@ -175,29 +182,29 @@ def _lengthscale_prior(given, automatic, n_columns):
             "lengthscale_prior must be 'auto', 'lognormal', None or a pair (median, deviation), "
             f"got {given!r}."
         )
-    return short_prior(n_columns) if automatic else LENGTHSCALE_PRIOR
+    return shorter_lengthscale_prior(n_columns) if automatic else PRIORS.lengthscale
 
 
 def _noise_prior(options, automatic):
-    given, own = options["noise_prior"], options["likelihood"] is None
-    if isinstance(given, str) and given == "auto":
-        given = BROAD_NOISE_PRIOR if automatic else NOISE_PRIOR
-        return given if own else None
-    if given is None:
+    prior, makes_likelihood = options["noise_prior"], options["likelihood"] is None
+    if isinstance(prior, str) and prior == "auto":
+        prior = PRIORS.broader_noise if automatic else PRIORS.noise
+        return prior if makes_likelihood else None
+    if prior is None:
         return None
-    found = check_lognormal("noise_prior", given, "'auto', None or a pair (median, deviation)")
-    if not own:
+    checked = check_lognormal("noise_prior", prior, "'auto', None or a pair (median, deviation)")
+    if not makes_likelihood:
         raise ValueError(
             f"likelihood= declares its own priors (Likelihood.priors); beside it came "
-            f"noise_prior={given!r}. Leave one of the two out."
+            f"noise_prior={prior!r}. Leave one of the two out."
         )
     bounds = options["noise_variance_bounds"]
     if isinstance(bounds, str) and bounds == "fixed":
         raise ValueError(
-            f"noise_prior={given!r} is of a noise that is learned, and "
+            f"noise_prior={prior!r} is of a noise that is learned, and "
             "noise_variance_bounds='fixed' holds it. Leave one of the two out."
         )
-    return found
+    return checked
 
 
 def _likelihoods(options):
@@ -213,16 +220,17 @@ def _likelihoods(options):
             "tie_threshold=None and tie_threshold_bounds='fixed' exclude each other. Give the "
             "number to hold, or bounds (low, high) to learn within once a tie is told."
         )
-    return made.with_ties(_model.TIE_PRIOR[0], bounds), made
+    return made.with_ties(PRIORS.threshold[0], bounds), made
 
 
-def _strategies(given):
+def _strategies(fields_set):
     """Whether every field is "auto", and the strategies by the kind of question."""
-    left = [isinstance(field, str) and field == "auto" for field in given]
-    if all(left):
+    is_auto = [isinstance(field, str) and field == "auto" for field in fields_set]
+    if all(is_auto):
         return True, BEST
     fields = [
-        usual if auto else field for field, usual, auto in zip(given, ORDINARY, left, strict=True)
+        usual if auto else field
+        for field, usual, auto in zip(fields_set, ORDINARY, is_auto, strict=True)
     ]
     return False, dict.fromkeys(BEST, Strategy(*fields))
 
@@ -234,7 +242,7 @@ def _n_initial(value, n_given, usual):
 
 
 def _check_rules(incumbent, acquisition):
-    check_choice("incumbent", incumbent, INCUMBENTS)
+    check_choice("incumbent", incumbent, INCUMBENT_RULES)
     if callable(acquisition):
         return
     named = [*ACQUISITIONS, *LOOKAHEADS, "thompson", "random"]
@@ -320,21 +328,23 @@ def check_writable(space: Space, described: dict) -> None:
         ) from None
 
 
-def check_same(kept: dict, wanted: dict, path: Path) -> None:
+def check_same(written: dict, described: dict, path: Path) -> None:
     """Raise ValueError unless the description that a journal holds is of the one wanted."""
-    wanted = json.loads(json.dumps(wanted))
-    differing = [key for key in {**kept, **wanted} if kept.get(key) != wanted.get(key)]
+    described = json.loads(json.dumps(described))
+    differing = [key for key in {**written, **described} if written.get(key) != described.get(key)]
     if differing:
-        found = "; ".join(f"{k}: {kept.get(k)!r}, now {wanted.get(k)!r}" for k in differing)
+        differences = "; ".join(
+            f"{k}: {written.get(k)!r}, now {described.get(k)!r}" for k in differing
+        )
         raise ValueError(
-            f"The journal {path} belongs to another configuration ({found}). Use the same "
+            f"The journal {path} belongs to another configuration ({differences}). Use the same "
             "arguments, or another file."
         )
 
 
 def _parameters(value):
     """An object with ``get_params`` by the values of its parameters."""
-    found = []
+    parameters = []
     for key, part in sorted(value.get_params(deep=False).items()):
         if hasattr(part, "get_params"):
             part = _parameters(part)
@@ -345,5 +355,5 @@ def _parameters(value):
             if _ADDRESS.search(repr(part)):
                 part = getattr(part, "__qualname__", None) or type(part).__qualname__
             part = repr(part)
-        found.append([key, part])
-    return [type(value).__name__, found]
+        parameters.append([key, part])
+    return [type(value).__name__, parameters]

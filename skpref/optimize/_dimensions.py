@@ -182,7 +182,7 @@ class Interval(Dimension):
         return ["range", self.low, self.high]
 
 
-class Steps(Dimension):
+class OrderedValues(Dimension):
     """Ordered values, each at the middle of its step of the unit interval."""
 
     free = False
@@ -218,8 +218,8 @@ class Steps(Dimension):
     def near(self, columns: np.ndarray) -> np.ndarray:
         n, here = len(self.values), self._index(columns)
         far = max(1, n // 10)
-        found = {here + step for step in (-far, -1, 1, far)}
-        return np.array([[(k + 0.5) / n] for k in sorted(found) if 0 <= k < n]).reshape(-1, 1)
+        indices = {here + step for step in (-far, -1, 1, far)}
+        return np.array([[(k + 0.5) / n] for k in sorted(indices) if 0 <= k < n]).reshape(-1, 1)
 
     def describe(self) -> list:
         values = self.values
@@ -322,12 +322,13 @@ class DiscreteDistribution(Dimension):
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
         self._ppf = _checked_inverse(name, distribution)
-        found = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
+        values = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
         ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
-        if np.any(found % 1):
+        if np.any(values % 1):
             raise ValueError(
-                f"{name} has a discrete distribution of values such as {found[found % 1 > 0][0]}; "
-                "only integers are possible. Give other values as a list of choices."
+                f"{name} has a discrete distribution of values such as "
+                f"{values[values % 1 > 0][0]}; only integers are possible. Give other values as a "
+                "list of choices."
             )
         if ends[0] == ends[1]:
             raise ValueError(f"{name} needs at least two values, its distribution has {ends[0]}.")
@@ -359,13 +360,13 @@ class DiscreteDistribution(Dimension):
 
     def near(self, columns: np.ndarray) -> np.ndarray:
         value = self.decode(columns)
-        found = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
+        values = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
         for side in (-1, 1):
-            if value + side not in found:  # an end, or a gap in the support
+            if value + side not in values:  # an end, or a gap in the support
                 beyond = float(columns[0]) + side * (0.5 * self._distribution.pmf(value) + 1e-9)
                 k = int(self._ppf(np.clip(beyond, _TAIL, 1.0 - _TAIL)))
-                found += [k] if (k - value) * side > 0 else []
-        return np.array([[self._middle(k)] for k in found], dtype=np.float64).reshape(-1, 1)
+                values += [k] if (k - value) * side > 0 else []
+        return np.array([[self._middle(k)] for k in values], dtype=np.float64).reshape(-1, 1)
 
     def describe(self) -> list:
         return ["discrete distribution", *_parameters(self._distribution)]
@@ -379,12 +380,16 @@ def _checked_inverse(name, distribution):
     """The quantile function, or ValueError if the parameters are those of no distribution."""
     inverse = _inverse(distribution)
     with np.errstate(all="ignore"):
-        found = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])
-    if found.shape != (3,) or not np.all(np.isfinite(found)) or np.any(np.diff(found) < 0.0):
+        quantiles = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])
+    if (
+        quantiles.shape != (3,)
+        or not np.all(np.isfinite(quantiles))
+        or np.any(np.diff(quantiles) < 0.0)
+    ):
         raise ValueError(
             f"{name} has a distribution without quantiles: those of {_TAIL:.0e}, 0.5 and 1 - "
-            f"{_TAIL:.0e} are {found.tolist()}. Give it parameters that are single numbers of its "
-            "range, such as scipy.stats.loguniform(low, high) with 0 < low < high."
+            f"{_TAIL:.0e} are {quantiles.tolist()}. Give it parameters that are single numbers of "
+            "its range, such as scipy.stats.loguniform(low, high) with 0 < low < high."
         )
     return inverse
 
@@ -434,54 +439,72 @@ def _parameters(distribution):
 
 
 def make_dimension(name: str, spec: Any) -> Dimension:
-    """The dimension that one entry of a dict space stands for.
+    """Return the dimension that one entry of a dict space stands for.
 
-    A frozen scipy.stats distribution, a pair of numbers or a list of choices; else ValueError.
+    Parameters
+    ----------
+    name : str
+    spec : scipy.stats distribution, tuple or list
+        Frozen; or (low, high), of two integers a range of integers; or choices.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or holds too few values.
     """
     if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
         spec = _freeze(name, spec)
         return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
     if isinstance(spec, tuple) and len(spec) == 2:
-        if any(isinstance(end, str | bool | np.bool_) or end is None for end in spec):
-            raise ValueError(
-                f"{name} is the tuple {spec}, but a tuple of two is a range of numbers, (low, "
-                f"high). Categories are a list: {{{name!r}: {list(spec)}}}."
-            )
-        if all(isinstance(end, Integral) and not isinstance(end, bool) for end in spec):
-            low, high = (int(end) for end in spec)
-            if not low < high:
-                raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
-            if high - low > _MAX_STEPS:
-                raise ValueError(
-                    f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
-                    "apart. Give floats, (float(low), float(high)), and round what is asked."
-                )
-            if high - low == 1 or (low, high) == (-1, 1):
-                values, ends = list(range(low, high + 1)), (float(low), float(high))
-                warn(
-                    f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
-                    f"as its ends are integers. For all numbers between them give {ends}; if "
-                    f"integers are meant, the list {values} says so without this warning."
-                )
-            return Steps(name, range(low, high + 1))
-        return Interval(name, *spec)
+        return _make_range(name, spec)
     if isinstance(spec, list | np.ndarray):
-        values = list(plain(spec))
-        if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
-            raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
-        if any(isinstance(v, Real) and v != v for v in values):
-            raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
-        # Of other numbers, such as fractions, it is the position that is kept.
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-        if numbers and all(a < b for a, b in pairwise(values)):
-            if any(isinstance(v, float) and not np.isfinite(v) for v in values):
-                raise ValueError(
-                    f"{name} has infinity among its ordered values {values}. Give a large number "
-                    "in its place, or texts, which are categories."
-                )
-            return Steps(name, values)
-        return Choice(name, values)
+        return _make_choices(name, list(plain(spec)))
     raise ValueError(
         f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "
         f"integers, both included) or a list of choices, got {spec!r}."
     )
+
+
+def _make_range(name, spec):
+    """Return the dimension of the numbers or integers between two ends."""
+    if any(isinstance(end, str | bool | np.bool_) or end is None for end in spec):
+        raise ValueError(
+            f"{name} is the tuple {spec}, but a tuple of two is a range of numbers, (low, "
+            f"high). Categories are a list: {{{name!r}: {list(spec)}}}."
+        )
+    if not all(isinstance(end, Integral) for end in spec):
+        return Interval(name, *spec)
+    low, high = (int(end) for end in spec)
+    if not low < high:
+        raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
+    if high - low > _MAX_STEPS:
+        raise ValueError(
+            f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
+            "apart. Give floats, (float(low), float(high)), and round what is asked."
+        )
+    if high - low == 1 or (low, high) == (-1, 1):
+        values, ends = list(range(low, high + 1)), (float(low), float(high))
+        warn(
+            f"{name}={(low, high)} is read as the integers {', '.join(map(str, values))}, "
+            f"as its ends are integers. For all numbers between them give {ends}; if "
+            f"integers are meant, the list {values} says so without this warning."
+        )
+    return OrderedValues(name, range(low, high + 1))
+
+
+def _make_choices(name, values):
+    """Return the dimension of listed values: ordered if they are increasing numbers."""
+    if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
+        raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
+    if any(isinstance(v, Real) and v != v for v in values):
+        raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
+    # Of other numbers, such as fractions, it is the position that is kept.
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if not (numbers and all(a < b for a, b in pairwise(values))):
+        return Choice(name, values)
+    if any(isinstance(v, float) and not np.isfinite(v) for v in values):
+        raise ValueError(
+            f"{name} has infinity among its ordered values {values}. Give a large number "
+            "in its place, or texts, which are categories."
+        )
+    return OrderedValues(name, values)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skpref.optimize._model import Memory, Models
-from skpref.optimize._state import Form, Items, Recalled, State, User
+from skpref.optimize._state import GridForm, Items, KnownMemory, RunState, User
 
 
 class Event(NamedTuple):
@@ -75,8 +75,8 @@ def checksum(*values: int | float | str) -> bytes:
 
 
 def ask_draft(
-    before: State,
-    after: State,
+    before: RunState,
+    after: RunState,
     memory: Memory | None,
     space: Any,
     models: Models,
@@ -84,7 +84,7 @@ def ask_draft(
     """Return the draft of new questions, and of a new memory."""
     new = after.pending[len(after.pending) - (after.counter - before.counter) :]
     payload: dict = {"questions": [each.items for each in new]}
-    payload |= _added(before, after.items, space)
+    payload |= _new_items_payload(before, after.items, space)
     if new and new[0].form is not None:
         payload["form"] = new[0].form
     if any(each.user is not None for each in new):
@@ -98,7 +98,7 @@ def ask_draft(
 
 
 def answer_draft(
-    before: State,
+    before: RunState,
     items: Items,
     question: tuple,
     compared: tuple,
@@ -114,20 +114,20 @@ def answer_draft(
     payload |= {} if outcome is None else {"outcome": outcome}
     payload |= {} if user is None else {"user": user}
     kind = "skip" if outcome is None else "tell"
-    return Draft(kind, payload | _added(before, items, space))
+    return Draft(kind, payload | _new_items_payload(before, items, space))
 
 
-def _added(before, items, space):
+def _new_items_payload(before, items, space):
     new = items.values[len(before.items.values) :]
     if not new:
         return {}
-    found = {"items": [space.dump(value) for value in new]}
+    added = {"items": [space.dump(value) for value in new]}
     if space.pool is not None and space.names is not None:
-        found["names"] = [str(space.present(value)) for value in new]
-    return found
+        added["names"] = [str(space.present(value)) for value in new]
+    return added
 
 
-def dump_arrays(memory: Memory, state: State, models: Models) -> bytes | None:
+def dump_arrays(memory: Memory, state: RunState, models: Models) -> bytes | None:
     """The arrays of a memory; None if there are none, or one cannot be gone on from."""
     parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
     parts["margins"] = memory.margins
@@ -140,16 +140,18 @@ def dump_arrays(memory: Memory, state: State, models: Models) -> bytes | None:
 
 def _is_usable(name, part, state, models):
     """Whether solver or sampler can go on from an array of theirs."""
-    if part.ndim == 0 or part.shape[-1] > state.most_rows or not np.all(np.isfinite(part)):
+    if part.ndim == 0 or part.shape[-1] > state.max_rows or not np.all(np.isfinite(part)):
         return False
-    positive = name == "sites.precision" or (name == "margins" and models.one_sided(state.told))
+    positive = name == "sites.precision" or (
+        name == "margins" and models.has_positive_margins(state.answers)
+    )
     return not (positive and np.any(part < 0.0))
 
 
 # -- states ----------------------------------------------------------------------------------
 
 
-def applied(state: State, event: Event, space: Any) -> State:
+def apply_event(state: RunState, event: Event, space: Any) -> RunState:
     """Return the state after an event.
 
     Raises
@@ -159,8 +161,8 @@ def applied(state: State, event: Event, space: Any) -> State:
     """
     try:
         values = json.loads(event.payload)
-        state = _with_items(state, values, space)
-        after = _changed(state, event, values)
+        state = _add_items(state, values, space)
+        after = _apply_payload(state, event, values)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(
             f"event {event.seq} ({event.kind}) does not fit the run before it "
@@ -169,16 +171,16 @@ def applied(state: State, event: Event, space: Any) -> State:
     return replace(after, seq=event.seq, digest=event.digest)
 
 
-def folded(state: State, events: Iterable[Event], space: Any) -> State:
+def apply_events(state: RunState, events: Iterable[Event], space: Any) -> RunState:
     """Return the state after several events, with all that is needed to go on."""
     for event in events:
-        state = applied(state, event, space)
-    for number, each in state.recalls().items():
+        state = apply_event(state, event, space)
+    for number, each in state.memories_by_event().items():
         _check(not each.missing, f"the memory of event {number} is missing")
     return state
 
 
-def _with_items(state, values, space):
+def _add_items(state, values, space):
     items, dumped_items = state.items, values.get("items", [])
     names = [None] * len(dumped_items)
     if space.pool is not None and space.names is not None:
@@ -188,37 +190,40 @@ def _with_items(state, values, space):
         n_known = len(items.values)
         items, index = items.with_kept(value, space)
         _check(index == n_known, f"item {dumped} is not new")
-        now = None if name is None else str(space.present(value))
-        _check(now == name, f"its item {name!r} has the name {now!r} among the candidates")
+        current_name = None if name is None else str(space.present(value))
+        _check(
+            current_name == name,
+            f"its item {name!r} has the name {current_name!r} among the candidates",
+        )
     return replace(state, items=items)
 
 
-def _changed(state, event, values):
+def _apply_payload(state, event, values):
     if event.kind == "undo":
-        return state.taken_back()
+        return state.without_last_answer()
     if event.kind == "ask":
         return _asked(state, event, values)
     question, user = tuple(values["question"]), values.get("user")
     if event.kind == "skip":
-        return state.refused(question, user)
-    return state.answered(question, tuple(values["compared"]), values["outcome"], user)
+        return state.with_skip(question, user)
+    return state.with_answer(question, tuple(values["compared"]), values["outcome"], user)
 
 
 def _asked(state, event, values):
     questions = list(map(tuple, values["questions"]))
-    recalled = _recalled(values, event) if "theta" in values else state.recalled
-    form = Form(*values["form"]) if "form" in values else None
-    return state.asked(questions, recalled, values.get("users"), form)
+    recalled = _read_memory(values, event) if "theta" in values else state.recalled
+    form = GridForm(*values["form"]) if "form" in values else None
+    return state.with_questions(questions, recalled, values.get("users"), form)
 
 
-def _recalled(values, event):
+def _read_memory(values, event):
     memory = Memory(np.array(values["theta"]), values["fitted_at"])
     if values["arrays"] is None:
-        return Recalled(memory)
+        return KnownMemory(memory)
     if event.arrays is None:
-        return Recalled(memory, event.seq, missing=True)
+        return KnownMemory(memory, event.seq, missing=True)
     _check(digest_of(event.arrays).hex() == values["arrays"], "its arrays are not those written")
-    return Recalled(_with_arrays(memory, event.arrays), event.seq)
+    return KnownMemory(_with_arrays(memory, event.arrays), event.seq)
 
 
 def _with_arrays(memory, content):

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from skpref._utils import Array, check_number
+from skpref._utils import NEGLIGIBLE, Array, check_number
+from skpref.active import outcome_effects
 from skpref.fitting import Fitted, Hyperprior, LogNormal, Model, SharedLevel, average
 from skpref.gp import Posterior, SamplePaths, at_present
 from skpref.inference import State, hallucinations
@@ -21,44 +22,74 @@ from skpref.optimize._acquisition import (
     bivariate_expected_improvement,
     margin_moments,
 )
-from skpref.optimize._model import (
-    ANSWERS,
-    BROAD_NOISE_PRIOR,
-    LENGTHSCALE_PRIOR,
-    NOISE_PRIOR,
-    short_prior,
-)
-from skpref.optimize._strategies import screening_rows
+from skpref.optimize._maximiser import EFFORT, candidate_rows
+from skpref.optimize._model import ANSWERS, PRIORS, shorter_lengthscale_prior
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
-# Draws: so many hyperparameters, out of as many points of an average, and so many functions under
-# each. A run stops where the share of draws first reaches a probability, so that its error counts
-# anew after every answer: with 120 draws, under 12 of these, runs that stop at 0.95 are 0.91 sure.
-_WORLDS, _PATHS = 32, 10
-# Functions under the present hyperparameters alone, which may already say that it is not near.
-_TRIAL = 32
-_TRIAL_LEVEL = 1e-3
-_FREQUENCIES = 500
-# Lengthscales share a level: its median, and the deviation of its logarithm.
-_LENGTHSCALE, _LEVEL = 0.25, 0.6
-# Bounds of the variance of the noise, and the deviation of its logarithm.
-_NOISE_BOUNDS, _NOISE_DEVIATION = (1e-12, 1.0), 5.0
-# Rows that are looked at by their moments, and those of them where functions are drawn: where the
-# utility may be largest, where it is lowest, and any.
-_SCREEN = 2048
-_HIGH, _LOW, _ANY = 960, 32, 32
-_SEEDS = 8
-# Each function is climbed from so many rows, so far apart (in lengthscales), in so many steps,
-# which begin with this share of a lengthscale and become so many times as long after a success and
-# a failure.
-_STARTS, _APART, _STEPS = 4, 0.3, 16
-_FIRST_STEP, _LONGER, _SHORTER = 0.2, 1.6, 0.35
-_MAX_SWAPS = 3
-# A range below this share of the values is none.
-_ROUNDING = 1e-12
-# Step of a difference of probabilities, in standard deviations.
-_DIFFERENCE = 1e-4
+
+
+class GainEffort(NamedTuple):
+    """How many functions say how far the recommended item is from the best.
+
+    A run stops where the share of draws first reaches a probability, so that its error counts anew
+    after every answer: with 120 draws, under 12 hyperparameters, runs that stop at 0.95 are 0.91
+    sure.
+
+    Attributes
+    ----------
+    n_worlds : int
+        Draws of the hyperparameters, out of as many points of an average.
+    n_paths : int
+        Functions under each of them.
+    trial_level : float
+        As many functions under the present hyperparameters as there are worlds say that it is not
+        near, at this level, before any other is drawn.
+    n_frequencies : int
+        Of a function's prior part.
+    n_rows : int
+        Of a larger pool so many rows: where the utility may be largest, and where it is lowest.
+    start_distance : float
+        Lengthscales between the starts of a function's climbs.
+    n_steps : int
+        Of a climb.
+    first_step : float
+        Its length, in lengthscales.
+    """
+
+    n_worlds: int = 32
+    n_paths: int = 10
+    trial_level: float = 1e-3
+    n_frequencies: int = 500
+    n_rows: int = 1024
+    start_distance: float = 0.3
+    n_steps: int = 16
+    first_step: float = 0.2
+
+
+GAIN_EFFORT = GainEffort()
+
+
+class CautiousPrior(NamedTuple):
+    """Priors that doubt what few answers seem to say, see `cautious_model`.
+
+    Attributes
+    ----------
+    lengthscale, deviation : float
+        Lengthscales share a level: its median, and the deviation of its logarithm.
+    noise_bounds : tuple of two float
+        Of the variance of the noise.
+    noise_deviation : float
+        Of the logarithm of that variance.
+    """
+
+    lengthscale: float = 0.25
+    deviation: float = 0.6
+    noise_bounds: tuple[float, float] = (1e-12, 1.0)
+    noise_deviation: float = 5.0
+
+
+CAUTIOUS = CautiousPrior()
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +145,14 @@ def check_within(within: float) -> float:
     return check_number("within", within, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
-class Known(NamedTuple):
-    """What is known when somebody asks whether to go on.
+class GainContext(NamedTuple):
+    """What is known when it is asked whether to go on.
 
     Attributes
     ----------
     fitted : Fitted
     space : Space
-    seen : ndarray of shape (n_items, n_columns)
+    answered_rows : ndarray of shape (n_items, n_columns)
         Items that answers are about.
     recommended : ndarray of shape (n_columns,)
     rng : numpy.random.Generator
@@ -129,42 +160,44 @@ class Known(NamedTuple):
 
     fitted: Fitted
     space: Any
-    seen: NDArray[np.float64]
+    answered_rows: NDArray[np.float64]
     recommended: NDArray[np.float64]
     rng: np.random.Generator
 
 
-class Distance(NamedTuple):
+class Shortfalls(NamedTuple):
     """How far the recommended item is from the best, and the range, of each of n functions."""
 
     shortfall: NDArray[np.float64]
     extent: NDArray[np.float64]
 
 
-def expected_gain(known: Known) -> ExpectedGain:
-    """What is to be gained by one more question."""
-    rows = _rows(known)
-    found = [_distance(*world, rows, known) for world in _worlds(known)]
-    extent = float(np.mean(np.concatenate([each.extent for each in found])))
-    utility = _value_of_duel(rows, known)
-    shortfall = np.sort(np.concatenate([each.shortfall for each in found]))
+def expected_gain(context: GainContext) -> ExpectedGain:
+    """Return what is to be gained by one more question."""
+    rows = _rows_to_compare(context)
+    distances = [_distances(*world, rows, context) for world in _draw_worlds(context)]
+    extent = float(np.mean(np.concatenate([each.extent for each in distances])))
+    utility = _value_of_duel(rows, context)
+    shortfall = np.sort(np.concatenate([each.shortfall for each in distances]))
     return ExpectedGain(utility, utility / extent if extent > 0.0 else 0.0, shortfall)
 
 
-def is_near(known: Known, probability: float, within: float) -> bool:
-    """Whether `expected_gain` says that the recommended item is near the best so probably.
+def is_close_enough(context: GainContext, probability: float, within: float) -> bool:
+    """Return whether P(shortfall <= within) >= probability, by the draws of `expected_gain`.
 
     It ends as soon as that is excluded.
     """
-    rows, allowed = _rows(known), (1.0 - probability) * _WORLDS * _PATHS + 1e-9
-    apart = known._replace(rng=known.rng.spawn(1)[0])  # what follows is as in expected_gain
-    trial = _distance(known.fitted.gaussian, _TRIAL, rows, apart, climbing=False)
-    if np.sum(trial.shortfall > within) > binom.isf(_TRIAL_LEVEL, _TRIAL, 1.0 - probability):
+    rows = _rows_to_compare(context)
+    n_allowed = (1.0 - probability) * GAIN_EFFORT.n_worlds * GAIN_EFFORT.n_paths + 1e-9
+    apart = context._replace(rng=context.rng.spawn(1)[0])  # what follows is as in expected_gain
+    trial = _distances(context.fitted.gaussian, GAIN_EFFORT.n_worlds, rows, apart, climbing=False)
+    n_beyond = int(np.sum(trial.shortfall > within))
+    if n_beyond > binom.isf(GAIN_EFFORT.trial_level, GAIN_EFFORT.n_worlds, 1.0 - probability):
         return False
     n_beyond = 0
-    for posterior, n in _worlds(known):
-        n_beyond += int(np.sum(_distance(posterior, n, rows, known).shortfall > within))
-        if n_beyond > allowed:
+    for posterior, n in _draw_worlds(context):
+        n_beyond += int(np.sum(_distances(posterior, n, rows, context).shortfall > within))
+        if n_beyond > n_allowed:
             return False
     return True
 
@@ -172,198 +205,203 @@ def is_near(known: Known, probability: float, within: float) -> bool:
 # --- draws ----------------------------------------------------------------------------------
 
 
-def _worlds(known: Known) -> Iterator[tuple[Posterior, int]]:
-    """Posteriors under hyperparameters drawn from theirs, and how many functions each stands for.
+def _draw_worlds(context: GainContext) -> Iterator[tuple[Posterior, int]]:
+    """Yield posteriors at hyperparameters drawn from theirs, and the number of functions of each.
 
     The points of an average are taken in proportion to their weights.
     """
-    model = cautious(known.fitted.model, known.seen.shape[1])
+    model = cautious_model(context.fitted.model, context.answered_rows.shape[1])
     if not len(model.theta) or not model.rule.exact:
-        n = _WORLDS * _PATHS
-        yield _drawn(model, None, n, known), n
+        n = GAIN_EFFORT.n_worlds * GAIN_EFFORT.n_paths
+        yield _draw_margins(model, None, n, context), n
         return
-    every = average(model, known.fitted.comparisons, _WORLDS)
+    every = average(model, context.fitted.comparisons, GAIN_EFFORT.n_worlds)
     ends = np.cumsum([each.weight for each in every])
-    level = (known.rng.random() + np.arange(_WORLDS)) / _WORLDS * ends[-1]
+    level = (
+        (context.rng.random() + np.arange(GAIN_EFFORT.n_worlds)) / GAIN_EFFORT.n_worlds * ends[-1]
+    )
     taken = np.minimum(np.searchsorted(ends, level, side="right"), len(every) - 1)
     index, count = np.unique(taken, return_counts=True)
     for at, times in zip(index, count, strict=True):
-        world, n = every[at], int(times * _PATHS)
-        yield _drawn(world.model, world.state, n, known), n
+        world, n = every[at], int(times * GAIN_EFFORT.n_paths)
+        yield _draw_margins(world.model, world.state, n, context), n
 
 
-def cautious(model: Model, n_columns: int) -> Model:
-    """The model of items of ``n_columns``, with wider priors in the place of an optimizer's own.
+def cautious_model(model: Model, n_columns: int) -> Model:
+    """Return the model of items of ``n_columns`` with wider priors in place of an optimizer's own.
 
     Of noise: a judge may see differences far below its least bound, which shorter lengthscales
     would have to explain. Of lengthscales: questions near the best item say little of them, and
     under long ones there is no other peak. What somebody chose is kept.
     """
     index = np.array([at for at, _ in lengthscale_indices(model.kernel)], dtype=np.intp)
-    likelihood = model.likelihood
+    centre, likelihood = np.full(len(index), np.log(CAUTIOUS.lengthscale)), model.likelihood
     wider: list[Hyperprior] = []
-    own = (LENGTHSCALE_PRIOR, short_prior(n_columns))
+    own = (PRIORS.lengthscale, shorter_lengthscale_prior(n_columns))
     for prior in model.priors:
-        if any(_is(prior, each, index) for each in own):
-            wider.append(
-                SharedLevel(index, np.full(len(index), np.log(_LENGTHSCALE)), _LEVEL, _LEVEL)
-            )
+        if any(_is_default(prior, each, index) for each in own):
+            wider.append(SharedLevel(index, centre, CAUTIOUS.deviation, CAUTIOUS.deviation))
         else:
-            wider.append(_noise_doubted(prior, model.noise_index))
+            wider.append(_widen_noise_prior(prior, model.noise_index))
     if getattr(likelihood, "noise_variance_bounds", None) == ANSWERS["noise_variance_bounds"]:
-        likelihood = likelihood.bounded("noise_variance", _NOISE_BOUNDS)
+        likelihood = likelihood.bounded("noise_variance", CAUTIOUS.noise_bounds)
     return replace(model, likelihood=likelihood, priors=tuple(wider))
 
 
-def _noise_doubted(prior: Hyperprior, noise: int | None) -> Hyperprior:
-    """The prior with a wider one of noise, if it has a default one; of all else as it is."""
+def _widen_noise_prior(prior: Hyperprior, noise: int | None) -> Hyperprior:
+    """Return the prior with a wider one of noise in place of a default one, else as it is."""
     if not isinstance(prior, LogNormal):
         return prior
-    own = [(np.log(median), deviation) for median, deviation in (NOISE_PRIOR, BROAD_NOISE_PRIOR)]
+    own = [
+        (np.log(median), deviation) for median, deviation in (PRIORS.noise, PRIORS.broader_noise)
+    ]
     deviation = prior.deviation.copy()
     for at, index in enumerate(prior.index):
         if index == noise and (prior.centre[at], deviation[at]) in own:
-            deviation[at] = _NOISE_DEVIATION
+            deviation[at] = CAUTIOUS.noise_deviation
     return replace(prior, deviation=deviation)
 
 
-def _is(prior: Hyperprior, default: tuple[float, float], index: NDArray) -> bool:
-    """Whether it is a default prior, a median and a deviation, on hyperparameters at places."""
+def _is_default(prior: Hyperprior, default: tuple[float, float], index: NDArray) -> bool:
+    """Return whether a prior is a default, (median, deviation), of hyperparameters at index."""
     if not isinstance(prior, LogNormal) or not np.array_equal(prior.index, index):
         return False
     centred = np.all(prior.centre == np.log(default[0]))
     return bool(centred and np.all(prior.deviation == default[1]))
 
 
-def _drawn(model: Model, start: State | None, n: int, known: Known) -> Posterior:
-    """The posterior under some hyperparameters, with n draws of the margins as components."""
+def _draw_margins(model: Model, start: State | None, n: int, context: GainContext) -> Posterior:
+    """Return the posterior of a model, with n draws of the margins as components."""
     if not model.rule.exact:
-        return known.fitted.gaussian
-    problem, gaussian, _ = model.evaluate(known.fitted.comparisons, start)
-    found = hallucinations(problem, gaussian, n, known.rng)
-    posterior = problem.prior.posterior(found.sites, found.conditioned, model.likelihood)
-    return at_present(posterior, known.seen.shape[1])
+        return context.fitted.gaussian
+    problem, gaussian, _ = model.evaluate(context.fitted.comparisons, start)
+    drawn = hallucinations(problem, gaussian, n, context.rng)
+    posterior = problem.prior.posterior(drawn.sites, drawn.conditioned, model.likelihood)
+    return at_present(posterior, context.answered_rows.shape[1])
 
 
-# --- one function after another -------------------------------------------------------------
+# --- drawn functions ------------------------------------------------------------------------
 
 
-def _distance(
+def _distances(
     posterior: Posterior,
     n: int,
     rows: NDArray[np.float64],
-    known: Known,
+    context: GainContext,
     climbing: bool = True,
-) -> Distance:
-    """Of n functions drawn from a posterior."""
-    paths = posterior.sample_paths(n, known.rng, n_frequencies=_FREQUENCIES)
-    values = paths(rows)  # the first row is the recommended one
+) -> Shortfalls:
+    """Return how far the first row is from the best, for n functions drawn from a posterior."""
+    paths = posterior.sample_paths(n, context.rng, n_frequencies=GAIN_EFFORT.n_frequencies)
+    values = paths(rows)
     best, least = values.max(axis=0), values.min(axis=0)
-    if climbing and known.space.pool is None and paths.has_features:
-        best = np.maximum(best, _climbed(paths, rows, values, known.space, posterior))
+    if climbing and context.space.pool is None and paths.has_features:
+        best = np.maximum(best, _climb_paths(paths, rows, values, context.space, posterior))
     extent = best - least
-    extent[extent <= _ROUNDING * np.abs(values).max(axis=0)] = 0.0  # all items are equally good
+    # Less than rounding: all items are equally good.
+    extent[extent <= NEGLIGIBLE * np.abs(values).max(axis=0)] = 0.0
     shortfall = np.divide(best - values[0], extent, out=np.zeros(n), where=extent > 0.0)
-    return Distance(shortfall, extent)
+    return Shortfalls(shortfall, extent)
 
 
-def _rows(known: Known) -> NDArray[np.float64]:
-    """The recommended row, and those where a function may be largest or lowest."""
-    space, recommended, posterior = known.space, known.recommended, known.fitted.gaussian
-    order = np.argsort(-posterior.mean(known.seen), kind="stable")
-    seeds = np.concatenate([recommended[None], known.seen[order[:_SEEDS]]])
-    rows = np.concatenate([known.seen, screening_rows(space, seeds, known.rng, _SCREEN)])
-    if len(rows) > _HIGH + _LOW + _ANY:
+def _rows_to_compare(context: GainContext) -> NDArray[np.float64]:
+    """Return the recommended row, and those where a function may be largest or lowest."""
+    recommended, posterior = context.recommended, context.fitted.gaussian
+    order = np.argsort(-posterior.mean(context.answered_rows), kind="stable")[: EFFORT.n_seeds]
+    seeds = np.concatenate([recommended[None], context.answered_rows[order]])
+    rows = np.concatenate(
+        [context.answered_rows, candidate_rows(context.space, seeds, context.rng)]
+    )
+    if len(rows) > GAIN_EFFORT.n_rows:
         threshold = np.zeros(posterior.n_components)
         surface = Surface(bivariate_expected_improvement, posterior, recommended, threshold)
-        high = np.argsort(-surface.value(rows), kind="stable")[:_HIGH]
-        low = np.argsort(posterior.mean(rows), kind="stable")[:_LOW]
-        others = known.rng.choice(len(rows), _ANY, replace=False)
-        rows = rows[np.unique(np.concatenate([high, low, others]))]
+        high = np.argsort(-surface.value(rows), kind="stable")[: GAIN_EFFORT.n_rows // 2]
+        low = np.argsort(posterior.mean(rows), kind="stable")[: GAIN_EFFORT.n_rows // 2]
+        rows = rows[np.unique(np.concatenate([high, low]))]
     return np.concatenate([recommended[None], rows])
 
 
-def _climbed(
+def _climb_paths(
     paths: SamplePaths,
     rows: NDArray[np.float64],
     values: NDArray[np.float64],
     space: Any,
     posterior: Posterior,
 ) -> NDArray[np.float64]:
-    """The largest value of every function near the best of some rows."""
-    n = values.shape[1]
+    """Return the largest value of every function near its best rows."""
     lengths = np.minimum(shortest_lengths(posterior.kernel, space.n_columns), 1.0)
-    path, rows = np.repeat(np.arange(n), _STARTS), rows[_spread_starts(rows / lengths, values)]
-    rows, reached = _ascended(paths, path, rows, np.where(space.free, lengths, 0.0))
-    for _ in range(0 if space.free.all() else _MAX_SWAPS):
-        rows = space.snap(rows)
-        near = [space.neighbours(row) for row in rows]
-        sizes = [len(each) for each in near]
-        if not sum(sizes):
+    starts = _spread_starts(rows / lengths, values)
+    path = np.tile(np.arange(values.shape[1]), len(starts))
+    lengths = np.where(space.free, lengths, 0.0)
+    tops, reached = _ascend_paths(paths, path, rows[starts.ravel()], lengths)
+    while not space.free.all():
+        tops = space.snap(tops)
+        near = [space.neighbours(row) for row in tops]
+        owner = np.repeat(np.arange(len(tops)), [len(each) for each in near])
+        beside = np.concatenate(near)
+        values_beside = paths.value_and_gradient_of(beside, path[owner])[0]
+        order = np.lexsort((values_beside, owner))  # the last of each owner is its best
+        best = order[np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)]
+        better = best[values_beside[best] > reached[owner[best]] + NEGLIGIBLE]
+        if not len(better):
             break
-        owner = np.repeat(np.arange(len(rows)), sizes)
-        others = paths.value_and_gradient_of(np.concatenate(near), path[owner])[0]
-        for k in range(len(rows)):
-            own = np.flatnonzero(owner == k)
-            if len(own) and others[own].max() > reached[k]:
-                rows[k] = near[k][np.argmax(others[own])]
-        rows, reached = _ascended(paths, path, rows, np.where(space.free, lengths, 0.0))
-    return reached.reshape(n, _STARTS).max(axis=1)
+        tops[owner[better]] = beside[better]
+        tops, reached = _ascend_paths(paths, path, tops, lengths)
+    return reached.reshape(starts.shape).max(axis=0)
 
 
 def _spread_starts(rows: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The best rows of every function that are not all in one place, one function after another."""
-    columns, left = np.arange(values.shape[1]), values.copy()
-    found = []
-    for _ in range(_STARTS):
-        found.append(np.argmax(left, axis=0))
-        for column, best in zip(columns, found[-1], strict=True):
-            near = np.max(np.abs(rows - rows[best]), axis=1) < _APART
-            left[near, column] = -np.inf
-    return np.stack(found, axis=1).ravel()
+    """Return the best rows of every function (n_starts, n_paths) that are not all in one place."""
+    columns, open_values, starts = np.arange(values.shape[1]), values.copy(), []
+    for _ in range(EFFORT.n_starts):
+        starts.append(np.argmax(open_values, axis=0))
+        for column, best in zip(columns, starts[-1], strict=True):
+            near = np.max(np.abs(rows - rows[best]), axis=1) < GAIN_EFFORT.start_distance
+            open_values[near, column] = -np.inf
+    return np.array(starts)
 
 
-def _ascended(
+def _ascend_paths(
     paths: SamplePaths,
     path: NDArray[np.intp],
     rows: NDArray[np.float64],
     lengths: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows after steps along the gradient, each on its own path, and the values there."""
+    """Return where the gradient leads from rows, each of its own path, and the value there.
+
+    A step becomes twice as long after a success, and half as long after a failure.
+    """
     value, gradient = paths.value_and_gradient_of(rows, path)
-    step = np.full(len(rows), _FIRST_STEP)
-    for _ in range(_STEPS):
+    step = np.full(len(rows), GAIN_EFFORT.first_step)
+    for _ in range(GAIN_EFFORT.n_steps):
         slope = gradient * lengths
         slope[((rows <= 0.0) & (slope < 0.0)) | ((rows >= 1.0) & (slope > 0.0))] = 0.0
-        norm = np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
+        norm = np.maximum(np.linalg.norm(slope, axis=1), np.finfo(float).tiny)
         moved = np.clip(rows + (step / norm)[:, None] * slope * lengths, 0.0, 1.0)
-        other, turned = paths.value_and_gradient_of(moved, path)
-        better = other > value
-        rows, gradient = (
-            np.where(better[:, None], moved, rows),
-            np.where(better[:, None], turned, gradient),
-        )
-        value, step = np.where(better, other, value), step * np.where(better, _LONGER, _SHORTER)
+        new_value, new_gradient = paths.value_and_gradient_of(moved, path)
+        better = new_value > value
+        rows = np.where(better[:, None], moved, rows)
+        gradient = np.where(better[:, None], new_gradient, gradient)
+        value, step = np.where(better, new_value, value), step * np.where(better, 2.0, 0.5)
     return rows, value
 
 
 # --- one more duel --------------------------------------------------------------------------
 
 
-def _value_of_duel(rows: NDArray[np.float64], known: Known) -> float:
-    """The largest knowledge gradient of a duel with the recommended item."""
-    posterior = known.fitted.gaussian
+def _value_of_duel(rows: NDArray[np.float64], context: GainContext) -> float:
+    """Return the largest knowledge gradient of a duel with the recommended item."""
+    posterior = context.fitted.gaussian
     likelihood = posterior.likelihood
 
     def value(moments: CandidateMoments) -> Value:
         return Value(knowledge_gradient(*margin_moments(moments), likelihood), moments.mean)
 
-    surface = Surface(value, posterior, known.recommended, np.zeros(posterior.n_components))
+    surface = Surface(value, posterior, context.recommended, np.zeros(posterior.n_components))
     return float(surface.value(rows).max())
 
 
 def knowledge_gradient(mean: Array, var: Array, likelihood: Likelihood) -> Array:
-    """Rise of the larger posterior mean of two items by a duel of theirs.
+    """Return the rise of the larger posterior mean of two items by a duel of theirs.
 
     With g = f(x) − f(incumbent) and Z_k the probability of outcome k, E[g, k] = μ Z_k + s² ∂Z_k/∂μ,
     so that the rise is Σ_k E[g, k]⁺ − μ⁺.
@@ -380,11 +418,6 @@ def knowledge_gradient(mean: Array, var: Array, likelihood: Likelihood) -> Array
     ndarray of shape (n,)
     """
     mu = mean[:, 0]
-    step = _DIFFERENCE * np.sqrt(var + likelihood.margin_variance)
-    lead = np.zeros(len(mu))
-    below, at, above = (
-        likelihood.outcome_proba(mu + by, var, lead) for by in (-step, 0.0 * step, step)
-    )
-    slope = (above - below) / (2.0 * step[:, None])
-    each = mu[:, None] * at + var[:, None] * slope
-    return np.maximum(np.maximum(each, 0.0).sum(axis=1) - np.maximum(mu, 0.0), 0.0)
+    answers = outcome_effects(likelihood, mu, var, np.zeros(len(mu), dtype=np.int8))
+    moments = answers.probability * (mu + var * answers.gradient)
+    return np.maximum(np.maximum(moments, 0.0).sum(axis=0) - np.maximum(mu, 0.0), 0.0)

@@ -25,7 +25,6 @@ from skpref.optimize._events import Draft, Event, checksum
 
 # Seconds that a transaction waits for one of another process.
 _PATIENCE = 60.0
-_IN_C = 0.2  # of these, how long at a time without looking at Ctrl-C
 _SETTINGS = (
     "synchronous = EXTRA",  # the rollback journal's removal, too, is on disk before a call returns
     "trusted_schema = OFF",
@@ -107,14 +106,14 @@ class Journal:
     def exists(self) -> bool:
         """Whether there is a run; False if nothing is there, or an empty file."""
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except FileNotFoundError:
             return False
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{self.path} is no regular file. Give another path for the journal.")
-        if found.st_nlink > 1:
+        if status.st_nlink > 1:
             raise ValueError(
-                f"The journal {self.path} is one file under {found.st_nlink} names (hard links), "
+                f"The journal {self.path} is one file under {status.st_nlink} names (hard links), "
                 "and what SQLite keeps beside it goes by one of them. Remove the other names, or "
                 "copy the file and give the path of the copy."
             )
@@ -258,7 +257,8 @@ class Journal:
         name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         while True:
             try:
-                connection = sqlite3.connect(name, uri=True, timeout=_IN_C, isolation_level=None)
+                # SQLite waits for a second at a time, in which Ctrl-C is not seen.
+                connection = sqlite3.connect(name, uri=True, timeout=1.0, isolation_level=None)
                 try:
                     self._set_up(connection)
                     return work(connection)
@@ -491,15 +491,15 @@ def _named(items, configuration):
     """Items as they were written, with the names and choices of their parameters."""
     space = configuration["space"]
     kinds = space if all(type(each) is list and len(each) == 2 for each in space) else []
-    found = []
+    named = []
     for values in items:
         if len(kinds) != len(values):  # a pool
-            found.append(values)
+            named.append(values)
             continue
         shown = [_choice(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
         names = [name for name, _ in kinds]
-        found.append(shown if names[0] is None else dict(zip(names, shown, strict=True)))
-    return found
+        named.append(shown if names[0] is None else dict(zip(names, shown, strict=True)))
+    return named
 
 
 def _choice(value, kind):
@@ -509,7 +509,7 @@ def _choice(value, kind):
     if text in ("inf", "-inf"):
         return float(text)
     try:
-        found = literal_eval(text)
+        value = literal_eval(text)
     except (ValueError, SyntaxError, RecursionError):
         return text
-    return found if isinstance(found, str | int | float | None) else text
+    return value if isinstance(value, str | int | float | None) else text

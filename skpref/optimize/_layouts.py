@@ -1,17 +1,40 @@
 """What a question may look like: the layouts that `ask` allows, and the choice among several."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skpref._utils import check_choice, check_number
-from skpref.optimize._state import Form, Layout
+from skpref.optimize._state import GridForm, Layout
 
-# Of each kind: the usual and the least size, and the number of axes.
-_KINDS = {"duel": (2, 2, 0), "set": (2, 2, 0), "line": (9, 3, 1), "plane": (5, 2, 2)}
-# Where several kinds are allowed a set is no duel.
-_SET = 4
+
+class Kind(NamedTuple):
+    """A kind of question.
+
+    Attributes
+    ----------
+    size : int
+        The usual one.
+    size_of_several : int
+        The usual one where several kinds are allowed: a set is then no duel.
+    smallest : int
+    n_axes : int
+        Along which its items lie.
+    """
+
+    size: int
+    size_of_several: int
+    smallest: int
+    n_axes: int
+
+
+KINDS = {
+    "duel": Kind(2, 2, 2, 0),
+    "set": Kind(2, 4, 2, 0),
+    "line": Kind(9, 9, 3, 1),
+    "plane": Kind(5, 5, 2, 2),
+}
 # So many answers a dimension are of the largest kind that is allowed. By then an answer to a plane
 # or line tells no more than one to a duel (doc/optimising.md), and there is more to look at.
 _EARLY = 4
@@ -40,21 +63,21 @@ def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
         return (_layout(kind, size, space),)
     if not isinstance(kind, list | tuple) or not len(kind):
         raise TypeError(
-            f"kind must be one of {[*_KINDS]}, or a tuple of some of them, got {kind!r}."
+            f"kind must be one of {[*KINDS]}, or a tuple of some of them, got {kind!r}."
         )
     for each in kind:
-        check_choice("kind", each, [*_KINDS])
+        check_choice("kind", each, [*KINDS])
     sizes = {} if size is None else size
     if not isinstance(sizes, Mapping) or not sizes.keys() <= set(kind):
         raise ValueError(
             f"With kind={kind!r} size must be a dict of the sizes of some of these kinds, such as "
             f"{{{kind[-1]!r}: 5}}, or None, got {size!r}."
         )
-    sizes = {"set": _SET} | dict(sizes)
+    sizes = {name: each.size_of_several for name, each in KINDS.items()} | dict(sizes)
     return tuple(dict.fromkeys(_layout(each, sizes.get(each), space) for each in kind))
 
 
-def layouts_beside(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
+def layouts_with_given_items(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
     """The same for a question that begins with n items which the asker gives."""
     if kind not in ("set", "duel"):
         raise ValueError(
@@ -63,19 +86,19 @@ def layouts_beside(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ..
         )
     if not n:
         raise ValueError("beside= holds no items. Give one or more of them, or leave it out.")
-    found = layouts_of(kind, n + 1 if size is None and kind == "set" else size, space)
-    if found[0].size <= n:
+    layouts = layouts_of(kind, n + 1 if size is None and kind == "set" else size, space)
+    if layouts[0].size <= n:
         raise ValueError(
-            f"Of {found[0].size} items of a question beside= gives {n}, which leaves none to be "
+            f"Of {layouts[0].size} items of a question beside= gives {n}, which leaves none to be "
             f"chosen. Give fewer, or size={n + 1}."
         )
-    return found
+    return layouts
 
 
 def _layout(kind, size, space):
-    check_choice("kind", kind, [*_KINDS])
-    usual, least, n_axes = _KINDS[kind]
-    size = usual if size is None else int(check_number("size", size, low=least, integer=True))
+    check_choice("kind", kind, [*KINDS])
+    usual, _, smallest, n_axes = KINDS[kind]
+    size = usual if size is None else int(check_number("size", size, low=smallest, integer=True))
     if kind == "duel" and size != 2:
         raise ValueError(f"A duel has two items, got size={size}. Use kind='set' for more.")
     if not n_axes:
@@ -96,7 +119,7 @@ def _layout(kind, size, space):
             f"the space has {np.count_nonzero(space.ordered)}. Ask for sets, ask(size=4)"
             f"{'' if n_axes == 1 else ', or for lines'}."
         )
-    form = Form(kind, size)
+    form = GridForm(kind, size)
     return Layout(int(np.prod(form.shape)), form)
 
 

@@ -16,7 +16,7 @@ from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._dimensions import plain
 from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, duel_pool, last_of
-from skpref.optimize._session import Session, claim_of
+from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import titled
 
 
@@ -143,8 +143,8 @@ class ActiveLearner(Asking):
     ):
         estimator = clone(estimator)
         table = estimator.get_params().get("items")
-        found = duel_pool(pool, table)
-        self._space = found.space
+        duels = duel_pool(pool, table)
+        self._space = duels.space
         if not self._space.has_features and table is None:
             raise ValueError(
                 "The items of the pool have no features; the estimator needs the same table as "
@@ -162,9 +162,9 @@ class ActiveLearner(Asking):
                 "'entropy', 'variance', 'committee' or 'random'."
             )
         configuration = PoolConfiguration(
-            found, estimator, strategy, options, n_initial, repeat, people, refit_every
+            duels, estimator, strategy, options, n_initial, repeat, people, refit_every
         )
-        arguments = {"learner": type(self).__name__, "duels": found.describe()}
+        arguments = {"learner": type(self).__name__, "duels": duels.describe()}
         arguments |= {k: part for k, part in configuration._asdict().items() if k != "pool"}
         self._session = Session(
             self._space,
@@ -173,26 +173,26 @@ class ActiveLearner(Asking):
             journal,
             arguments,
             seed_of(random_state),
-            claim_of(judge, lease_minutes),
+            lease_claim(judge, lease_minutes),
             PoolQuestions,
         )
 
     def __repr__(self) -> str:
-        state, configuration = self._session.known, self._session.configuration
+        state, configuration = self._session.last_state, self._session.configuration
         return (
             f"<{type(self).__name__}: {len(configuration.pool.pairs)} duels of "
             f"{len(self._space.pool)} items, strategy={configuration.strategy!r}; duels told: "
-            f"{len(state.told)}, pending: {len(state.pending)}>"
+            f"{len(state.answers)}, pending: {len(state.pending)}>"
         )
 
     def _facts(self):
-        state, configuration = self._session.known, self._session.configuration
+        state, configuration = self._session.last_state, self._session.configuration
         users = {} if configuration.users is None else {"users": len(configuration.users)}
         return {
             "pool": f"{len(configuration.pool.pairs)} duels of {len(self._space.pool)} items",
             **users,
             "strategy": configuration.strategy,
-            "duels told": len(state.told),
+            "duels told": len(state.answers),
             "pending": len(state.pending),
         }
 
@@ -220,7 +220,7 @@ class ActiveLearner(Asking):
         ValueError
             If no duel is left.
         """
-        return self._pose(n, user=None if user is None else self._user(user, asked=True))
+        return self._ask_questions(n, user=None if user is None else self._user(user, asked=True))
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -254,16 +254,16 @@ class ActiveLearner(Asking):
 
     # -- users ---------------------------------------------------------------------------
 
-    def _packed(self, user, shown):
-        duel = super()._packed(user, shown)
+    def _pack_question(self, user, shown):
+        duel = super()._pack_question(user, shown)
         return duel if self._session.configuration.users is None else Question(user, duel)
 
-    def _listed(self, asked):
+    def _pack_questions(self, asked):
         if self._session.configuration.users is None:
-            return super()._listed(asked)
-        return [self._packed(*each) for each in asked]
+            return super()._pack_questions(asked)
+        return [self._pack_question(*each) for each in asked]
 
-    def _taken_apart(self, question):
+    def _split_question(self, question):
         if self._session.configuration.users is None:
             return None, question
         try:
@@ -333,14 +333,14 @@ def _people(users, estimator=None):
     """Ids as a journal holds them; an estimator must take answers of theirs."""
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
-    found = [plain(user) for user in users]
-    for user in found:
+    ids = [plain(user) for user in users]
+    for user in ids:
         if type(user) not in (str, int):
             raise ValueError(
                 f"Ids of users must be texts or integers here, got {user!r} of type "
                 f"{type(user).__name__}."
             )
-    if len(set(found)) < len(found):
+    if len(set(ids)) < len(ids):
         raise ValueError("users name somebody twice; give each id once.")
     if estimator is not None:
         last = last_of(estimator)
@@ -349,6 +349,6 @@ def _people(users, estimator=None):
                 f"users= needs an estimator that knows several users, such as a "
                 f"CollaborativePreferenceRegressor; got {type(last).__name__}."
             )
-        if found and hasattr(last, "_check_featured"):  # the model may need features of users
-            last._check_featured(found)
-    return found
+        if ids and hasattr(last, "_check_featured"):  # the model may need features of users
+            last._check_featured(ids)
+    return ids

@@ -1,10 +1,12 @@
 """Acquisitions of a duel that look at the model after its answer.
 
 They need the posterior at more places than the two items of the duel: at those that may be
-recommended after the answer, or may be the best. So each scores pairs of `Candidates` all at once,
-and then a few rows that move together, with the gradient in all of them.
+recommended after the answer, or may be the best. So each scores pairs of `DuelCandidates` all at
+once, and then a few rows that move together, with the gradient in all of them.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -13,15 +15,13 @@ from scipy.special import log_ndtr, ndtr
 
 from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance
 from skpref.gp import Posterior
-
-_ROOT_2PI = np.sqrt(2.0 * np.pi)
-# Joint draws of the utilities of all candidates.
-_DRAWS = 64
+from skpref.optimize._acquisition import standard_density
+from skpref.optimize._maximiser import EFFORT
 
 Indices = NDArray[np.intp]
 
 
-class Candidates(NamedTuple):
+class DuelCandidates(NamedTuple):
     """Items that may be shown, the first m of which may be recommended, and the posterior there.
 
     Attributes
@@ -46,18 +46,12 @@ class Candidates(NamedTuple):
     highest: Array
 
     @classmethod
-    def of(cls, posterior: Posterior, rows: Array, m: int, rng: np.random.Generator) -> Self:
-        """Of rows, and draws of the utilities of the first m."""
+    def draw(cls, posterior: Posterior, rows: Array, m: int, rng: np.random.Generator) -> Self:
+        """Return the posterior at rows, and draws of the utilities of the first m."""
         means, var, cov = posterior.moments_with_first(rows, m)
-        component = rng.integers(posterior.n_components, size=_DRAWS)
-        drawn = cholesky(cov[:m]) @ rng.standard_normal((m, _DRAWS)) + means[:m, component]
+        component = rng.integers(posterior.n_components, size=EFFORT.n_draws)
+        drawn = cholesky(cov[:m]) @ rng.standard_normal((m, EFFORT.n_draws)) + means[:m, component]
         return cls(rows, means, var, cov, drawn.argmax(axis=0), drawn.max(axis=0))
-
-    def joined_by(self, posterior: Posterior, rows: Array) -> Self:
-        """The first m and more rows, of all of which any may be recommended."""
-        rows = np.concatenate([self.rows[: self.cov.shape[1]], rows])
-        means, var, cov = posterior.moments_with_first(rows, len(rows))
-        return type(self)(rows, means, var, cov, self.best, self.highest)
 
     def margins(self, first: Indices, second: Indices) -> tuple[Array, Array]:
         """Means (p, S) and variance (p,) of f(first) − f(second), the first below m."""
@@ -65,26 +59,29 @@ class Candidates(NamedTuple):
         var = floor_variance(scale - 2.0 * self.cov[second, first], scale, NEGLIGIBLE)
         return self.means[first] - self.means[second], var
 
-    def utility_of_best(self) -> Array:
-        """E max(f(i), f(j)) of pairs of the first m, by the mixture's moments, (m, m)."""
-        m = self.cov.shape[1]
-        mean, spread = self.means[:m].mean(axis=1), self.cov[:m]
-        if self.means.shape[1] > 1:
-            spread = spread + np.cov(self.means[:m], bias=True)
-        scale = np.diagonal(spread)
-        scale = scale[:, None] + scale
-        deviation = np.sqrt(floor_variance(scale - 2.0 * spread, scale, NEGLIGIBLE))
-        margin = mean[:, None] - mean
-        # An item at the origin of a linear kernel has neither variance nor mean.
-        z = np.divide(margin, deviation, out=np.zeros_like(margin), where=deviation > 0.0)
-        return mean + margin * ndtr(z) + deviation * _density(z)
+
+class DuelSurface(ABC):
+    """An acquisition of duels that looks ahead, as a `PointSurface` of their rows."""
+
+    @abstractmethod
+    def value_pairs(
+        self, candidates: DuelCandidates, first: Indices, second: Indices
+    ) -> tuple[Array, Indices]:
+        """Return the acquisition of p duels of candidates, (p,), and rows of their points (p, k).
+
+        The first item of each is among the first m candidates; a point begins with the duel.
+        """
+
+    @abstractmethod
+    def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
+        """Return the acquisition of a point (k, d), and its gradient (k, d)."""
+
+    def values(self, points: Array) -> Array:
+        """Return the acquisition of points (n, k, d), (n,)."""
+        return np.array([self.value_and_gradient(point)[0] for point in points])
 
 
-def _density(z: Array) -> Array:
-    return np.exp(-0.5 * z * z) / _ROOT_2PI
-
-
-class KnowledgeGradient:
+class KnowledgeGradient(DuelSurface):
     """How much the best posterior mean grows by the answer of a duel, in expectation [1]_.
 
     Given that a wins, the mean is μ(x) + c(x) φ(u) / (s Φ(u)), where c(x) = cov(f(x), f(a) − f(b)),
@@ -98,7 +95,7 @@ class KnowledgeGradient:
     Parameters
     ----------
     posterior : Posterior
-    candidates : Candidates
+    candidates : DuelCandidates
         The last term is over these.
 
     References
@@ -106,15 +103,13 @@ class KnowledgeGradient:
     .. [1] Wu and Gardner, "Knowledge Gradient for Preference Learning", arXiv 2601.22335, 2026.
     """
 
-    n_rows = 4
-
-    def __init__(self, posterior: Posterior, candidates: Candidates) -> None:
+    def __init__(self, posterior: Posterior, candidates: DuelCandidates) -> None:
         self._joint = posterior.joint_rows()
         self._noise = posterior.likelihood.margin_variance
         self._before = float(candidates.means.mean(axis=1).max())
 
-    def of_pairs(
-        self, candidates: Candidates, first: Indices, second: Indices
+    def value_pairs(
+        self, candidates: DuelCandidates, first: Indices, second: Indices
     ) -> tuple[Array, Indices]:
         """Of p duels of candidates, the first item of each below m.
 
@@ -129,7 +124,7 @@ class KnowledgeGradient:
         margin, var = candidates.margins(first, second)
         root = np.sqrt(var + self._noise)
         u = margin / root[:, None]
-        win, lose, bell = ndtr(u), ndtr(-u), _density(u).mean(axis=1) / root
+        win, lose, bell = ndtr(u), ndtr(-u), standard_density(u).mean(axis=1) / root
         shift = bell[:, None] * (candidates.cov[first] - candidates.cov[second])
         means = candidates.means[: shift.shape[1]].T / u.shape[1]
         won, lost = win @ means + shift, lose @ means - shift
@@ -144,28 +139,41 @@ class KnowledgeGradient:
         return value, np.stack([first, second, after_win, after_loss], axis=1)
 
     def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
-        """Of a duel, and two recommendations, (4, d): the value and its gradient (4, d)."""
+        """Return the gain of a point (4, d), a duel and two recommendations, and its gradient.
+
+        After an answer the best of the four rows is recommended.
+        """
         (mean, cov, none), pull_back = self._joint.moments_and_pull_back(rows)
         n_components = mean.shape[1]
         scale = cov[0, 0] + cov[1, 1]
         total = floor_variance(scale - 2.0 * cov[0, 1], scale, NEGLIGIBLE) + self._noise
         root = np.sqrt(total)
         u = (mean[0] - mean[1]) / root
-        win, lose, density = ndtr(u), ndtr(-u), _density(u)
+        win, lose, density = ndtr(u), ndtr(-u), standard_density(u)
         bell = density.mean() / root
-        pulled = cov[2, 0] - cov[2, 1] - cov[3, 0] + cov[3, 1]
-        value = (win @ mean[2] + lose @ mean[3]) / n_components + pulled * bell - self._before
-        by_u = density * (mean[2] - mean[3] - pulled * u / root) / n_components
-        by_mean = np.stack([by_u / root, -by_u / root, win / n_components, lose / n_components])
-        by_var = -0.5 * (by_u @ u + pulled * bell) / total
+        pulled = cov[:, 0] - cov[:, 1]
+        won, lost = mean @ win / n_components, mean @ lose / n_components
+        # of equally good ones the recommendation, so that it can move by itself
+        i = max((2, 3, 0, 1), key=(won + bell * pulled).__getitem__)
+        j = max((3, 2, 0, 1), key=(lost - bell * pulled).__getitem__)
+        pull = pulled[i] - pulled[j]
+        value = won[i] + lost[j] + pull * bell - self._before
+        by_u = density * (mean[i] - mean[j] - pull * u / root) / n_components
+        by_mean = np.zeros(mean.shape)
+        by_mean[0] += by_u / root
+        by_mean[1] -= by_u / root
+        by_mean[i] += win / n_components
+        by_mean[j] += lose / n_components
+        by_var = -0.5 * (by_u @ u + pull * bell) / total
         by_cov = np.zeros((4, 4))
         by_cov[[0, 1, 0], [0, 1, 1]] = by_var, by_var, -2.0 * by_var
-        by_cov[[2, 3], [0, 1]] = bell
-        by_cov[[2, 3], [1, 0]] = -bell
+        for k, side in ((i, bell), (j, -bell)):
+            by_cov[k, 0] += side
+            by_cov[k, 1] -= side
         return float(value), pull_back(by_mean, by_cov, none)
 
 
-class JointEntropySearch:
+class JointEntropySearch(DuelSurface):
     """What the answer of a duel tells of the best item and its utility, in nats.
 
     The entropy of the answer less what is left of it, on average, where it is known that the
@@ -177,7 +185,7 @@ class JointEntropySearch:
     Parameters
     ----------
     posterior : Posterior
-    candidates : Candidates
+    candidates : DuelCandidates
 
     References
     ----------
@@ -188,9 +196,7 @@ class JointEntropySearch:
     .. [3] Nguyen, Tay, Low and Jaillet, "Top-k Ranking Bayesian Optimization", AAAI 2021.
     """
 
-    n_rows = 2
-
-    def __init__(self, posterior: Posterior, candidates: Candidates) -> None:
+    def __init__(self, posterior: Posterior, candidates: DuelCandidates) -> None:
         best = candidates.rows[candidates.best]
         self._joint = posterior.joint_rows(best)
         self._noise = posterior.likelihood.margin_variance
@@ -207,18 +213,18 @@ class JointEntropySearch:
         """Information (p,) and derivatives in mean (p,), variance (p,) and cov (p, n_draws)."""
         root = np.sqrt(var + self._noise)
         before, slope = _entropy(u := mean / root)
-        left = floor_variance(var[:, None] - cov**2 / self._var, var[:, None], NEGLIGIBLE)
-        total = left + self._noise
+        remaining = floor_variance(var[:, None] - cov**2 / self._var, var[:, None], NEGLIGIBLE)
+        total = remaining + self._noise
         roots = np.sqrt(total)
-        after, slopes = _entropy(given := (mean[:, None] + cov * self._shift) / roots)
-        by_total = -0.5 * slopes * given / total
+        after, slopes = _entropy(conditioned := (mean[:, None] + cov * self._shift) / roots)
+        by_total = -0.5 * slopes * conditioned / total
         by_cov = slopes * self._shift / roots - 2.0 * by_total * cov / self._var
         by_mean = slope / root - (slopes / roots).mean(axis=1)
         by_var = -0.5 * slope * u / root**2 - by_total.mean(axis=1)
         return before - after.mean(axis=1), by_mean, by_var, -by_cov / cov.shape[1]
 
-    def of_pairs(
-        self, candidates: Candidates, first: Indices, second: Indices
+    def value_pairs(
+        self, candidates: DuelCandidates, first: Indices, second: Indices
     ) -> tuple[Array, Indices]:
         """Of p duels of candidates, the first item of each below m.
 
@@ -258,10 +264,10 @@ def _entropy(u):
     """Of an answer of probability Φ(u), in nats, and its derivative in u."""
     log_win, log_lose = log_ndtr(u), log_ndtr(-u)
     value = -np.exp(log_win) * log_win - np.exp(log_lose) * log_lose
-    return value, _density(u) * (log_lose - log_win)
+    return value, standard_density(u) * (log_lose - log_win)
 
 
-LOOKAHEADS: dict[str, type[KnowledgeGradient] | type[JointEntropySearch]] = {
+LOOKAHEADS: dict[str, Callable[[Posterior, DuelCandidates], DuelSurface]] = {
     "kg": KnowledgeGradient,
     "jes": JointEntropySearch,
 }

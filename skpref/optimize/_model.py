@@ -7,6 +7,7 @@ handed back, so that a run can be written down and taken up again exactly.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,34 +25,49 @@ from skpref.fitting import (
 from skpref.gp import Posterior, at_present
 from skpref.inference import State, check_answers
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
-from skpref.optimize._answers import TIE, label_of, ranks_told
+from skpref.optimize._answers import TIE, label_of, ranks_of_outcome
 
-# Log-normal priors: median and standard deviation of the logarithm.
-LENGTHSCALE_PRIOR = (0.5, 0.75)
-# Where the strategy is left to the optimizer: of a column, times the root of their number. Shorter
-# ones say that there may be other peaks; in more columns items are farther from each other.
-_A_COLUMN = 0.2
-# Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
-# (benchmarks/optimize/regret.py with and without --flip 0.1). Where the strategy is left to the
-# optimizer it is broader, so that a judge who contradicts himself is doubted sooner
-# (generated_regret.py with and without --wrong 0.1).
-NOISE_PRIOR = (3e-3, 2.0)
-BROAD_NOISE_PRIOR = (3e-3, 3.0)
-TIE_PRIOR = (0.1, 1.5)
-LENGTHSCALE_BOUNDS = (0.02, 20.0)
+
+class DefaultPriors(NamedTuple):
+    """Priors of what is learned: a median, and the deviation of the logarithm.
+
+    Attributes
+    ----------
+    lengthscale : tuple of two float
+        Where the strategy is chosen.
+    shorter_lengthscale : tuple of two float
+        Where it is left to the optimizer, times the root of the number of columns: shorter ones
+        say that there may be other peaks, and in more columns items are farther from each other.
+    noise : tuple of two float
+        Of σ², broad: smaller values trust a judge who errs, larger ones distrust one who does not
+        (benchmarks/optimize/regret.py with and without --flip 0.1).
+    broader_noise : tuple of two float
+        Where the strategy is left to the optimizer: a judge who contradicts himself is doubted
+        sooner (generated_regret.py with and without --wrong 0.1).
+    threshold : tuple of two float
+        Of ties and of grades.
+    order_effect : tuple of two float
+        Mean and deviation, of a normal prior.
+    """
+
+    lengthscale: tuple[float, float] = (0.5, 0.75)
+    shorter_lengthscale: tuple[float, float] = (0.2, 0.75)
+    noise: tuple[float, float] = (3e-3, 2.0)
+    broader_noise: tuple[float, float] = (3e-3, 3.0)
+    threshold: tuple[float, float] = (0.1, 1.5)
+    order_effect: tuple[float, float] = (0.0, 0.5)
+
+
+PRIORS = DefaultPriors()
 # Of the probit that an optimizer makes, where nothing else is said.
 ANSWERS = ANSWER_DEFAULTS | {
-    "noise_variance": NOISE_PRIOR[0],
+    "noise_variance": PRIORS.noise[0],
     "noise_variance_bounds": (1e-5, 1.0),
 }
-# Of all thresholds the prior is that of ties.
-_ORDER_PRIOR = (0.0, 0.5)
-# A draw of hyperparameters at which the model cannot be evaluated is halved so often.
-_HALVINGS = 3
-# Of more items than this the one that is chosen is compared with so many: the nearest, and others
-# that are far from each other. After 12 to 15 questions of 25 standard deviations of margins are
-# then 3 to 6 % larger, and their means differ by 0.25 to 0.4 of one (root mean square).
-_ALL_COMPARED, _COMPARED, _NEAREST = 10, 8, 4
+# A choice among more items is taken for one among so many, see `compared_rows`. After 12 to 15
+# questions of 25 the posterior differs by 3 to 6 % in the margins' deviations, and in their means
+# by 0.25 to 0.4 of one (root mean square).
+_N_COMPARED = 10
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
@@ -79,27 +95,28 @@ class Memory:
 
 def default_kernel(n_columns: int) -> Kernel:
     """Matérn-3/2 of unit amplitude, one lengthscale a column of the unit cube."""
-    return Matern(np.full(n_columns, LENGTHSCALE_PRIOR[0]), LENGTHSCALE_BOUNDS, nu=1.5)
+    return Matern(np.full(n_columns, PRIORS.lengthscale[0]), (0.02, 20.0), nu=1.5)
 
 
-class FittedNow(Fitted):
+class PresentFit(Fitted):
     """A fit of a utility that moves; its posteriors are those of the present."""
 
     def _given(self, approximation):
         return at_present(super()._given(approximation), self.comparisons.items.shape[1] - 1)
 
 
-def short_prior(n_columns: int) -> tuple[float, float]:
-    """The prior on lengthscales, median and deviation, where the strategy is left open."""
-    return _A_COLUMN * float(np.sqrt(n_columns)), LENGTHSCALE_PRIOR[1]
+def shorter_lengthscale_prior(n_columns: int) -> tuple[float, float]:
+    """Return the prior on lengthscales where the strategy is left to the optimizer."""
+    median, deviation = PRIORS.shorter_lengthscale
+    return median * float(np.sqrt(n_columns)), deviation
 
 
 def answer_priors(
     likelihood: Likelihood, noise_prior: tuple[float, float] | None
 ) -> dict[str, tuple[float, float]]:
     """Priors on what the probit that an optimizer makes learns, see `Likelihood.priors`."""
-    named = {"noise_variance": noise_prior, "order_effect": _ORDER_PRIOR}
-    priors = {name: named.get(name, TIE_PRIOR) for name in likelihood.free}
+    named = {"noise_variance": noise_prior, "order_effect": PRIORS.order_effect}
+    priors = {name: named.get(name, PRIORS.threshold) for name in likelihood.free}
     return {name: prior for name, prior in priors.items() if prior is not None}
 
 
@@ -128,38 +145,38 @@ class Models:
     @cached_property
     def _in_plain(self):
         """Which hyperparameters are those of the plain model."""
-        known = (self.whole if self.plain is None else self.plain).names
-        return np.array([name in known for name in self.whole.names], dtype=bool)
+        names = (self.whole if self.plain is None else self.plain).names
+        return np.array([name in names for name in self.whole.names], dtype=bool)
 
-    def _has(self, told):
+    def _has(self, answers):
         """Which hyperparameters the model of some answers has."""
-        if self.plain is None or any(outcome == TIE for _, outcome, *_ in told):
+        if self.plain is None or any(outcome == TIE for _, outcome, *_ in answers):
             return np.ones(len(self.theta), dtype=bool)
         return self._in_plain
 
-    def of(self, told: Sequence, theta: NDArray[np.float64]) -> Model:
+    def of(self, answers: Sequence, theta: NDArray[np.float64]) -> Model:
         """The model of some answers at some hyperparameters."""
-        has = self._has(told)
+        has = self._has(answers)
         if self.plain is None or has.all():
             return self.whole.at(theta)
         return self.plain.at(theta[has])
 
-    def updated(
-        self, told: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
+    def merge_parameters(
+        self, answers: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """All hyperparameters, after those of the model of some answers were learned."""
         theta = theta.copy()
-        theta[self._has(told)] = found
+        theta[self._has(answers)] = found
         return theta
 
-    def has_new(self, told: Sequence, fitted_at: int) -> bool:
+    def has_new_parameters(self, answers: Sequence, fitted_at: int) -> bool:
         """Whether the model has a hyperparameter that the first answers did not have."""
-        return bool(np.any(self._has(told) & ~self._has(told[:fitted_at])))
+        return bool(np.any(self._has(answers) & ~self._has(answers[:fitted_at])))
 
-    def one_sided(self, told: Sequence) -> bool:
+    def has_positive_margins(self, answers: Sequence) -> bool:
         """Whether every noisy margin is positive, as those of duels without ties are."""
         uses_order = self.whole.likelihood.uses_order
-        return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in told)
+        return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in answers)
 
     @property
     def scale(self) -> DuelScale:
@@ -170,97 +187,102 @@ class Models:
         """Raise ValueError unless the model takes such an answer to n items."""
         self.scale.check_told(label_of(outcome))
         if outcome not in (0, 1):
-            told = [(range(n), outcome)]
-            seen = observed(np.arange(float(n))[:, None], told, self.whole, self.forgets)
-            check_answers(self.whole.engine, seen, self.whole.likelihood)
+            answers = [(range(n), outcome)]
+            comparisons = comparisons_of(
+                np.arange(float(n))[:, None], answers, self.whole, self.forgets
+            )
+            check_answers(self.whole.engine, comparisons, self.whole.likelihood)
 
 
-def observed(
-    rows: NDArray[np.float64], told: Sequence, model: Model, forgets: bool = False
+def comparisons_of(
+    rows: NDArray[np.float64], answers: Sequence, model: Model, forgets: bool = False
 ) -> Comparisons:
     """Answers as a model takes them: rows of the items shown, and outcomes as they are kept.
 
-    A choice among many items is taken for one among those of them that tell most, see `compared`.
+    A choice among many items is one among those that tell most, see `compared_rows`.
     Where the model ``forgets``, each row has the number of its answer as its last column.
     """
-    told = [_thinned(rows, items, outcome) for items, outcome, *_ in told]
+    answers = [_thin_choice(rows, items, outcome) for items, outcome, *_ in answers]
     if forgets:
-        rows, told = _numbered(rows, told)
+        rows, answers = _number_answers(rows, answers)
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
-    if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in told):
+    if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):
         winner, loser = np.array(
-            [items if outcome else items[::-1] for items, outcome, *_ in told], dtype=np.intp
+            [items if outcome else items[::-1] for items, outcome, *_ in answers], dtype=np.intp
         ).T
-        return Comparisons.from_duels(rows, winner, loser, np.ones(len(told), dtype=bool))
-    most = max(len(items) for items, *_ in told)
-    shown = np.full((len(told), most), -1, dtype=np.intp)
-    rank = np.zeros((len(told), most), dtype=np.intp)
-    for k, (items, outcome, *_) in enumerate(told):
+        return Comparisons.from_duels(rows, winner, loser, np.ones(len(answers), dtype=bool))
+    most = max(len(items) for items, *_ in answers)
+    shown = np.full((len(answers), most), -1, dtype=np.intp)
+    rank = np.zeros((len(answers), most), dtype=np.intp)
+    for k, (items, outcome, *_) in enumerate(answers):
         shown[k, : len(items)] = items
-        rank[k, : len(items)] = ranks_told(outcome, len(items))
-    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in told])
-    kind[[isinstance(outcome, dict) for _, outcome, *_ in told]] = DUEL
+        rank[k, : len(items)] = ranks_of_outcome(outcome, len(items))
+    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in answers])
+    kind[[isinstance(outcome, dict) for _, outcome, *_ in answers]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
 
 
-def _numbered(rows, told):
+def _number_answers(rows, answers):
     """Rows of each answer with its number, and answers about these."""
-    shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in told])
-    number = np.repeat(np.arange(float(len(told))), [len(items) for items, _ in told])
-    ends = np.cumsum([len(items) for items, _ in told]).tolist()
-    each = [
+    shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in answers])
+    number = np.repeat(np.arange(float(len(answers))), [len(items) for items, _ in answers])
+    ends = np.cumsum([len(items) for items, _ in answers]).tolist()
+    numbered = [
         (tuple(range(end - len(items), end)), outcome)
-        for end, (items, outcome) in zip(ends, told, strict=True)
+        for end, (items, outcome) in zip(ends, answers, strict=True)
     ]
-    return np.column_stack([rows[shown], number]), each
+    return np.column_stack([rows[shown], number]), numbered
 
 
-def _thinned(rows, items, outcome):
-    if len(items) <= _ALL_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
+def _thin_choice(rows, items, outcome):
+    if len(items) <= _N_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
         return items, outcome
-    kept = compared(rows[list(items)], outcome["chosen"])
-    return tuple(items[k] for k in kept), {"chosen": kept.index(outcome["chosen"])}
+    indices = compared_rows(rows[list(items)], outcome["chosen"])
+    return tuple(items[k] for k in indices), {"chosen": indices.index(outcome["chosen"])}
 
 
-def compared(rows: NDArray[np.float64], chosen: int) -> list[int]:
-    """Which of many rows a choice among them is taken to compare, in order.
+def compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
+    """Return which of many rows a choice among them is taken to compare, in order.
 
-    The chosen one and those nearest to it say where the best is, rows that are far from all of
-    these what it is better than.
+    The chosen one and half of them, nearest to it, say where the best is; the others, far from all
+    of these, what it is better than.
     """
     distance = np.linalg.norm(rows - rows[chosen], axis=1)
     distance[chosen] = -1.0
-    kept = np.argsort(distance, kind="stable")[: _NEAREST + 1].tolist()
-    apart = np.linalg.norm(rows[:, None] - rows[kept], axis=2).min(axis=1)
-    while len(kept) <= _COMPARED:
-        kept.append(int(np.argmax(apart)))
-        apart = np.minimum(apart, np.linalg.norm(rows - rows[kept[-1]], axis=1))
-    return sorted(kept)
+    indices = np.argsort(distance, kind="stable")[: _N_COMPARED // 2].tolist()
+    separation = np.linalg.norm(rows[:, None] - rows[indices], axis=2).min(axis=1)
+    while len(indices) < _N_COMPARED:
+        indices.append(int(np.argmax(separation)))
+        farthest = np.linalg.norm(rows - rows[indices[-1]], axis=1)
+        separation = np.minimum(separation, farthest)
+    return sorted(indices)
 
 
 def fit(
-    models: Models, memory: Memory, rows: NDArray[np.float64], told: Sequence, relearn: bool
+    models: Models, memory: Memory, rows: NDArray[np.float64], answers: Sequence, relearn: bool
 ) -> tuple[Fitted, Memory]:
     """Fit what was told, after learning the hyperparameters if asked to."""
-    model = models.of(told, memory.theta)
-    found = fit_posterior(
-        observed(rows, told, model, models.forgets),
+    model = models.of(answers, memory.theta)
+    fitted = fit_posterior(
+        comparisons_of(rows, answers, model, models.forgets),
         model,
         Start(memory.sites),
         search=_REFIT if relearn else None,
     )
     if models.forgets:
-        found = FittedNow(**vars_of(found))
+        fitted = PresentFit(**fit_fields(fitted))
     learned = relearn and len(memory.theta) > 0
-    return found, replace(
+    return fitted, replace(
         memory,
-        theta=models.updated(told, memory.theta, found.model.theta) if learned else memory.theta,
-        fitted_at=len(told) if learned else memory.fitted_at,
-        sites=found.state.sites or {},
+        theta=models.merge_parameters(answers, memory.theta, fitted.model.theta)
+        if learned
+        else memory.theta,
+        fitted_at=len(answers) if learned else memory.fitted_at,
+        sites=fitted.state.sites or {},
     )
 
 
-def vars_of(fitted: Fitted) -> dict:
+def fit_fields(fitted: Fitted) -> dict:
     """The fields of a fit, without what it has kept."""
     return {each.name: getattr(fitted, each.name) for each in fields(fitted)}
 
@@ -288,7 +310,9 @@ def hallucinate(
     return drawn.posterior, drawn.approximation.state["margins"][0]
 
 
-def redrawn(fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator) -> Fitted:
+def draw_hyperparameters(
+    fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator
+) -> Fitted:
     """The answers fitted at hyperparameters drawn from their posterior.
 
     That is the normal of Laplace's approximation, within the bounds.
@@ -304,11 +328,9 @@ def redrawn(fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator)
     model = fitted.model
     step = root @ rng.standard_normal(len(root))
     start = Start(fitted.evaluation.approximation.state, None, fitted.comparisons)
-    for _ in range(_HALVINGS):
-        theta = np.clip(model.theta + step, *model.bounds.T)
-        try:
-            found = fit_posterior(fitted.comparisons, model.at(theta), start)
-            return type(fitted)(**vars_of(found))
-        except ValueError:  # where the model cannot be evaluated
-            step = 0.5 * step
-    return fitted
+    theta = np.clip(model.theta + step, *model.bounds.T)
+    try:
+        drawn = fit_posterior(fitted.comparisons, model.at(theta), start)
+    except ValueError:  # where the model cannot be evaluated
+        return fitted
+    return type(fitted)(**fit_fields(drawn))

@@ -14,13 +14,13 @@ from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
 from skpref.likelihoods import AnswerParameters
 from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
-from skpref.optimize._answers import UNSAID, AnswerArguments
+from skpref.optimize._answers import NO_OUTCOME, AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
-from skpref.optimize._layouts import layouts_beside, layouts_of
-from skpref.optimize._questions import check_told
-from skpref.optimize._session import Session, claim_of
+from skpref.optimize._layouts import layouts_of, layouts_with_given_items
+from skpref.optimize._questions import check_answered
+from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import make_space, titled
 
 
@@ -223,27 +223,27 @@ class PreferenceOptimizer(Asking):
             journal,
             options,
             seed_of(random_state),
-            claim_of(judge, lease_minutes),
+            lease_claim(judge, lease_minutes),
         )
 
     def __repr__(self) -> str:
-        state, strategy = self._session.known, self._session.configuration.strategies["duel"]
+        state, strategy = self._session.last_state, self._session.configuration.strategies["duel"]
         parts = [f"{name}={value!r}" for name, value in strategy._asdict().items()]
-        duels = all(len(each.items) == 2 for each in state.told)
+        duels = all(len(each.items) == 2 for each in state.answers)
         return (
             f"<{type(self).__name__}: {self._space.n_dimensions} dimensions, {', '.join(parts)}; "
-            f"{'duels' if duels else 'answers'} told: {len(state.told)}, "
+            f"{'duels' if duels else 'answers'} told: {len(state.answers)}, "
             f"pending: {len(state.pending)}>"
         )
 
     def _facts(self):
-        state, strategy = self._session.known, self._session.configuration.strategies["duel"]
+        state, strategy = self._session.last_state, self._session.configuration.strategies["duel"]
         return {
             "dimensions": self._space.n_dimensions,
             **strategy._asdict(),
-            "answers told": len(state.told),
+            "answers told": len(state.answers),
             "pending": len(state.pending),
-            "recommended": titled(self.recommend()) if state.told else "nothing was told yet",
+            "recommended": titled(self.recommend()) if state.answers else "nothing was told yet",
         }
 
     # -- the loop ------------------------------------------------------------------------
@@ -299,10 +299,10 @@ class PreferenceOptimizer(Asking):
             likelihood takes no answers to sets.
         """
         if beside is None:
-            return self._pose(n, layouts_of(kind, size, self._space))
+            return self._ask_questions(n, layouts_of(kind, size, self._space))
         items = self._given_items(beside)
-        layouts = layouts_beside(kind, size, self._space, len(items))
-        return self._pose(n, layouts, beside=items)
+        layouts = layouts_with_given_items(kind, size, self._space, len(items))
+        return self._ask_questions(n, layouts, beside=items)
 
     def _given_items(self, beside):
         """Items that a question is to begin with, or ValueError."""
@@ -322,7 +322,7 @@ class PreferenceOptimizer(Asking):
     def tell(
         self,
         items: Any,
-        outcome: Any = UNSAID,
+        outcome: Any = NO_OUTCOME,
         *,
         chosen: int | None = None,
         worst: int | None = None,
@@ -436,7 +436,7 @@ class PreferenceOptimizer(Asking):
         NotFittedError
             If nothing was told.
         """
-        return self._session.recommended()
+        return self._session.recommended_item()
 
     @property
     def incumbent_(self) -> Any:
@@ -446,11 +446,11 @@ class PreferenceOptimizer(Asking):
         first is drawn, the last winner.
         """
         state = self._session.state
-        strategy = self._session.configuration.turn(len(state.told))
+        strategy = self._session.configuration.turn(len(state.answers))
         if strategy.incumbent in ("posterior_mean", "joint"):
             return self.recommend()
-        check_told(state)
-        return self._session.show(state, [state.last_winner])[0]
+        check_answered(state)
+        return self._session.present_items(state, [state.last_winner])[0]
 
     @property
     def expected_gain_(self) -> ExpectedGain:
@@ -516,9 +516,9 @@ class PreferenceOptimizer(Asking):
         (incumbent,) = self.to_unit([self.incumbent_])
         held = incumbent if at is None else self.to_unit([at])[0]
         shown = [item for items, _ in self.history_ for item in items]
-        seen = np.unique(self.to_unit(shown), axis=0)
+        answered_rows = np.unique(self.to_unit(shown), axis=0)
         return surface_over(
-            self._space, places, method, self.posterior_, incumbent, held, seen, resolution
+            self._space, places, method, self.posterior_, incumbent, held, answered_rows, resolution
         )
 
     def _form_asked(self, size, kind):
@@ -531,7 +531,7 @@ class PreferenceOptimizer(Asking):
             )
         return {"size": size, "kind": kind}
 
-    def _as_told(self, items, outcome, kind):
+    def _answer_to_tell(self, items, outcome, kind):
         if not isinstance(kind, str) and len(kind) == 1:
             (kind,) = kind
         asked = kind if kind in ("line", "plane") else self.kind_of(items)
@@ -547,7 +547,7 @@ class PreferenceOptimizer(Asking):
             return super()._stopping(until, within)
         check_number("until", until, low=0.0, high=1.0, open_low=True, open_high=True)
         near = WITHIN if within is None else check_within(within)
-        return lambda: self._session.is_near(until, near)
+        return lambda: self._session.is_close_enough(until, near)
 
     @property
     def posterior_(self) -> Posterior:

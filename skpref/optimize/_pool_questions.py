@@ -30,9 +30,9 @@ from skpref.data import (
 )
 from skpref.fitting import Inspected, held, likelihood_of, without_component_warnings
 from skpref.optimize._answers import TIE, label_of
-from skpref.optimize._questions import check_told
+from skpref.optimize._questions import check_answered
 from skpref.optimize._spaces import Pool
-from skpref.optimize._state import Layout, State, User
+from skpref.optimize._state import Layout, RunState, User
 
 
 class DuelPool(NamedTuple):
@@ -63,41 +63,14 @@ class DuelPool(NamedTuple):
 
 
 def duel_pool(pool: Any, table: Any = None) -> DuelPool:
-    """Read a pool of duels, in the forms of `ActiveLearner`; ``table`` is that of its estimator."""
-    items, pairs = pool, None
-    if isinstance(pool, DuelFrame):
-        items, pairs = pool.items, pool.pairs
-    elif is_frame(pool):
-        shown = read(pool, table=check_items(table))
-        if shown.kind == "names" and shown.size == 2:
-            items, pairs = shown.table, shown.places()
-    elif not isinstance(pool, ItemTable):
-        listed = np.asarray(pool)
-        if listed.ndim == 3 and listed.shape[1] == 2:
-            rows = listed.reshape(-1, listed.shape[2])
-            if listed.dtype.kind == "f":
-                places, remedy = consecutive(len(listed), 2), "fill the gaps first"
-                check_finite(rows, pairs=places, given="pool", remedy=remedy)
-            items, code = distinct_rows(rows)
-            pairs = code.reshape(-1, 2)
-        elif listed.ndim == 2 and listed.dtype.kind != "f":
-            items = check_items(table)
-            shown = read(pool, table=items)
-            if items is None or shown.size != 2 or shown.kind not in ("positions", "names"):
-                raise ValueError(
-                    "A pool of positions (integers) or names has shape (n_duels, 2), and the "
-                    "estimator the table that they refer to as items=, with names for names; got "
-                    f"{listed.dtype} of shape {listed.shape}"
-                    f"{' and no table' if items is None else f' and {items!r}'}."
-                )
-            pairs = shown.places()
-            if shown.kind == "positions" and is_frame(table):
-                warn_labels(items)
-        elif listed.ndim != 2:
-            raise ValueError(
-                "A pool holds duels, shape (n_duels, 2, n_features), or items, shape (n_items, "
-                f"n_features); got shape {listed.shape}."
-            )
+    """Return a pool of duels, in the forms of `ActiveLearner`; ``table`` is that of its estimator.
+
+    Raises
+    ------
+    ValueError
+        If it has none of these forms, or no duel of two different items.
+    """
+    items, pairs = _read_pool(pool, table)
     space = Pool(items)
     turned = pairs is None
     pairs = all_pairs(len(space.pool)) if turned else _places(space, items)[pairs]
@@ -108,6 +81,48 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
         raise ValueError("The pool holds no duel of two different items.")
     duels = DuelFrame(_features(space, items), pairs) if space.has_features else pairs
     return DuelPool(space, pairs, turned, duels)
+
+
+def _read_pool(pool, table):
+    """Return the items of a pool and the positions of its duels, None if all of them are meant."""
+    if isinstance(pool, DuelFrame):
+        return pool.items, pool.pairs
+    if is_frame(pool):
+        shown = read(pool, table=check_items(table))
+        named = shown.kind == "names" and shown.size == 2
+        return (shown.table, shown.places()) if named else (pool, None)
+    if isinstance(pool, ItemTable):
+        return pool, None
+    listed = np.asarray(pool)
+    if listed.ndim == 3 and listed.shape[1] == 2:
+        rows = listed.reshape(-1, listed.shape[2])
+        if listed.dtype.kind == "f":
+            places, remedy = consecutive(len(listed), 2), "fill the gaps first"
+            check_finite(rows, pairs=places, given="pool", remedy=remedy)
+        items, code = distinct_rows(rows)
+        return items, code.reshape(-1, 2)
+    if listed.ndim != 2:
+        raise ValueError(
+            "A pool holds duels, shape (n_duels, 2, n_features), or items, shape (n_items, "
+            f"n_features); got shape {listed.shape}."
+        )
+    return (pool, None) if listed.dtype.kind == "f" else _read_positions(pool, listed, table)
+
+
+def _read_positions(pool, listed, table):
+    """Return the table of items, and the positions of duels given by position or name."""
+    items = check_items(table)
+    shown = read(pool, table=items)
+    if items is None or shown.size != 2 or shown.kind not in ("positions", "names"):
+        raise ValueError(
+            "A pool of positions (integers) or names has shape (n_duels, 2), and the "
+            "estimator the table that they refer to as items=, with names for names; got "
+            f"{listed.dtype} of shape {listed.shape}"
+            f"{' and no table' if items is None else f' and {items!r}'}."
+        )
+    if shown.kind == "positions" and is_frame(table):
+        warn_labels(items)
+    return items, shown.places()
 
 
 def _features(space, items):
@@ -183,20 +198,20 @@ class PoolQuestions:
 
     # -- the model -----------------------------------------------------------------------
 
-    def fit(self, state: State) -> BaseEstimator:
+    def fit(self, state: RunState) -> BaseEstimator:
         """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
-        check_told(state)
-        if all(each.outcome == TIE for each in state.told):
+        check_answered(state)
+        if all(each.outcome == TIE for each in state.answers):
             raise NotFittedError(
-                f"{len(state.told)} duel(s) were told, all of them ties, which say nothing of what "
-                "is better: ask(), then tell(duel, outcome) until an item wins."
+                f"{len(state.answers)} duel(s) were told, all of them ties, which say nothing of "
+                "what is better: ask(), then tell(duel, outcome) until an item wins."
             )
-        if self._last is None or self._last[0] is not state.told:
-            n, every = len(state.told), self._configuration.refit_every
+        if self._last is None or self._last[0] is not state.answers:
+            n, every = len(state.answers), self._configuration.refit_every
             searched = n if n < every else n - n % every
-            if all(each.outcome == TIE for each in state.told[:searched]):
+            if all(each.outcome == TIE for each in state.answers[:searched]):
                 searched = n  # ties alone tell no estimator that there are duels
-            if self._searched is None or self._searched[0] != state.told[:searched]:
+            if self._searched is None or self._searched[0] != state.answers[:searched]:
                 own = clone(self._configuration.estimator)
                 unseeded = [
                     name
@@ -204,83 +219,87 @@ class PoolQuestions:
                     if name.rpartition("__")[2] == "random_state" and value is None
                 ]
                 own.set_params(**dict.fromkeys(unseeded, self._seed % 2**32))
-                told = state.told[:searched]
-                self._searched = (told, self._fitted(own, state, told))
+                answers = state.answers[:searched]
+                self._searched = (answers, self._fit_estimator(own, state, answers))
             own = self._searched[1]
             if searched < n:
-                own = self._fitted(held(own), state, state.told)
-            self._last = (state.told, own)
+                own = self._fit_estimator(held(own), state, state.answers)
+            self._last = (state.answers, own)
         return self._last[1]
 
-    def posterior(self, state: State) -> Any:
+    def posterior(self, state: RunState) -> Any:
         """The posterior of the fitted estimator."""
         fitted = self.fit(state)
         if self._configuration.users is None:
             return Inspected.of(fitted).posterior
         return last_of(fitted).posterior_
 
-    def _fitted(self, estimator, state, told):
-        X, y, order = self._training(state, told)
+    def _fit_estimator(self, estimator, state, answers):
+        X, y, order = self._training_data(state, answers)
         counts = likelihood_of(last_of(estimator)).uses_order
-        given = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
+        metadata = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
         if self._configuration.users is not None:
             by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
             step = f"{estimator.steps[-1][0]}__" if by_step else ""
-            given[f"{step}users"] = [each.user for each in told]
+            metadata[f"{step}users"] = [each.user for each in answers]
         with without_component_warnings():  # further questions join the items
-            return estimator.fit(X, y, **given)
+            return estimator.fit(X, y, **metadata)
 
-    def _training(self, state, told):
+    def _training_data(self, state, answers):
         """Duels, outcomes, and who was shown first."""
-        asked = np.array([self._places(state, each.items) for each in told])
-        order = np.ones(len(asked), dtype=int)
+        places = np.array([self._places(state, each.items) for each in answers])
+        order = np.ones(len(places), dtype=int)
         scale = self._configuration.scale
         if scale.n_columns == 2:
-            y = np.array([each.outcome for each in told])
+            y = np.array([each.outcome for each in answers])
         else:
-            y = np.array([label_of(each.outcome) for each in told])
+            y = np.array([label_of(each.outcome) for each in answers])
             if scale.ties and not np.any(y < 0):  # 0 is read as a tie where a label is below 0
-                turned = np.flatnonzero(y)[:1]
-                asked[turned], y[turned], order[turned] = asked[turned, ::-1], -y[turned], -1
+                swapped = np.flatnonzero(y)[:1]
+                places[swapped], y[swapped], order[swapped] = places[swapped, ::-1], -y[swapped], -1
         duels = self._configuration.pool.duels
         if isinstance(duels, DuelFrame):
-            duels = DuelFrame(duels.items, asked)
+            duels = DuelFrame(duels.items, places)
             return duels.to_numpy() if duels.columns is None else duels, y, order
-        return asked, y, order
+        return places, y, order
 
     def _places(self, state, items):
         return [self._place[state.items.rows[index].tobytes()] for index in items]
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(self, state: State, n: int, layouts: Sequence[Layout], user: User = None) -> State:
+    def with_questions(
+        self, state: RunState, n: int, layouts: Sequence[Layout], user: User = None
+    ) -> RunState:
         """The state after n more questions, all to one user if given."""
         for _ in range(n):
-            whom, row, turned = self._next(state, user)
-            items, asked = state.items, []
+            recipient, row, turned = self._next(state, user)
+            items, indices = state.items, []
             for place in self._configuration.pool.pairs[row][:: -1 if turned else 1]:
                 items, index = items.with_row(self._space.pool[place], self._space)
-                asked.append(index)
-            state = replace(state, items=items).asked([tuple(asked)], state.recalled, [whom])
+                indices.append(index)
+            state = replace(state, items=items).with_questions(
+                [tuple(indices)], state.recalled, [recipient]
+            )
         return state
 
     def _next(self, state, user):
         """Who is asked next, which duel of the pool, and whether its second item is shown first."""
         configuration = self._configuration
         rng = np.random.default_rng([self._seed, state.counter + 1])
-        asked = self._askable(state, user)
-        pending = self._rows(state, state.pending, asked)
-        free = self._free(state, pending, asked)
-        turned = configuration.pool.turned and bool(rng.random() < 0.5)
-        n_asked = len(state.told) + len(state.pending)
-        decided = any(each.outcome != TIE for each in state.told)
+        askable = self._askable_duels(state, user)
+        pending = self._rows(state, state.pending, askable)
+        free = self._free_duels(state, pending, askable)
+        is_swapped = configuration.pool.turned and bool(rng.random() < 0.5)
+        n_asked = len(state.answers) + len(state.pending)
+        decided = any(each.outcome != TIE for each in state.answers)
         if n_asked < configuration.n_initial or not decided:
-            return *asked.at(int(rng.choice(np.flatnonzero(free)))), turned
+            return *askable.at(int(rng.choice(np.flatnonzero(free)))), is_swapped
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
-        estimator, duels, given = self.fit(state), configuration.pool.duels, {}
+        estimator, duels, metadata = self.fit(state), configuration.pool.duels, {}
         if configuration.users is not None:
-            duels, given = duels[asked.rows], {"users": asked.users}
+            duels, metadata = duels[askable.rows], {"users": askable.users}
         if callable(configuration.strategy):  # the fit and the pool serve more questions
             estimator, duels = deepcopy((estimator, duels))
         chosen = query(
@@ -290,15 +309,15 @@ class PoolQuestions:
             answered=~free & ~waiting,
             pending=pending,
             random_state=rng,
-            **given,
+            **metadata,
             **configuration.options,
         )
-        return *asked.at(int(chosen[0])), turned
+        return *askable.at(int(chosen[0])), is_swapped
 
-    def _askable(self, state, user):
+    def _askable_duels(self, state, user):
         """What may be asked: every duel of the pool, of the user given or of everybody known."""
         listed = self._configuration.users
-        met = (each.user for each in (*state.told, *state.pending, *state.skipped))
+        met = (each.user for each in (*state.answers, *state.pending, *state.skipped))
         people = list(dict.fromkeys([None] if listed is None else [*listed, *met]))
         beside = []
         if user is not None:
@@ -312,21 +331,21 @@ class PoolQuestions:
                 "Nobody is known who could be asked: users= is empty, and nobody was asked yet. "
                 "Say who is to be asked, ask(user=...)."
             )
-        return Askable(people, len(self._configuration.pool.pairs), beside)
+        return AskableDuels(people, len(self._configuration.pool.pairs), beside)
 
-    def _free(self, state, pending, asked):
+    def _free_duels(self, state, pending, askable):
         """What may be asked; where only skipped ones are left, all but the last of these."""
-        free = np.arange(asked.size) < len(asked.people) * asked.n_duels
+        free = np.arange(askable.size) < len(askable.people) * askable.n_duels
         free[pending] = False
         if not self._configuration.repeat:
-            free[self._rows(state, state.told, asked)] = False
-        skipped = self._rows(state, state.skipped, asked)
+            free[self._rows(state, state.answers, askable)] = False
+        skipped = self._rows(state, state.skipped, askable)
         if free[skipped].sum() == free.sum():
             skipped = skipped[-1:]
         free[skipped] = False
         if not free.any():
-            whom = asked.people[0] if len(asked.people) == 1 else None
-            of = "" if whom is None else f" {whom!r}"
+            recipient = askable.people[0] if len(askable.people) == 1 else None
+            of = "" if recipient is None else f" {recipient!r}"
             raise ValueError(
                 f"No duel is left to ask{of}: every one of the pool is answered, pending, or was "
                 "just skipped. Tell a pending duel, undo the skip, or let duels be asked again by "
@@ -334,18 +353,18 @@ class PoolQuestions:
             )
         return free
 
-    def _rows(self, state, entries, asked) -> NDArray[np.intp]:
+    def _rows(self, state, entries, askable) -> NDArray[np.intp]:
         """Places of answered, pending or skipped duels; those that cannot be asked have none."""
-        found = []
+        places = []
         for each in entries:
             row = self._row.get(tuple(sorted(self._places(state, each.items))))
-            place = None if row is None else asked.place(each.user, row)
+            place = None if row is None else askable.place(each.user, row)
             if place is not None:
-                found.append(place)
-        return np.array(found, dtype=np.intp)
+                places.append(place)
+        return np.array(places, dtype=np.intp)
 
 
-class Askable:
+class AskableDuels:
     """Pairs of a user and a duel of the pool that may be asked, and the pending ones.
 
     Parameters

@@ -14,39 +14,30 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
-from skpref.optimize._gain import ExpectedGain, Known, expected_gain, is_near
+from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
+from skpref.optimize._maximiser import EFFORT, candidate_rows
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
-from skpref.optimize._state import Items, Layout, Recalled, State, exclusion
+from skpref.optimize._state import Items, KnownMemory, Layout, RunState, exclusion
 from skpref.optimize._strategies import (
-    NothingToGain,
-    View,
-    best_seen,
+    AskContext,
+    best_answered,
     may_be_asked,
     propose,
     random_question,
-    spread_out,
+    spread_question,
 )
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
 # Without hallucinations the items of a set are this far apart: one posterior has one best item.
 _NEAR = 0.02
-# Points of the design, of which one that joins given items is the farthest from all shown.
-_DESIGN = 64
-# Questions drawn, at most, for one whose items differ as floats.
-_REDRAWS = 50
 # By default the hyperparameters are learned anew once the answers have grown by this share.
 _GROWTH = 0.04
-# A turn by "kg" that is expected to raise the largest posterior mean by less, in prior deviations
-# of the utility, is left to another method: near a peak it would only ask of places far away.
-_LEAST_GAIN = 0.01
-# Beside the seed of a run and a number of answers: the stream of random numbers of a gain.
-_GAIN = 1
 
 
-class NoneLeft(ValueError):
+class NoQuestionLeftError(ValueError):
     """No question of a layout is left."""
 
 
@@ -61,7 +52,7 @@ class Questions:
         self._initial = initial
         self._near = _NEAR * np.sqrt(space.n_columns)
         # told, base, fit, memory: the last fit, as one value
-        self._last: tuple[tuple, Recalled, Fitted, Memory] | None = None
+        self._last: tuple[tuple, KnownMemory, Fitted, Memory] | None = None
         # a fit, and how far its hyperparameters are spread
         self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
 
@@ -70,83 +61,87 @@ class Questions:
 
     # -- the model -----------------------------------------------------------------------
 
-    def fit(self, state: State) -> tuple[Fitted, Memory]:
+    def fit(self, state: RunState) -> tuple[Fitted, Memory]:
         """The fit of the answers, and the state for the next fit."""
-        check_told(state)
+        check_answered(state)
         last = self._last
-        if last is None or last[0] is not state.told or last[1] is not state.base:
-            models, memory, told = self._configuration.models, state.base.memory, state.told
-            every = self._configuration.refit_every or 1 + int(_GROWTH * len(told))
-            due = len(told) >= memory.fitted_at + every or models.has_new(told, memory.fitted_at)
-            learning = memory.fitted_at == 0 or (due and self._modelled(state))
-            with blas_threads(state.most_rows):
-                found = _model.fit(models, memory, state.items.rows, told, learning)
-            last = self._last = (state.told, state.base, *found)
+        if last is None or last[0] is not state.answers or last[1] is not state.base:
+            models, memory, answers = self._configuration.models, state.base.memory, state.answers
+            every = self._configuration.refit_every or 1 + int(_GROWTH * len(answers))
+            due = len(answers) >= memory.fitted_at + every or models.has_new_parameters(
+                answers, memory.fitted_at
+            )
+            learning = memory.fitted_at == 0 or (due and self._is_design_answered(state))
+            with blas_threads(state.max_rows):
+                fitted_and_memory = _model.fit(models, memory, state.items.rows, answers, learning)
+            last = self._last = (state.answers, state.base, *fitted_and_memory)
         return last[2:]
 
-    def posterior(self, state: State) -> Posterior:
+    def posterior(self, state: RunState) -> Posterior:
         """The engine's posterior; where noisy margins are believed, EP's."""
         fit, _ = self.fit(state)
         if self._configuration.believing:
             return fit.gaussian
-        with blas_threads(state.most_rows):
+        with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: State) -> int:
+    def best(self, state: RunState) -> int:
         """Index of the item of the largest posterior mean among those seen."""
         fit, _ = self.fit(state)
-        with blas_threads(state.most_rows):
-            return state.items.with_row(best_seen(fit.gaussian, state.seen()), self._space)[1]
+        with blas_threads(state.max_rows):
+            return state.items.with_row(
+                best_answered(fit.gaussian, state.answered_rows()), self._space
+            )[1]
 
     # -- whether to go on ----------------------------------------------------------------
 
-    def gain(self, state: State) -> ExpectedGain:
+    def gain(self, state: RunState) -> ExpectedGain:
         """What is to be gained by one more question."""
-        known = self._known(state)
-        with blas_threads(state.most_rows):
-            return expected_gain(known)
+        context = self._gain_context(state)
+        with blas_threads(state.max_rows):
+            return expected_gain(context)
 
-    def is_near(self, state: State, probability: float, within: float) -> bool:
+    def is_close_enough(self, state: RunState, probability: float, within: float) -> bool:
         """Whether the best item is near the best of the space so probably; not in the design."""
-        if not state.told or not self._modelled(state):
+        if not state.answers or not self._is_design_answered(state):
             return False
-        known = self._known(state)
-        with blas_threads(state.most_rows):
-            return is_near(known, probability, within)
+        context = self._gain_context(state)
+        with blas_threads(state.max_rows):
+            return is_close_enough(context, probability, within)
 
-    def _known(self, state):
+    def _gain_context(self, state):
         fitted, best = self.fit(state)[0], self.best(state)
-        # No random number of a question is used up.
-        rng = np.random.default_rng([self._seed, len(state.told), _GAIN])
-        return Known(fitted, self._space, state.seen(), state.items.rows[best], rng)
+        # A stream of its own: no random number of a question is used up.
+        rng = np.random.default_rng([self._seed, len(state.answers), 1])
+        return GainContext(fitted, self._space, state.answered_rows(), state.items.rows[best], rng)
 
-    def _modelled(self, state):
+    def _is_design_answered(self, state):
         """Whether the design is answered; a question of k items is k/2 duels of it."""
-        n_shown = sum(len(each.items) for each in state.told)
+        n_shown = sum(len(each.items) for each in state.answers)
         return n_shown >= 2 * max(1, self._configuration.n_initial)
 
     # -- the next question ---------------------------------------------------------------
 
-    def asked(
+    def with_questions(
         self,
-        state: State,
+        state: RunState,
         n: int,
         layouts: Sequence[Layout],
         given: tuple[int, ...] = (),
-    ) -> State:
+    ) -> RunState:
         """The state after n more questions of that one of some layouts that suits it best.
 
         Each begins with the items of the indices ``given``.
         """
-        with blas_threads(state.most_rows):  # entered once for the fit and all the questions
-            if n and self._modelled(state):
+        with blas_threads(state.max_rows):  # entered once for the fit and all the questions
+            if n and self._is_design_answered(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
-                state = replace(state, recalled=Recalled(memory))
+                state = replace(state, recalled=KnownMemory(memory))
             *others, last = self._layouts(state, layouts)
             for layout in others:
                 try:
                     return self._after(state, n, layout, given)
-                except NoneLeft:
+                except NoQuestionLeftError:
                     continue
             return self._after(state, n, last, given)
 
@@ -159,26 +154,26 @@ class Questions:
     def _layouts(self, state, layouts):
         """Layouts, the one that suits the next question first; initial duels are asked as sets."""
         sets = [each for each in layouts if each.form is None]
-        best = best_layout(layouts, len(state.told), self._space.n_dimensions)
-        if sets and self._unasked(state):
+        best = best_layout(layouts, len(state.answers), self._space.n_dimensions)
+        if sets and self._open_initial_duels(state):
             best = min(sets, key=lambda each: each.size)
         return [best, *(each for each in layouts if each != best)]
 
-    def _unasked(self, state):
+    def _open_initial_duels(self, state):
         """The initial duels of which no question or answer holds both items yet."""
         if not self._initial:
             return []
-        every = (*state.pending, *state.told, *state.skipped)
-        held, left = [frozenset(each.items) for each in every], []
+        every = (*state.pending, *state.answers, *state.skipped)
+        item_sets, open_duels = [frozenset(each.items) for each in every], []
         n_before: Counter = Counter()
         for duel in self._initial:
             rows = [self._space.to_row(value) for value in duel]
-            found = frozenset(state.items.find(row, self._space.same) for row in rows)
-            n_held = sum(found <= each for each in held)
-            if n_before[found] >= n_held or None in found:
-                left.append(duel)
-            n_before[found] += 1
-        return left
+            pair = frozenset(state.items.find(row, self._space.same) for row in rows)
+            n_held = sum(pair <= each for each in item_sets)
+            if n_before[pair] >= n_held or None in pair:
+                open_duels.append(duel)
+            n_before[pair] += 1
+        return open_duels
 
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
@@ -186,37 +181,37 @@ class Questions:
     def _next(self, state, size, form, given):
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
-        n_shown = sum(len(each.items) for each in (*state.told, *state.pending))
-        designed = n_shown < 2 * self._configuration.n_initial or not state.told
+        n_shown = sum(len(each.items) for each in (*state.answers, *state.pending))
+        designed = n_shown < 2 * self._configuration.n_initial or not state.answers
         if form is not None:
-            items, asked, recalled = self._on_grid(state, allowed, form, rng, designed)
-        elif designed or (not given and self._unasked(state)):
-            items, asked = self._designed(state, allowed, size, rng, given)
+            items, indices, recalled = self._grid_question(state, allowed, form, rng, designed)
+        elif designed or (not given and self._open_initial_duels(state)):
+            items, indices = self._design_question(state, allowed, size, rng, given)
         else:
             rows = state.items.rows[list(given)] if given else None
-            found, memory = self._proposed(state, allowed, rng, size, rows)
-            found = self._or_any(found, state, size, rng, rows)
-            items, asked = self._taken_in(state.items, found, allowed, rng, rows)
+            question_rows, memory = self._propose_rows(state, allowed, rng, size, rows)
+            question_rows = self._or_random_question(question_rows, state, size, rng, rows)
+            items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
             if memory is not recalled.memory:
-                recalled = Recalled(memory)
-        return replace(state, items=items).asked([asked], recalled, form=form)
+                recalled = KnownMemory(memory)
+        return replace(state, items=items).with_questions([indices], recalled, form=form)
 
-    def _on_grid(self, state, allowed, form, rng, designed):
+    def _grid_question(self, state, allowed, form, rng, designed):
         """Items, the indices of the next line or plane, and what it leaves to the next question."""
         recalled = state.recalled
 
-        def free(rows, of=state, near=self._near):
-            return may_be_asked(rows, exclusion(of, self._space, near, len(rows)))
+        def free(rows, relaxed=state, near=self._near):
+            return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
 
         if designed:
-            anchor = state.items.rows[state.last_winner] if state.told else None
+            anchor = state.items.rows[state.last_winner] if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
-            strategy = self._configuration.turn(len(state.told) + len(state.pending), "grid")
-            view, memory = self._view(strategy, state, allowed, rng)
+            strategy = self._configuration.turn(len(state.answers) + len(state.pending), "grid")
+            view, memory = self._ask_context(strategy, state, allowed, rng)
             rows = propose_grid(strategy, view, form, free)
             if memory() is not recalled.memory:
-                recalled = Recalled(memory())
+                recalled = KnownMemory(memory())
         if rows is None:  # through any item; of those skipped all but the last are free again
             last = replace(state, skipped=state.skipped[-1:])
             rows = random_grid(self._space, None, form, rng, lambda rows: free(rows, last, 0.0))
@@ -224,31 +219,24 @@ class Questions:
         for row in () if rows is None else rows:
             items, index = items.with_row(row, self._space)
             places.append(index)
-        asked = tuple(dict.fromkeys(places))
-        if len(asked) < 2:
-            raise NoneLeft(
+        indices = tuple(dict.fromkeys(places))
+        if len(indices) < 2:
+            raise NoQuestionLeftError(
                 f"No {form.kind} is left to ask: every other one is pending, asked by this call or "
                 "was just skipped, or its points cannot be told apart. Tell a pending one, ask for "
                 "fewer, or undo the skip."
             )
-        return items, asked, recalled
+        return items, indices, recalled
 
-    def _proposed(self, state, allowed, rng, size, given):
+    def _propose_rows(self, state, allowed, rng, size, first_rows):
         """Rows of the next duel or set, None if none is allowed, and the memory after that."""
-        number = len(state.told) + len(state.pending)
-        kind = "duel" if size == 2 else "set" if given is None else "joining"
+        number = len(state.answers) + len(state.pending)
+        kind = "duel" if size == 2 else "set" if first_rows is None else "joining"
         strategy = self._configuration.turn(number, kind)
-        other = self._configuration.substitute(number, kind)
-        view, memory = self._view(strategy, state, allowed, rng, size, given)
-        if other is not None:
-            try:
-                return propose(strategy, view._replace(least=_LEAST_GAIN)), memory()
-            except NothingToGain:
-                strategy = other
-                view, memory = self._view(other, state, allowed, rng, size, given)
-        return propose(strategy, view), memory()
+        context, memory = self._ask_context(strategy, state, allowed, rng, size, first_rows)
+        return propose(strategy, context), memory()
 
-    def _view(self, strategy, state, allowed, rng, size=2, given=None):
+    def _ask_context(self, strategy, state, allowed, rng, size=2, first_rows=None):
         """What a strategy may look at, and a function that gives the memory after that."""
         memory, fit = state.recalled.memory, self.fit(state)[0]
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
@@ -257,7 +245,7 @@ class Questions:
         def draw():
             nonlocal memory, fit
             if strategy.hyperparameters == "drawn":
-                fit = self._redrawn(best, rng)
+                fit = self._draw_fit(best, rng)
             if strategy.inference == "ep":
                 return fit.gaussian
             if not hallucinating:
@@ -267,102 +255,115 @@ class Questions:
             return posterior
 
         last_winner = state.items.rows[state.last_winner]
-        apart = 0.0 if hallucinating else self._near
-        view = View(
-            self._space, state.seen(), last_winner, fit.gaussian, draw, allowed, rng, size, apart
+        separation = 0.0 if hallucinating else self._near
+        context = AskContext(
+            self._space,
+            state.answered_rows(),
+            last_winner,
+            fit.gaussian,
+            draw,
+            allowed,
+            rng,
+            size,
+            separation,
         )
-        return view._replace(given=given), lambda: memory
+        return context._replace(first_rows=first_rows), lambda: memory
 
-    def _redrawn(self, fit, rng):
+    def _draw_fit(self, fit, rng):
         """A fit at hyperparameters drawn from their posterior around those of a fit."""
         if not len(fit.model.theta):
             return fit
         if self._spread is None or self._spread[0] is not fit:
             state = fit.evaluation.approximation.state
             self._spread = (fit, hyperparameter_spread(fit.model, fit.comparisons, state))
-        return _model.redrawn(fit, self._spread[1], rng)
+        return _model.draw_hyperparameters(fit, self._spread[1], rng)
 
-    def _designed(self, state, allowed, size, rng, given):
+    def _design_question(self, state, allowed, size, rng, given):
         """Items and the indices of the next of the design.
 
         The first are those of initial duels, as many as there is room for; then come Sobol points.
         """
         if given:
-            return self._designed_beside(state, allowed, size, rng, state.items.rows[list(given)])
-        items, asked = self._first(state, size)
-        rows = self._space.initial_rows(self._seed, state.shown, size - len(asked))
-        if asked or may_be_asked(rows, allowed):
-            more, whole = items, asked
+            return self._design_question_beside(
+                state, allowed, size, rng, state.items.rows[list(given)]
+            )
+        items, indices = self._next_initial_items(state, size)
+        rows = self._space.initial_rows(self._seed, state.shown, size - len(indices))
+        if indices or may_be_asked(rows, allowed):
+            extended, indices_in_all = items, indices
             for row in rows:
-                more, index = more.with_row(row, self._space)
-                whole = [*whole, index]
-            if len(set(whole)) == size:
-                return more, tuple(whole)
-        first = items.rows[asked] if asked else None
-        rows = random_question(self._space, allowed, rng, size, first)
-        rows = self._or_any(rows, state, size, rng, first)
-        return self._taken_in(items, rows, allowed, rng, first)
+                extended, index = extended.with_row(row, self._space)
+                indices_in_all = [*indices_in_all, index]
+            if len(set(indices_in_all)) == size:
+                return extended, tuple(indices_in_all)
+        first_rows = items.rows[indices] if indices else None
+        rows = random_question(self._space, allowed, rng, size, first_rows)
+        rows = self._or_random_question(rows, state, size, rng, first_rows)
+        return self._register_rows(items, rows, allowed, rng, first_rows)
 
-    def _first(self, state, size):
+    def _next_initial_items(self, state, size):
         """Items and the indices of those of the next initial duels that there is room for."""
-        asked: list[int] = []
+        indices: list[int] = []
         items = state.items
-        for duel in self._unasked(state):
-            known, both = items, []
+        for duel in self._open_initial_duels(state):
+            extended, pair = items, []
             for value in duel:
-                known, index = known.with_kept(value, self._space)
-                both.append(index)
-            both = [index for index in both if index not in asked]
-            if len(asked) + len(both) > size:
+                extended, index = extended.with_kept(value, self._space)
+                pair.append(index)
+            pair = [index for index in pair if index not in indices]
+            if len(indices) + len(pair) > size:
                 break
-            items, asked = known, asked + both
-        return items, asked
+            items, indices = extended, indices + pair
+        return items, indices
 
-    def _designed_beside(self, state, allowed, size, rng, given):
+    def _design_question_beside(self, state, allowed, size, rng, first_rows):
         """The same where items are given: with them those farthest from all that were shown."""
-        rows = self._space.initial_rows(self._seed, 0, _DESIGN)
-        found = spread_out(rows, given, state.items.rows, allowed, size)
-        if found is None:
-            found = random_question(self._space, allowed, rng, size, given)
-        found = self._or_any(found, state, size, rng, given)
-        return self._taken_in(state.items, found, allowed, rng, given)
+        rows = candidate_rows(self._space, np.zeros((0, self._space.n_columns)), rng)
+        question_rows = spread_question(rows, first_rows, state.items.rows, allowed, size)
+        if question_rows is None:
+            question_rows = random_question(self._space, allowed, rng, size, first_rows)
+        question_rows = self._or_random_question(question_rows, state, size, rng, first_rows)
+        return self._register_rows(state.items, question_rows, allowed, rng, first_rows)
 
-    def _taken_in(self, items, rows, allowed, rng, given=None) -> tuple[Items, tuple[int, ...]]:
+    def _register_rows(
+        self, items, rows, allowed, rng, first_rows=None
+    ) -> tuple[Items, tuple[int, ...]]:
         """Items and the indices of rows; where two stand for the same floats, of others."""
-        for _ in range(_REDRAWS):
+        for _ in range(EFFORT.n_tries):
             if rows is None:
                 break
-            more, asked = items, []
+            extended, indices = items, []
             for row in rows:
-                more, index = more.with_row(row, self._space)
-                asked.append(index)
-            if len(set(asked)) == len(rows):
-                return more, tuple(asked)
-            rows = random_question(self._space, allowed, rng, len(rows), given)
+                extended, index = extended.with_row(row, self._space)
+                indices.append(index)
+            if len(set(indices)) == len(rows):
+                return extended, tuple(indices)
+            rows = random_question(self._space, allowed, rng, len(rows), first_rows)
         raise ValueError(
             "No two items of the space can be told apart in floating point. Widen it, or shift "
             "and scale its parameters."
         )
 
-    def _or_any(self, found, state, size, rng, given=None):
+    def _or_random_question(self, question_rows, state, size, rng, first_rows=None):
         """Where every question was skipped before, or just a tie, all but the last skipped are free
         again, and of ties the last if need be."""
         last = replace(state, skipped=state.skipped[-1:])
-        for seen, near in ((replace(last, told=state.told[-1:]), self._near), (last, 0.0)):
-            if found is None:
-                allowed = exclusion(seen, self._space, near, size)
-                found = random_question(self._space, allowed, rng, size, given)
-        if found is None:
-            what, other = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
-            raise NoneLeft(
-                f"No {what} is left to ask: every other {other} is pending, asked by this call or "
-                f"was just skipped, or there are fewer than {size} items. Tell a pending {what}, "
-                "ask for fewer, undo the skip, or give a wider space or more candidates."
+        for relaxed, near in ((replace(last, answers=state.answers[-1:]), self._near), (last, 0.0)):
+            if question_rows is None:
+                allowed = exclusion(relaxed, self._space, near, size)
+                question_rows = random_question(self._space, allowed, rng, size, first_rows)
+        if question_rows is None:
+            question_kind, item_kind = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
+            raise NoQuestionLeftError(
+                f"No {question_kind} is left to ask: every other {item_kind} is pending, asked by "
+                f"this call or was just skipped, or there are fewer than {size} items. Tell a "
+                f"pending {question_kind}, ask for fewer, undo the skip, or give a wider space "
+                "or more candidates."
             )
-        return found
+        return question_rows
 
 
-def check_told(state: State) -> None:
+def check_answered(state: RunState) -> None:
     """Raise unless there is an answer."""
-    if not state.told:
+    if not state.answers:
         raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")

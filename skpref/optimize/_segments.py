@@ -16,31 +16,21 @@ import numpy as np
 from skpref._utils import Array, semidefinite_root
 from skpref.gp import Posterior
 from skpref.optimize._acquisition import common_normals
-from skpref.optimize._state import Form, apart
+from skpref.optimize._maximiser import EFFORT, candidate_rows
+from skpref.optimize._state import GridForm, are_apart
 from skpref.optimize._strategies import (
+    AskContext,
     Strategy,
-    View,
-    best_seen,
-    incumbent_of,
-    naming,
-    rough_challenger,
-    screening_rows,
+    best_answered,
+    best_further_row,
+    incumbent_row,
+    name_failing_acquisition,
 )
 
-# Draws of the utility whose maximisers a grid may lead to, and rows among which these are sought.
-_PATHS = 8
-_PATH_ROWS = 512
-_RANDOM_ENDS = 4
+# Draws of the utility; a grid may lead to the best row of each.
+_N_DRAWS = 8
 # How far an axis goes, as a share of the way to the end (Koyama et al. 2017).
 _REACH = 1.25
-# Shares of the points of an axis that lie behind the incumbent.
-_BEHIND = (0.0, 0.25, 0.5)
-# Spans beside the best one that are tried after it, for each axis, and how far from it.
-_N_BESIDE, _BESIDE = 8, 0.1
-# Grids of which all points are looked at.
-_FINALISTS = 4
-# Random grids, at most, for one that may be asked.
-_TRIES = 200
 
 
 class Axis(NamedTuple):
@@ -87,7 +77,7 @@ def chord(anchor: Array, direction: Array, n: int) -> Axis:
 
 
 def expected_best(posterior: Posterior, sets: list[Array], normals: Array) -> list[float]:
-    """Expected utility of the best item of each of several sets, by the same draws for all.
+    """Return the expected utility of the best item of each of several sets, by the same draws.
 
     Parameters
     ----------
@@ -96,103 +86,87 @@ def expected_best(posterior: Posterior, sets: list[Array], normals: Array) -> li
     sets : list of ndarray of shape (k, d)
     normals : ndarray of shape (n_draws, >= k)
     """
-    cross, found, begin = posterior.cross(np.concatenate(sets)), [], 0
+    if not sets:
+        return []
+    cross, values, begin = posterior.cross(np.concatenate(sets)), [], 0
     for rows in sets:
-        own = cross[begin : begin + len(rows)]
-        means, cov = posterior.means_and_cov(rows, own)
+        means, cov = posterior.means_and_cov(rows, cross[begin : begin + len(rows)])
         root = semidefinite_root(cov)
         drawn = means.T + normals[:, : root.shape[1]] @ root.T
-        found.append(float(drawn.max(axis=1).mean()))
+        values.append(float(drawn.max(axis=1).mean()))
         begin += len(rows)
-    return found
+    return values
+
+
+class ValuedGrid(NamedTuple):
+    """A grid, and the expected utility of the best of its points."""
+
+    value: float
+    anchor: Array
+    axes: list[Axis]
+    rows: Array
 
 
 def propose_grid(
-    strategy: Strategy, view: View, form: Form, free: Callable[[Array], bool]
+    strategy: Strategy, context: AskContext, form: GridForm, free: Callable[[Array], bool]
 ) -> Array | None:
-    """The rows of the next line or plane, in order; None if none is free.
+    """Return the rows of the next line or plane, in order; None if none is free.
+
+    Of the lines from the incumbent to promising ends that of the best point is taken. A plane has
+    it as its first axis, and the best second one.
 
     Parameters
     ----------
     strategy : Strategy
-    view : View
-    form : Form
+    context : AskContext
+    form : GridForm
     free : callable
         Whether rows may be asked about together.
     """
-    incumbent = incumbent_of(strategy, view)
+    space, n = context.space, form.size
+    incumbent = incumbent_row(strategy, context)
     if strategy.acquisition == "random":
-        return random_grid(view.space, incumbent, form, view.rng, free)
-    space, n = view.space, form.size
-    ends = _ends(strategy, view, incumbent)
-    best = _Best(view, n, len(form.shape))
-    found = best.of(
-        (_anchor(space, incumbent, end), [axis])
-        for end in ends
-        for axis in _axes(space, incumbent, end, n)
-    )
-    if len(form.shape) == 2 and found:
-        _, anchor, (first,), _ = found[0]
-        pairs = ((end, axis) for end in ends for axis in _axes(space, anchor, end, n))
-        found = best.of((anchor, [first, axis]) for _, axis in pairs)
-    if found:
-        found = sorted([*found, *best.of(_beside(view, found[0]))], key=_by_value)
-    for _, _, _, rows in found:
-        if free(rows):
-            return rows
-    return random_grid(space, incumbent, form, view.rng, free)
+        return random_grid(space, incumbent, form, context.rng, free)
+    ends = _promising_ends(strategy, context, incumbent)
+    # Along an axis the categories are those of its end.
+    anchors = [np.where(space.ordered, incumbent, end) for end in ends]
+    lines = [
+        (anchor, [axis])
+        for anchor, end in zip(anchors, ends, strict=True)
+        for axis in _axes_towards(space, anchor, end, n)
+    ]
+    grids = _valued_grids(context, lines, n)
+    if len(form.shape) == 2 and grids:
+        _, anchor, (axis,), _ = grids[0]
+        seconds = [each for end in ends for each in _axes_towards(space, anchor, end, n)]
+        grids = _valued_grids(context, [(anchor, [axis, second]) for second in seconds], n)
+    for each in grids:
+        if free(each.rows):
+            return each.rows
+    return random_grid(space, incumbent, form, context.rng, free)
 
 
-def _by_value(found):
-    return -found[0]
-
-
-def _beside(view, found):
-    """Grids beside one that was found: each of its axes turned and stretched by itself."""
-    _, anchor, axes, _ = found
-    for at, axis in enumerate(axes):
-        for step in _BESIDE * view.rng.standard_normal((_N_BESIDE, len(anchor))):
-            turned = axis._replace(span=axis.span + step * view.space.ordered)
-            yield anchor, [*axes[:at], turned, *axes[at + 1 :]]
-
-
-class _Best:
-    """Sorts grids by the expected utility of their best point."""
-
-    def __init__(self, view, n, n_axes):
-        self._view, self._n = view, n
-        self._normals = common_normals(n**n_axes, 1, view.rng)
-
-    def of(self, wanted):
-        """Value, anchor, axes and rows of the best of some grids, best first."""
-        made = []
-        for anchor, axes in wanted:
-            rows = grid(anchor, axes, self._n)
-            if rows is not None:
-                made.append((anchor, axes, self._view.space.snap(rows)))
-        if len(made) > _FINALISTS:  # every second point tells which are worth the whole
-            values = self._values([rows[_coarse(self._n, len(axes))] for _, axes, rows in made])
-            made = [made[k] for k in np.argsort(-np.array(values), kind="stable")[:_FINALISTS]]
-        made = [(anchor, axes, distinct(rows, self._view.space)) for anchor, axes, rows in made]
-        made = [each for each in made if len(each[2]) > 1]
-        values = self._values([rows for _, _, rows in made])
-        pairs = zip(values, made, strict=True)
-        return sorted(((value, *each) for value, each in pairs), key=_by_value)
-
-    def _values(self, sets):
-        return expected_best(self._view.gaussian, sets, self._normals) if sets else []
-
-
-def _coarse(n, n_axes):
-    """Every second point along each axis of a grid."""
-    number = np.arange(n**n_axes).reshape((n,) * n_axes)
-    return number[(slice(None, None, 2),) * n_axes].ravel()
+def _valued_grids(context, candidates, n):
+    """Return grids of anchors and axes, those of the best points first."""
+    grids = []
+    for anchor, axes in candidates:
+        rows = grid(anchor, axes, n)
+        if rows is None:
+            continue
+        rows = distinct_rows(context.space.snap(rows), context.space)
+        if len(rows) > 1:
+            grids.append((anchor, axes, rows))
+    most = max((len(rows) for _, _, rows in grids), default=1)
+    normals = common_normals(most, 1, context.rng)
+    values = expected_best(context.gaussian, [rows for _, _, rows in grids], normals)
+    valued = [ValuedGrid(value, *each) for value, each in zip(values, grids, strict=True)]
+    return sorted(valued, key=lambda each: -each.value)
 
 
 def random_grid(
     space: Any,
     anchor: Array | None,
-    form: Form,
+    form: GridForm,
     rng: np.random.Generator,
     free: Callable[[Array], bool],
 ) -> Array | None:
@@ -200,7 +174,7 @@ def random_grid(
 
     Through any item if the anchor is None. The result is None if none seems to be free.
     """
-    for _ in range(_TRIES):
+    for _ in range(EFFORT.n_tries):
         drawn = space.place(rng.random((1 + len(form.shape), space.n_dimensions)))
         here = drawn[0] if anchor is None else anchor
         spans = (drawn[1:] - here) * space.ordered
@@ -209,65 +183,52 @@ def random_grid(
         rows = grid(here, [chord(here, span, form.size) for span in spans], form.size)
         if rows is None:
             continue
-        rows = distinct(space.snap(rows), space)
+        rows = distinct_rows(space.snap(rows), space)
         if len(rows) > 1 and free(rows):
             return rows
     return None
 
 
-def distinct(rows: Array, space: Any) -> Array:
-    """Rows without those that are equal to one before them, up to rounding."""
-    kept: list[int] = []
+def distinct_rows(rows: Array, space: Any) -> Array:
+    """Return rows without those that are equal to one before them, up to rounding."""
+    indices: list[int] = []
     for k, row in enumerate(rows):
-        if not kept or np.all(apart(row, rows[kept], space)):
-            kept.append(k)
-    return rows[kept]
+        if not indices or np.all(are_apart(row, rows[indices], space)):
+            indices.append(k)
+    return rows[indices]
 
 
-def _ends(strategy, view, incumbent):
-    """Where lines may lead to: promising rows, and some drawn at random."""
-    found = []
-    with naming(strategy.acquisition):
-        own = rough_challenger(strategy, view, incumbent)
-    if own is not None:
-        found.append(own)
-    seeds = [incumbent]
-    if strategy.incumbent not in ("posterior_mean", "joint"):  # which are the best one seen
-        seeds.append(best_seen(view.gaussian, view.seen))
-    rows = screening_rows(view.space, np.array(seeds), view.rng, _PATH_ROWS)
-    paths = view.gaussian.sample_paths(_PATHS, view.rng)(rows)
-    found += [rows[k] for k in np.unique(np.argmax(paths, axis=0))]
-    found.append(rows[int(np.argmax(view.gaussian.mean(rows)))])
-    found += list(rows[view.rng.choice(len(rows), _RANDOM_ENDS)])
-    return found
+def _promising_ends(strategy, context, incumbent):
+    """Return rows that lines may lead to: of the acquisition, of draws, and of the mean."""
+    with name_failing_acquisition(strategy.acquisition):
+        own = best_further_row(strategy.acquisition, context, incumbent[None])
+    best = best_answered(context.gaussian, context.answered_rows)
+    seeds = np.unique(np.array([incumbent, best]), axis=0)
+    rows = candidate_rows(context.space, seeds, context.rng)
+    drawn = context.gaussian.sample_paths(_N_DRAWS, context.rng)(rows).argmax(axis=0)
+    ends = rows[np.append(np.unique(drawn), np.argmax(context.gaussian.mean(rows)))]
+    return ends if own is None else np.concatenate([own[None], ends])
 
 
-def _anchor(space, incumbent, end):
-    """The incumbent; with the categories of an end, where these are others."""
-    return np.where(space.ordered, incumbent, end)
-
-
-def _axes(space, anchor, end, n):
-    """Axes from the anchor towards an end."""
+def _axes_towards(space, anchor, end, n):
+    """Return axes from the anchor towards an end: from it, about it, and across the cube."""
     span = (end - anchor) * space.ordered
     if not np.any(span):
-        return
-    for share in _BEHIND:
-        yield Axis(_REACH * span, int(share * (n - 1)))
-    yield chord(anchor, span, n)
+        return []
+    return [Axis(_REACH * span, 0), Axis(_REACH * span, (n - 1) // 2), chord(anchor, span, n)]
 
 
 # --- answers --------------------------------------------------------------------------------
 
 
-def between(rows: Array, form: Form, position: Any, space: Any) -> tuple[int, Array | None]:
+def between(rows: Array, form: GridForm, position: Any, space: Any) -> tuple[int, Array | None]:
     """Where on a line or plane a position is.
 
     Parameters
     ----------
     rows : ndarray of shape (k, d)
         The points that were shown.
-    form : Form
+    form : GridForm
     position : int, float or pair of them
     space : Space
 

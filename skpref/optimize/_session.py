@@ -11,22 +11,19 @@ from typing import Any
 import numpy as np
 
 from skpref._utils import Lease, check_number
-from skpref.optimize._answers import AnswerArguments, leader
+from skpref.optimize._answers import AnswerArguments, best_position
 from skpref.optimize._configuration import check_same, check_writable, describe
-from skpref.optimize._events import Draft, Event, answer_draft, applied, ask_draft, folded
+from skpref.optimize._events import Draft, Event, answer_draft, apply_event, apply_events, ask_draft
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import Damaged, Journal, NoJournal, Replaced, Transaction
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import between
 from skpref.optimize._spaces import load_tables
-from skpref.optimize._state import Form, Items, Layout, Recalled, State, User
-
-# A question is computed without holding the file; if others were quicker this often, holding it.
-_TRIES = 3
+from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User
 
 
-def claim_of(judge: str | None, lease_minutes: float) -> Lease:
+def lease_claim(judge: str | None, lease_minutes: float) -> Lease:
     """Return the lease that a judge takes on questions, not yet begun.
 
     Raises
@@ -51,7 +48,7 @@ class AlreadyAnswered(RuntimeError):
     """
 
 
-class _Overtaken(Exception):
+class _OvertakenError(Exception):
     """Another judge wrote after this one had looked."""
 
 
@@ -90,9 +87,9 @@ class Session:
         self._lock = threading.RLock()
         none, initial = Items.none(space.n_columns), []
         for duel in initial_duels:
-            initial.append(self._pair(none, duel)[0].values)
-        memory = Recalled(Memory(configuration.models.theta))
-        self._state = State(none, memory, memory)
+            initial.append(self._check_pair(none, duel)[0].values)
+        memory = KnownMemory(Memory(configuration.models.theta))
+        self._state = RunState(none, memory, memory)
         self._journal: Journal | NoJournal = NoJournal()
         if journal is None:
             seed = _fresh_seed() if seed is None else seed
@@ -101,10 +98,10 @@ class Session:
             described = describe(space, options)
             check_writable(space, described)
             self._journal = Journal(journal)
-            seed = self._open(self._journal, {**described, "initial_duels": duels}, seed)
+            seed = self._open_journal(self._journal, {**described, "initial_duels": duels}, seed)
         self._questions = questions(space, configuration, seed, initial)
 
-    def _open(self, journal, configuration, seed):
+    def _open_journal(self, journal, configuration, seed):
         """Begin the journal, or replay it; the seed of the run."""
         if not journal.exists():
             fresh = _fresh_seed() if seed is None else seed
@@ -117,7 +114,7 @@ class Session:
                 f"The journal {journal.path} was begun with random_state {run['seed']}, now {seed} "
                 "came. Pass that one, or None."
             )
-        self._state = self._folded(replace(self._state, digest=beginning.digest), events)
+        self._state = self._apply_events(replace(self._state, digest=beginning.digest), events)
         return run["seed"]
 
     def __getstate__(self) -> dict:
@@ -129,28 +126,28 @@ class Session:
     # -- what is known -------------------------------------------------------------------
 
     @property
-    def known(self) -> State:
+    def last_state(self) -> RunState:
         """The state as far as this object has seen."""
         return self._state
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """The state, with what other judges told; of a file that is lost, as it was."""
         try:
-            return self._look()[0]
+            return self._read_newest()[0]
         except (FileNotFoundError, Damaged, Replaced):
             return self._state
 
-    def _look(self):
+    def _read_newest(self):
         """Return the newest state, and the leases of its pending questions by their number."""
         with self._lock:
             newer, leases = self._journal.since(self._state.seq, self._state.digest)
-            self._state = self._folded(self._state, newer)
+            self._state = self._apply_events(self._state, newer)
             return self._state, leases
 
-    def _folded(self, state, events):
+    def _apply_events(self, state, events):
         try:
-            return folded(state, events, self.space)
+            return apply_events(state, events, self.space)
         except ValueError as error:
             raise ValueError(
                 f"The journal {self._journal.path} is damaged, or of another program: {error}."
@@ -158,7 +155,7 @@ class Session:
 
     # -- events --------------------------------------------------------------------------
 
-    def pose(
+    def ask_questions(
         self,
         n: int,
         layouts: Sequence[Layout],
@@ -175,19 +172,15 @@ class Session:
         if most > 2:
             self.configuration.models.check_takes({"chosen": 0}, most)
         with self._lock:
-            tries = 0
-            while True:
-                tries += 1
-                state, leases = self._look()
-                n_new, plan = n - len(self._ready(state, leases, *form)[:n]), None
-                if tries < _TRIES:
-                    plan = n_new, self._asked(state, n_new, *form)
-                try:
-                    state, leases = self._write(partial(self._take, n, form, plan))
-                except _Overtaken:
-                    continue
-                ready = self._ready(state, leases, *form)[:n]
-                return [(each.user, self.show(state, each.items)) for each in ready]
+            state, leases = self._read_newest()
+            n_new = n - len(self._available_questions(state, leases, *form)[:n])
+            plan = n_new, self._draft_questions(state, n_new, *form)
+            try:
+                state, leases = self._write_event(partial(self._take, n, form, plan))
+            except _OvertakenError:  # others were quicker: now the file is held
+                state, leases = self._write_event(partial(self._take, n, form, None))
+            ready = self._available_questions(state, leases, *form)[:n]
+            return [(each.user, self.present_items(state, each.items)) for each in ready]
 
     def _take(self, n, form, plan, known, current, newer, leases):
         """Draft of the questions that are missing to n, and the leases with those on all n.
@@ -195,28 +188,28 @@ class Session:
         The plan is how many are missing, and their draft. Without one they are found now, while the
         file is held.
         """
-        ready = self._ready(current, leases, *form)[:n]
+        ready = self._available_questions(current, leases, *form)[:n]
         n_new = n - len(ready)
         if plan is None:
-            plan = n_new, self._asked(current, n_new, *form)
+            plan = n_new, self._draft_questions(current, n_new, *form)
         elif n_new and (newer or plan[0] != n_new):
-            raise _Overtaken
+            raise _OvertakenError
         new = [current.counter + 1 + k for k in range(n_new)]
         draft = plan[1] if n_new else None
-        return draft, leases | self._leased([*(each.number for each in ready), *new])
+        return draft, leases | self._lease_from_now([*(each.number for each in ready), *new])
 
-    def _ready(self, state, leases, layouts, user, given):
+    def _available_questions(self, state, leases, layouts, user, given):
         """Pending questions of this judge and then those of nobody; of a user if there is one.
 
         They have one of some layouts and begin with given items.
         """
-        now, judge = self.clock(), self._claim.holder
+        time, judge = self.clock(), self._claim.holder
         holders = {
             number: lease.holder
             for number, lease in leases.items()
-            if lease.holder == judge or not lease.is_over(now)
+            if lease.holder == judge or not lease.is_over(time)
         }
-        first = self._distinct(state.items, given)[1]
+        first = self._check_distinct(state.items, given)[1]
         # Of a line or plane points may have been left out.
         forms = {each if each.form is None else each.form for each in layouts}
         ready = [
@@ -229,33 +222,35 @@ class Session:
         ]
         return sorted(ready, key=lambda each: each.number not in holders)
 
-    def _leased(self, numbers):
+    def _lease_from_now(self, numbers):
         """Leases of this judge, from now on."""
         return dict.fromkeys(numbers, self._claim._replace(since=self.clock()))
 
-    def _asked(self, state, n, layouts, user, given):
+    def _draft_questions(self, state, n, layouts, user, given):
         """Return the draft of n new questions; None if n is 0."""
         if not n:
             return None
         more = {} if user is None else {"user": user}
-        known = state
+        extended = state
         if given:
-            items, more["given"] = self._distinct(state.items, given)
-            known = replace(state, items=items)
-        after = self._questions.asked(known, n, layouts, **more)
+            items, more["given"] = self._check_distinct(state.items, given)
+            extended = replace(state, items=items)
+        after = self._questions.with_questions(extended, n, layouts, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, memory, self.space, self.configuration.models)
 
-    def record(self, items: Any, said: AnswerArguments | None, user: User = None) -> None:
+    def record_answer(
+        self, items: Any, arguments: AnswerArguments | None, user: User = None
+    ) -> None:
         """Take an answer in, or a refusal, which says nothing."""
         # Refused before anything is waited for.
-        form = self._form(items, said, user)
-        _, told, outcome = self._told(self._state.items, items, said, form)
-        if said is not None:
-            self.configuration.models.check_takes(outcome, len(told))
+        form = self._pending_form(items, arguments, user)
+        _, compared, outcome = self._compared_items(self._state.items, items, arguments, form)
+        if arguments is not None:
+            self.configuration.models.check_takes(outcome, len(compared))
 
         def answer(known_state, current, newer, leases):
-            known, asked = self._question(current.items, items)
+            items_known, asked = self._check_items(current.items, items)
             answers = [event for event in newer if _answers(event, asked, user)]
             was_pending = known_state.pending_of(asked, user)
             if answers and was_pending and not current.pending_of(asked, user):
@@ -272,37 +267,41 @@ class Session:
                     f"{again} Judges who share a journal are asked different questions if each has "
                     "a name, judge=."
                 )
-            known, told, outcome = self._told(current.items, items, said, form)
-            return answer_draft(current, known, asked, told, outcome, self.space, user), leases
+            items_known, compared, outcome = self._compared_items(
+                current.items, items, arguments, form
+            )
+            return answer_draft(
+                current, items_known, asked, compared, outcome, self.space, user
+            ), leases
 
-        self._write(answer)
+        self._write_event(answer)
 
-    def _form(self, items, said, user):
+    def _pending_form(self, items, arguments, user):
         """The form of the question that a position is of; None if none is told, or of no form."""
-        if said is None or said.unpacked().position is None:
+        if arguments is None or arguments.unpacked().position is None:
             return None
-        form = self._state.form_of(self._question(self._state.items, items)[1], user)
+        form = self._state.form_of(self._check_items(self._state.items, items)[1], user)
         if form is None:  # another judge may have asked since
-            state, _ = self._look()
-            form = state.form_of(self._question(state.items, items)[1], user)
+            state, _ = self._read_newest()
+            form = state.form_of(self._check_items(state.items, items)[1], user)
         return form
 
-    def _told(self, known, items, said, form):
+    def _compared_items(self, items_known, items, arguments, form):
         """Items, the indices of those that an answer compares, and the outcome."""
-        known, asked = self._question(known, items)
-        if said is None or form is None:
-            return known, asked, None if said is None else said.of(len(asked))
-        rows = known.rows[list(asked)]
-        at, row = between(rows, form, said.unpacked().position, self.space)
+        items_known, question = self._check_items(items_known, items)
+        if arguments is None or form is None:
+            return items_known, question, None if arguments is None else arguments.of(len(question))
+        rows = items_known.rows[list(question)]
+        at, row = between(rows, form, arguments.unpacked().position, self.space)
         if row is not None:
-            known, found = known.with_row(row, self.space)
-            if found in asked:
-                at = asked.index(found)
+            items_known, index = items_known.with_row(row, self.space)
+            if index in question:
+                at = question.index(index)
             else:
-                asked = (*asked[:at], found, *asked[at:])
-        return known, asked, AnswerArguments(chosen=at).of(len(asked))
+                question = (*question[:at], index, *question[at:])
+        return items_known, question, AnswerArguments(chosen=at).of(len(question))
 
-    def take_back(self) -> None:
+    def undo_last(self) -> None:
         """Go back to the moment before the last answer or refusal."""
 
         def undo(known_state, current, newer, leases):
@@ -316,40 +315,44 @@ class Session:
                 raise ValueError("There is nothing to undo: nothing was told or skipped.")
             # What is pending again goes to who took the answer back.
             restored = [each.number for each in current.past[-1].pending]
-            return Draft("undo", {}), self._leased(restored) | leases
+            return Draft("undo", {}), self._lease_from_now(restored) | leases
 
-        self._write(undo)
+        self._write_event(undo)
 
-    def _write(self, compose):
+    def _write_event(self, compose):
         """Write an event and leases, composed from the newest state; return what is there now."""
         with self._lock:
-            known = after = self._state
-            kept: dict[int, Lease] = {}
+            last_state = after = self._state
+            leases_kept: dict[int, Lease] = {}
 
             def decide(newer, leases):
-                nonlocal after, kept
-                current = after = self._state = self._folded(known, newer)
-                draft, wish = compose(known, current, newer, leases)
+                nonlocal after, leases_kept
+                current = after = self._state = self._apply_events(last_state, newer)
+                draft, wish = compose(last_state, current, newer, leases)
                 event = None
                 if draft is not None:
                     event = draft.event(current.seq + 1, self._claim.holder, self.clock())
-                    after = applied(current, event, self.space)
-                kept = {q.number: wish[q.number] for q in after.pending if q.number in wish}
-                if event is None and kept == leases:
+                    after = apply_event(current, event, self.space)
+                leases_kept = {q.number: wish[q.number] for q in after.pending if q.number in wish}
+                if event is None and leases_kept == leases:
                     return None
-                return Transaction(event, kept, current.recalls().keys() - after.recalls().keys())
+                return Transaction(
+                    event,
+                    leases_kept,
+                    current.memories_by_event().keys() - after.memories_by_event().keys(),
+                )
 
-            self._journal.change(known.seq, known.digest, decide)
+            self._journal.change(last_state.seq, last_state.digest, decide)
             self._state = after
-            return after, kept
+            return after, leases_kept
 
     # -- results -------------------------------------------------------------------------
 
-    def recommended(self) -> Any:
+    def recommended_item(self) -> Any:
         """The item of the largest posterior mean among those seen, as people see it."""
         with self._lock:
             state = self.state
-            return self.show(state, [self._questions.best(state)])[0]
+            return self.present_items(state, [self._questions.best(state)])[0]
 
     def fitted(self) -> Any:
         """What questions are found with, after what was told."""
@@ -366,18 +369,18 @@ class Session:
         with self._lock:
             return self._questions.gain(self.state)
 
-    def is_near(self, probability: float, within: float) -> bool:
+    def is_close_enough(self, probability: float, within: float) -> bool:
         """Whether what is recommended is near the best so probably."""
         with self._lock:
-            return self._questions.is_near(self.state, probability, within)
+            return self._questions.is_close_enough(self.state, probability, within)
 
     # -- items ---------------------------------------------------------------------------
 
-    def form_of(self, items: Any) -> Form | None:
+    def form_of(self, items: Any) -> GridForm | None:
         """The form of a pending question; None if it is a set, or not pending."""
         with self._lock:
             state = self.state
-            return state.form_of(self._question(state.items, items)[1])
+            return state.form_of(self._check_items(state.items, items)[1])
 
     def item_at(self, items: Any, position: Any) -> Any:
         """The item at a position of a pending line or plane, as people see it."""
@@ -385,25 +388,29 @@ class Session:
             raise TypeError(
                 "position must be a place on the line or plane, such as 2 or 2.5, got None."
             )
-        said = AnswerArguments(position=position)
+        arguments = AnswerArguments(position=position)
         with self._lock:
-            form = self._form(items, said, None)
+            form = self._pending_form(items, arguments, None)
             if form is None:
                 raise ValueError(
                     "item_at shows a place on a line or a plane that ask(kind=) gave and that is "
                     "pending, with its items in their order; these items are no such question."
                 )
-            known, told, outcome = self._told(self._state.items, items, said, form)
-        return self.space.present(known.values[told[leader(outcome, len(told))]])
+            items_known, compared, outcome = self._compared_items(
+                self._state.items, items, arguments, form
+            )
+        return self.space.present(
+            items_known.values[compared[best_position(outcome, len(compared))]]
+        )
 
-    def _pair(self, known, duel):
+    def _check_pair(self, items_known, duel):
         """Items and the indices of the two of a duel, which is checked."""
-        known, asked = self._question(known, duel)
-        if len(asked) > 2:
-            raise ValueError(f"A duel is a pair of items, got {len(asked)} of them: {duel!r}.")
-        return known, asked
+        items_known, question = self._check_items(items_known, duel)
+        if len(question) > 2:
+            raise ValueError(f"A duel is a pair of items, got {len(question)} of them: {duel!r}.")
+        return items_known, question
 
-    def _question(self, known, items):
+    def _check_items(self, items_known, items):
         """Items and the indices of those of a duel or set, which is checked."""
         try:
             shown = [] if isinstance(items, str) else list(self.space.listed(items))
@@ -414,22 +421,23 @@ class Session:
                 "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
                 f"dicts or two names, got {items!r}. A set has three items or more."
             )
-        return self._distinct(known, shown)
+        return self._check_distinct(items_known, shown)
 
-    def _distinct(self, known, shown):
+    def _check_distinct(self, items_known, shown):
         """Items and the indices of some, which are checked."""
-        asked: list[int] = []
+        indices: list[int] = []
         for item in shown:
-            known, found = known.with_item(item, self.space)
-            if found in asked:
+            items_known, index = items_known.with_item(item, self.space)
+            if index in indices:
                 what = "A duel needs two" if len(shown) == 2 else f"A set needs {len(shown)}"
-                raise ValueError(f"{what} different items, {self._why_one(shown, asked, found)}")
-            asked.append(found)
-        return known, tuple(asked)
+                why = self._duplicate_items_message(shown, indices, index)
+                raise ValueError(f"{what} different items, {why}")
+            indices.append(index)
+        return items_known, tuple(indices)
 
-    def _why_one(self, shown, asked, found):
+    def _duplicate_items_message(self, shown, indices, index):
         """Why the next of some items is one of those before it."""
-        first, item = shown[asked.index(found)], shown[len(asked)]
+        first, item = shown[indices.index(index)], shown[len(indices)]
         listed = self.space.pool is not None
         if repr(first) == repr(item) or (
             not listed and str(self.space.clean(first)) == str(self.space.clean(item))
@@ -443,7 +451,7 @@ class Session:
             "parameter a logarithmic scale."
         )
 
-    def show(self, state: State, asked: Any) -> list:
+    def present_items(self, state: RunState, asked: Any) -> list:
         """The items of a question as people see them."""
         return [self.space.present(state.items.values[index]) for index in asked]
 

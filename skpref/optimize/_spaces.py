@@ -15,9 +15,6 @@ from skpref._utils import sobol, warn
 from skpref.data import ItemTable, check_finite, is_frame, unmasked
 from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
 
-# `Space.same` and `Space.apart` where items are not listed. Features that are told of a candidate
-# may be off by the first; candidates closer than the second are warned of.
-_SAME, _APART = 1e-7, 1e-6
 _ENCODE = (
     "Encode texts, categories and dates first (sklearn.preprocessing.OneHotEncoder, "
     "sklearn.compose.make_column_transformer) and keep the names: candidates=ItemTable(encoded, "
@@ -30,8 +27,8 @@ class Space(ABC):
 
     An item comes from people as they give it, is kept *clean* (numbers, texts), is written to a
     journal (`dump`), is a *row* of the unit cube to the model, and is shown to people (`present`).
-    The contract of `Box` (items that a search makes up) and `Pool` (items that are listed); the
-    duels of an `ActiveLearner` are pairs of a `Pool`.
+    The contract of `ParameterBox` (items that a search makes up) and `Pool` (items that are
+    listed); the duels of an `ActiveLearner` are pairs of a `Pool`.
 
     Attributes
     ----------
@@ -50,7 +47,8 @@ class Space(ABC):
     same, apart : float
         Rows that differ by no more than ``same`` (largest coordinate) are one item. Items that
         differ by no more than ``apart`` are not shown together. Both are 0 for a pool, where every
-        candidate is an item of its own.
+        candidate is an item of its own; features that are told may then be off by the default of
+        ``same``, and candidates closer than that of ``apart`` are warned of.
     """
 
     n_columns: int
@@ -60,8 +58,8 @@ class Space(ABC):
     pool: Any = None
     names: list | None = None
     has_features: bool = True
-    same: float = _SAME
-    apart: float = _APART
+    same: float = 1e-7
+    apart: float = 1e-6
 
     # -- forms of an item ----------------------------------------------------------------
 
@@ -131,7 +129,7 @@ class Space(ABC):
         """Plain values that tell this space from others."""
 
 
-class Box(Space):
+class ParameterBox(Space):
     """Dimensions side by side; items are arrays (``names`` is None) or dicts."""
 
     def __init__(self, dimensions: list, names: list | None):
@@ -153,14 +151,14 @@ class Box(Space):
         return np.concatenate([each.snap(rows[:, part]) for each, part in pairs], axis=1)
 
     def neighbours(self, row: np.ndarray) -> np.ndarray:
-        found = []
+        rows = []
         for each, part in zip(self.dimensions, self._slices, strict=True):
             if not each.free:
                 near = each.near(row[part])
                 moved = np.repeat(row[None], len(near), axis=0)
                 moved[:, part] = near
-                found.append(moved)
-        return np.concatenate(found) if found else np.zeros((0, self.n_columns))
+                rows.append(moved)
+        return np.concatenate(rows) if rows else np.zeros((0, self.n_columns))
 
     def _values(self, item: Any) -> Any:
         if self.names is None:
@@ -239,11 +237,11 @@ class Pool(Space):
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) < 2:
             raise ValueError("candidates must hold at least two distinct rows.")
-        kept = np.sort(first)
-        self._items = table[kept]
-        self.places = kept.tolist()  # in the candidates
-        self.names = None if names is None else [names[i] for i in kept]
-        owner = np.searchsorted(kept, first[inverse.reshape(-1)])
+        first_places = np.sort(first)
+        self._items = table[first_places]
+        self.places = first_places.tolist()  # in the candidates
+        self.names = None if names is None else [names[i] for i in first_places]
+        owner = np.searchsorted(first_places, first[inverse.reshape(-1)])
         self._named = {} if names is None else dict(zip(names, owner.tolist(), strict=True))
         self._low, self._range = self._scale()
         self.pool = (self._items - self._low) / self._range
@@ -273,15 +271,16 @@ class Pool(Space):
 
     def _check_apart(self) -> None:
         """Warn of candidates that the model takes for one another, as far as cells tell."""
-        cells = np.floor(self.pool / _APART)
+        cells = np.floor(self.pool / Space.apart)
         _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
         owner = first[inverse.reshape(-1)]  # the first candidate of the same cell
         alike = np.flatnonzero(owner != np.arange(len(cells)))
         if len(alike):
-            one, other = (self.present(self._items[k]) for k in (owner[alike[0]], alike[0]))
+            first, second = (self.present(self._items[k]) for k in (owner[alike[0]], alike[0]))
             warn(
-                f"{len(alike)} of the candidates differ from another by less than {_APART:.0e} of "
-                f"the range of every feature, such as {other!r} from {one!r}. The model sees no "
+                f"{len(alike)} of the candidates differ from another by less than "
+                f"{Space.apart:.0e} of "
+                f"the range of every feature, such as {second!r} from {first!r}. The model sees no "
                 "difference between them. If an outlier stretches the range, give the feature's "
                 "logarithm or its ranks; else keep one of them only."
             )
@@ -318,7 +317,7 @@ class Pool(Space):
         index = self._at.get(item.tobytes())
         if index is None:
             index, distance = self._nearest((item - self._low) / self._range)
-            if distance > _SAME:
+            if distance > Space.same:
                 raise ValueError(
                     f"The item {item} is not among the {len(self.pool)} candidates. Tell only "
                     "duels between rows of candidates."
@@ -396,9 +395,25 @@ def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
         _check_numeric(table)
         columns = list(table.columns) if columns is None else columns
         names = _names_of(table) if names is None else names
+    rows = _numeric_rows(table)
+    labels = np.arange(rows.shape[1]) if columns is None else columns
+    check_finite(
+        rows,
+        np.array(labels, dtype=object),
+        given="candidates",
+        remedy="fill the gaps first, as sklearn.impute.SimpleImputer does",
+    )
+    if names is not None:
+        names = ItemTable(rows, names=names).names.tolist()
+    rows = rows + 0.0  # -0.0 becomes 0.0; of some frames it cannot be written to
+    return rows, names, None if columns is None else list(columns), True
+
+
+def _numeric_rows(table: Any) -> np.ndarray:
+    """Return a table of numbers as an array of its own, or raise TypeError or ValueError."""
     try:
         table = unmasked(table)
-        rows = check_array(table, dtype=np.float64, copy=True, ensure_all_finite=False)
+        return check_array(table, dtype=np.float64, copy=True, ensure_all_finite=False)
     except TypeError as error:
         raise TypeError(
             f"candidates must be a table of numbers, a row for each ({error}). Dicts become one "
@@ -414,17 +429,6 @@ def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
             f"feature; shape {np.shape(table)} came. If there is one feature, give it as a column: "
             'frame[["x"]] of a DataFrame, x.reshape(-1, 1) of an array.'
         ) from None
-    labels = np.arange(rows.shape[1]) if columns is None else columns
-    check_finite(
-        rows,
-        np.array(labels, dtype=object),
-        given="candidates",
-        remedy="fill the gaps first, as sklearn.impute.SimpleImputer does",
-    )
-    if names is not None:
-        names = ItemTable(rows, names=names).names.tolist()
-    rows = rows + 0.0  # -0.0 becomes 0.0; of some frames it cannot be written to
-    return rows, names, None if columns is None else list(columns), True
 
 
 def _check_numeric(frame: Any) -> None:
@@ -456,10 +460,10 @@ def _names_of(frame: Any) -> Any:
 def make_space(space: Any, candidates: Any = None) -> Space:
     """The space that the optimiser's arguments stand for; ValueError unless it is exactly one."""
     if (space is None) == (candidates is None):
-        given = "neither" if space is None else "both"
+        which = "neither" if space is None else "both"
         raise ValueError(
             "Give either space= (bounds of shape (d, 2), or a dict of named parameters) or "
-            f"candidates= (a pool: a table of shape (n, d) or an ItemTable); {given} came."
+            f"candidates= (a pool: a table of shape (n, d) or an ItemTable); {which} came."
         )
     if candidates is not None:
         return Pool(candidates)
@@ -468,7 +472,9 @@ def make_space(space: Any, candidates: Any = None) -> Space:
     if isinstance(space, dict):
         if not space:
             raise ValueError("The space is an empty dict; name at least one parameter.")
-        return Box([make_dimension(str(name), spec) for name, spec in space.items()], list(space))
+        return ParameterBox(
+            [make_dimension(str(name), spec) for name, spec in space.items()], list(space)
+        )
     try:
         bounds = np.asarray(space, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -478,7 +484,7 @@ def make_space(space: Any, candidates: Any = None) -> Space:
             "Bounds must have shape (d, 2), a row (low, high) for each feature, got "
             f"{bounds.shape}."
         )
-    return Box([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
+    return ParameterBox([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
 
 
 def load_tables() -> None:

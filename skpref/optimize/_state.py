@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref.optimize._answers import TIE, leader
+from skpref.optimize._answers import TIE, best_position
 from skpref.optimize._model import Memory
 
 # Id of the user asked; None without several users.
@@ -41,37 +41,37 @@ class Items:
 
     def find(self, row: NDArray[np.float64], within: float) -> int | None:
         """Index of the item of a row, or of one this near to it; None if it is new."""
-        found = self._at.get(row.tobytes())
-        if found is None and within > 0.0 and len(self.rows):
+        index = self._at.get(row.tobytes())
+        if index is None and within > 0.0 and len(self.rows):
             distance = np.abs(self.rows - row).max(axis=1)
             nearest = int(np.argmin(distance))
-            found = nearest if distance[nearest] <= within else None
-        return found
+            index = nearest if distance[nearest] <= within else None
+        return index
 
     def with_item(self, item: Any, space: Any) -> tuple[Self, int]:
         """These and an item, which is checked, and its index."""
-        found = self.find(space.to_row(item), space.same)
-        return (self, found) if found is not None else self.with_kept(space.clean(item), space)
+        index = self.find(space.to_row(item), space.same)
+        return (self, index) if index is not None else self.with_kept(space.clean(item), space)
 
     def with_kept(self, value: Any, space: Any) -> tuple[Self, int]:
         """The same for an item as the space keeps it."""
         row = space.to_row(value)
-        found = self.find(row, space.same)
-        if found is not None:
-            return self, found
-        found = len(self.values)
+        index = self.find(row, space.same)
+        if index is not None:
+            return self, index
+        index = len(self.values)
         rows = np.concatenate([self.rows, row[None]])
         rows.setflags(write=False)  # a kernel or an acquisition sees them
-        return type(self)((*self.values, value), rows, {**self._at, row.tobytes(): found}), found
+        return type(self)((*self.values, value), rows, {**self._at, row.tobytes(): index}), index
 
     def with_row(self, row: NDArray[np.float64], space: Any) -> tuple[Self, int]:
         """The same for a row of the space."""
-        found = self._at.get(row.tobytes())
-        return (self, found) if found is not None else self.with_item(space.to_item(row), space)
+        index = self._at.get(row.tobytes())
+        return (self, index) if index is not None else self.with_item(space.to_item(row), space)
 
 
 @dataclass(frozen=True, eq=False)
-class Recalled:
+class KnownMemory:
     """A memory, and the event that left its arrays.
 
     Attributes
@@ -87,14 +87,14 @@ class Recalled:
     event: int = 0
     missing: bool = False
 
-    def faded(self) -> Self:
+    def without_arrays(self) -> Self:
         """Without the arrays."""
         if not self.event:
             return self
         return type(self)(replace(self.memory, sites={}, margins=np.zeros(0)))
 
 
-class Form(NamedTuple):
+class GridForm(NamedTuple):
     """What the items of a question are to each other.
 
     Attributes
@@ -116,11 +116,11 @@ class Form(NamedTuple):
 class Layout(NamedTuple):
     """What a question looks like: the number of its items, and their form; a set has none."""
 
-    size: int
-    form: Form | None = None
+    size: int = 2
+    form: GridForm | None = None
 
 
-DUELS = (Layout(2),)
+DUELS = (Layout(),)
 
 
 class Pending(NamedTuple):
@@ -132,10 +132,10 @@ class Pending(NamedTuple):
     number: int
     items: tuple[int, ...]
     user: User = None
-    form: Form | None = None
+    form: GridForm | None = None
 
 
-class Answer(NamedTuple):
+class AnswerRecord(NamedTuple):
     """Indices of the items compared, the outcome as `AnswerArguments` has it, and whose answer."""
 
     items: tuple[int, ...]
@@ -151,7 +151,7 @@ class Skipped(NamedTuple):
     user: User = None
 
 
-class Moment(NamedTuple):
+class UndoPoint(NamedTuple):
     """The state that `undo` goes back to, with the numbers of answers and skips."""
 
     n_told: int
@@ -159,12 +159,12 @@ class Moment(NamedTuple):
     pending: tuple[Pending, ...]
     counter: int
     shown: int
-    recalled: Recalled
-    base: Recalled
+    recalled: KnownMemory
+    base: KnownMemory
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class RunState:
     """A moment of an optimisation; every event makes a new one.
 
     Attributes
@@ -175,14 +175,14 @@ class State:
     base : Recalled
         What was recalled when something was last told: where the fit of what is told starts, so
         that it is a function of the events, whoever computes it, and when.
-    told : tuple of Answer
+    told : tuple of AnswerRecord
     pending : tuple of Pending
     skipped : tuple of Skipped
     counter : int
         Questions generated so far; with the seed it fixes every random number.
     shown : int
         Items in these questions, of lines and planes none: where the design is.
-    past : tuple of Moment
+    past : tuple of UndoPoint
     seq : int
         Number of the last event.
     digest : bytes
@@ -190,23 +190,23 @@ class State:
     """
 
     items: Items
-    recalled: Recalled
-    base: Recalled
-    told: tuple[Answer, ...] = ()
+    recalled: KnownMemory
+    base: KnownMemory
+    answers: tuple[AnswerRecord, ...] = ()
     pending: tuple[Pending, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     counter: int = 0
     shown: int = 0
-    past: tuple[Moment, ...] = ()
+    past: tuple[UndoPoint, ...] = ()
     seq: int = 0
     digest: bytes = b""
 
-    def asked(
+    def with_questions(
         self,
         questions: list[tuple[int, ...]],
-        recalled: Recalled,
+        recalled: KnownMemory,
         users: list[User] | None = None,
-        form: Form | None = None,
+        form: GridForm | None = None,
     ) -> Self:
         """After new questions, all of one form, each to its user where there are several."""
         whom = [None] * len(questions) if users is None else users
@@ -220,7 +220,7 @@ class State:
             recalled=recalled,
         )
 
-    def answered(
+    def with_answer(
         self,
         question: tuple[int, ...],
         compared: tuple[int, ...],
@@ -230,24 +230,24 @@ class State:
         """After an answer to a question, by an outcome of the items compared."""
         return replace(
             self,
-            told=(*self.told, Answer(compared, outcome, user)),
+            answers=(*self.answers, AnswerRecord(compared, outcome, user)),
             pending=self._without(question, user),
             base=self.recalled,
-            past=self._remembered(),
+            past=self._with_undo_point(),
         )
 
-    def refused(self, items: tuple[int, ...], user: User = None) -> Self:
+    def with_skip(self, items: tuple[int, ...], user: User = None) -> Self:
         """After a question was turned down."""
-        skipped = (*self.skipped, Skipped(items, len(self.told), user))
+        skipped = (*self.skipped, Skipped(items, len(self.answers), user))
         pending = self._without(items, user)
-        return replace(self, skipped=skipped, pending=pending, past=self._remembered())
+        return replace(self, skipped=skipped, pending=pending, past=self._with_undo_point())
 
-    def taken_back(self) -> Self:
+    def without_last_answer(self) -> Self:
         """Before the last answer or refusal; items stay known."""
         *past, last = self.past
         return replace(
             self,
-            told=self.told[: last.n_told],
+            answers=self.answers[: last.n_told],
             skipped=self.skipped[: last.n_skipped],
             pending=last.pending,
             counter=last.counter,
@@ -257,9 +257,9 @@ class State:
             past=tuple(past),
         )
 
-    def _remembered(self):
-        now = Moment(
-            len(self.told),
+    def _with_undo_point(self):
+        moment = UndoPoint(
+            len(self.answers),
             len(self.skipped),
             self.pending,
             self.counter,
@@ -268,17 +268,17 @@ class State:
             self.base,
         )
         if len(self.past) < EXACT_UNDOS:
-            return (*self.past, now)
+            return (*self.past, moment)
         old = self.past[-EXACT_UNDOS]
-        old = old._replace(recalled=old.recalled.faded(), base=old.base.faded())
-        return (*self.past[:-EXACT_UNDOS], old, *self.past[1 - EXACT_UNDOS :], now)
+        old = old._replace(recalled=old.recalled.without_arrays(), base=old.base.without_arrays())
+        return (*self.past[:-EXACT_UNDOS], old, *self.past[1 - EXACT_UNDOS :], moment)
 
     @property
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         """Rows that the told answers have in the model, at most."""
-        return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.told)
+        return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.answers)
 
-    def recalls(self) -> dict[int, Recalled]:
+    def memories_by_event(self) -> dict[int, KnownMemory]:
         """The memories whose arrays may be needed, by the event that left them."""
         recent = self.past[-EXACT_UNDOS:]
         every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
@@ -293,7 +293,7 @@ class State:
         question = self.pending_of(items, user)
         return tuple(each for each in self.pending if each is not question)
 
-    def form_of(self, items: tuple[int, ...], user: User = None) -> Form | None:
+    def form_of(self, items: tuple[int, ...], user: User = None) -> GridForm | None:
         """The form of a pending question, whose items are given in its order."""
         question = self.pending_of(items, user)
         return question.form if question and question.items == items else None
@@ -301,12 +301,12 @@ class State:
     @property
     def last_winner(self) -> int:
         """Index of the best item of the last answer; where several may be, the first shown."""
-        items, outcome, _ = self.told[-1]
-        return items[leader(outcome, len(items))]
+        items, outcome, _ = self.answers[-1]
+        return items[best_position(outcome, len(items))]
 
-    def seen(self) -> NDArray[np.float64]:
+    def answered_rows(self) -> NDArray[np.float64]:
         """Rows of the items that answers are about."""
-        shown = sorted({index for answer in self.told for index in answer.items})
+        shown = sorted({index for answer in self.answers for index in answer.items})
         return self.items.rows[shown]
 
 
@@ -340,12 +340,12 @@ class HistoryEntry(NamedTuple):
         return self.items
 
 
-def apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
+def are_apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
     """Whether rows differ from a row so that they may be shown together, (n,)."""
     return np.abs(rows - row).max(axis=1) > space.apart
 
 
-def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
+def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callable:
     """Which rows may join others in a question, in view of those pending, skipped and just tied.
 
     A duel that ended in a tie, once more, says next to nothing; but where one posterior thinks best
@@ -353,7 +353,7 @@ def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
 
     Parameters
     ----------
-    state : State
+    state : RunState
     space : Space
     near : float
         As far from a question that was just skipped, or from the ties since the last answer that
@@ -369,9 +369,9 @@ def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
     """
     questions = [(each.items, 0.0) for each in state.pending]
     for items, n_told, _ in state.skipped:
-        questions.append((items, near if n_told == len(state.told) else 0.0))
+        questions.append((items, near if n_told == len(state.answers) else 0.0))
     if near > 0.0:
-        tied = takewhile(lambda each: each.outcome == TIE, reversed(state.told))
+        tied = takewhile(lambda each: each.outcome == TIE, reversed(state.answers))
         questions += [(each.items, near) for each in tied if each.user is None]
     # All but one of a question, that one, and how far from it the last item must be.
     left_out = []
@@ -382,7 +382,7 @@ def exclusion(state: State, space: Any, near: float, size: int = 2) -> Callable:
 
     def allowed(members, rows):
         members = np.atleast_2d(members)
-        good = np.all([apart(member, rows, space) for member in members], axis=0)
+        good = np.all([are_apart(member, rows, space) for member in members], axis=0)
         if len(members) < size - 1:
             return good
         for rest, last, radius in left_out:

@@ -12,9 +12,9 @@ from skpref.active import _next_pairs, next_pairs
 from skpref.active._next_pairs import (
     GOALS,
     _at_stake,
-    _Board,
     _variances,
     _vote_precision,
+    _VoteBoard,
     order_rate,
 )
 from skpref.collaborative import CollaborativePreferenceRegressor
@@ -58,7 +58,7 @@ def order_information(mean, cov, voted, ordered, noise):
 def board_of(mean, cov, likelihood):
     i, j = np.triu_indices(len(mean), 1)
     precision = _vote_precision(likelihood, mean[i] - mean[j], _variances(cov)[i, j])
-    return _Board(mean, cov, precision, np.ones(len(i)))
+    return _VoteBoard(mean, cov, precision, np.ones(len(i)))
 
 
 def make_board(seed=0, n=12, n_votes=150, **options):
@@ -165,7 +165,7 @@ def test_scores_follow_the_votes():
 
 def test_weights_average_over_where_means_go():
     mean, cov = np.array([0.9, 0.0]), np.diag([1.0, 0.6])
-    board = _Board(mean, cov, np.array([2.0]), np.ones(1))
+    board = _VoteBoard(mean, cov, np.array([2.0]), np.ones(1))
     board.weigh()
     board.vote(0)
     board.weigh()
@@ -459,13 +459,12 @@ def test_pairs_that_are_followed_make_no_difference(goal, monkeypatch):
     items = ItemTable.from_names([f"m{k}" for k in range(n)])
     model = PairwisePreferenceRegressor(items=items, optimizer=None).fit(pairs, y)
     plans = []
-    for few in (1000, 50, 1):
-        monkeypatch.setattr(_next_pairs, "_LOOKED_AT", few)
-        monkeypatch.setattr(_next_pairs, "_AN_ITEM", 0)
+    for per_item in (1000, 4, 1):
+        monkeypatch.setattr(_next_pairs, "_FOLLOWED_PER_ITEM", per_item)
         plans.append(next_pairs(model, 200, goal=goal, k=2))
     assert_array_equal(plans[1].position, plans[0].position)
     assert_array_equal(plans[1].votes, plans[0].votes)
-    # One pair alone is enough for one vote: weights are then found anew.
+    # Where few are followed weights are found anew more often.
     assert plans[2].votes.sum() == 200
     assert_allclose(plans[2].gain.sum(), plans[0].gain.sum(), rtol=0.05)
 

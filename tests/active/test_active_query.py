@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skpref import HallucinationBelieverOptimizer, ItemTable, PairwisePreferenceRegressor
 from skpref.active import STRATEGIES, all_pairs, bald, entropy, query
-from skpref.active._batch import Worlds, effects
+from skpref.active._batch import Worlds, outcome_effects
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import DuelFrame
 from skpref.likelihoods import Probit
@@ -73,7 +73,7 @@ POOL = all_pairs(ITEMS)
 )
 def test_effects_are_the_moments_given_an_answer(likelihood, lead):
     mean, variance = 0.6, 0.7
-    of = effects(likelihood, np.array([mean]), np.array([variance]), np.array([lead]))
+    of = outcome_effects(likelihood, np.array([mean]), np.array([variance]), np.array([lead]))
     normal = norm(mean, np.sqrt(variance))
     for k in range(likelihood.n_outcomes):
 

@@ -22,8 +22,9 @@ from skpref.optimize._acquisition import (
     expected_improvement,
     log_expected_improvement,
 )
+from skpref.optimize._maximiser import maximise
 from skpref.optimize._spaces import make_space
-from skpref.optimize._strategies import maximise, surface_of
+from skpref.optimize._strategies import acquisition_surface
 
 # Where an improvement is neither sure nor hopeless, so that simulation sees all.
 X_SIMULATED = {1: (0.25, 1.0), 4: (0.95, 0.1)}
@@ -55,7 +56,7 @@ def fitted(models, rows, winner, loser):
 
 
 def surface(name, post, incumbent=(0.3, 0.8)):
-    return surface_of(name, post, np.array(incumbent), post.anchors)
+    return acquisition_surface(name, post, np.array(incumbent), post.anchors)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -164,9 +165,11 @@ def test_expected_improvement_on_a_hallucination_is_that_of_the_gp_given_the_mar
     deviation = np.sqrt(var)
     z = (mean - best) / deviation
     ei = deviation * (stats.norm.pdf(z) + z * stats.norm.cdf(z))
-    found = surface_of("ei", post, rows[0], rows).value(X)
+    found = acquisition_surface("ei", post, rows[0], rows).value(X)
     np.testing.assert_allclose(found, ei, rtol=1e-7, atol=1e-12)
-    np.testing.assert_allclose(surface_of("mean", post, rows[0], rows).value(X), mean, atol=1e-9)
+    np.testing.assert_allclose(
+        acquisition_surface("mean", post, rows[0], rows).value(X), mean, atol=1e-9
+    )
 
 
 @pytest.mark.slow
@@ -271,41 +274,11 @@ def test_a_function_that_is_infinite_everywhere_is_taken_in_silence():
     assert value == np.inf
 
 
-class Counted(Numeric):
-    """A surface that counts the rows it was asked for."""
-
-    n_rows = 0
-
-    def value(self, X):
-        self.n_rows += len(X)
-        return super().value(X)
-
-
-def test_a_coarse_surface_spares_the_surface_itself():
-    space = make_space([[0, 1], [0, 1]])
-    found, none = Counted(bumps), np.zeros((0, 2))
-    coarse = Numeric(lambda X: np.sqrt(bumps(X)) + 0.01 * np.sin(40.0 * X[:, 0]))
-    row, value = maximise(found, space, none, np.random.default_rng(0), coarse=coarse)
-    np.testing.assert_allclose(row, [0.8, 0.3], atol=1e-4)
-    assert value == pytest.approx(1.0, abs=1e-6)
-    assert found.n_rows < 1000
-
-
-def test_a_coarse_surface_leaves_a_pool_whole():
-    table = np.random.default_rng(0).random((500, 2))
-    space, none = make_space(None, table), np.zeros((0, 2))
-    wrong = Numeric(lambda X: -bumps(X))
-    row, _ = maximise(Numeric(bumps), space, none, np.random.default_rng(0), coarse=wrong)
-    assert bumps(row[None])[0] == bumps(space.pool).max()
-
-
 @pytest.mark.parametrize(("kernel", "seed"), [("matern32", 5), ("sum", 5), ("sum", 27)])
 def test_the_top_of_a_path_is_found(kernel, seed):
     paths = posterior(KERNELS[kernel]).sample_paths(1, seed)
     surface, space = PathSurface(paths), make_space([[0, 1], [0, 1]])
-    row, value = maximise(
-        surface, space, np.zeros((0, 2)), np.random.default_rng(seed), n_screen=256
-    )
+    row, value = maximise(surface, space, np.zeros((0, 2)), np.random.default_rng(seed))
     assert surface.value(row[None])[0] == pytest.approx(value, abs=1e-8)
     axis = np.linspace(0.0, 1.0, 21)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

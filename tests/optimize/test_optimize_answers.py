@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpref.optimize import HallucinationBelieverOptimizer
-from skpref.optimize._answers import UNSAID, AnswerArguments, leader, ranks_told
+from skpref.optimize._answers import NO_OUTCOME, AnswerArguments, best_position, ranks_of_outcome
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,10 @@ def comparisons(ranks):
 )
 def test_an_answer_to_a_set_says_who_is_better_than_whom(said, better):
     outcome = said.of(4)
-    assert comparisons(ranks_told(outcome, 4)) == better
-    assert set(ranks_told(outcome, 4)) - {0} == set(range(1, max(ranks_told(outcome, 4)) + 1))
+    assert comparisons(ranks_of_outcome(outcome, 4)) == better
+    assert set(ranks_of_outcome(outcome, 4)) - {0} == set(
+        range(1, max(ranks_of_outcome(outcome, 4)) + 1)
+    )
     assert AnswerArguments(outcome).of(4) == outcome  # what is kept can be told again
 
 
@@ -72,8 +74,8 @@ def test_the_leader_is_the_first_that_nothing_beats():
         ({"worst": 3}, 0),
         ({"ranking": [3, 1]}, 3),
     ]:
-        assert leader(outcome, 4) == expected
-    assert [leader(outcome, 2) for outcome in (1, 0, "tie")] == [0, 1, 0]
+        assert best_position(outcome, 4) == expected
+    assert [best_position(outcome, 2) for outcome in (1, 0, "tie")] == [0, 1, 0]
 
 
 REFUSED = [
@@ -137,7 +139,7 @@ REFUSED = [
 def test_what_is_no_answer_is_refused(n, said, error, message):
     with pytest.raises(error, match=message):
         said.of(n)
-    if said.outcome is not UNSAID and said.outcome is not None:
+    if said.outcome is not NO_OUTCOME and said.outcome is not None:
         return
     made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)
     shown = made.ask(size=n)

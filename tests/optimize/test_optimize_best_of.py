@@ -7,7 +7,7 @@ from test_optimize_acquisition import KERNELS, posterior
 
 from skpref.optimize import STRATEGIES, PreferenceOptimizer
 from skpref.optimize._acquisition import BestOf, common_normals
-from skpref.optimize._strategies import surface_of
+from skpref.optimize._strategies import acquisition_surface
 
 MEMBERS = np.array([[0.2, 0.7], [0.8, 0.3], [0.5, 0.9]])
 
@@ -38,7 +38,7 @@ def test_values_agree_with_simulation(m, n_components):
 def test_of_two_it_is_the_closed_form(n_components):
     post = posterior(n_components=n_components)
     X = np.random.default_rng(2).random((20, 2))
-    exact = surface_of("eubo", post, MEMBERS[0], post.anchors).value(X)
+    exact = acquisition_surface("eubo", post, MEMBERS[0], post.anchors).value(X)
     np.testing.assert_allclose(best_of(post, MEMBERS[:1]).value(X), exact, atol=0.01)
 
 

@@ -215,6 +215,6 @@ def test_a_judge_of_several_users_may_change_what_he_is_shown():
 
 
 def test_rows_that_a_kernel_sees_are_not_written_to():
-    rows = course(made := build("box")) and made._session.known.items.rows
+    rows = course(made := build("box")) and made._session.last_state.items.rows
     with pytest.raises(ValueError, match="read-only"):
         rows += 1.0

@@ -27,13 +27,13 @@ def whole(tmp_path_factory):
 
 def held(made):
     """All that a run knows, solver and sampler included."""
-    state = made._session.known
+    state = made._session.last_state
     memories = [state.recalled.memory, state.base.memory]
     arrays = [
         np.concatenate([part.ravel() for part in (m.theta, m.margins, *m.sites.values())]).tobytes()
         for m in memories
     ]
-    return state.seq, state.digest, state.told, state.pending, state.skipped, arrays
+    return state.seq, state.digest, state.answers, state.pending, state.skipped, arrays
 
 
 def opened(path):
@@ -141,7 +141,10 @@ def test_interrupts_at_random_instants(tmp_path, kept):
                 "ask": lambda: made.ask(2),
                 "recommend": made.recommend,
             }[name]
-            seq, scale = made._session.known.seq, 2e-3 if name in ("tell", "skip", "undo") else 0.03
+            seq, scale = (
+                made._session.last_state.seq,
+                2e-3 if name in ("tell", "skip", "undo") else 0.03,
+            )
             while True:
                 try:
                     signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, scale))
@@ -156,8 +159,8 @@ def test_interrupts_at_random_instants(tmp_path, kept):
             state = made._session.state
             assert state.seq in ({"recommend": (seq,), "ask": (seq, seq + 1)}.get(name, (seq + 1,)))
             assert len(state.items.values) == len(state.items.rows)
-            assert len(state.past) == len(state.told) + len(state.skipped)
-            if len(state.told) < 3:
+            assert len(state.past) == len(state.answers) + len(state.skipped)
+            if len(state.answers) < 3:
                 answer(made, 3)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

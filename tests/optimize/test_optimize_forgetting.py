@@ -10,7 +10,7 @@ from skpref.fitting import Fitted
 from skpref.gp import at_present, forgetting
 from skpref.kernels import Identity
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
-from skpref.optimize._model import FittedNow
+from skpref.optimize._model import PresentFit
 
 RATE = 0.05
 
@@ -37,7 +37,7 @@ def test_correlation_falls_with_the_answers_between(base):
 def whole_and_present(n=12):
     """The posterior of the utility at all times, and that of the present."""
     fitted, _ = told(n)._session.fitted()
-    assert isinstance(fitted, FittedNow)
+    assert isinstance(fitted, PresentFit)
     whole = Fitted._given(fitted, fitted.approximation)
     assert whole.anchors.shape[1] == 3 and whole.anchors[:, 2].max() == n - 1
     return whole, fitted.posterior

@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref.fitting import hyperparameter_spread
 from skpref.optimize import STRATEGIES, PreferenceOptimizer, Strategy
-from skpref.optimize._model import redrawn
+from skpref.optimize._model import draw_hyperparameters
 
 SQUARE = [[0.0, 1.0], [0.0, 1.0]]
 ENGINES = ("hallucination", "kriging_believer", "constant_liar", "laplace", "ep", "hmc", "svi")
@@ -62,7 +62,7 @@ def test_draws_have_that_covariance():
     fit = fit_of(told(8))
     root = 0.1 * hyperparameter_spread(fit.model, fit.comparisons)  # far within the bounds
     rng = np.random.default_rng(0)
-    drawn = np.array([redrawn(fit, root, rng).model.theta for _ in range(400)])
+    drawn = np.array([draw_hyperparameters(fit, root, rng).model.theta for _ in range(400)])
     assert_allclose(drawn.mean(axis=0), fit.model.theta, atol=4 * np.abs(root).max() / 20)
     assert_allclose(np.cov(drawn.T), root @ root.T, atol=0.25 * np.max(root @ root.T))
 
@@ -72,7 +72,7 @@ def test_draws_keep_within_the_bounds():
     low, high = fit.model.bounds.T
     rng = np.random.default_rng(0)
     for _ in range(5):
-        theta = redrawn(fit, 50.0 * np.eye(len(low)), rng).model.theta
+        theta = draw_hyperparameters(fit, 50.0 * np.eye(len(low)), rng).model.theta
         assert np.all((theta >= low) & (theta <= high))
 
 

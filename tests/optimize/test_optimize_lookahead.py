@@ -14,11 +14,11 @@ from skpref.likelihoods import Probit
 from skpref.optimize import STRATEGIES, PreferenceOptimizer
 from skpref.optimize._lookahead import (
     LOOKAHEADS,
-    Candidates,
+    DuelCandidates,
     JointEntropySearch,
     KnowledgeGradient,
 )
-from skpref.optimize._strategies import surface_of
+from skpref.optimize._strategies import acquisition_surface
 
 KERNELS = {
     "matern32": Matern([0.4, 0.7], nu=1.5),
@@ -39,7 +39,7 @@ def posterior(kernel=KERNELS["matern32"], n_components=1, d=2):
 
 def candidates(post, n=12, seed=1):
     rng = np.random.default_rng(seed)
-    return Candidates.of(post, rng.random((n, post.anchors.shape[1])), n, rng)
+    return DuelCandidates.draw(post, rng.random((n, post.anchors.shape[1])), n, rng)
 
 
 def differences(function, rows, step=1e-5):
@@ -81,7 +81,7 @@ def test_knowledge_gradient_agrees_with_quadrature(kernel, n_components):
     post = posterior(KERNELS[kernel], n_components)
     found = candidates(post)
     first, second = np.triu_indices(len(found.rows), 1)
-    values, rows = KnowledgeGradient(post, found).of_pairs(found, first, second)
+    values, rows = KnowledgeGradient(post, found).value_pairs(found, first, second)
     np.testing.assert_array_equal(rows[:, 0], first)
     np.testing.assert_array_equal(rows[:, 1], second)
     exact = [quadrature_gain(post, found.rows, a, b) for a, b in zip(first, second, strict=True)]
@@ -95,7 +95,7 @@ def test_knowledge_gradient_has_the_gradient_of_differences(kernel, n_components
     post = posterior(KERNELS[kernel], n_components)
     found = candidates(post)
     surface = KnowledgeGradient(post, found)
-    values, chosen = surface.of_pairs(found, np.array([0, 3]), np.array([1, 8]))
+    values, chosen = surface.value_pairs(found, np.array([0, 3]), np.array([1, 8]))
     for value, rows in zip(values, found.rows[chosen], strict=True):
         assert surface.value_and_gradient(rows)[0] == pytest.approx(value, abs=1e-12)
     rows = np.random.default_rng(5).random((4, 2))
@@ -126,7 +126,7 @@ def test_entropy_search_agrees_with_dense_conditioning(kernel, n_components):
     post = posterior(KERNELS[kernel], n_components)
     found = candidates(post, 8)
     first, second = np.triu_indices(8, 1)
-    values, rows = JointEntropySearch(post, found).of_pairs(found, first, second)
+    values, rows = JointEntropySearch(post, found).value_pairs(found, first, second)
     np.testing.assert_array_equal(rows, np.stack([first, second], axis=1))
     exact = [informed(post, found.rows, *pair, found.best, found.highest) for pair in rows]
     np.testing.assert_allclose(values, exact, atol=1e-9)
@@ -140,7 +140,7 @@ def test_what_an_answer_tells_of_one_value_is_their_mutual_information():
     nodes = stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
     drawn = found.means[2, 0] + np.sqrt(found.var[2]) * nodes
     sure = found._replace(best=np.full(4000, 2), highest=drawn)
-    value, _ = JointEntropySearch(post, sure).of_pairs(sure, np.array([0]), np.array([1]))
+    value, _ = JointEntropySearch(post, sure).value_pairs(sure, np.array([0]), np.array([1]))
     f = np.random.default_rng(0).multivariate_normal(found.means[:, 0], found.cov, 400_000)
     win = stats.norm.cdf((f[:, 0] - f[:, 1]) / np.sqrt(2.0 * NOISE))
     cells = np.searchsorted(np.quantile(f[:, 2], np.arange(1, 200) / 200), f[:, 2])
@@ -156,7 +156,7 @@ def test_entropy_search_has_the_gradient_of_differences(kernel, n_components):
     post = posterior(KERNELS[kernel], n_components)
     found = candidates(post)
     surface = JointEntropySearch(post, found)
-    values, chosen = surface.of_pairs(found, np.array([0, 3]), np.array([1, 8]))
+    values, chosen = surface.value_pairs(found, np.array([0, 3]), np.array([1, 8]))
     for value, rows in zip(values, found.rows[chosen], strict=True):
         assert surface.value_and_gradient(rows)[0] == pytest.approx(value, abs=1e-10)
     rows = np.random.default_rng(5).random((2, 2))
@@ -169,7 +169,7 @@ def test_a_duel_of_an_item_with_itself_gains_nothing(lookahead):
     post = posterior()
     found = candidates(post)
     same = np.arange(len(found.rows))
-    values, _ = lookahead(post, found).of_pairs(found, same, same)
+    values, _ = lookahead(post, found).value_pairs(found, same, same)
     np.testing.assert_allclose(values, 0.0, atol=1e-6)
 
 
@@ -179,17 +179,9 @@ def test_it_does_not_matter_which_item_is_first(lookahead):
     found = candidates(post, 30)
     first, second = np.triu_indices(30, 1)
     surface = lookahead(post, found)
-    values, _ = surface.of_pairs(found, first, second)
+    values, _ = surface.value_pairs(found, first, second)
     assert lookahead is not KnowledgeGradient or values.min() > -1e-12
-    np.testing.assert_allclose(surface.of_pairs(found, second, first)[0], values, atol=1e-12)
-
-
-def test_expected_utility_of_the_best_of_candidates():
-    post = posterior()
-    found = candidates(post, 4)
-    drawn = np.random.default_rng(0).multivariate_normal(found.means[:, 0], found.cov, 400_000)
-    exact = [[np.maximum(drawn[:, i], drawn[:, j]).mean() for j in range(4)] for i in range(4)]
-    np.testing.assert_allclose(found.utility_of_best(), exact, atol=6e-3)
+    np.testing.assert_allclose(surface.value_pairs(found, second, first)[0], values, atol=1e-12)
 
 
 def bent(x):
@@ -215,9 +207,9 @@ def test_the_duel_asked_is_the_best_of_a_grid_in_one_dimension(n_told, incumbent
     post, asked = made.posterior_, made.to_unit(made.ask())
     grid = np.linspace(0.0, 1.0, 161)[:, None]
     rows = np.concatenate([asked, grid])
-    found = Candidates.of(post, rows, len(rows), np.random.default_rng(0))
+    found = DuelCandidates.draw(post, rows, len(rows), np.random.default_rng(0))
     first, second = np.triu_indices(len(found.rows), 1)
-    values, _ = KnowledgeGradient(post, found).of_pairs(found, first, second)
+    values, _ = KnowledgeGradient(post, found).value_pairs(found, first, second)
     pairs = values if incumbent == "joint" else values[first == 0]
     assert values[0] > 1e-6
     assert values[0] >= 0.97 * pairs.max()
@@ -355,16 +347,10 @@ def test_all_duels_of_a_pool_are_asked_before_it_says_that_none_is_left():
 def test_an_item_without_variance_has_numbers_too():
     post = posterior(Linear())
     rows = np.concatenate([np.zeros((1, 2)), np.eye(2)])
-    found = Candidates.of(post, rows, 3, np.random.default_rng(0))
-    origin = np.flatnonzero(~found.rows.any(axis=1))[0]
-    best = found.utility_of_best()
-    assert best[origin, origin] == 0.0
-    other = 1 if origin == 0 else 0
-    mean, deviation = found.means[other, 0], np.sqrt(found.var[other])
-    u = mean / deviation
-    expected = mean * stats.norm.cdf(u) + deviation * stats.norm.pdf(u)
-    np.testing.assert_allclose(best[origin, other], expected, rtol=1e-6)
+    found = DuelCandidates.draw(post, rows, 3, np.random.default_rng(0))
+    values, _ = KnowledgeGradient(post, found).value_pairs(found, *np.triu_indices(3, 1))
+    assert np.isfinite(values).all()
     for acquisition in ("ei", "log_ei", "pi"):
-        surface = surface_of(acquisition, post, rows[1], rows[1:])
+        surface = acquisition_surface(acquisition, post, rows[1], rows[1:])
         with np.errstate(over="ignore"):  # of a slope, which is not asked for here
             assert np.isfinite(surface.value(rows)).all()

@@ -11,7 +11,7 @@ from tiers_support import thinned
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import EP, HMC, Laplace
 from skpref.optimize import STRATEGIES, PreferenceOptimizer, Strategy
-from skpref.optimize._strategies import surface_of
+from skpref.optimize._strategies import acquisition_surface
 
 # Takeno et al. 2023, section 6, appendices E and G.4; what is outside the paper comes last.
 ROWS = {
@@ -222,7 +222,7 @@ def test_gaussian_methods_ask_for_the_maximum_of_their_acquisition(name):
     posterior = made.posterior_
     seen = made.to_unit(np.concatenate([entry.duel for entry in made.history_]))
     np.testing.assert_array_equal(incumbent, seen[np.argmax(posterior.mean(seen))])
-    surface = surface_of(STRATEGIES[name].acquisition, posterior, incumbent, seen)
+    surface = acquisition_surface(STRATEGIES[name].acquisition, posterior, incumbent, seen)
     grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2)
     reached, best = surface.value(challenger[None])[0], surface.value(grid).max()
     assert reached >= best - 1e-4 * abs(best)

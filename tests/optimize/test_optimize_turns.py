@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref.inference import HMC, Hallucination
 from skpref.optimize import (
@@ -176,50 +175,3 @@ def test_the_incumbent_of_duels_chosen_together_is_the_item_recommended():
     for _ in range(2):
         np.testing.assert_array_equal(made.incumbent_, made.recommend())
         made.tell([worst, [0.97, 0.02]], 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("amplitude", [1.0, 4.0])
-def test_a_duel_that_gains_nothing_is_left_to_the_next_method(amplitude):
-    seen, left = [], {True: 0, False: 0}
-    acquisitions = ("kg", noting(seen, "other"))
-    strategy = Strategy(("ep", "hallucination"), ("joint", "posterior_mean"), acquisitions)
-    kernel = ConstantKernel(amplitude**2, "fixed") * Matern(0.3, "fixed", nu=2.5)
-    fixed = {"kernel": kernel, "noise_variance": NOISE, "noise_variance_bounds": "fixed"}
-    made = PreferenceOptimizer(
-        [[0.0, 1.0]], **strategy._asdict(), **fixed, n_initial=4, random_state=0
-    )
-    grid = np.linspace(0.0, 1.0, 81)[:, None]
-    for k in range(24):
-        post = made.posterior_ if k else None
-        seen.clear()
-        duel = made.ask()
-        if k >= 4 and k % 2 == 0:
-            best = gains_of(post, grid).max()
-            if abs(np.log(best / (0.01 * amplitude))) > 0.1:
-                assert bool(seen) == (best < 0.01 * amplitude)
-                left[bool(seen)] += 1
-        made.tell(duel, abs(duel[0][0] - 0.37) < abs(duel[1][0] - 0.37))
-    assert min(left.values()) >= 2
-
-
-def gains_of(post, rows):
-    """By how much the largest posterior mean grows by each duel, in closed form."""
-    mean, cov = post.mean(rows), post.cov(rows)
-    a, b = np.triu_indices(len(rows), 1)
-    c = cov[a] - cov[b]
-    s = np.sqrt(c[np.arange(len(a)), a] - c[np.arange(len(a)), b] + 2.0 * NOISE)
-    u = (mean[a] - mean[b]) / s
-    won = norm.cdf(u)[:, None] * mean + c * (norm.pdf(u) / s)[:, None]
-    return won.max(axis=1) + (mean - won).max(axis=1) - mean.max()
-
-
-def test_the_knowledge_gradient_alone_goes_on():
-    kg = STRATEGIES["KG"]
-    assert build(kg)._session.configuration.substitute(0) is None
-    both = build(STRATEGIES["KG+EI"])._session.configuration
-    assert both.substitute(0) == both.turn(1)
-    assert both.substitute(1) is None
-    twice = build(Strategy("ep", "joint", ("kg", "kg", "eubo")))._session.configuration
-    assert twice.substitute(0) == twice.substitute(1) == Strategy("ep", "joint", "eubo")
-    assert twice.substitute(0, "set") is None

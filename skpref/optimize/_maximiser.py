@@ -1,0 +1,269 @@
+"""The one maximiser of acquisitions: candidate rows, the best few of them, a climb from each.
+
+A point is what is chosen at once: k rows of the unit cube, shape (k, n_columns). An acquisition of
+one further item has k = 1; one that looks ahead has the duel and what is recommended after it.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import qmc
+
+from skpref._utils import Array
+
+
+class Effort(NamedTuple):
+    """How thoroughly an acquisition is maximised.
+
+    Attributes
+    ----------
+    n_rows : int
+        Sobol points of the space that are valued; a pool is valued whole.
+    n_seeds : int
+        Best items so far that are candidates, too.
+    n_near : int
+        Rows drawn around each of these.
+    radii : tuple of two float
+        Smallest and largest deviation of these rows, in shares of the unit cube.
+    n_starts : int
+        Best points that are climbed from.
+    separation : float
+        Starts differ by more than this in some column.
+    n_steps : int
+        Iterations of a climb, at most.
+    n_draws : int
+        Joint draws of the utilities that a duel which looks ahead may be recommended after.
+    n_recommendable : int
+        These are so many of the largest means, and as many of the largest upper bounds.
+    n_showable : int
+        Of them those that are most often the best of a draw: all their duels are valued.
+    n_tries : int
+        Random questions that are drawn, at most, for one that may be asked.
+    """
+
+    n_rows: int = 512
+    n_seeds: int = 8
+    n_near: int = 24
+    radii: tuple[float, float] = (0.005, 0.2)
+    n_starts: int = 4
+    separation: float = 0.05
+    n_steps: int = 40
+    n_draws: int = 64
+    n_recommendable: int = 96
+    n_showable: int = 40
+    n_tries: int = 200
+
+
+EFFORT = Effort()
+
+
+class RowSurface(Protocol):
+    """An acquisition of one row; `Surface`, `PathSurface`, `BestOf` and `Numeric` are such."""
+
+    def value(self, X: Array) -> Array:
+        """The acquisition at the rows of X, (n,)."""
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        """The acquisition (n,) and its gradient (n, d)."""
+
+
+class PointSurface(Protocol):
+    """An acquisition of points of several rows."""
+
+    def values(self, points: Array) -> Array:
+        """The acquisition at points (n, k, d), (n,)."""
+
+    def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
+        """The acquisition at one point (k, d), and its gradient (k, d)."""
+
+
+class NaNEverywhereError(ValueError):
+    """A surface is NaN wherever it was looked at."""
+
+
+class _SingleRow:
+    """A `RowSurface` as a `PointSurface` of one row."""
+
+    def __init__(self, surface: RowSurface) -> None:
+        self._surface = surface
+
+    def values(self, points: Array) -> Array:
+        """The acquisition at points (n, 1, d), (n,)."""
+        return self._surface.value(points[:, 0])
+
+    def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
+        """The acquisition at one point (1, d), and its gradient (1, d)."""
+        value, gradient = self._surface.value_and_gradient(rows)
+        return float(value[0]), gradient
+
+
+@lru_cache(maxsize=8)
+def _sobol(n, d):
+    return qmc.Sobol(d, scramble=False).random(n)
+
+
+def candidate_rows(
+    space: Any, seeds: Array, rng: np.random.Generator, n_rows: int = EFFORT.n_rows
+) -> Array:
+    """Return rows to value: of a pool all; else the seeds, rows around them, and Sobol points."""
+    if space.pool is not None:
+        rows: Array = space.pool
+        return rows
+    shift = rng.random(space.n_dimensions)
+    spread: Array = space.place((_sobol(n_rows, space.n_dimensions) + shift) % 1.0)
+    if not len(seeds):
+        return spread
+    radii = np.geomspace(*EFFORT.radii, EFFORT.n_near)[:, None, None]
+    step = radii * rng.standard_normal((EFFORT.n_near, *seeds.shape))
+    # Every second row differs from its seed in about three columns alone.
+    sparse = rng.random(step.shape) < min(1.0, 3.0 / space.n_columns)
+    step[::2] *= sparse[::2]
+    near = 1.0 - np.abs(1.0 - np.abs(seeds + step) % 2.0)  # reflected into the cube
+    return np.concatenate([seeds, space.snap(near.reshape(-1, space.n_columns)), spread])
+
+
+def maximise(
+    surface: RowSurface,
+    space: Any,
+    seeds: Array,
+    rng: np.random.Generator,
+    *rules: Callable[[Array], NDArray[np.bool_]],
+) -> tuple[Array | None, float]:
+    """Return the row where an acquisition is largest, and its value.
+
+    Parameters
+    ----------
+    surface : RowSurface
+    space : Space
+    seeds : ndarray of shape (n_seeds, n_columns)
+        Rows to begin with, beside those spread over the space.
+    rng : numpy.random.Generator
+    *rules : callables
+        ``rule(rows)`` → booleans (n,). The row is the best one that the first rule allows; if it
+        allows none of those valued, the second rule counts, and so on. Without rules: the best.
+
+    Returns
+    -------
+    row : ndarray of shape (n_columns,) or None
+        None if no rule allows any of the rows.
+    value : float
+
+    Raises
+    ------
+    NaNEverywhereError
+        If the acquisition is NaN at all rows.
+    """
+    rows = candidate_rows(space, seeds, rng)
+    values = surface.value(rows)
+    if np.isnan(values).all():
+        raise NaNEverywhereError(f"it is NaN at all of {len(rows)} items")
+    values = np.where(np.isfinite(values), values, -np.inf)
+    points, values = climb_best(_SingleRow(surface), space, rows[:, None], values)
+    if not rules:
+        return points[0, 0], float(values[0])
+    for rule in rules:
+        for block in np.array_split(np.arange(len(points)), max(1, len(points) // 32)):
+            allowed = rule(points[block, 0])
+            if allowed.any():
+                best = block[np.argmax(allowed)]
+                return points[best, 0], float(values[best])
+    return None, -np.inf
+
+
+def climb_best(
+    surface: PointSurface,
+    space: Any,
+    points: Array,
+    values: Array,
+    moving: NDArray[np.bool_] | None = None,
+) -> tuple[Array, Array]:
+    """Return points and values, best first, with the ends of climbs from the best ones added.
+
+    Parameters
+    ----------
+    surface : PointSurface
+    space : Space
+        Points of a pool are sorted alone.
+    points : ndarray of shape (n, k, n_columns)
+    values : ndarray of shape (n,)
+        The acquisition there; not NaN.
+    moving : ndarray of bool of shape (k,), default=None
+        Which rows of a point a climb may move. None: all.
+    """
+    if space.pool is None:
+        moves = np.ones(points.shape[1], dtype=bool) if moving is None else moving
+        starts = points[spread_best(points, values)]
+        ends = [_climb(surface, space, start, moves) for start in starts]
+        point, value = max(ends, key=lambda end: end[1])
+        ends.append(_swap(surface, space, point, value, moves))
+        points = np.concatenate([np.array([point for point, _ in ends]), points])
+        values = np.concatenate([[value for _, value in ends], values])
+    order = np.argsort(-values, kind="stable")
+    return points[order], values[order]
+
+
+def spread_best(points: Array, values: Array) -> NDArray[np.intp]:
+    """Return the indices of the best points (n, k, d) that are not all in one place."""
+    order = np.argsort(-values, kind="stable")[: 16 * EFFORT.n_starts]
+    chosen = [order[0]]
+    for index in order[1:]:
+        if len(chosen) == EFFORT.n_starts:
+            break
+        if np.abs(points[chosen] - points[index]).max(axis=(1, 2)).min() > EFFORT.separation:
+            chosen.append(index)
+    return np.array(chosen)
+
+
+def _climb(surface, space, start, moving):
+    """Return the end of L-BFGS-B over the free columns of the rows that move, and its value."""
+    varied = moving[:, None] & space.free
+    value, _ = surface.value_and_gradient(start)
+    if not varied.any():
+        return start, value
+    scale = max(abs(value), 1e-12) if np.isfinite(value) else 1.0
+
+    def point_at(x):
+        point = start.copy()
+        point[varied] = x
+        return point
+
+    def negative(x):
+        value, gradient = surface.value_and_gradient(point_at(x))
+        return -value / scale, -gradient[varied] / scale
+
+    result = minimize(
+        negative,
+        start[varied],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, 1.0)] * int(varied.sum()),
+        options={"maxiter": EFFORT.n_steps},
+    )
+    return space.snap(point_at(result.x)), float(-result.fun) * scale
+
+
+def _swap(surface, space, point, value, moving):
+    """Return where steps to the best neighbour lead, each with a climb, and the value there.
+
+    A neighbour differs in one value without a gradient, such as a category.
+    """
+    for _ in range(EFFORT.n_steps):
+        beside = []
+        for k in np.flatnonzero(moving):
+            rows = space.neighbours(point[k])
+            copies = np.repeat(point[None], len(rows), axis=0)
+            copies[:, k] = rows
+            beside.append(copies)
+        near = np.concatenate(beside)
+        if not len(near):
+            break
+        values = surface.values(near)
+        best = int(np.argmax(values))
+        if not values[best] > value + 1e-6 * abs(value):
+            break
+        point, value = _climb(surface, space, near[best], moving)
+    return point, value
