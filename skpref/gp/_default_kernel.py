@@ -65,7 +65,7 @@ def default_kernel(
     hyperparameters are learned, it is the unit beside which the other columns have a linear part
     and the RBF, each with a variance of its own: with both of these 0 it is the kernel of names
     alone, to which the priors of `skpref.fitting` draw it. Where an id has several rows, and rows
-    are in several answers, each row has an effect of its own, too.
+    meet two others on average, each row has an effect of its own, too.
     """
     if not has_features:
         return Identity()
@@ -129,7 +129,9 @@ def _with_ids(comparisons, id_column, learned):
         + ConstantKernel(_PART, _PART_BOUNDS) * smooth
     )
     several = len(np.unique(items[:, id_column])) < len(items)
-    if several and _meet_again(comparisons.rows):
+    margins = comparisons.rows.margins
+    # A row that is in one answer has an effect like noise.
+    if several and 2 * len(items) <= len(margins.first) + len(margins.second):
         kernel += ConstantKernel(_PART, _PART_BOUNDS) * OnColumns(Identity(), [id_column, *others])
     return kernel
 
