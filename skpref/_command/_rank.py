@@ -18,7 +18,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref._command._report import Learned, Report, Table, as_options
 from skpref._command._times import Drift, Times, in_days
 from skpref._utils import check_number
-from skpref.data import moment
+from skpref.data import parse_time
 from skpref.duels import from_votes
 from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
@@ -139,7 +139,7 @@ def _when(text: str | None) -> Any:
     if text is None:
         return None
     with contextlib.suppress(ValueError):
-        if np.isfinite(when := moment(text).value):
+        if np.isfinite(when := parse_time(text).value):
             return when
     raise ValueError(
         f"--at must be a number or a date such as 2024-05-17, as in the column of --time; "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from skpref._utils import Array
-from skpref.data import moment
+from skpref.data import parse_time
 
 _DAY = 86_400  # seconds
 
@@ -65,7 +65,7 @@ class Times:
         ValueError
             If ``at`` is a date and the times are numbers, or the other way round.
         """
-        times, board = in_days(times), None if at is None else moment(at)
+        times, board = in_days(times), None if at is None else parse_time(at)
         found = cls(
             column=column,
             first=float(times.min()),

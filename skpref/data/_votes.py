@@ -3,10 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +14,7 @@ from skpref.data._items import ItemTable
 from skpref.data._labels import Finished, finish
 from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, Numbers, open_table, refuse_rounded
+from skpref.data._time import parse_time
 from skpref.data._vote_columns import (
     JUDGE,
     PAIRS,
@@ -486,34 +483,39 @@ def _listed(column: Coded, rows: np.ndarray) -> np.ndarray:
 _AMBIGUOUS = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b")
 
 
-class _Times(NamedTuple):
-    """Times of votes, and what they are: see `from_votes`."""
+class _VoteTimes(NamedTuple):
+    """Times of votes, and their kind: see `from_votes`."""
 
     values: np.ndarray | None = None
-    are: str | None = None
+    kind: str | None = None
 
 
 def _read_times(
     cells: _Cells, columns: VoteColumns, options: VoteOptions, rows: np.ndarray
-) -> _Times:
-    """Numbers and dates as they are, those with a zone in UTC; NaN or NaT where there is none."""
+) -> _VoteTimes:
+    """Read the times of some rows; NaN or NaT where there is none. A guessed column may hold none.
+
+    Raises
+    ------
+    ValueError
+        If the column was named, and holds other things than numbers or other things than dates.
+    """
     if columns.time is None:
-        return _Times()
+        return _VoteTimes()
     name, codes = columns.names[columns.time], cells.labels[columns.time].codes[rows]
     values = _with_points(cells.labels[columns.time].values, options.decimal)
     try:
-        moments = [moment(value) for value in values]
-        dates = [value for value, each in zip(values, moments, strict=True) if each.is_date]
-        if dates and len(dates) < len(values):
+        times = [parse_time(value) for value in values]
+        if len({time.is_date for time in times}) > 1:
             raise ValueError("numbers and dates")
     except ValueError:
         if options.time is None:
-            return _Times()
+            return _VoteTimes()
         raise ValueError(_time_remedy(name, values)) from None
-    zoned = any(each.zoned for each in moments)
-    gap = np.datetime64("NaT") if dates else np.nan
-    times = np.array([each.value for each in moments] + [gap] * bool((codes < 0).any()))
-    return _Times(times[codes], "dates in UTC" if zoned else "dates" if dates else "numbers")
+    dated, zoned = any(time.is_date for time in times), any(time.has_zone for time in times)
+    gap = np.datetime64("NaT") if dated else np.nan
+    array = np.array([time.value for time in times] + [gap] * bool((codes < 0).any()))
+    return _VoteTimes(array[codes], "dates in UTC" if zoned else "dates" if dated else "numbers")
 
 
 def _time_remedy(name: Any, values: list) -> str:
@@ -529,44 +531,6 @@ def _time_remedy(name: Any, values: list) -> str:
         f"The times in column {name!r} must be numbers or dates such as 2024-05-17 or "
         f"2024-05-17T12:30:00, all of one kind; values such as {values[:3]} came.{remedy}"
     )
-
-
-class Moment(NamedTuple):
-    """A time of votes: a number, or a date as datetime64, in UTC if it had a zone."""
-
-    value: Any
-    zoned: bool = False
-
-    @property
-    def is_date(self) -> bool:
-        """Whether it is no number."""
-        return isinstance(self.value, np.datetime64)
-
-
-def moment(value: Any) -> Moment:
-    """A time of votes: numbers as they are, dates as datetime64.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-    """
-    if isinstance(value, str):
-        with suppress(ValueError):
-            return Moment(float(value))
-        value = datetime.fromisoformat(value.strip())
-    if isinstance(value, np.datetime64):
-        return Moment(value)
-    if isinstance(value, date):
-        zoned = getattr(value, "tzinfo", None) is not None
-        if hasattr(value, "to_datetime64"):  # of pandas, to the nanosecond
-            return Moment(value.to_datetime64(), zoned)
-        if isinstance(value, datetime) and zoned:
-            value = value.astimezone(UTC).replace(tzinfo=None)
-        return Moment(np.datetime64(value), zoned)
-    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
-        return Moment(value if isinstance(value, int) else float(value))
-    raise ValueError(f"{value!r} is no time.")
 
 
 # -- X and y -----------------------------------------------------------------------------------
@@ -623,7 +587,7 @@ def _assemble(
         judges=judges,
         prompts=prompts,
         times=times.values,
-        times_are=times.are,
+        times_are=times.kind,
         order=order,
         rows=rows,
         controls=[each.label for each in columns.controls],
