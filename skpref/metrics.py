@@ -227,7 +227,7 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
     scale = DuelScale.of_columns(proba.shape[1])
     ranked = np.ndim(y) == 2 and np.shape(y)[1] == 2
     if y is None or ranked:
-        scale.check_says_enough("ranks" if ranked else "y=None")
+        scale.check_grades_stated("ranks" if ranked else "y=None")
     if y is None:
         return np.full(len(proba), scale.n_columns - 1), proba
     if ranked:

@@ -125,7 +125,9 @@ def _check(told: Any) -> None:
     check_number("--level", told.level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("--seed", told.seed, low=0, high=2**32 - 1, integer=True)
     if told.at is not None and told.time is None:
-        raise ValueError("--at came without --time, the column that says when each vote was given.")
+        raise ValueError(
+            "got --at without --time; name by --time the column that says when each vote was given."
+        )
     if told.at is not None:
         _when(told.at)
     if told.out is not None:
@@ -143,7 +145,7 @@ def _when(text: str | None) -> Any:
             return when
     raise ValueError(
         f"--at must be a number or a date such as 2024-05-17, as in the column of --time; "
-        f"{text!r} came."
+        f"got {text!r}."
     )
 
 

@@ -58,7 +58,7 @@ def unasked(*names: str) -> dict[str, str]:
 
 
 def passed(**metadata: Any) -> dict[str, Any]:
-    """Metadata that came: those that are not None."""
+    """Return the metadata that are not None."""
     return {name: values for name, values in metadata.items() if values is not None}
 
 
@@ -107,7 +107,7 @@ def refuse_unheard(estimator: BaseEstimator, told: Collection[str]) -> None:
     estimator : BaseEstimator
         That is being fitted.
     told : collection of str
-        Metadata that came with the answers, on which predictions depend.
+        Metadata of the answers, on which predictions depend.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Checks of parameters, with errors that say what came and what is allowed."""
+"""Checks of parameters, with errors that say what they got and what is allowed."""
 
 import math
 from numbers import Integral, Real

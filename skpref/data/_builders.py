@@ -48,7 +48,7 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
             remedy = "names must all be texts, or those of a table that is passed as items"
         else:
             remedy = "for names, pass a DataFrame indexed by name or ItemTable(X, names=...)"
-        raise ValueError(f"Positions of items must be integers, {positions.dtype} came; {remedy}.")
+        raise ValueError(f"Positions of items must be integers, got {positions.dtype}; {remedy}.")
     if positions.size and positions.min() < 0:
         raise ValueError(f"Position {positions.min()} is negative; the first item is 0.")
     if table is not None and positions.size and positions.max() >= len(table):
@@ -271,7 +271,7 @@ def rated_pairs(
     """
     ratings = column_or_1d(unmasked(ratings))
     if ratings.dtype.kind not in "biufO":
-        raise ValueError(f"Ratings must be finite numbers; values of type {ratings.dtype} came.")
+        raise ValueError(f"Ratings must be finite numbers; got values of type {ratings.dtype}.")
     ratings = ratings.astype(np.float64)
     check_rated(ratings)
     _check_cap(max_pairs)
@@ -327,7 +327,7 @@ def _check_cap(max_pairs):
     whole = isinstance(max_pairs, numbers.Integral) and not isinstance(max_pairs, bool)
     if not (max_pairs is None or max_pairs == "auto" or (whole and max_pairs >= 1)):
         raise ValueError(
-            f'max_pairs must be a positive integer, "auto" or None; {max_pairs!r} came.'
+            f'max_pairs must be a positive integer, "auto" or None; got {max_pairs!r}.'
         )
 
 
@@ -362,7 +362,7 @@ def from_pairs(
     Returns
     -------
     X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
-        A `DuelFrame` if the items came in a frame with named columns, else duel arrays. Items
+        A `DuelFrame` if the items are a frame with named columns, else duel arrays. Items
         without features give integer pairs, for an estimator with ``items=table``. Texts without
         items give pairs of names, which an estimator takes as they are.
     y : ndarray of int64 of shape (n_duels,)
@@ -389,7 +389,7 @@ def from_pairs(
     table, by_name = named_table(items, pairs.ravel().tolist() if all_strings(pairs) else ())
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise ValueError(
-            f"Pairs came with shape {pairs.shape}; give at least one row of two items each (a "
+            f"Got pairs of shape {pairs.shape}; give at least one row of two items each (a "
             "square table of how often one beat another is for from_wins)."
         )
     positions = positions_of(pairs, table)
@@ -403,7 +403,7 @@ def from_pairs(
     if isinstance(outcomes, bool | np.bool_):
         if ties is not None:
             raise ValueError(
-                f"ties= says how outcomes are read, and outcomes={bool(outcomes)!r} came. Give the "
+                f"ties= says how outcomes are read; got outcomes={bool(outcomes)!r}. Give the "
                 "outcomes, or leave it out."
             )
         outcomes = None
@@ -432,7 +432,7 @@ def from_pairs(
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
     if counts.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, {counts.shape} came.")
+        raise ValueError(f"{name} must have shape {shape}, got {counts.shape}.")
     whole = counts.astype(np.int64) if counts.dtype.kind in "biu" else None
     if counts.dtype.kind == "f" and np.all(np.mod(counts, 1.0) == 0.0):  # not so for NaN, inf
         whole = counts.astype(np.int64)
@@ -481,7 +481,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
             if sorted(map(str, wins.index)) != sorted(map(str, wins.columns)):
                 raise ValueError(
                     "The table of wins must name the same items along both sides; "
-                    f"{list(wins.index)[:5]} and {list(wins.columns)[:5]} came."
+                    f"got {list(wins.index)[:5]} and {list(wins.columns)[:5]}."
                 )
             wins = wins[list(wins.index)] if set(wins.index) == set(wins.columns) else wins
         wins = wins.to_numpy()
@@ -494,7 +494,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     if table is not None and table.names is not None:
         if references is None:
             if len(table) != n:
-                raise ValueError(f"{n} rows of wins came for {len(table)} items.")
+                raise ValueError(f"got {n} rows of wins for {len(table)} items; give one each.")
             references = table.names
         return from_pairs(table, references[pairs], counts=counts[tuple(pairs.T)])
     return from_pairs(table, pairs, counts=counts[tuple(pairs.T)])
@@ -607,7 +607,7 @@ def ranking_groups(
     adjacent: bool = False,
     joint: bool = False,
 ) -> np.ndarray:
-    """Ranking that each row of `from_rankings` came from, for splitters that take groups.
+    """Number the ranking of each row of `from_rankings`, for splitters that take groups.
 
     Parameters
     ----------
@@ -704,7 +704,7 @@ def from_choices(
     -------
     X : ndarray or DuelFrame of shape (n_sets, k, n_features), or ndarray of shape (n_sets, k)
         The sets as they were shown; k is the size of the largest. It is a `DuelFrame` if the items
-        came in a frame with named columns, or if they have features and sets differ in size. Items
+        are a frame with named columns, or if they have features and sets differ in size. Items
         without features give positions, padded by -1, for an estimator with ``items=table``. Texts
         without items give names, padded by None.
     y : ndarray of int64 of shape (n_sets,) or (n_sets, k)

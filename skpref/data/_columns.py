@@ -69,8 +69,8 @@ def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
     if not all(given) or not is_frame(frame):
         raise ValueError(
             "Rankings in long form are a DataFrame with ranker=, item= and rank=, all three names "
-            f"of columns; {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
-            f"rank={rank!r} came. Without these three give lists, the best first."
+            f"of columns; got {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
+            f"rank={rank!r}. Without these three give lists, the best first."
         )
     return True
 
@@ -106,7 +106,7 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
     if value is None or np.isinf(value).any():
         raise ValueError(
             f"Ranks in column {rank!r} must be finite numbers, 1 for the best, equal for ties; "
-            f"values such as {frame[rank].tolist()[:3]} came."
+            f"got values such as {frame[rank].tolist()[:3]}."
         )
     kept = np.flatnonzero(~np.isnan(value))
     _check_once(who, what)
@@ -213,11 +213,12 @@ def from_columns(
         given.
     y : ndarray of int64 of shape (n_duels,)
         As in `from_pairs`: where one side won all, every second duel is turned round. Where
-        outcomes were given, a warning says so, unless ``order`` came. Of pairs to predict empty.
+        outcomes were given, a warning says so, unless ``order`` is given. Empty for pairs to
+        predict.
     order : ndarray of int8 of shape (n_duels,)
-        Where ``order`` came: of the duels that are left, with the other sign where one was turned.
+        If ``order`` is given: of the duels that are left, with the other sign where one was turned.
     time : ndarray of shape (n_duels,)
-        Where ``time`` came, the last: of the duels that are left.
+        If ``time`` is given, the last: of the duels that are left.
 
     Raises
     ------
@@ -276,14 +277,14 @@ def from_columns(
     to_predict = _is(outcome, False)
     if outcome is None:
         warn(
-            "No outcome came, so that the first of each row counts as the winner, and every second "
+            "Got no outcome, so that the first of each row counts as the winner, and every second "
             "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
             "to be predicted as they are."
         )
     elif to_predict or _is(outcome, True):
         if grades is not None or ties is not None:
             raise ValueError(
-                f"ties= and grades= say how outcomes are read, and outcome={bool(outcome)!r} came. "
+                f"ties= and grades= say how outcomes are read; got outcome={bool(outcome)!r}. "
                 "Name the column that has them, or leave both out."
             )
         outcome = None
@@ -340,7 +341,7 @@ def _as_frame(table):
         named = isinstance(table, str | PathLike)
         remedy = " Read a file by pandas.read_csv(path)." if named else ""
         raise ValueError(
-            f"from_columns needs a DataFrame or a dict of columns; {type(table).__name__} came."
+            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}."
             f"{remedy}"
         )
     pandas = _pandas()
@@ -387,7 +388,7 @@ def _times(time, frame):
 
 
 def _finished(X, outcomes, ties, grades, order, time, rows, to_predict):
-    """Duels with their labels and, where they came, who was shown first and when."""
+    """Return duels and labels, then order and time of each where these are given."""
     if to_predict:
         also = tuple(each for each in (order, time) if each is not None)
         return X, np.empty(0, dtype=np.int64), *also
@@ -412,11 +413,11 @@ def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple |
     ids = None if ids is None else tuple(ids) if not isinstance(ids, str) else (ids,)
     if ids is not None and len(ids) != 2:
         raise ValueError(
-            f"ids came as {ids!r}; give two columns, who the first and who the second item is."
+            f"got ids={ids!r}; give two columns, who the first and who the second item is."
         )
     if len(first) != len(second) or not (first or ids):
         raise ValueError(
-            f"{len(first)} columns came for the first item and {len(second)} for the second; "
+            f"got {len(first)} columns for the first item and {len(second)} for the second; "
             "give the same features of both."
         )
     return first, second, ids
@@ -452,7 +453,9 @@ def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
     if names is not None:
         labels = [names] if isinstance(names, str) else list(names)
         if len(labels) != len(first):
-            raise ValueError(f"{len(labels)} names came for {len(first)} features a side.")
+            raise ValueError(
+                f"got {len(labels)} names for {len(first)} features a side; give one each."
+            )
     else:
         labels = _common_labels(first, second)
     if len(set(labels)) < len(labels):

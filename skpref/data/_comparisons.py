@@ -508,7 +508,7 @@ class Singles(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparisons(ByValue):
-    """Items and the answers about them, as they came.
+    """Items and the answers about them, not yet counted.
 
     Made by `from_duels` or `from_ranks`. Items stand in the order in which answers first showed
     them, so that more answers only add items and rows at the end.
@@ -695,7 +695,7 @@ class Comparisons(ByValue):
         """The same answers in an order that depends on their set alone, for engines that draw.
 
         Neither the order of the answers, nor the side on which an item was written, nor whether an
-        answer has weight 2 or came twice makes any difference to its rows and single answers.
+        answer has weight 2 or was given twice makes any difference to its rows and single answers.
 
         Parameters
         ----------
@@ -810,7 +810,7 @@ class Comparisons(ByValue):
         if not np.array_equal(whole, self.weight):
             odd = self.weight[whole != self.weight][0]
             raise ValueError(
-                f"Sampling takes sample_weight as a number of repetitions, {odd} came. Use whole "
+                f"Sampling takes sample_weight as a number of repetitions, got {odd}. Use whole "
                 "numbers, or inference='ep' or 'laplace', which take any."
             )
         every = np.repeat(self.of_answer, whole.astype(np.intp))
@@ -824,7 +824,7 @@ class Comparisons(ByValue):
 
 
 def _answer_columns(n, weight, judge, kind, order):
-    """Weights, ones by default, judges, kinds and orders of n answers as arrays, if they came."""
+    """Return weights (1 by default), judges, kinds and orders of n answers as arrays or None."""
     weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     columns = (judge, np.intp), (kind, np.int8), (order, np.int8)
     return weights, *(each if each is None else np.asarray(each, dtype) for each, dtype in columns)
@@ -893,7 +893,7 @@ def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.
 
 
 def _nth(codes: NDArray[np.intp]) -> NDArray[np.intp]:
-    """How many equal codes came before each."""
+    """Count, for each code, the equal ones before it."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     count = np.empty(len(codes), dtype=np.intp)

@@ -87,14 +87,15 @@ class DuelFrame:
         if pairs.ndim != 2 or pairs.shape[1] < 2 or pairs.dtype.kind not in "iu":
             raise ValueError(
                 "Pairs must be integers of shape (n_duels, 2) or (n_sets, k), rows of the items "
-                f"that were shown together; {pairs.dtype} of shape {pairs.shape} came."
+                f"that were shown together; got {pairs.dtype} of shape {pairs.shape}."
             )
         pairs = pairs.astype(np.intp)
         lowest = 0 if pairs.shape[1] == 2 else -1
         if pairs.size and (pairs.min() < lowest or pairs.max() >= len(items)):
             raise ValueError(
-                f"Pairs must lie in [0, {len(items) - 1}], the rows of the items; {pairs.min()} to "
-                f"{pairs.max()} came. (-1 pads sets of which some have more than two items.)"
+                f"Pairs must lie in [0, {len(items) - 1}], the rows of the items; got "
+                f"{pairs.min()} to {pairs.max()}. (-1 pads sets of which some have more than two "
+                "items.)"
             )
         check_padding(pairs < 0, "-1")
         if id_column is not None and id_column not in list(getattr(items, "columns", ())):
@@ -295,9 +296,9 @@ def _own(items: Any) -> Any:
 def _own_array(items: Any) -> np.ndarray:
     try:
         array = np.array(unmasked(items), dtype=np.float64)
-        fault = "" if array.ndim == 2 else f"an array of shape {array.shape} came"
+        fault = "" if array.ndim == 2 else f"got an array of shape {array.shape}"
     except (TypeError, ValueError) as error:
-        fault = f"{type(items).__name__} came ({error})"
+        fault = f"got {type(items).__name__} ({error})"
     if fault:
         raise ValueError(
             "The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "

@@ -188,7 +188,7 @@ def _check_names(names: Any) -> np.ndarray:
     nested = [name for name in names if isinstance(name, tuple | list | np.ndarray)]
     if nested:
         raise ValueError(
-            f"Names of items must be strings or numbers; {nested[0]!r} came. "
+            f"Names of items must be strings or numbers; got {nested[0]!r}. "
             "Join the levels of a MultiIndex into one string first."
         )
     if any(map(is_missing, names)):
@@ -242,7 +242,7 @@ class ItemTable(Fields):
         Read-only, of float64 or float32. None if a column of the frame holds other things than
         finite numbers. Without features it holds the positions of the items, as one column.
     frame : DataFrame or None
-        The frame that came, with its columns as they were.
+        A copy of the frame, with its columns as they were.
     names : ndarray of shape (n_items,) or None
     feature_names : ndarray of shape (n_features,) or None
         Columns of a DataFrame, if all are strings.
@@ -296,7 +296,7 @@ class ItemTable(Fields):
         n_items = len(X if X is not None else frame)
         names = None if names is None else _check_names(names)
         if names is not None and len(names) != n_items:
-            raise ValueError(f"{len(names)} names came for {n_items} items; give one for each.")
+            raise ValueError(f"got {len(names)} names for {n_items} items; give one for each.")
         position = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
         if names is not None and len(position) != len(names):
             repeated = next(n for i, n in enumerate(names.tolist()) if position[n] != i)
@@ -331,7 +331,7 @@ class ItemTable(Fields):
 
     @property
     def frame(self) -> Any:
-        """The frame that came, or None (a copy: the table does not change)."""
+        """Return a copy of the frame of items, or None if they were no frame."""
         return None if self._frame is None else shallow_copy(self._frame)
 
     @property
@@ -377,7 +377,7 @@ class ItemTable(Fields):
         else:
             distinct = _check_names(dict.fromkeys(_flatten(names)))
         if len(distinct) == 0:
-            raise ValueError("No name came; an ItemTable needs at least one item.")
+            raise ValueError("Got no name; an ItemTable needs at least one item.")
         table = cls.__new__(cls)
         positions = np.arange(len(distinct), dtype=np.float64)[:, None]
         table._store(positions, distinct, None, False)
@@ -472,7 +472,7 @@ def check_ids(ids: list, argument: str) -> None:
     ----------
     ids : list
     argument : str
-        What they came as, for messages.
+        Name of the argument that holds them, for messages.
     """
     try:
         distinct = set(ids)

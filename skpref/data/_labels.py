@@ -113,7 +113,7 @@ def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool =
         y = unmasked(y)
     ranked = y is not None and np.asarray(y).shape == (n_duels, 2) and n_duels > 0
     if y is None or ranked:
-        scale.check_says_enough("ranks" if ranked else "y=None")
+        scale.check_grades_stated("ranks" if ranked else "y=None")
         won = np.ones(n_duels, dtype=bool)
         if ranked:
             rank = rank_matrix(np.asarray(y), np.ones((n_duels, 2), dtype=bool))
@@ -142,7 +142,7 @@ def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
         return None
     if k is None:
         raise ValueError(
-            "order= is of duels and sets; items with ratings came, of which none was shown first. "
+            "order= is of duels and sets; got items with ratings, of which none was shown first. "
             "Make duels of the ratings (from_ratings) and say who was first in each."
         )
     message = (
@@ -197,8 +197,7 @@ def balance_orientation(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]
     X = pairs if isinstance(pairs, DuelFrame) else np.asarray(pairs)
     if len(X.shape) < 2 or X.shape[1] != 2:
         raise ValueError(
-            f"Duels came with shape {X.shape}; their second axis must have length 2: "
-            "winner and loser."
+            f"Got duels of shape {X.shape}; their second axis must have length 2: winner and loser."
         )
     return _by_turns(X, np.ones(len(X), dtype=bool))[:2]
 
@@ -273,13 +272,13 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
         some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
         raise ValueError(
             "With ties, outcomes must be -1 (the second won), 0 (a tie) or 1 (the first won); "
-            f"values such as [{some}] came."
+            f"got values such as [{some}]."
         )
     if signs is not None and not ties and len(np.setdiff1d((-1, 0), signs)):
         signs = None  # 0 is a defeat, or does not occur
     won = parse_outcomes(outcomes) if signs is None else signs == 1
     if len(won) != len(X):
-        raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
+        raise ValueError(f"got {len(won)} outcomes for {len(X)} duels; give one for each.")
     if signs is not None:
         return finish_signed(X, signs)
     if won.all() or not won.any():

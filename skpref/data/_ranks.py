@@ -179,7 +179,7 @@ def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
     """Ranks of a shape as integers from 0 up, gaps allowed."""
     given = np.asarray(unmasked(ranks))
     if given.shape != shape:
-        raise ValueError(f"Ranks must have shape {shape}, one for each item; {given.shape} came.")
+        raise ValueError(f"Ranks must have shape {shape}, one for each item; got {given.shape}.")
     message = "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked"
     found = whole_numbers(given, message)
     if (found < 0).any():
@@ -229,7 +229,7 @@ def shown_lists(lists: Any, positions: Positions, what: str) -> Lists:
     """Lists of two items or more, by position."""
     plain = plain_lists(lists, what)
     if not plain:
-        raise ValueError(f"No {what.lower()} came; give at least one.")
+        raise ValueError(f"Got no {what.lower()}; give at least one.")
     for i, one in enumerate(plain):
         if len(one) < 2:
             raise ValueError(
@@ -253,7 +253,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     """
     chosen = column_or_1d(unmasked(chosen))
     if len(chosen) != len(sets.length):
-        raise ValueError(f"{len(chosen)} choices came for {len(sets.length)} sets; give one each.")
+        raise ValueError(f"got {len(chosen)} choices for {len(sets.length)} sets; give one each.")
     gaps = [i for i, one in enumerate(chosen.tolist()) if is_missing(one)]
     if gaps:
         raise ValueError(
@@ -272,7 +272,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     if not named or chosen.dtype.kind not in "OUT":
         raise ValueError(
             f"Choices must be integers, places in the sets from 0, or names of items that have "
-            f"some; values of type {chosen.dtype} came."
+            f"some; got values of type {chosen.dtype}."
         )
     row, place = _found(sets, np.arange(len(chosen)), positions(chosen))
     missing = np.setdiff1d(np.arange(len(chosen)), row)
@@ -334,7 +334,7 @@ def ranked_sets(
     sets = shown_lists(shown, positions, "Set")
     plain = plain_lists(rankings)
     if len(plain) != len(sets.length):
-        raise ValueError(f"{len(plain)} rankings came for {len(sets.length)} sets; give one each.")
+        raise ValueError(f"got {len(plain)} rankings for {len(sets.length)} sets; give one each.")
     if not all(plain):
         empty = next(i for i, one in enumerate(plain) if not one)
         raise ValueError(f"Ranking {empty} is empty, which says nothing; leave it and its set out.")

@@ -44,7 +44,7 @@ _OR_ENCODE = "; if the columns are features of items, encode them with Itemwise(
 class Shown:
     """Items of X in rows, and which of them were shown together.
 
-    What `read` gives back: ``rows`` as they came. `Reader.answers` makes finite floats of them,
+    Returned by `read`, with ``rows`` as X holds them. `Reader.answers` makes finite floats of them,
     which every method of a posterior takes as they are.
 
     Attributes
@@ -500,12 +500,12 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
     if shown.kind == "texts":  # without a table that has names they name nothing
         shown = Shown("items", rows if shown.pairs is None else rows.reshape(shown.pairs.shape))
     if shown.kind == "items" and shown.pairs is None and shown.rows.ndim != 2:
-        came = f"shape {rows.shape}" if rows.shape else "a scalar"
+        form = f"shape {rows.shape}" if rows.shape else "a scalar"
         if not rows.shape and rows.dtype == np.dtype(object):
-            came = type(rows.item()).__name__
+            form = type(rows.item()).__name__
         remedy = "" if table is None else " Positions in the table are integers: X.astype(int)."
         raise ValueError(
-            f"X may be {FORMS}; got {came}. Reshape your data: X.reshape(1, -1) is one item, "
+            f"X may be {FORMS}; got {form}. Reshape your data: X.reshape(1, -1) is one item, "
             "X.reshape(-1, 1) are items of one feature, X.reshape(1, 2, -1) is one duel."
             f"{remedy}"
         )
@@ -630,7 +630,7 @@ class Reader:
         if len(wrong):
             raise ValueError(
                 f"With id_column and names alone as items=, ids are positions in items, integers "
-                f"from 0 to {len(table) - 1}; {wrong[0]:g} came. Give the names of all ids, or "
+                f"from 0 to {len(table) - 1}; got {wrong[0]:g}. Give the names of all ids, or "
                 "leave items= out."
             )
         refuse_other_names(self.id_table, table)
@@ -685,7 +685,7 @@ class Reader:
     def _axis(self) -> TimeAxis:
         if self.time is None:
             raise ValueError(
-                "time= came, but the model was fitted without times. Pass time= to fit as well, or "
+                "Got time=, but the model was fitted without times. Pass time= to fit as well, or "
                 "leave it out here."
             )
         return self.time
@@ -833,7 +833,7 @@ def _text_ids(rows: Any, place: int | None) -> list | None:
 
 
 def _names_of(X: Any, shown: Shown) -> list | None:
-    """Names of items, None if positions or features came."""
+    """Return the names of items, None if X holds positions or features."""
     if isinstance(X, ItemTable):
         return None if X.names is None else X.names.tolist()
     return shown.rows.tolist() if shown.kind == "names" else None
@@ -945,10 +945,10 @@ def _id_place(estimator, parsed, names, width):
     if isinstance(wanted, str):
         listed = [] if names is None else list(names)
         if wanted not in listed:
-            came = f"X has columns {listed}" if listed else "the columns of X have no names"
+            names_of_x = f"X has columns {listed}" if listed else "the columns of X have no names"
             raise ValueError(
-                f"id_column={wanted!r} names no column: {came}. Give a name that it has, or the "
-                "position of the column; behind Itemwise, its position in what the transformer "
+                f"id_column={wanted!r} names no column: {names_of_x}. Give a name that it has, or "
+                "the position of the column; behind Itemwise, its position in what the transformer "
                 "puts out."
             )
         return listed.index(wanted)
@@ -1020,7 +1020,7 @@ def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> Non
     if len(table) < n or table.names[:n].tolist() != before.names.tolist():
         raise ValueError(
             f"The {len(table)} names of items= do not begin with the {n} that the answers so far "
-            "came with, so that positions would stand for other items. Give the same table, or one "
+            "have, so that positions would stand for other items. Give the same table, or one "
             "with further names at its end: ItemTable.from_names([*old.names, *new_names])."
         )
 

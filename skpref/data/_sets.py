@@ -130,7 +130,7 @@ def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
     """
     lists = lists.to_numpy() if hasattr(lists, "to_numpy") else unmasked(lists)
     if isinstance(lists, str | dict | set) or not hasattr(lists, "__len__"):
-        raise ValueError(f"{what}s must be a list of lists; {type(lists).__name__} came.")
+        raise ValueError(f"{what}s must be a list of lists; got {type(lists).__name__}.")
     found = []
     for i, one in enumerate(lists):
         if isinstance(one, str | dict | set) or not hasattr(one, "__len__"):

@@ -111,7 +111,7 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
         return _open_file(Path(source), encoding, decimal)
     if encoding is not None:
         raise ValueError(
-            f"encoding= is that of a CSV or JSON file; {type(source).__name__} came, which holds "
+            f"encoding= is that of a CSV or JSON file; got {type(source).__name__}, which holds "
             "texts already. Leave it out."
         )
     if isinstance(source, Mapping):
@@ -123,7 +123,7 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
     if not is_frame(source):
         raise ValueError(
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
-            f"CSV, JSON or Parquet file; {type(source).__name__} came."
+            f"CSV, JSON or Parquet file; got {type(source).__name__}."
         )
     if hasattr(source, "column_names"):  # of pyarrow
         return _of_columns(list(source.column_names), source.column, decimal)
@@ -520,7 +520,7 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
 
 
 def _joined(cells: Any, decimal: str) -> Numbers:
-    """A column of numbers that came in parts, as floats or as texts."""
+    """Join the parts of a column of numbers, which are floats or texts."""
     if isinstance(cells, np.ndarray):
         return Numbers(cells, [])
     if not cells or not isinstance(cells[0], Numbers):

@@ -62,7 +62,7 @@ class Training(NamedTuple):
     reader : Reader
         Of the items, to be kept once the fit has succeeded.
     judges, users : Respondents or None
-        Who gave the answers, if that came.
+        Who gave the answers, if that is known.
     user : ndarray of int of shape (n_answers,) or None
         Code of the user of each of the comparisons' answers.
     """
@@ -140,12 +140,11 @@ def check_training(
 
 
 def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
-    """Whether times came where they are needed, and only where they were before."""
+    """Raise ValueError for times that are missing where needed, or unlike earlier answers."""
     if before is not None and (before.time is not None) != timed:
-        came, said = ("with", "without") if timed else ("without", "with")
         raise ValueError(
-            f"These answers came {came} time=, those before {said}. Give times of all answers, or "
-            "of none."
+            f"got answers with{'' if timed else 'out'} time= after answers "
+            f"with{'out' if timed else ''}. Give times of all answers, or of none."
         )
     if not timed and getattr(estimator, "drift", None) is not None:
         raise ValueError(
@@ -276,7 +275,7 @@ def as_before(
     if (before is None) != (training.classes is None):
         kinds = "rated items", "duels"
         raise ValueError(
-            f"{kinds[before is None].capitalize()} came after {kinds[before is not None]}. Make "
+            f"Got {kinds[before is None]} after {kinds[before is not None]}. Make "
             "duels of all ratings (from_ratings), or fit anew."
         )
     reader = reader.with_answers(training.comparisons, known.groups)
@@ -330,7 +329,7 @@ def _refuse_items(X: Any) -> None:
     as_array = "X.to_numpy()" if frame else "X"
     raise ValueError(
         f"With items= given, X must hold integer pairs of shape (n_duels, 2) or duel arrays of "
-        f"shape (n_duels, 2, n_features), but {kind} of shape {X.shape} came. If its values are "
+        f"shape (n_duels, 2, n_features), but got {kind} of shape {X.shape}. If its values are "
         f"positions in the table, pass {as_array}.astype(int); if they are names of items, pass "
         f"items.index({as_array}) with items= an ItemTable that has names; if its rows are items "
         "with ratings, leave items= out."

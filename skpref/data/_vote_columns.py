@@ -69,7 +69,8 @@ class VoteOptions:
         check_choice("decimal", self.decimal, (".", ","))
         if (self.a is None) != (self.b is None):
             raise ValueError(
-                "Only one of a= and b= came; give both columns, or neither to guess them."
+                f"got {'b= without a=' if self.a is None else 'a= without b='}; give both "
+                "columns, or neither to guess them."
             )
         if self.outcomes is not None and self.soft:
             raise ValueError(
@@ -297,7 +298,7 @@ def _check_followed(controls: list[Control], options: VoteOptions) -> None:
         )
     if (options.by is None) != (like.groups is None):
         raise ValueError(
-            f"The votes of like= came with by={like.by!r}, these with by={options.by!r}; give both "
+            f"got by={options.by!r} for votes that follow those of by={like.by!r}; give both "
             "groups, or none."
         )
 
@@ -314,7 +315,7 @@ def _find_controls(
     every = [_find_control(names, each, pairs) for each in listed]
     repeated = [label for label, n in Counter(each.label for each in every).items() if n > 1]
     if repeated:
-        raise ValueError(f"Controls came twice: {repeated}. Give each once.")
+        raise ValueError(f"Got controls twice: {repeated}. Give each once.")
     return every
 
 
@@ -330,7 +331,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         return Control(common[0] if common else f"{control[0]} - {control[1]}", columns)
     if not isinstance(control, str):
         raise ValueError(
-            f"A control must be the name of a column or pair of columns; {control!r} came."
+            f"A control must be the name of a column or pair of columns; got {control!r}."
         )
     itself = names.guess([control])  # a record is no number
     name = control.strip()

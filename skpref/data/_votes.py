@@ -255,7 +255,7 @@ def _warn_strangers(columns: VoteColumns, met: np.ndarray, known: list) -> None:
 
 
 class _Answers(NamedTuple):
-    """1, 0 or -1 for each row, and the probabilities of the outcomes where they came."""
+    """Outcome of each row, 1, 0 or -1, and the probabilities of the outcomes if these are given."""
 
     codes: np.ndarray
     proba: np.ndarray | None = None
@@ -329,7 +329,7 @@ def _read_words(
         some = sorted({words[i] for i in codes[rows]}, key=float)[:5]
         raise ValueError(
             f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
-            f"second); values such as {some} came. Of others say what they mean, such as by "
+            f"second); got values such as {some}. Of others say what they mean, such as by "
             "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
             "soft=True."
         )
@@ -529,7 +529,7 @@ def _time_remedy(name: Any, values: list) -> str:
         )
     return (
         f"The times in column {name!r} must be numbers or dates such as 2024-05-17 or "
-        f"2024-05-17T12:30:00, all of one kind; values such as {values[:3]} came.{remedy}"
+        f"2024-05-17T12:30:00, all of one kind; got values such as {values[:3]}.{remedy}"
     )
 
 

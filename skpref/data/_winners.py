@@ -157,7 +157,7 @@ def read_winners(
 def _listed(outcomes: Any, n_duels: int) -> list:
     values = column_or_1d(column_cells(outcomes)).tolist()
     if len(values) != n_duels:
-        raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
+        raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
     return values
 
 

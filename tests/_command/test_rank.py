@@ -486,7 +486,7 @@ def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
         (["{votes}", "--unit", "miles"], "invalid choice: 'miles'"),
         (["{votes}", "--time", "when"], "There is no column 'when' (--time)"),
         (["{votes}", "--time", "language"], "must be numbers or dates"),
-        (["{votes}", "--at", "2024-01-01"], "--at came without --time"),
+        (["{votes}", "--at", "2024-01-01"], "got --at without --time"),
         (["{votes}", "--time", "judge", "--at", "soon"], "--at must be a number or a date"),
         (["{votes}", "--top", "0"], "must be 1 or more"),
         ([], "the following arguments are required: votes"),

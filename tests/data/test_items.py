@@ -116,7 +116,7 @@ def test_from_names_keeps_the_order_of_first_appearance():
         (np.zeros(3), None, "Expected 2D array"),
         (np.zeros((0, 2)), None, "minimum of 1"),
         ([[np.nan]], None, "NaN"),
-        ([[1.0], [2.0]], ["a"], "1 names came for 2 items"),
+        ([[1.0], [2.0]], ["a"], "got 1 names for 2 items"),
         ([[1.0], [2.0]], ["a", "a"], "'a' stands for more than one"),
         ([[1.0], [2.0]], ["a", 1], "mix strings"),
         ([[1.0], [2.0]], ["a", None], "missing"),
@@ -134,7 +134,7 @@ def test_index_names_the_unknown():
         ItemTable.from_names(["a", "b"]).index(["x", "a", "y", "x"])
     with pytest.raises(ValueError, match="no names"):
         ItemTable([[1.0]]).index(["a"])
-    with pytest.raises(ValueError, match="No name came"):
+    with pytest.raises(ValueError, match="Got no name"):
         ItemTable.from_names([])
 
 
