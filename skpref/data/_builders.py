@@ -11,10 +11,10 @@ from skpref.data._columns import is_long, read_long
 from skpref.data._containers import all_strings, column_floats, is_frame, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
-from skpref.data._labels import balance_orientation, finish
+from skpref.data._labels import balance_orientation
 from skpref.data._ranks import chosen_places, ranked_sets, shown_lists, worst_ranks
 from skpref.data._sets import plain_lists, read_lists
-from skpref.data._winners import read_winners
+from skpref.data._winners import read_labels
 
 
 def as_table(items: Any) -> ItemTable | None:
@@ -212,11 +212,11 @@ def _thin(low, high, step, n, max_pairs):
     if len(couples) >= max_pairs:
         return np.sort(order[couples[_evenly(len(couples), max_pairs)]])
     rest = rest[_evenly(len(rest), min(len(rest), max_pairs - len(couples)))]
-    kept = np.zeros(len(order), dtype=bool)
-    kept[couples] = kept[rest] = True
-    others = np.flatnonzero(~kept)
-    kept[others[_evenly(len(others), max_pairs - kept.sum())]] = True
-    return np.sort(order[kept])
+    is_taken = np.zeros(len(order), dtype=bool)
+    is_taken[couples] = is_taken[rest] = True
+    others = np.flatnonzero(~is_taken)
+    is_taken[others[_evenly(len(others), max_pairs - is_taken.sum())]] = True
+    return np.sort(order[is_taken])
 
 
 def rated_pairs(
@@ -305,8 +305,8 @@ def rated_pairs(
     else:
         low, high, step = _spread(levels, groups)
         if len(low) > cap:
-            kept = _thin(low, high, step, len(order), cap)
-            low, high = low[kept], high[kept]
+            rows_taken = _thin(low, high, step, len(order), cap)
+            low, high = low[rows_taken], high[rows_taken]
     return order[high], order[low]
 
 
@@ -399,34 +399,13 @@ def from_pairs(
             f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
         )
     named = all_strings(pairs) or (table is not None and table.names is not None)
-    to_predict = isinstance(outcomes, bool | np.bool_) and not outcomes
-    if isinstance(outcomes, bool | np.bool_):
-        if ties is not None:
-            raise ValueError(
-                f"ties= says how outcomes are read; got outcomes={bool(outcomes)!r}. Give the "
-                "outcomes, or leave it out."
-            )
-        outcomes = None
-    said = None
-    if outcomes is not None:
-        who = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
-        said = read_winners(outcomes, len(pairs), who, ties=ties)
+    opponents = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
+    labels = read_labels(outcomes, len(pairs), opponents, ties=ties)
+    positions = positions[labels.rows]
     if counts is not None:
-        counts = _check_counts(counts, "counts", (len(positions),))
-    if said is not None:
-        positions = positions[said.kept]
-        counts = None if counts is None else counts[said.kept]
-        outcomes, ties = said.with_ties(ties)
-    if counts is not None:
-        if outcomes is not None:
-            outcomes = column_or_1d(unmasked(outcomes))
-            check_consistent_length(positions, outcomes)
-            outcomes = np.repeat(outcomes, counts)
-        positions = np.repeat(positions, counts, axis=0)
-    X = gather(table, positions, by_name)
-    if to_predict:
-        return X, np.empty(0, dtype=np.int64)
-    return finish(X, outcomes, ties)[:2]
+        counts = _check_counts(counts, "counts", (len(pairs),))[labels.rows]
+        positions, labels = np.repeat(positions, counts, axis=0), labels.repeated(counts)
+    return labels.attach(gather(table, positions, by_name))[:2]
 
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:

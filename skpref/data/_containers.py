@@ -112,10 +112,10 @@ def holds_words(values: Any) -> bool:
 
 def distinct_values(array: np.ndarray) -> dict[Any, None]:
     """Distinct values of an array in order of first appearance, as keys."""
-    found: dict[Any, None] = {}
+    distinct: dict[Any, None] = {}
     for values in _in_parts(array):
-        found.update(dict.fromkeys(values))
-    return found
+        distinct.update(dict.fromkeys(values))
+    return distinct
 
 
 def name_ranks(names: np.ndarray) -> np.ndarray:
@@ -126,13 +126,13 @@ def name_ranks(names: np.ndarray) -> np.ndarray:
 
 def looked_up(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
     """Numbers of the values of an array, of its shape; a KeyError if one has none."""
-    found = np.empty(array.size, dtype=np.intp)
+    codes = np.empty(array.size, dtype=np.intp)
     begin = 0
     for values in _in_parts(array):
         end = begin + len(values)
-        found[begin:end] = list(map(numbers.__getitem__, values))
+        codes[begin:end] = list(map(numbers.__getitem__, values))
         begin = end
-    return found.reshape(array.shape)
+    return codes.reshape(array.shape)
 
 
 def _in_parts(array):
@@ -248,9 +248,9 @@ def beyond_doubles(numbers: np.ndarray) -> bool:
 
 def frame_floats(frame: Any) -> np.ndarray | None:
     """A frame as floats, NaN where a value is missing; None if a column holds other things."""
-    found = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
-    columns = [column for column in found if column is not None]
-    return np.column_stack(columns) if columns and len(columns) == len(found) else None
+    floats = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
+    columns = [column for column in floats if column is not None]
+    return np.column_stack(columns) if columns and len(columns) == len(floats) else None
 
 
 def table_frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:

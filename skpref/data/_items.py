@@ -84,8 +84,11 @@ def equal_rows(
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
     for block in row_blocks(len(others), items.shape[1], _BLOCK):
         some = others[block]
-        one, other = _bits(items, rows[some]), _bits(items, rows[first[inverse[some]]])
-        if not np.array_equal(one, other):  # a hash collision
+        bits_of_rows, bits_of_first = (
+            _bits(items, rows[some]),
+            _bits(items, rows[first[inverse[some]]]),
+        )
+        if not np.array_equal(bits_of_rows, bits_of_first):  # a hash collision
             bits = _bits(items, rows)
             _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
             break

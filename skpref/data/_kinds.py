@@ -128,8 +128,8 @@ class DuelScale(NamedTuple):
     @property
     def beyond(self) -> str:
         """What there is beyond who won, with the parameters that allow it; empty if nothing is."""
-        found = [_TIES] * self.ties + [_GRADES] * (self.levels > 1)
-        return " or ".join(f"{each.what} ({each.parameter})" for each in found)
+        kinds = [_TIES] * self.ties + [_GRADES] * (self.levels > 1)
+        return " or ".join(f"{each.what} ({each.parameter})" for each in kinds)
 
     def check_told(self, label: int) -> None:
         """Raise ValueError unless a label that somebody tells is that of one of these outcomes."""

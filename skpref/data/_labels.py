@@ -295,14 +295,14 @@ def _by_turns(X, won):
 
 def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
     """Labels of a scale as integers, None if there are others."""
-    known = scale.labels
+    allowed_labels = scale.labels
     if outcomes.dtype.kind not in "iufO":
         return None
     if outcomes.dtype.kind == "O":
-        allowed = set(known.tolist())
-        good = all(isinstance(label, Real) and label in allowed for label in outcomes.tolist())
+        allowed_set = set(allowed_labels.tolist())
+        good = all(isinstance(label, Real) and label in allowed_set for label in outcomes.tolist())
     else:
-        good = bool(np.isin(outcomes, known).all())
+        good = bool(np.isin(outcomes, allowed_labels).all())
     return outcomes.astype(np.int64) if good else None
 
 
@@ -312,9 +312,9 @@ def finish_signed(X: np.ndarray | DuelFrame, labels: np.ndarray) -> Finished:
     A label below 0 there must be, since 0 stands for a tie beside it and for a defeat without it.
     """
     decided = np.flatnonzero(labels)
-    wanted = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
+    signs = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
     if len(np.unique(np.sign(labels[decided]))) != 1:
         return Finished(X, labels, np.zeros(len(X), dtype=bool))
     y = labels.copy()
-    y[decided] = wanted * np.abs(labels[decided])
+    y[decided] = signs * np.abs(labels[decided])
     return Finished(_turned(X, y != labels), y, y != labels)

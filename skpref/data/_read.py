@@ -390,9 +390,9 @@ def _with_new_names(source: _UnreadX, new_names: bool) -> ItemTable | None:
             f"X of shape {names.shape} holds texts, which may be names of items that met or "
             'items with categories as features. Say integers="positions" or integers="items".'
         )
-    known = [] if table is None or table.names is None else table.names.tolist()
+    known_names = [] if table is None or table.names is None else table.names.tolist()
     new = [name for name in distinct_values(names) if isinstance(name, str) and name]
-    return ItemTable.from_names([*known, *new])
+    return ItemTable.from_names([*known_names, *new])
 
 
 def _names_in(source: _UnreadX) -> np.ndarray | None:
@@ -890,19 +890,19 @@ def read_features(
         return Shown("items", validated(estimator, rows, reset=False)), reader
     _check_shape(rows, pairs)
     if reader is None:
-        place, known = _id_place(estimator, shown, names, rows.shape[1]), None
+        place, id_encoder = _id_place(estimator, shown, names, rows.shape[1]), None
     else:
-        place, known = reader.id_column, reader.ids
+        place, id_encoder = reader.id_column, reader.ids
         check_like(estimator, names, rows.shape[1], reader)
     ids = None
     if place is not None:
         column = _column(rows, place)
-        ids, known = id_numbers(column, known, reader is None)
-        if further and reader is not None and known is not None:
-            reader = replace(reader, ids=known.wider(column))
+        ids, id_encoder = id_numbers(column, id_encoder, reader is None)
+        if further and reader is not None and id_encoder is not None:
+            reader = replace(reader, ids=id_encoder.wider(column))
     array = _floats(rows, place, ids)
     check_finite(array, names, pairs)
-    return Shown("items", array, pairs), reader or Reader(array.shape[1], names, place, known)
+    return Shown("items", array, pairs), reader or Reader(array.shape[1], names, place, id_encoder)
 
 
 def queried_rows(shown: Shown, reader: Reader) -> Array:
@@ -937,28 +937,28 @@ def _column(rows, place):
 
 def _id_place(estimator, parsed, names, width):
     """Position of the column of ids, or None."""
-    wanted = getattr(estimator, "id_column", None)
-    if wanted is None:
+    id_column = getattr(estimator, "id_column", None)
+    if id_column is None:
         if parsed is None or parsed.id_column is None:
             return None
         return list(parsed.rows.columns).index(parsed.id_column)
-    if isinstance(wanted, str):
+    if isinstance(id_column, str):
         listed = [] if names is None else list(names)
-        if wanted not in listed:
+        if id_column not in listed:
             names_of_x = f"X has columns {listed}" if listed else "the columns of X have no names"
             raise ValueError(
-                f"id_column={wanted!r} names no column: {names_of_x}. Give a name that it has, or "
-                "the position of the column; behind Itemwise, its position in what the transformer "
+                f"id_column={id_column!r} names no column: {names_of_x}. Give a name that it has, "
+                "or the position of the column; behind Itemwise, its position in what the transformer "
                 "puts out."
             )
-        return listed.index(wanted)
-    whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
-    if not whole or not 0 <= wanted < width:
+        return listed.index(id_column)
+    whole = isinstance(id_column, int | np.integer) and not isinstance(id_column, bool)
+    if not whole or not 0 <= id_column < width:
         raise ValueError(
             f"id_column must be the name of a column or its position in [0, {width - 1}], got "
-            f"{wanted!r}."
+            f"{id_column!r}."
         )
-    return int(wanted)
+    return int(id_column)
 
 
 def check_like(
@@ -974,22 +974,22 @@ def check_like(
     n_features : int
     reader : Reader
     """
-    known = reader.feature_names
-    if names is not None and known is not None and list(names) != list(known):
+    fitted_names = reader.feature_names
+    if names is not None and fitted_names is not None and list(names) != list(fitted_names):
         raise ValueError(
-            f"X has columns {list(names)}, but the model was fitted on {list(known)}. Give the "
-            "same columns in the same order; for duels, build them of such a frame."
+            f"X has columns {list(names)}, but the model was fitted on {list(fitted_names)}. Give "
+            "the same columns in the same order; for duels, build them of such a frame."
         )
     if n_features != reader.n_features:
-        said = (
+        message = (
             f"The posterior is of items with n_features = {reader.n_features}, got {n_features}."
             if estimator is None
             else f"X has {n_features} features, but {type(estimator).__name__} is expecting "
             f"{reader.n_features} features as input."
         )
         if reader.n_features == 1:
-            said += " If these are sets of items, each of one column, give X[:, :, None]."
-        raise ValueError(said)
+            message += " If these are sets of items, each of one column, give X[:, :, None]."
+        raise ValueError(message)
 
 
 def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:

@@ -82,9 +82,9 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
         )
     n = X.shape[0]
     of_duel, labels, weight = soft_rows(proba, n)
-    given = check_weights(sample_weight, n)
-    if given is not None:
-        weight = weight * given[of_duel]
+    duel_weights = check_weights(sample_weight, n)
+    if duel_weights is not None:
+        weight = weight * duel_weights[of_duel]
         counted = weight > 0.0
         of_duel, labels, weight = of_duel[counted], labels[counted], weight[counted]
     return Bunch(X=take_rows(X, of_duel), y=labels, sample_weight=weight, rows=of_duel)

@@ -243,25 +243,26 @@ def coded(column: np.ndarray, name: Any) -> Coded:
         codes = inverse.reshape(-1).astype(np.intp)
         values = list(distinct) if column.dtype.kind == "M" else distinct.tolist()
     else:
-        known = _Codes()
+        codes_of_values = _Codes()
         listed = column.tolist()
         try:
-            codes = np.fromiter(map(known.__getitem__, listed), np.intp, len(listed))
+            codes = np.fromiter(map(codes_of_values.__getitem__, listed), np.intp, len(listed))
         except TypeError:
             refuse_nested(listed, name)
             raise
-        values = list(known)
-    gone = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
-    return _without(np.array(gone, dtype=bool), Coded(codes, values))
+        values = list(codes_of_values)
+    is_missing_value = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
+    return _without(np.array(is_missing_value, dtype=bool), Coded(codes, values))
 
 
-def _without(gone: np.ndarray, column: Coded) -> Coded:
+def _without(is_missing_value: np.ndarray, column: Coded) -> Coded:
     """A column some of whose values are missing ones."""
-    if not gone.any():
+    if not is_missing_value.any():
         return column
-    number = np.where(gone, -1, np.cumsum(~gone) - 1)
+    number = np.where(is_missing_value, -1, np.cumsum(~is_missing_value) - 1)
     return Coded(
-        number[column.codes], [v for v, out in zip(column.values, gone, strict=True) if not out]
+        number[column.codes],
+        [v for v, out in zip(column.values, is_missing_value, strict=True) if not out],
     )
 
 
@@ -501,15 +502,15 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
         columns = _split_at_once(path, encoding, labels, numbers)
         if columns is None:
-            known = [_Codes() for _ in labels]
+            code_tables = [_Codes() for _ in labels]
             codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
             texts: list[list] = [[] for _ in numbers]
             for block in _split_by_rows(path, encoding, len(names), [*labels, *numbers]):
-                for code, number, column in zip(codes, known, block, strict=False):
+                for code, number, column in zip(codes, code_tables, block, strict=False):
                     code.append(np.fromiter(map(number.__getitem__, column), np.intp, len(column)))
                 for cells, column in zip(texts, block[len(labels) :], strict=True):
                     cells.append(_parsed(column, decimal))
-            every = zip(map(np.concatenate, codes), map(list, known), strict=True)
+            every = zip(map(np.concatenate, codes), map(list, code_tables), strict=True)
             columns = CsvColumns(list(every), texts)
         return (
             [_of_texts(Coded(*c), names[i]) for c, i in zip(columns.labels, labels, strict=True)],
@@ -552,14 +553,14 @@ def _of_texts(column: Coded, name: str) -> Coded:
     whole = _whole_numbers(column.values)
     if whole is not None:
         return Coded(column.codes, whole)
-    gone = [text.strip().casefold() in _EMPTY for text in column.values]
-    codes, texts = _without(np.array(gone, dtype=bool), column)
+    is_empty = [text.strip().casefold() in _EMPTY for text in column.values]
+    codes, texts = _without(np.array(is_empty, dtype=bool), column)
     repeats = [text.strip().casefold() == name.casefold() for text in texts]
     typed = iter(_typed([text for text, out in zip(texts, repeats, strict=True) if not out]))
     values = [text if out else next(typed) for text, out in zip(texts, repeats, strict=True)]
-    known = _Codes()
-    number = np.array([*(known[value] for value in values), -1], dtype=np.intp)
-    return Coded(number[codes], list(known))
+    codes_of_values = _Codes()
+    number = np.array([*(codes_of_values[value] for value in values), -1], dtype=np.intp)
+    return Coded(number[codes], list(codes_of_values))
 
 
 def _typed(texts: list) -> list:

@@ -183,10 +183,10 @@ def _answered_items(
         return shown.table.X, places, Reader.of_table(estimator, shown.table)
     names = _names_of_ids(estimator, table, shown)
     table = table if names is None else None
-    known = before
-    if known is None and table is not None:
-        known = Reader.of_table(estimator, table)
-    items, reader = read_features(estimator, shown, known, further=before is not None)
+    item_reader = before
+    if item_reader is None and table is not None:
+        item_reader = Reader.of_table(estimator, table)
+    items, reader = read_features(estimator, shown, item_reader, further=before is not None)
     rows, sets, place = items.rows, items.pairs, reader.id_column
     check_known(rows, table)
     if names is not None:
@@ -268,9 +268,9 @@ def as_before(
             f"{likelihood!r} cannot learn an order effect from them. Set order_effect and its "
             "bounds as they were, or fit anew."
         )
-    reader, known = training.reader, estimator.posterior_.reader
-    refuse_other_names(known.table, reader.table)
-    check_like(estimator, reader.feature_names, reader.n_features, known)
+    reader, fitted_reader = training.reader, estimator.posterior_.reader
+    refuse_other_names(fitted_reader.table, reader.table)
+    check_like(estimator, reader.feature_names, reader.n_features, fitted_reader)
     before = getattr(estimator, "classes_", None)
     if (before is None) != (training.classes is None):
         kinds = "rated items", "duels"
@@ -278,7 +278,7 @@ def as_before(
             f"Got {kinds[before is None]} after {kinds[before is not None]}. Make "
             "duels of all ratings (from_ratings), or fit anew."
         )
-    reader = reader.with_answers(training.comparisons, known.groups)
+    reader = reader.with_answers(training.comparisons, fitted_reader.groups)
     return training._replace(classes=before, reader=reader)  # a piece may hold one label alone
 
 
@@ -318,8 +318,10 @@ def _warn_order(estimator: BaseEstimator) -> None:
         remedy = f"{type(own).__name__} has none. Take Probit or GradedProbit"
     else:
         learns = "order_effect_bounds=(-3.0, 3.0) to learn it"
-        given = "order_effect= its size" if estimator.optimizer is None else learns
-        remedy = f"It is held at 0. Give {'' if own is None else type(own).__name__ + ' '}{given}"
+        parameter = "order_effect= its size" if estimator.optimizer is None else learns
+        remedy = (
+            f"It is held at 0. Give {'' if own is None else type(own).__name__ + ' '}{parameter}"
+        )
     warn(f"order= does nothing without an order effect. {remedy}, or leave order= out.")
 
 

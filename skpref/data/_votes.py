@@ -164,48 +164,53 @@ def _read_opponents(
     cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
 ) -> _Opponents:
     _drop_headers(cells, columns, out)
-    one, other = cells.labels[columns.a], cells.labels[columns.b]
+    first_column, second_column = cells.labels[columns.a], cells.labels[columns.b]
     before = [] if options.like is None else options.like.item_table.names.tolist()
-    values = [_tidy(value) for value in (*one.values, *other.values)]
+    values = [_tidy(value) for value in (*first_column.values, *second_column.values)]
     if len({isinstance(value, str) for value in (*values, *before)}) > 1:
         values = [str(value) for value in values]
     if options.alike == "merge":
-        counts = [np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (one, other)]
+        counts = [
+            np.bincount(c.codes[c.codes >= 0], minlength=len(c.values))
+            for c in (first_column, second_column)
+        ]
         values = _merge_alike(values, np.concatenate(counts), before)
     try:
-        known = sorted(set(values))
+        competitors = sorted(set(values))
     except TypeError:  # of types that have no order among themselves
         values = [str(value) for value in values]
-        known = sorted(set(values))
-    code = {name: i for i, name in enumerate(known)}
+        competitors = sorted(set(values))
+    code = {name: i for i, name in enumerate(competitors)}
     number = np.array([code[value] for value in values], dtype=np.int64)
-    sides = np.split(number, [len(one.values)])
-    first, second = (np.append(n, -1)[c.codes] for n, c in zip(sides, (one, other), strict=True))
+    sides = np.split(number, [len(first_column.values)])
+    first, second = (
+        np.append(n, -1)[c.codes] for n, c in zip(sides, (first_column, second_column), strict=True)
+    )
     if options.a is not None:
-        _warn_strangers(columns, np.intersect1d(first, second), known)
+        _warn_strangers(columns, np.intersect1d(first, second), competitors)
     out.drop((first < 0) | (second < 0), "without a competitor's name")
     out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
-    return _Opponents(first, second, known)
+    return _Opponents(first, second, competitors)
 
 
 def _drop_headers(cells: _Cells, columns: VoteColumns, out: _LeftOut) -> None:
     """Leave out rows that say the names of their columns again, as in files put together."""
-    again = out.kept()
+    is_header = out.kept()
     for position in (columns.a, columns.b):
         codes, values = cells.labels[position]
         name = plain_name(columns.names[position])
         is_name = [isinstance(v, str) and plain_name(v) == name for v in values]
-        again &= np.append(is_name, False)[codes].astype(bool)
-    if not again.any():
+        is_header &= np.append(is_name, False)[codes].astype(bool)
+    if not is_header.any():
         return
-    row = int(again.argmax())
-    out.drop(again, f"that repeat the header, first in row {row}", tell=True)
+    row = int(is_header.argmax())
+    out.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
     for position, (codes, values) in cells.labels.items():
-        codes = np.where(again, -1, codes)
+        codes = np.where(is_header, -1, codes)
         used = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
         number = np.append(np.cumsum(used) - 1, -1)
-        kept = [value for value, stays in zip(values, used, strict=True) if stays]
-        cells.labels[position] = Coded(number[codes], kept)
+        used_values = [value for value, stays in zip(values, used, strict=True) if stays]
+        cells.labels[position] = Coded(number[codes], used_values)
 
 
 def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
@@ -295,9 +300,11 @@ def _winners(
     bad, unread = codes == BOTH_BAD, out.kept(codes == UNREAD)
     codes[bad] = 0
     if unread.any():
-        kept = out.kept(codes != MISSING)
-        if not ((codes[kept] == 1).any() and (codes[kept] == -1).any()):
-            raise ValueError(one_sided([words[i] for i in column.codes[kept]], codes[kept]))
+        rows_left = out.kept(codes != MISSING)
+        if not ((codes[rows_left] == 1).any() and (codes[rows_left] == -1).any()):
+            raise ValueError(
+                one_sided([words[i] for i in column.codes[rows_left]], codes[rows_left])
+            )
         shown = most_frequent(words[i] for i in column.codes[unread])
         out.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
     if options.both_bad == "drop":
@@ -309,23 +316,28 @@ def _read_words(
     codes: np.ndarray, words: list, rows: np.ndarray, columns: VoteColumns, opponents: _Opponents
 ) -> np.ndarray:
     """Codes of the outcomes of some rows, by a few combinations of words and competitors."""
-    first, second, known = opponents
+    first, second, competitors = opponents
     key, by_name = codes[rows], False
-    plain = set(map(plain_name, known))
-    if not all(isinstance(name, str) for name in known) or plain & set(map(plain_name, words)):
-        key, by_name = (key * len(known) + first[rows]) * len(known) + second[rows], True
+    plain = set(map(plain_name, competitors))
+    if not all(isinstance(name, str) for name in competitors) or plain & set(
+        map(plain_name, words)
+    ):
+        key, by_name = (
+            (key * len(competitors) + first[rows]) * len(competitors) + second[rows],
+            True,
+        )
     _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
     rows = rows[at]
-    names = [known[i] for i in first[rows]], [known[i] for i in second[rows]]
+    names = [competitors[i] for i in first[rows]], [competitors[i] for i in second[rows]]
     sides = side_words([], [], (columns.names[columns.a], columns.names[columns.b]))
-    found = outcome_codes(
+    outcomes = outcome_codes(
         [words[i] for i in codes[rows]],
         names if by_name else None,
         [*sides, *SIDES],
         rows,
         "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
     )
-    if found is None:
+    if outcomes is None:
         some = sorted({words[i] for i in codes[rows]}, key=float)[:5]
         raise ValueError(
             f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
@@ -333,7 +345,7 @@ def _read_words(
             "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
             "soft=True."
         )
-    return found[inverse.reshape(-1)]
+    return outcomes[inverse.reshape(-1)]
 
 
 def _with_points(values: list, decimal: str) -> list:
@@ -351,10 +363,10 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
     """
     every = [column.values for column in columns]
     if len(every) == 1:
-        one = every[0]
-        there = one[~np.isnan(one)]
-        by_place = there.max(initial=0.0) > 1.0 and there.min(initial=1.0) >= 1.0
-        first = 2.0 - one if by_place else one
+        numbers = every[0]
+        present = numbers[~np.isnan(numbers)]
+        by_place = present.max(initial=0.0) > 1.0 and present.min(initial=1.0) >= 1.0
+        first = 2.0 - numbers if by_place else numbers
         every = [first, 1.0 - first]
     table = np.stack([every[1], *every[2:], every[0]], axis=1)
     out.drop(np.isnan(table).any(axis=1), "without an outcome")
@@ -418,22 +430,23 @@ def _check_numbers(name: Any, numbers: Numbers) -> None:
 
 def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
     """Look whether a column may hold differences of the two sides, which go either way."""
-    there = values[~np.isnan(values)]
-    low, high = float(there.min()), float(there.max())
+    present = values[~np.isnan(values)]
+    low, high = float(present.min()), float(present.max())
     if low <= 0.0 <= high:
         return
-    found = (
+    finding = (
         f"The control {label!r} is one column, so that it must hold the difference of the two "
-        f"sides; it lies between {low:g} and {high:g}, on one side of 0 in all {len(there)} votes."
+        f"sides; it lies between {low:g} and {high:g}, on one side of 0 in all "
+        f"{len(present)} votes."
     )
     if timed:
         raise ValueError(
-            f"{found} It is named as the time of a vote is, which is the same for both sides and "
+            f"{finding} It is named as the time of a vote is, which is the same for both sides and "
             "decides none. Leave it out."
         )
-    if len(there) >= _ONE_SIDED:
+    if len(present) >= _ONE_SIDED:
         warn(
-            f"{found} If it is the same for both sides, as the length of a prompt is, leave it "
+            f"{finding} If it is the same for both sides, as the length of a prompt is, leave it "
             "out, or make groups of it for by=; if it is of one side, give the columns of both."
         )
 
@@ -605,12 +618,12 @@ def _item_table(
     opponents: _Opponents, rows: np.ndarray, like: Bunch | None
 ) -> tuple[ItemTable, np.ndarray, int]:
     """The competitors of some rows, the positions of each pair in them, and how many there are."""
-    first, second, known = opponents
+    first, second, competitors = opponents
     present = np.unique(np.concatenate([first[rows], second[rows]]))
-    names = [known[i] for i in present]
+    names = [competitors[i] for i in present]
     before = [] if like is None else like.item_table.names.tolist()
     items = ItemTable.from_names([*before, *names])
-    place = np.full(len(known), -1, dtype=np.int64)
+    place = np.full(len(competitors), -1, dtype=np.int64)
     place[present] = items.index(names)
     return items, np.stack([place[first[rows]], place[second[rows]]], axis=1), len(present)
 
