@@ -309,8 +309,8 @@ def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
     array([1., 2., 4.])
     """
     stacked = values.reshape(-1, 1)
-    found, _ = lapack.dtbtrs(band, stacked, uplo="L", trans=trans, diag="U", overwrite_b=True)
-    return np.asarray(found).reshape(values.shape)
+    solution, _ = lapack.dtbtrs(band, stacked, uplo="L", trans=trans, diag="U", overwrite_b=True)
+    return np.asarray(solution).reshape(values.shape)
 
 
 def row_blocks(n: int, width: int, doubles: int) -> list[slice]:

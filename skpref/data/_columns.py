@@ -274,7 +274,7 @@ def from_columns(
     for column in exact:
         refuse_rounded(frame[column].tolist(), column)
     n_duels = len(frame)
-    order = check_order(frame[order] if isinstance(order, str) else order, n_duels, 2)
+    signs = check_order(frame[order] if isinstance(order, str) else order, n_duels, 2)
     if time is not None:
         time = _check_times(frame[time] if isinstance(time, str) else time, n_duels)
     opponents = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
@@ -288,10 +288,10 @@ def from_columns(
         argument="outcome",
     )
     done = labels.attach(_stack_sides(frame, labels.rows, first, second, ids, names))
-    metadata = [] if time is None else [time[labels.rows]]
-    if order is not None:
-        order = order[labels.rows]
-        metadata.insert(0, np.where(done.turned, -order, order))
+    metadata: list[Any] = []
+    if signs is not None:
+        signs = signs[labels.rows]
+        metadata.append(np.where(done.turned, -signs, signs))
     elif labels.outcomes is not None and done.turned.any():
         warn(
             "One side won all duels, so that every second one is turned round to show both "
@@ -299,6 +299,8 @@ def from_columns(
             "order=, such as order=np.ones(len(frame)) if it was the first side, and pass the "
             "order that comes back to fit."
         )
+    if time is not None:
+        metadata.append(np.asarray(time)[labels.rows])
     return done.X, done.y, *metadata
 
 

@@ -948,8 +948,8 @@ def _id_place(estimator, parsed, names, width):
             names_of_x = f"X has columns {listed}" if listed else "the columns of X have no names"
             raise ValueError(
                 f"id_column={id_column!r} names no column: {names_of_x}. Give a name that it has, "
-                "or the position of the column; behind Itemwise, its position in what the transformer "
-                "puts out."
+                "or the position of the column; behind Itemwise, its position in what the "
+                "transformer puts out."
             )
         return listed.index(id_column)
     whole = isinstance(id_column, int | np.integer) and not isinstance(id_column, bool)

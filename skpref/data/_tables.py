@@ -64,7 +64,7 @@ class Numbers(NamedTuple):
 Read = Callable[[Sequence[int], Sequence[int]], tuple[list[Coded], list[Numbers]]]
 
 
-class Table(NamedTuple):
+class ColumnTable(NamedTuple):
     """Columns that are read when they are asked for.
 
     Attributes
@@ -86,7 +86,7 @@ class Table(NamedTuple):
     n_fields: int = 0
 
 
-def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> Table:
+def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> ColumnTable:
     """The table that a frame, a dict of columns or a file holds.
 
     Parameters
@@ -140,7 +140,7 @@ def _one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
 
 def _of_columns(
     names: list, column: Callable[[int], Any], decimal: str, heads: Any = None
-) -> Table:
+) -> ColumnTable:
     """A table of columns that a function gives by position, and of the fields of their records.
 
     ``heads`` gives columns of the same types that may have no rows.
@@ -168,7 +168,7 @@ def _of_columns(
             [as_numbers(values(i), decimal) for i in numbers],
         )
 
-    return Table(every, read, frozenset(nested), len(every) - len(names))
+    return ColumnTable(every, read, frozenset(nested), len(every) - len(names))
 
 
 def column_cells(column: Any) -> np.ndarray:
@@ -337,7 +337,7 @@ def _known_encoding(encoding: Any) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def _open_file(path: Path, encoding: str | None, decimal: str) -> Table:
+def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -383,7 +383,7 @@ def _reading(path: Path, kind: str, encoding: str | None = None) -> Iterator[Non
         raise ValueError(f"{path.name!r} cannot be read as {kind}: {lines[0][:200]}.") from None
 
 
-def _open_parquet(path: Path, decimal: str) -> Table:
+def _open_parquet(path: Path, decimal: str) -> ColumnTable:
     """A table by polars or pyarrow, whichever is there, which read the columns wanted alone."""
     try:
         from polars import read_parquet
@@ -422,7 +422,7 @@ def _content(path: Path) -> BinaryIO:
     return io.BytesIO(data)
 
 
-def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> Table:
+def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTable:
     """A list of records, or one record a line; what a record lacks is missing."""
     with (
         _reading(path, "JSON", encoding),
@@ -490,7 +490,7 @@ def _split_by_rows(
                 yield list(zip(*map(pick, block), strict=True))[:-1]
 
 
-def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
+def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     with (
         _csv_text(path, encoding) as (raw, known_encoding, separator),
         io.TextIOWrapper(raw, known_encoding, newline="") as stream,
@@ -517,7 +517,7 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
             [_joined(cells, decimal) for cells in columns.numbers],
         )
 
-    return Table(names, read)
+    return ColumnTable(names, read)
 
 
 def _joined(cells: Any, decimal: str) -> Numbers:

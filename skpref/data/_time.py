@@ -223,12 +223,12 @@ def parse_time(value: Any) -> ParsedTime:
     if isinstance(value, np.datetime64):
         return ParsedTime(value)
     if isinstance(value, date):
-        has_zone = isinstance(value, datetime) and value.utcoffset() is not None
+        zone = value.utcoffset() if isinstance(value, datetime) else None
         if hasattr(value, "to_datetime64"):  # of pandas, to the nanosecond
-            return ParsedTime(value.to_datetime64(), has_zone)
-        if has_zone:
+            return ParsedTime(value.to_datetime64(), zone is not None)
+        if isinstance(value, datetime) and zone is not None:
             value = value.astimezone(UTC).replace(tzinfo=None)
-        return ParsedTime(np.datetime64(value), has_zone)
+        return ParsedTime(np.datetime64(value), zone is not None)
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):
         return ParsedTime(int(value) if isinstance(value, Integral) else float(value))
     raise ValueError(f"got {value!r} as a time; give a number or a date.")

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
 from skpref.data._columns import common_part, side_words
-from skpref.data._tables import Table
+from skpref.data._tables import ColumnTable
 from skpref.data._winners import plain_name
 
 # Names of columns that arenas use, the surest first.
@@ -96,7 +96,7 @@ class Control(NamedTuple):
 class ColumnNames:
     """Finds columns by their names, whatever their case, spaces, dashes and underscores."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ColumnTable) -> None:
         self._names, self._nested = table.names, table.nested
         self._n_columns = len(table.names) - table.n_fields
         self._plain = [plain_name(name) for name in table.names]
@@ -175,7 +175,7 @@ class VoteColumns(NamedTuple):
         return list(dict.fromkeys(position for position in every if position is not None))
 
 
-def choose_columns(table: Table, options: VoteOptions) -> VoteColumns:
+def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
     """The columns of a table that the options name, and those that are guessed beside them.
 
     Raises

@@ -53,7 +53,7 @@ def read_votes(votes: Any, options: VoteOptions) -> Bunch:
     """Votes as `skpref.duels.from_votes` gives them, but for the kernel."""
     table = open_table(votes, options.encoding, options.decimal)
     columns = choose_columns(table, options)
-    cells = _Cells.read(table, columns, options)
+    cells = _VoteCells.read(table, columns, options)
     out = _LeftOut(len(cells.labels[columns.a].codes), options.like is not None)
     opponents = _read_opponents(cells, columns, options, out)
     answers = _read_answers(cells, columns, options, opponents, out)
@@ -61,14 +61,14 @@ def read_votes(votes: Any, options: VoteOptions) -> Bunch:
     return _assemble(cells, columns, options, opponents, answers, out)
 
 
-class _Cells(NamedTuple):
+class _VoteCells(NamedTuple):
     """What the columns of votes hold: labels and numbers, by the positions of the columns."""
 
     labels: dict[int, Coded]
     numbers: dict[int, Numbers]
 
     @classmethod
-    def read(cls, table: Any, columns: VoteColumns, options: VoteOptions) -> "_Cells":
+    def read(cls, table: Any, columns: VoteColumns, options: VoteOptions) -> "_VoteCells":
         """The columns that are there; a ValueError where floats stand for integers too large."""
         if options.soft and not columns.won:
             raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
@@ -161,7 +161,7 @@ class _Opponents(NamedTuple):
 
 
 def _read_opponents(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
 ) -> _Opponents:
     _drop_headers(cells, columns, out)
     first_column, second_column = cells.labels[columns.a], cells.labels[columns.b]
@@ -193,7 +193,7 @@ def _read_opponents(
     return _Opponents(first, second, competitors)
 
 
-def _drop_headers(cells: _Cells, columns: VoteColumns, out: _LeftOut) -> None:
+def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> None:
     """Leave out rows that say the names of their columns again, as in files put together."""
     is_header = out.kept()
     for position in (columns.a, columns.b):
@@ -259,7 +259,7 @@ def _warn_strangers(columns: VoteColumns, met: np.ndarray, known: list) -> None:
 # -- who won -----------------------------------------------------------------------------------
 
 
-class _Answers(NamedTuple):
+class _VoteOutcomes(NamedTuple):
     """Outcome of each row, 1, 0 or -1, and the probabilities of the outcomes if these are given."""
 
     codes: np.ndarray
@@ -267,16 +267,22 @@ class _Answers(NamedTuple):
 
 
 def _read_answers(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, opponents: _Opponents, out: _LeftOut
-) -> _Answers:
+    cells: _VoteCells,
+    columns: VoteColumns,
+    options: VoteOptions,
+    opponents: _Opponents,
+    out: _LeftOut,
+) -> _VoteOutcomes:
     if not columns.won:
-        answers = _Answers(np.ones(len(opponents.first), dtype=np.int64))
+        answers = _VoteOutcomes(np.ones(len(opponents.first), dtype=np.int64))
     elif options.soft or len(columns.won) > 1:
         every = [cells.numbers[i] for i in columns.won]
         proba = _probabilities(every, out, options.soft, options.ties)
-        answers = _Answers(proba[:, -1] - proba[:, 0], proba)
+        answers = _VoteOutcomes(proba[:, -1] - proba[:, 0], proba)
     else:
-        answers = _Answers(_winners(cells.labels[columns.won[0]], columns, options, opponents, out))
+        answers = _VoteOutcomes(
+            _winners(cells.labels[columns.won[0]], columns, options, opponents, out)
+        )
     if not options.soft:
         ties = (answers.codes == 0) & (not options.ties)
         out.drop(ties, "ties (ties=False)", meant=True)
@@ -396,7 +402,7 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
 
 
 def _leave_out_gaps(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
 ) -> None:
     """Leave out rows that lack a judge or a time that was named, a group or a control."""
     for role in ("judge", "time"):
@@ -504,7 +510,7 @@ class _VoteTimes(NamedTuple):
 
 
 def _read_times(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, rows: np.ndarray
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, rows: np.ndarray
 ) -> _VoteTimes:
     """Read the times of some rows; NaN or NaT where there is none. A guessed column may hold none.
 
@@ -550,11 +556,11 @@ def _time_remedy(name: Any, values: list) -> str:
 
 
 def _assemble(
-    cells: _Cells,
+    cells: _VoteCells,
     columns: VoteColumns,
     options: VoteOptions,
     opponents: _Opponents,
-    answers: _Answers,
+    answers: _VoteOutcomes,
     out: _LeftOut,
 ) -> Bunch:
     """X, y and all that goes along with them."""
@@ -630,7 +636,7 @@ def _item_table(
 
 def _with_controls(
     pairs: np.ndarray,
-    cells: _Cells,
+    cells: _VoteCells,
     controls: Sequence[Control],
     rows: np.ndarray,
     like: Bunch | None,

@@ -174,13 +174,11 @@ def read_labels(
     if grades is not None:
         codes = _grade_codes(values, _grade_words(grades))
     else:
-        if _are_labels(values):
+        read = None if _are_labels(values) else outcome_codes(values, names, sides)
+        if read is None:
             _warn_ids(values, names)
             return DuelLabels(every, outcomes, ties)
-        codes = outcome_codes(values, names, sides)
-        if codes is None:
-            return DuelLabels(every, outcomes, ties)
-        codes = np.where(codes == BOTH_BAD, 0, codes)
+        codes = np.where(read == BOTH_BAD, 0, read)
     missing, unread, tied = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
     rows = np.flatnonzero(~(missing | unread | tied))
     if grades is None and not len(rows):
