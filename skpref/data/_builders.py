@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
 
 def codes_of(references: list) -> np.ndarray:
     """Numbers that tell references apart, whatever they refer to."""
-    code = {one: i for i, one in enumerate(dict.fromkeys(references))}
-    return np.array([code[one] for one in references], dtype=np.int64)
+    code = {reference: i for i, reference in enumerate(dict.fromkeys(references))}
+    return np.array([code[reference] for reference in references], dtype=np.int64)
 
 
 def gather(
@@ -89,12 +90,6 @@ def _spans(start, stop):
     row = np.repeat(np.arange(len(length)), length)
     before = np.cumsum(length) - length
     return row, start[row] + np.arange(len(row)) - before[row]
-
-
-def ranking_counts(rankings: Any, adjacent: bool = False) -> np.ndarray:
-    """Number of duels that each ranking makes."""
-    length = np.array([len(ranking) for ranking in plain_lists(rankings)], dtype=np.int64)
-    return np.maximum(length - 1, 0) if adjacent else length * (length - 1) // 2
 
 
 def ranked_pairs(
@@ -562,10 +557,7 @@ def from_rankings(
     rankings = plain_lists(rankings)
     listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
     table, by_name = named_table(items, (each for one in listed for each in one))
-
-    def positions(listed: Any) -> np.ndarray:
-        return positions_of(listed, table)
-
+    positions = partial(positions_of, table=table)
     if joint:
         if adjacent:
             raise ValueError("adjacent=True makes duels, joint=True makes none; take one of them.")
@@ -605,13 +597,11 @@ def ranking_groups(
     [0, 0, 0, 1]
     """
     if is_long(rankings, ranker, item, rank):
-        long = read_long(rankings, ranker, item, rank)
-        if joint:
-            return long.rankers
-        pairs = ranked_pairs(long.lists, codes_of, adjacent, long.ranks)
-        return long.rankers[pairs[2]]
-    counts = ranking_counts(rankings, adjacent)
-    return np.arange(len(counts)) if joint else np.repeat(np.arange(len(counts)), counts)
+        lists, ranks, rankers, *_ = read_long(rankings, ranker, item, rank)
+    else:
+        lists, ranks = plain_lists(rankings), None
+        rankers = np.arange(len(lists))
+    return rankers if joint else rankers[ranked_pairs(lists, codes_of, adjacent, ranks)[2]]
 
 
 def from_ratings(
@@ -713,10 +703,7 @@ def from_choices(
     """
     sets = plain_lists(sets, "Set")
     table, named = named_table(items, (item for one in sets for item in one))
-
-    def positions(listed: Any) -> np.ndarray:
-        return positions_of(listed, table)
-
+    positions = partial(positions_of, table=table)
     lists = shown_lists(sets, positions, "Set")
     places = chosen_places(chosen, lists, positions, table is not None and table.names is not None)
     X = gather(table, lists.padded(lists.place, lists.flat, -1), named)

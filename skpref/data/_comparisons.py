@@ -316,10 +316,6 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
     return Inequalities(answer, better, worse, basis)
 
 
-# Numbers of a block of answers that is looked at, which the processor's cache has room for.
-_BLOCK = 2**16
-
-
 def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct integers in order of first appearance, and which of them each value is."""
     distinct, index, _ = _seen(values)
@@ -349,7 +345,7 @@ def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
     """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
     n = len(values)
     first = np.full(n_values, n)
-    for rows in reversed(row_blocks(n, 1, _BLOCK)):
+    for rows in reversed(row_blocks(n, 1)):
         part = values[rows]
         # Of equal indices the last assignment stays.
         first[part[::-1]] = np.arange(rows.start + len(part) - 1, rows.start - 1, -1)
@@ -396,7 +392,7 @@ def _coded_duels(comparisons: "Comparisons") -> NDArray[np.intp]:
     """Integers that tell duels apart."""
     n_items, kind, judge = len(comparisons.items), comparisons.kind, comparisons.judge
     code = np.empty(len(kind), dtype=np.intp)
-    for rows in row_blocks(len(kind), 1, _BLOCK):
+    for rows in row_blocks(len(kind), 1):
         first, second, lead = _one_way(comparisons, rows)
         code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
         if comparisons.ordered:
@@ -603,7 +599,7 @@ class Comparisons(ByValue):
         if kind is not None:
             won = won | (kinds == TIE)  # as shown
         distinct, positions = _first_seen_items(items, shown)
-        for rows in row_blocks(len(positions), 2, _BLOCK):
+        for rows in row_blocks(len(positions), 2):
             winners, losers = positions[rows].T
             # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
             swap = (winners ^ losers) & (won[rows].astype(np.intp) - 1)

@@ -26,8 +26,6 @@ from skpref.data._containers import (
 )
 
 _SHIFT = np.uint64(29)
-# Doubles of a block of rows that is looked at, which the processor's cache has room for.
-_BLOCK = 2**16
 
 
 def _hash(bits):
@@ -41,7 +39,7 @@ def _hash(bits):
 def row_keys(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """One word of 64 bits for each row, the same where rows are equal, and rarely else."""
     keys = np.zeros(len(rows), dtype=np.uint64)
-    for block in row_blocks(len(rows), items.shape[1], _BLOCK):
+    for block in row_blocks(len(rows), items.shape[1]):
         keys[block] = _hash(_bits(items, rows[block]))
     return keys
 
@@ -82,7 +80,7 @@ def equal_rows(
     inverse[order] = np.cumsum(starts) - 1
     first = order[starts]
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
-    for block in row_blocks(len(others), items.shape[1], _BLOCK):
+    for block in row_blocks(len(others), items.shape[1]):
         some = others[block]
         bits_of_rows, bits_of_first = (
             _bits(items, rows[some]),
@@ -211,7 +209,7 @@ def _own_array(X: Any) -> np.ndarray:
     if not floats or X.ndim != 2 or not X.size:
         return check_array(X, dtype=np.float64, copy=True, input_name="items")
     array = np.asarray(X)
-    for rows in row_blocks(len(array), array.shape[1], _BLOCK):
+    for rows in row_blocks(len(array), array.shape[1]):
         check_array(array[rows], dtype=None, input_name="items")  # finite?
     return array.view() if _is_mapped(X) else array.copy()
 

@@ -41,7 +41,7 @@ class Outcomes(NamedTuple):
         return None if self.scale == PLAIN else self.scale.kinds(self.label)
 
 
-def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> Outcomes:
+def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, zero_is_tie: bool = False) -> Outcomes:
     """Outcomes of labels.
 
     Parameters
@@ -50,8 +50,8 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
         Labels in {0, 1}, {-1, 1} or booleans; of another scale its labels.
     scale : DuelScale, default=PLAIN
         What may come of a duel.
-    known : bool, default=False
-        Whether 0 is known to be a tie, though no -1 be there.
+    zero_is_tie : bool, default=False
+        Whether 0 is known to be a tie, even if y holds no -1.
 
     Returns
     -------
@@ -62,50 +62,59 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
     ValueError
         For any other label, NaN or infinity, and where it is not clear what 0 is.
     """
-    plain = scale == PLAIN
     if y.dtype.kind == "b":
         if scale.levels > 1:
             scale.refuse_labels(y)
         if scale.ties:
             scale.refuse_ambiguous("booleans")
         return _plain(y, np.array([False, True]))
+    y = _check_numeric(y, scale)
+    present = np.unique(y)
+    if scale == PLAIN:
+        for classes in ([0, 1], [-1, 1]):
+            if np.isin(present, classes).all():
+                return _plain(y == 1, np.array(classes))
+        scale.refuse_labels(y)
+    if not np.isin(present, scale.labels).all():
+        scale.refuse_labels(y)
+    if not zero_is_tie and present[0] == 0 and (scale.levels == 1 or len(present) > 1):
+        scale.refuse_ambiguous("0 and no -1" if scale.levels == 1 else "0 and nothing below")
+    return Outcomes(y.astype(np.int8), scale, scale.labels)
+
+
+def _check_numeric(y: NDArray, scale: DuelScale) -> NDArray:
+    """Return labels as an array of numbers; ValueError for others, and for gaps."""
     if y.dtype.kind == "O":
         with suppress(TypeError, ValueError, OverflowError):  # what is no number is refused below
             y = y if any(isinstance(each, str) for each in y.tolist()) else y.astype(np.float64)
     if y.dtype.kind not in "iuf":
         scale.refuse_labels(y)
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+    gaps = ~np.isfinite(y)
+    if gaps.any():
         also = "" if scale.ties else " (ties too, unless tie_threshold is given)"
         raise ValueError(
-            f"Outcomes y contain NaN, None or infinity in {np.sum(~np.isfinite(y))} of {len(y)} "
-            f"places. Leave out duels without an outcome{also}."
+            f"Outcomes y contain NaN, None or infinity in {gaps.sum()} of {len(y)} places. Leave "
+            f"out duels without an outcome{also}."
         )
-    present = np.unique(y)
-    if not plain:
-        if not np.isin(present, scale.labels).all():
-            scale.refuse_labels(y)
-        if not known and present[0] == 0 and (scale.levels == 1 or len(present) > 1):
-            scale.refuse_ambiguous("0 and no -1" if scale.levels == 1 else "0 and nothing below")
-        return Outcomes(y.astype(np.int8), scale, scale.labels)
-    for classes in ([0, 1], [-1, 1]):
-        if np.isin(present, classes).all():
-            return _plain(y == 1, np.array(classes))
-    scale.refuse_labels(y)
+    return y
 
 
 def _plain(won, classes):
+    """Return the outcomes of duels without ties and grades."""
     return Outcomes(np.where(won, 1, -1).astype(np.int8), PLAIN, classes)
 
 
-def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool = False) -> Outcomes:
-    """Outcomes of duels.
+def check_outcomes(
+    y: Any, n_duels: int, scale: DuelScale = PLAIN, zero_is_tie: bool = False
+) -> Outcomes:
+    """Read the outcomes of duels from y, which may hold labels or ranks of two.
 
     Parameters
     ----------
     y : array-like of shape (n_duels,), or of ranks of shape (n_duels, 2), or None
         Labels, see `read_outcomes`; None: the first won each.
     n_duels : int
-    scale, known
+    scale, zero_is_tie
         See `read_outcomes`.
     """
     if y is not None:
@@ -125,7 +134,7 @@ def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool =
             f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
             f"{len(y)} outcomes in y. Give one outcome for each row of X."
         )
-    return read_outcomes(y, scale, known)
+    return read_outcomes(y, scale, zero_is_tie)
 
 
 def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:

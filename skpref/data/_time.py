@@ -16,7 +16,6 @@ from skpref.data._sets import numbered
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
 _NUMBERS, _DATES, _INSTANTS = "numbers", "dates without a time zone", "times with a time zone"
-_DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 _TIME_TYPES = (Real, date, np.datetime64)
 _ALLOWED = (
     "numbers in a unit of your own, or dates: numpy.datetime64, datetime objects, a pandas Series "
@@ -135,8 +134,8 @@ class TimeAxis:
         """
         shift = np.asarray(relative, dtype=np.float64)
         if self.kind != _NUMBERS:
-            microseconds = np.rint(shift * _DAY).astype(np.int64)
-            return (np.int64(self.origin) + microseconds).astype("datetime64[us]")
+            microseconds = np.rint(shift * (np.timedelta64(1, "D") / np.timedelta64(1, "us")))
+            return (np.int64(self.origin) + microseconds.astype(np.int64)).astype("datetime64[us]")
         if isinstance(self.origin, int) and np.array_equal(shift, np.rint(shift)):
             whole = [self.origin + int(each) for each in shift.reshape(-1).tolist()]
             return np.array(whole).reshape(shift.shape)
@@ -167,8 +166,10 @@ def rows_at_times(
 
 def _relative(times, origin):
     """Return numbers less the origin, or days since it."""
-    shift = (times.values - origin).astype(np.float64)
-    return shift if times.kind == _NUMBERS else shift / _DAY
+    shift = times.values - origin
+    if times.kind == _NUMBERS:
+        return shift.astype(np.float64)
+    return shift.astype("timedelta64[us]") / np.timedelta64(1, "D")
 
 
 def _parse_times(time):

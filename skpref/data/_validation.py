@@ -122,13 +122,27 @@ def check_training(
         table = shown.table
         if y is not None and before is None:  # a piece of a stream is read as the first
             _warn_features(shown)
+    return _answered(estimator, shown, y, metadata, table, before, likelihood)
+
+
+def _answered(
+    estimator: BaseEstimator,
+    shown: Shown,
+    y: Any,
+    metadata: AnswerMetadata,
+    table: ItemTable | None,
+    before: Reader | None,
+    likelihood: TakesAnswers | None,
+) -> Training:
+    """Return the training data of duels and sets, see `check_training`."""
     rows, sets, reader = _answered_items(estimator, shown, table, before, likelihood)
     if metadata.time is not None:
         axis, times = _on_axis(metadata.time, before)
         reader, (rows, sets) = replace(reader, time=axis), rows_at_times(rows, sets, times)
     judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
-    answers = _answers(rows, sets, y, metadata, judges, likelihood, known=before is not None)
-    comparisons, classes = answers
+    comparisons, classes = _comparisons(
+        rows, sets, y, metadata, judges, likelihood, follows=before is not None
+    )
     if _counts_order(estimator, likelihood, judges):
         comparisons = replace(comparisons, ordered=True)
     elif metadata.order is not None and likelihood is not None:
@@ -197,23 +211,26 @@ def _answered_items(
     return rows, sets, replace(reader, table=table)
 
 
-def _answers(
+def _comparisons(
     rows: Array,
     sets: NDArray[np.intp],
     y: Any,
     metadata: AnswerMetadata,
     judges: Respondents | None,
     likelihood: TakesAnswers | None,
-    known: bool,
+    follows: bool,
 ) -> tuple[Comparisons, NDArray]:
-    """Comparisons of duels or sets, and their classes."""
+    """Make the comparisons of duels or sets, and return the classes of y beside them.
+
+    ``follows``: earlier answers have said whether 0 is a tie.
+    """
     weight, order = metadata.weight, metadata.order
     n, k = sets.shape
     if k > 2:
         rank = check_ranks(y, sets >= 0).rank
         return Comparisons.from_ranks(rows, sets, rank, weight, order=order), np.arange(k)
     scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
-    outcomes = check_outcomes(y, n, scale, known=known)
+    outcomes = check_outcomes(y, n, scale, zero_is_tie=follows)
     judge = None if judges is None else judges.rows
     ends = sets[:, 0], sets[:, 1]
     comparisons = Comparisons.from_duels(

@@ -42,10 +42,6 @@ from skpref.data._winners import (
 _MUCH = 0.05
 # A column of differences that all have one sign is looked at from so many votes on.
 _ONE_SIDED = 10
-# A control with larger values is refused: sums of them would be no numbers.
-_LARGEST = 1e290
-# Rows that a message names at most.
-_FEW_ROWS = 5
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
@@ -142,7 +138,7 @@ class _LeftOut:
         rows = np.flatnonzero(self._unmeant)
         if not len(rows) or not (self._every or len(rows) > _MUCH * len(self._kept)):
             return
-        which = ", ".join(map(str, rows[:_FEW_ROWS])) + (", …" if len(rows) > _FEW_ROWS else "")
+        which = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
         warn(
             f"{len(rows)} of {len(self._kept)} votes cannot be used: {self._reasons()} (rows "
             f"{which}). Look at a few of them; what is left may not speak for all."
@@ -467,22 +463,28 @@ def _sides_of(columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
-    """The mean of a control, and the root mean square of its differences."""
-    largest = float(np.max(np.abs(sides)))
-    if largest > _LARGEST:
+    """Return the mean of a control, and the root mean square of its differences.
+
+    Raises
+    ------
+    ValueError
+        If values are too large for doubles, or the same on both sides of every vote.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        center, apart = float(sides.mean()), sides[:, 0] - sides[:, 1]
+        size = float(np.max(np.abs(apart)))
+    if not np.isfinite(center + size):
         raise ValueError(
-            f"The control {label!r} holds values up to {largest:.1e}, too near the largest number "
-            "of double precision. Divide it by a number."
+            f"The control {label!r} holds values up to {np.max(np.abs(sides)):.1e}, too near the "
+            "largest number of double precision. Divide it by a number."
         )
-    apart = sides[:, 0] - sides[:, 1]
-    size = float(np.max(np.abs(apart)))
     scale = size * float(np.sqrt(np.mean((apart / (size or 1.0)) ** 2)))
     if not scale > 0.0:
         raise ValueError(
             f"The control {label!r} is the same on both sides of every vote, so that its effect "
             "cannot be told; leave it out."
         )
-    return float(sides.mean()), scale
+    return center, scale
 
 
 def _listed(column: Coded, rows: np.ndarray) -> np.ndarray:

@@ -22,8 +22,6 @@ from skpref.data._tables import column_cells
 
 # Sides that need no column: of the first argument, of the second.
 _SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "right")]
-# As tables of matches have them: home, draw, away.
-_MATCHES = {"h": 1, "d": 0, "a": -1}
 _TIE = re.compile(
     r"(tie|tied|draw|drawn|equal|equally|same|no difference|no preference|both bad|bothbad)\b"
 )
@@ -353,8 +351,8 @@ class _Meaning:
         self._own, self._words = _words(sides), _words([*sides, *_SIDES])
         texts = {value for value in values if isinstance(value, str)}
         plain = set(map(plain_name, texts))
-        if "h" in plain and plain <= set(_MATCHES) and not plain & self._known:
-            self._words = _MATCHES
+        if "h" in plain and plain <= {"h", "d", "a"} and not plain & self._known:
+            self._words = {"h": 1, "d": 0, "a": -1}  # home, draw, away, as tables of matches say
         scores = {plain_name(text) for text in texts if _SCORE.fullmatch(text)}
         self._results = _RESULTS if scores <= set(_RESULTS) else {}
         self._codes: dict[Any, int] = {}

@@ -103,7 +103,7 @@ class Asked:
         if self.query.size != 2:
             return _agreement(seen, check_ranks(y, self.query.pairs >= 0))
         scale = self.posterior.likelihood.duel_scale
-        outcomes = check_outcomes(y, len(self.query), scale, known=True)
+        outcomes = check_outcomes(y, len(self.query), scale, zero_is_tie=True)
         if scale.n_columns == 2:
             return np.where(seen == 0.0, 0.5, (seen > 0.0) == outcomes.won)
         called = self.proba(log=True).argmax(axis=1)

@@ -1,11 +1,13 @@
 """Items: distinct rows, and tables of items."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
+from skpref._utils import row_blocks
 from skpref.data import _items
 from skpref.duels import (
     ItemTable,
@@ -169,7 +171,7 @@ def test_equal_rows_are_found_block_by_block(monkeypatch):
     first, inverse = _items.equal_rows(rows, taken)
     assert np.array_equal(rows[taken[first[inverse]]], rows[taken])
     assert len(first) == len(np.unique(rows[taken], axis=0))
-    monkeypatch.setattr(_items, "_BLOCK", 6)
+    monkeypatch.setattr(_items, "row_blocks", partial(row_blocks, doubles=6))
     again = _items.equal_rows(rows, taken)
     assert np.array_equal(again[0], first) and np.array_equal(again[1], inverse)
     monkeypatch.setattr(_items, "_hash", lambda bits: np.zeros(len(bits), dtype=np.uint64))
