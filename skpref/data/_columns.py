@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from skpref.data._containers import (
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
 from skpref.data._tables import column_cells, refuse_nested, refuse_rounded
-from skpref.data._winners import read_labels, warn_alike
+from skpref.data._winners import DuelLabels, read_labels, warn_alike
 
 
 class LongRankings(NamedTuple):
@@ -95,24 +95,12 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
     frame = plain_frame(frame)
     _check_frame(frame, [ranker, item, rank])
     rankers, items = frame[ranker].tolist(), frame[item].tolist()
-    for row, pair in enumerate(zip(rankers, items, strict=True)):
-        if any(map(is_missing, pair)):
-            raise ValueError(
-                f"The ranker or the item is missing in row {row} of {[ranker, item]}; drop such "
-                "rows."
-            )
+    _check_ranked(rankers, items, [ranker, item])
     values = column_floats(frame[rank])
     if values is None or np.isinf(values).any():
         raise ValueError(
             f"Ranks in column {rank!r} must be finite numbers, 1 for the best, equal for ties; "
             f"got values such as {frame[rank].tolist()[:3]}."
-        )
-    repeated = [pair for pair, n in Counter(zip(rankers, items, strict=True)).items() if n > 1]
-    if repeated:
-        raise ValueError(
-            f"{repeated[0][0]!r} ranks item {repeated[0][1]!r} twice; an item has one place. If "
-            "these are several rankings by one, number them: ranker= a column that tells them "
-            "apart."
         )
     n_unranked = int(np.isnan(values).sum())
     rows_of: dict[Any, list[int]] = {name: [] for name in rankers}
@@ -132,6 +120,22 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
         n_unranked,
         len(rows_of) - len(stating),
     )
+
+
+def _check_ranked(rankers: list, items: list, columns: list) -> None:
+    """Raise ValueError if a ranker or an item is missing, or one is ranked twice by a ranker."""
+    pairs = list(zip(rankers, items, strict=True))
+    for row, cells in enumerate(pairs):
+        if any(map(is_missing, cells)):
+            raise ValueError(
+                f"The ranker or the item is missing in row {row} of {columns}; drop such rows."
+            )
+    twice = next((pair for pair, n in Counter(pairs).items() if n > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"{twice[0]!r} ranks item {twice[1]!r} twice; an item has one place. If these are "
+            "several rankings by one, number them: ranker= a column that tells them apart."
+        )
 
 
 _ID = "id"
@@ -288,11 +292,17 @@ def from_columns(
         argument="outcome",
     )
     done = labels.attach(_stack_sides(frame, labels.rows, first, second, ids, names))
-    metadata: list[Any] = []
-    if signs is not None:
-        signs = signs[labels.rows]
-        metadata.append(np.where(done.turned, -signs, signs))
-    elif labels.outcomes is not None and done.turned.any():
+    return done.X, done.y, *_kept_metadata(labels, done.turned, signs, time)
+
+
+def _kept_metadata(
+    labels: DuelLabels, turned: np.ndarray, order: np.ndarray | None, time: Any
+) -> Iterator[np.ndarray]:
+    """Yield order and time of the duels that are kept, where given; warn if order may be needed."""
+    if order is not None:
+        signs = order[labels.rows]
+        yield np.where(turned, -signs, signs)
+    elif labels.outcomes is not None and turned.any():
         warn(
             "One side won all duels, so that every second one is turned round to show both "
             "outcomes. Who was shown first (or played at home) is turned with them: say it by "
@@ -300,8 +310,7 @@ def from_columns(
             "order that comes back to fit."
         )
     if time is not None:
-        metadata.append(np.asarray(time)[labels.rows])
-    return done.X, done.y, *metadata
+        yield time[labels.rows]
 
 
 def _as_frame(table):
@@ -437,6 +446,18 @@ def common_part(name: Any, other_name: Any) -> tuple[str, tuple[str, str]] | Non
     return (label, (words[at], others[at])) if label else None
 
 
+def _check_opponents(frame: Any, rows: np.ndarray, ids: tuple) -> None:
+    """Raise ValueError for a duel without an id or of an item with itself; warn of alike names."""
+    opponents = [frame[column].tolist() for column in ids]
+    for row, pair in zip(rows, zip(*opponents, strict=True), strict=True):
+        if any(map(is_missing, pair)):
+            raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
+        if pair[0] == pair[1]:
+            raise ValueError(f"Row {row} sets {pair[0]!r} against itself; drop such rows.")
+    texts = dict.fromkeys(name for side in opponents for name in side if isinstance(name, str))
+    warn_alike(texts, "write them alike, such as by frame[column].str.strip().str.title()")
+
+
 def _stack_sides(
     frame: Any, rows: np.ndarray, first: list, second: list, ids: tuple | None, names: Any
 ) -> np.ndarray | DuelFrame:
@@ -454,16 +475,7 @@ def _stack_sides(
             raise ValueError(
                 f"A feature is named {_ID!r} as the column of ids will be; give names= others."
             )
-        opponents = [frame[column].tolist() for column in ids]
-        for row, pair in zip(rows, zip(*opponents, strict=True), strict=True):
-            if any(map(is_missing, pair)):
-                raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
-            if pair[0] == pair[1]:
-                raise ValueError(f"Row {row} sets {pair[0]!r} against itself; drop such rows.")
-        texts = dict.fromkeys(
-            name for name in (*opponents[0], *opponents[1]) if isinstance(name, str)
-        )
-        warn_alike(texts, "write them alike, such as by frame[column].str.strip().str.title()")
+        _check_opponents(frame, rows, ids)
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
     pd, sides = _pandas(), []
     for columns in (first, second):

@@ -177,19 +177,20 @@ class DuelFrame:
         rows, *rest = key if isinstance(key, tuple) else (key,)
         while rest and (rest[-1] is Ellipsis or _is_all(rest[-1])):
             rest.pop()
-        chosen = None if rows is Ellipsis or rows is None else self.pairs[rows]
-        if chosen is None or chosen.ndim != 2 or len(rest) > 1:
+        chosen = np.empty(0) if rows is Ellipsis or rows is None else self.pairs[rows]
+        if chosen.ndim != 2 or len(rest) > 1:
             return np.asarray(self)[key]
         if not rest:
             return self._with(chosen)
         sides = rest[0]
-        if isinstance(sides, int | np.integer):
-            whole = (chosen[:, sides] >= 0).all()
-            return self._with(chosen)._side(sides) if whole else np.asarray(self)[key]
         turned = chosen[:, sides]
-        # Padding may stand elsewhere now, or too much of it: rows that keep all items are safe.
-        alike = turned.shape[1:] == chosen.shape[1:] and (turned >= 0).all()
-        return self._with(turned) if alike else np.asarray(self)[key]
+        if (turned >= 0).all():
+            if isinstance(sides, int | np.integer):
+                return self._with(chosen)._side(sides)
+            if turned.shape[1:] == chosen.shape[1:]:
+                return self._with(turned)
+        # Padding may stand elsewhere now, or too much of it.
+        return np.asarray(self)[key]
 
     def head(self, n: int = 5) -> "DuelFrame":
         """The first duels or sets.

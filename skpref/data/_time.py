@@ -235,30 +235,36 @@ def parse_time(value: Any) -> ParsedTime:
     raise ValueError(f"got {value!r} as a time; give a number or a date.")
 
 
+def _parse_all(cells: list) -> tuple[list[ParsedTime], str]:
+    """Parse times that are not missing, and tell their kind; ValueError if they are of several."""
+    if not all(isinstance(cell, _TIME_TYPES) and not isinstance(cell, bool) for cell in cells):
+        raise _no_times_error(cells)
+    times = list(map(parse_time, cells))
+    kinds = {(time.is_date, time.has_zone) for time in times}
+    if {(True, False), (True, True)} <= kinds:
+        raise ValueError(
+            "time mixes dates with a time zone and dates without one, which are not the same hour "
+            "everywhere. Give all of them a time zone, or none."
+        )
+    if len(kinds) > 1:
+        raise _no_times_error(cells)
+    is_date, has_zone = kinds.pop() if kinds else (False, False)
+    return times, (_INSTANTS if has_zone else _DATES) if is_date else _NUMBERS
+
+
 def _parse_objects(values):
     """Parse an array of Python objects to the kind of its times, and their values."""
     cells = values.reshape(-1).tolist()
     gaps = np.array([is_missing(cell) for cell in cells], dtype=bool)
     present = [cell for cell in cells if not is_missing(cell)]
-    is_time = [isinstance(cell, _TIME_TYPES) and not isinstance(cell, bool) for cell in present]
-    times = [parse_time(cell) for cell in present] if all(is_time) else []
-    dated = any(time.is_date for time in times)
-    if len(times) < len(present) or (dated and not all(time.is_date for time in times)):
-        raise _no_times_error(present)
-    zones = {time.has_zone for time in times}
-    if len(zones) > 1:
-        raise ValueError(
-            "time mixes dates with a time zone and dates without one, which are not the same hour "
-            "everywhere. Give all of them a time zone, or none."
-        )
+    times, kind = _parse_all(present)
+    dated = kind != _NUMBERS
     array = np.full(len(cells), np.datetime64("NaT", "us") if dated else np.nan)
     array[~gaps] = [time.value for time in times]
     if all(isinstance(time.value, int) for time in times) and beyond_doubles(array):
         array = array.astype(object)
         array[~gaps] = [time.value for time in times]
-    return (_INSTANTS if True in zones else _DATES) if dated else _NUMBERS, array.reshape(
-        values.shape
-    )
+    return kind, array.reshape(values.shape)
 
 
 def _no_times_error(values):

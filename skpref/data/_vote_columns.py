@@ -347,6 +347,12 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         return Control(name, (itself,))
     if two is not None:
         return Control(name, two)
+    return _find_difference(names, control)
+
+
+def _find_difference(names: ColumnNames, control: str) -> Control:
+    """Find the two columns of a control such as "length_a-length_b"; ValueError if not there."""
+    name = control.strip()
     for at in (match.start() for match in re.finditer("[-\u2212]", control)):
         sides = names.find(control[:at].strip()), names.find(control[at + 1 :].strip())
         if sides[0] is not None and sides[1] is not None:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,21 +162,7 @@ def _read_opponents(
 ) -> _Opponents:
     _drop_headers(cells, columns, out)
     first_column, second_column = cells.labels[columns.a], cells.labels[columns.b]
-    before = [] if options.like is None else options.like.item_table.names.tolist()
-    values = [_tidy(value) for value in (*first_column.values, *second_column.values)]
-    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
-        values = [str(value) for value in values]
-    if options.alike == "merge":
-        counts = [
-            np.bincount(c.codes[c.codes >= 0], minlength=len(c.values))
-            for c in (first_column, second_column)
-        ]
-        values = _merge_alike(values, np.concatenate(counts), before)
-    try:
-        competitors = sorted(set(values))
-    except TypeError:  # of types that have no order among themselves
-        values = [str(value) for value in values]
-        competitors = sorted(set(values))
+    values, competitors = _competitor_names(first_column, second_column, options)
     code = {name: i for i, name in enumerate(competitors)}
     number = np.array([code[value] for value in values], dtype=np.int64)
     sides = np.split(number, [len(first_column.values)])
@@ -187,6 +174,22 @@ def _read_opponents(
     out.drop((first < 0) | (second < 0), "without a competitor's name")
     out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
     return _Opponents(first, second, competitors)
+
+
+def _competitor_names(first: Coded, second: Coded, options: VoteOptions) -> tuple[list, list]:
+    """Return the competitor of each value of two columns, and all of them in order."""
+    before = [] if options.like is None else options.like.item_table.names.tolist()
+    values = [_tidy(value) for value in (*first.values, *second.values)]
+    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
+        values = list(map(str, values))
+    if options.alike == "merge":
+        counts = [
+            np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (first, second)
+        ]
+        values = _merge_alike(values, np.concatenate(counts), before)
+    with suppress(TypeError):  # of types that have no order among themselves
+        return values, sorted(set(values))
+    return list(map(str, values)), sorted(set(map(str, values)))
 
 
 def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> None:
@@ -459,7 +462,8 @@ def _sides_of(columns: list[np.ndarray]) -> np.ndarray:
         half = np.nan_to_num(columns[0]) / 2.0
         return np.stack([half, -half], axis=1)
     sides = np.stack(columns, axis=1)
-    return np.where(np.isnan(sides), np.nanmean(sides), sides)
+    gaps = np.isnan(sides)
+    return np.where(gaps, np.nanmean(sides), sides) if gaps.any() else sides
 
 
 def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
@@ -588,29 +592,12 @@ def _assemble(
             f"{columns.names[columns.b]!r} the columns of the competitors?"
         )
     out.warn()
-    judges, prompts = (
-        None if position is None else _listed(cells.labels[position], rows)
-        for position in (columns.judge, columns.prompt)
-    )
-    times = _read_times(cells, columns, options, rows)
-    metadata = {
-        "order": order if columns.won else None,
-        "judges": None if options.judge is None else judges,
-        "time": None if options.time is None else times.values,
-        "sample_weight": weight,
-    }
     return Bunch(
         X=done.X,
         y=done.y,
-        metadata={name: values for name, values in metadata.items() if values is not None},
-        sample_weight=weight,
         item_table=items,
-        judges=judges,
-        prompts=prompts,
-        times=times.values,
-        times_are=times.kind,
-        order=order,
         rows=rows,
+        **_read_metadata(cells, columns, options, rows, order, weight),
         controls=[each.label for each in columns.controls],
         control_center=center,
         control_scale=scale,
@@ -620,6 +607,37 @@ def _assemble(
         dropped=out.counts,
         summary=out.summary(n_present),
     )
+
+
+def _read_metadata(
+    cells: _VoteCells,
+    columns: VoteColumns,
+    options: VoteOptions,
+    rows: np.ndarray,
+    order: np.ndarray,
+    weight: np.ndarray | None,
+) -> dict[str, Any]:
+    """Return judges, prompts, times, order and weights of votes, and which of them go to a fit."""
+    judges, prompts = (
+        None if position is None else _listed(cells.labels[position], rows)
+        for position in (columns.judge, columns.prompt)
+    )
+    times = _read_times(cells, columns, options, rows)
+    of_fit = {
+        "order": order if columns.won else None,
+        "judges": None if options.judge is None else judges,
+        "time": None if options.time is None else times.values,
+        "sample_weight": weight,
+    }
+    return {
+        "metadata": {name: values for name, values in of_fit.items() if values is not None},
+        "sample_weight": weight,
+        "judges": judges,
+        "prompts": prompts,
+        "times": times.values,
+        "times_are": times.kind,
+        "order": order,
+    }
 
 
 def _item_table(

@@ -157,38 +157,53 @@ def read_labels(
     >>> read_labels(["Ann ", "tie (both bad)", "second"], 3, opponents).outcomes.tolist()
     [1, 0, -1]
     """
-    every = np.arange(n_duels)
-    is_bool = isinstance(outcomes, bool | np.bool_)
+    every, is_bool = np.arange(n_duels), isinstance(outcomes, bool | np.bool_)
     if is_bool and (grades is not None or ties is not None):
         raise ValueError(
             f"ties= and grades= say how outcomes are read; got {argument}={bool(outcomes)!r}. Name "
             "the column that has them, or leave both out."
         )
     if grades is None and (is_bool or outcomes is None):
-        return DuelLabels(every, ties=ties, to_predict=outcomes is not None and not outcomes)
+        return DuelLabels(every, ties=ties, to_predict=is_bool and not outcomes)
     values = [None] * n_duels if outcomes is None else column_or_1d(column_cells(outcomes)).tolist()
     if len(values) != n_duels:
         raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
-    if grades is not None:
-        codes = _grade_codes(values, _grade_words(grades))
+    if grades is None:
+        codes = _winner_codes(values, names, sides, ties is not False)
     else:
-        read = None if _are_labels(values) else outcome_codes(values, names, sides)
-        if read is None:
-            _warn_ids(values, names)
-            return DuelLabels(every, outcomes, ties)
-        codes = np.where(read == BOTH_BAD, 0, read)
+        codes = _grade_codes(values, _grade_words(grades))
+    if codes is None:
+        return DuelLabels(every, outcomes, ties)
     missing, unread, tied = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
-    rows = np.flatnonzero(~(missing | unread | tied))
-    if grades is None and not len(rows):
-        raise ValueError(_none_read(values, names, sides))
-    if unread.any() and not ((codes == 1).any() and (codes == -1).any()):
-        raise ValueError(one_sided(values, codes))
     _warn_dropped(values, missing, unread, tied)
+    rows = np.flatnonzero(~(missing | unread | tied))
     labels = codes[rows]
     has_ties = bool(ties or (labels == 0).any())
     if grades is None and not has_ties:
         labels = (labels == 1).astype(np.int64)
     return DuelLabels(rows, labels, has_ties, is_graded=grades is not None)
+
+
+def _winner_codes(
+    values: list, names: tuple | None, sides: Sequence, has_ties: bool
+) -> np.ndarray | None:
+    """Return codes of outcomes as `outcome_codes`, two bad answers as a tie; None of labels.
+
+    Raises
+    ------
+    ValueError
+        If no winner can be read, or none of one side where others are not read.
+    """
+    codes = None if _are_labels(values) else outcome_codes(values, names, sides)
+    if codes is None:
+        _warn_ids(values, names)
+        return None
+    codes = np.where(codes == BOTH_BAD, 0, codes)
+    if not np.isin(codes, (1, 0, -1) if has_ties else (1, -1)).any():
+        raise ValueError(_none_read(values, names, sides))
+    if (codes == UNREAD).any() and not np.isin((1, -1), codes).all():
+        raise ValueError(one_sided(values, codes))
+    return codes
 
 
 def _are_labels(values: list) -> bool:
