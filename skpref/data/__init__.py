@@ -75,8 +75,8 @@ from skpref.data._labels import (
 from skpref.data._metadata import AnswerMetadata
 from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (
+    ParsedX,
     Reader,
-    Shown,
     check_finite,
     check_items,
     read,

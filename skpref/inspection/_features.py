@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import PrintableBunch, RandomLike, check_number, generator_of, passed
 from skpref.data import (
-    Shown,
+    ParsedX,
     column_at,
     column_names,
     group_rows,
@@ -121,7 +121,7 @@ def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
     return model.score(X, y, **metadata)
 
 
-def _featured(model: Any, X: Any) -> Shown:
+def _featured(model: Any, X: Any) -> ParsedX:
     """Items of X with their features, and which of them were shown together."""
     last = getattr(model, "best_estimator_", model)
     last = last[-1] if hasattr(last, "steps") else last
@@ -137,9 +137,9 @@ def _featured(model: Any, X: Any) -> Shown:
     if shown.kind != "items":
         places = shown.rows if shown.kind == "positions" else table.index(shown.rows)
         features = table.X if table.frame is None else table.frame
-        shown = Shown("items", take_rows(features, places), shown.pairs)
+        shown = ParsedX("items", take_rows(features, places), shown.pairs)
     elif hasattr(shown.rows, "tocsr"):
-        shown = Shown("items", shown.rows.toarray())
+        shown = ParsedX("items", shown.rows.toarray())
     return shown.used()
 
 
