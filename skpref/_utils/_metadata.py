@@ -52,12 +52,12 @@ class _Probe(BaseEstimator):
 _BY_PART = "order" in _Probe().get_metadata_routing().predict.requests
 
 
-def unasked(*names: str) -> dict[str, str]:
+def unrequested_metadata(*names: str) -> dict[str, str]:
     """What ``__metadata_request__predict`` says of metadata that ``predict_proba`` alone takes."""
     return dict.fromkeys(names, UNUSED) if _BY_PART else {}
 
 
-def passed(**metadata: Any) -> dict[str, Any]:
+def given_metadata(**metadata: Any) -> dict[str, Any]:
     """Return the metadata that are not None."""
     return {name: values for name, values in metadata.items() if values is not None}
 
@@ -96,7 +96,7 @@ def calibration_method() -> str | None:
     return None
 
 
-def refuse_unheard(estimator: BaseEstimator, names: Collection[str]) -> None:
+def check_metadata_requested(estimator: BaseEstimator, names: Collection[str]) -> None:
     """Raise an error in a fold's fit if the scores to come will drop what it was told.
 
     A search takes an error of a score for NaN, and goes on to the end. If all of its fits fail it

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import PrintableBunch, RandomLike, check_number, generator_of, passed
+from skpref._utils import PrintableBunch, RandomLike, check_number, generator_of, given_metadata
 from skpref.data import (
     ParsedX,
     column_at,
@@ -94,8 +94,8 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    told = passed(judges=judges, order=order, users=users, time=time)
-    more = passed(sample_weight=sample_weight, qid=qid)
+    told = given_metadata(judges=judges, order=order, users=users, time=time)
+    more = given_metadata(sample_weight=sample_weight, qid=qid)
     value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
     baseline = value(model, X, y, **told, **more)
     featured = _featured(model, X)
