@@ -17,15 +17,15 @@ from skpref._utils import (
     RandomLike,
     Recorded,
     calibration_method,
+    check_metadata_requested,
     check_number,
     check_scoring_weights,
-    passed,
+    given_metadata,
     refuse_dropped,
-    refuse_unheard,
     scored_tags,
     skpref_version,
     source_of,
-    unasked,
+    unrequested_metadata,
     warn,
     with_callbacks,
 )
@@ -191,7 +191,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         """Fit one utility to answers that were read."""
         ignored = () if settings.likelihood.uses_order else ("order",)
         needed = [name for name in _OF_ANSWERS if name in keywords and name not in ignored]
-        refuse_unheard(self, needed)
+        check_metadata_requested(self, needed)
         fitted = self._fitted(settings, training, judge_prior=judge_prior)
         self._keep_utility(fitted, training)
         self._fit_metadata = frozenset(keywords.keys() - {"sample_weight"})
@@ -298,7 +298,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         query = reader.answers(X, self)
         if method not in ("predict", "score"):
             self._refuse_items(query)
-        metadata = AnswerMetadata.read(passed(**keywords), len(query), query.size)
+        metadata = AnswerMetadata.read(given_metadata(**keywords), len(query), query.size)
         excluded = ("order", "judges", "prompts") if query.size is None else ("qid",)
         expected = {name: values for name, values in keywords.items() if name not in excluded}
         self._check_metadata(method, expected)
@@ -356,7 +356,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     def _check_metadata(self, method, metadata):
         """Refuse a scorer that dropped what `fit` came with, if predictions depend on it."""
-        dropped = metadata.keys() & self._lacking(passed(**metadata))
+        dropped = metadata.keys() & self._lacking(given_metadata(**metadata))
         if dropped:
             routing = self.get_metadata_routing()
             requests, of_fit = getattr(routing, method).requests, routing.fit.requests
@@ -626,7 +626,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     __metadata_request__predict_log_proba: ClassVar = _OF_ANSWERS
     __metadata_request__decision_function: ClassVar = _OF_ANSWERS
     __metadata_request__score: ClassVar = {"qid": True, **_OF_ANSWERS}
-    __metadata_request__predict: ClassVar = {**unasked("order", "judges", "prompts"), "time": True}
+    __metadata_request__predict: ClassVar = {
+        **unrequested_metadata("order", "judges", "prompts"),
+        "time": True,
+    }
 
     @with_callbacks
     def fit(
@@ -690,7 +693,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             If X, y or a parameter is not of an allowed form; the message says which are.
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
-        keywords = passed(
+        keywords = given_metadata(
             qid=qid,
             sample_weight=sample_weight,
             order=order,
@@ -758,7 +761,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
         refuse_judged(self, judges)
-        keywords = passed(
+        keywords = given_metadata(
             qid=qid, sample_weight=sample_weight, order=order, prompts=prompts, time=time
         )
         if not carries_on(self) and not hasattr(self, "_stream"):

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from skpref._utils import check_choice, check_scoring_weights, passed, scored_tags
+from skpref._utils import check_choice, check_scoring_weights, given_metadata, scored_tags
 from skpref.data import (
     DuelScale,
     chosen_of,
@@ -227,7 +227,7 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
     scale = DuelScale.of_columns(proba.shape[1])
     ranked = np.ndim(y) == 2 and np.shape(y)[1] == 2
     if y is None or ranked:
-        scale.check_says_enough("ranks" if ranked else "y=None")
+        scale.check_grades_stated("ranks" if ranked else "y=None")
     if y is None:
         return np.full(len(proba), scale.n_columns - 1), proba
     if ranked:
@@ -397,7 +397,7 @@ def accuracy_scorer(
     >>> round(accuracy_scorer(model.fit(X, y), X, y), 2)
     1.0
     """
-    told = passed(judges=judges, order=order, users=users, time=time)
+    told = given_metadata(judges=judges, order=order, users=users, time=time)
     found = _answers(estimator, X, y, told)
     return accuracy(*found, sample_weight)
 
@@ -425,7 +425,7 @@ def log_loss_scorer(
     >>> round(log_loss_scorer(model.fit(X, y), X, y), 2)
     -0.08
     """
-    told = passed(judges=judges, order=order, users=users, time=time)
+    told = given_metadata(judges=judges, order=order, users=users, time=time)
     found = _answers(estimator, X, y, told)
     return -log_loss(*found, sample_weight)
 
@@ -453,7 +453,7 @@ def brier_scorer(
     >>> round(brier_scorer(model.fit(X, y), X, y), 2)
     -0.01
     """
-    told = passed(judges=judges, order=order, users=users, time=time)
+    told = given_metadata(judges=judges, order=order, users=users, time=time)
     found = _answers(estimator, X, y, told)
     return -brier(*found, sample_weight)
 
@@ -492,7 +492,7 @@ def roc_auc_scorer(
             "The ROC curve is one of two outcomes; of more, such as ties, and for choices take "
             "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
-    metadata = passed(judges=judges, order=order, users=users, time=time)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
     if hasattr(estimator, "decision_function"):
         margin = predict_with_metadata("decision_function", estimator, X, metadata)
     else:

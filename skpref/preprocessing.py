@@ -28,7 +28,7 @@ from skpref.data import (
     Comparisons,
     DuelFrame,
     ItemTable,
-    Shown,
+    ParsedX,
     all_strings,
     check_ranks,
     chosen_of,
@@ -476,7 +476,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         if not text:
             rows = self._check_features(rows, pairs is not None, reset)
             rows = self._number_ids(rows, shown.id_column, reset)
-        return Shown(kind, rows, pairs)
+        return ParsedX(kind, rows, pairs)
 
     def _number_ids(self, rows, id_column, reset):
         """Ids of items as numbers, where the duels of `fit` had ids."""

@@ -185,7 +185,7 @@ def test_the_roc_curve_is_of_two_outcomes():
         ([0.5, 1, 2], r"integers in \[0, 3\]"),
         ([True, False, True], r"integers in \[0, 3\]"),
         ([0, 1], "inconsistent numbers of samples"),
-        ([[1, 2, 2, 2]] * 2, r"must have shape \(3, 4\).*\(2, 4\) came"),
+        ([[1, 2, 2, 2]] * 2, r"must have shape \(3, 4\).*got \(2, 4\)"),
         ([[1, 2, 2, 2], [1, 1, 2, 2], [2, 1, 2, 2]], "Row 1 of y has 2 items of rank 1"),
         ([[1, 2, 2, 2], [2, 1, 2, 2], [0, 0, 0, 0]], "Row 2 of y has 0 items of rank 1"),
         ([[1, 2, 2, -1]] * 3, "whole numbers: 1 the best"),

@@ -97,9 +97,9 @@ def test_engines_and_weights_that_cannot_be_are_named():
     regressor = PairwisePreferenceRegressor(items=TABLE, optimizer=None)
     with pytest.raises(ValueError, match=r"weights of at least 1, or 0; 0.5 came"):
         regressor.fit(X, [0, 1], sample_weight=[0.5, 1.0])
-    with pytest.raises(ValueError, match=r"at least 0, -1.0 came"):
+    with pytest.raises(ValueError, match=r"at least 0, got -1.0"):
         regressor.fit(X, [0, 1], sample_weight=[-1.0, 1.0])
-    with pytest.raises(ValueError, match=r"as a number of repetitions, 1.5 came"):
+    with pytest.raises(ValueError, match=r"as a number of repetitions, got 1.5"):
         clone(regressor).set_params(inference="hmc").fit(X, [0, 1], sample_weight=[1.5, 1.0])
     for inference in ("gibbs", Gibbs()):
         regressor = PairwisePreferenceRegressor(items=TABLE, inference=inference)

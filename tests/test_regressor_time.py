@@ -250,9 +250,9 @@ def test_pieces_of_a_stream_keep_the_first_origin_and_move_now():
     places = np.array([names.index(name) for name in NAMES])
     assert sorted(places) == list(range(5))
     assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-6)
-    with pytest.raises(ValueError, match="came without time=, those before with"):
+    with pytest.raises(ValueError, match="got answers without time= after answers with"):
         model.partial_fit(NAMES[PAIRS], Y)
-    with pytest.raises(ValueError, match="came with time=, those before without"):
+    with pytest.raises(ValueError, match="got answers with time= after answers without"):
         by_hand.partial_fit(rows(PAIRS, TIME), Y, time=TIME)
     with pytest.raises(ValueError, match=r"fitted on numbers. Give times of the same kind"):
         model.partial_fit(NAMES[PAIRS], Y, time=pd.Timestamp("2024-01-01"))
@@ -521,7 +521,7 @@ def test_refused_before_any_work():
         held(drift=0.3).fit(NAMES[PAIRS], Y, time=TIME)
     with pytest.raises(ValueError, match="first in row 1"):
         held().fit(NAMES[PAIRS], Y, time=np.where(np.arange(N) == 1, np.nan, TIME))
-    with pytest.raises(ValueError, match=r"time has shape \(60,\); give one for each of the 3"):
+    with pytest.raises(ValueError, match=r"got time of shape \(60,\); give one for each of the 3"):
         held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME).predict_proba(NAMES[ASKED], time=TIME)
     static = held().fit(NAMES[PAIRS], Y)
     for ask in (static.predict, static.predict_proba, static.decision_function, static.sample_y):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skpref._command._rank import rank_votes
-from skpref._command._report import MEANINGS, Report, as_options
+from skpref._command._report import MEANINGS, BoardReport, as_options
 from skpref._command._writers import as_text, write
 from skpref._utils import printable_text
 from skpref.fitting import UNITS
@@ -42,16 +42,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 2 where arguments or votes are not as they must be, with one line on standard error.
     """
     try:
-        told = _parser().parse_args(arguments)
+        arguments_given = _parser().parse_args(arguments)
     except SystemExit as ended:  # argparse has said why
         return int(ended.code or 0)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.showwarning = _show_warning
         try:
-            report = rank_votes(told)
-            told_names = write(report, told.out, told.raw) if told.out is not None else []
-            _show(report, told.top, told.out, told_names)
+            report = rank_votes(arguments_given)
+            file_names = (
+                write(report, arguments_given.out, arguments_given.raw)
+                if arguments_given.out is not None
+                else []
+            )
+            _show(report, arguments_given.top, arguments_given.out, file_names)
         except (ValueError, ImportError, OSError, MemoryError) as error:
             _tell(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
             return 2
@@ -61,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _show(report: Report, top: int, out: Path | None, names: list[str]) -> None:
+def _show(report: BoardReport, top: int, out: Path | None, names: list[str]) -> None:
     lines = as_text(report, top)
     if out is not None:
         lines += ["", printable_text(f"Written to {out}: {', '.join(names)}.")]
@@ -91,10 +95,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="skpref", description="Preference learning from votes, on the command line."
     )
     try:
-        known = version("skpref")
+        installed_version = version("skpref")
     except PackageNotFoundError:
-        known = "not installed"
-    parser.add_argument("--version", action="version", version=f"skpref {known}")
+        installed_version = "not installed"
+    parser.add_argument("--version", action="version", version=f"skpref {installed_version}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
     rank = commands.add_parser(
         "rank",
@@ -130,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         "--outcomes",
         metavar="VALUE=a|b|tie",
         nargs="+",
-        action=_Outcomes,
+        action=_ParseMeanings,
         help="what values of the winner column mean, such as 1=a 2=b 0=tie; others are read as "
         "usual",
     )
@@ -220,7 +224,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-class _Outcomes(argparse.Action):
+class _ParseMeanings(argparse.Action):
     """Reads texts such as 1=a as what a value of the winner column means."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:

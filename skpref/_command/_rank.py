@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from skpref import PairwisePreferenceRegressor
-from skpref._command._report import Learned, Report, Table, as_options
-from skpref._command._times import Drift, Times, in_days
+from skpref._command._report import AnswerEffect, BoardReport, ReportTable, as_options
+from skpref._command._times import BoardTimes, StrengthDrift, in_days
 from skpref._utils import check_number
-from skpref.data import moment
+from skpref.data import parse_time
 from skpref.duels import from_votes
 from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
@@ -40,98 +40,104 @@ _DRIFT = "matern12"
 _MANY_GROUPS, _FEW_VOTES = 20, 5
 
 
-def rank_votes(told: Any) -> Report:
+def rank_votes(arguments: Any) -> BoardReport:
     """Read, fit and rank.
 
     Parameters
     ----------
-    told : Namespace
-        Of the arguments.
+    arguments : Namespace
+        As the command parses them.
 
     Raises
     ------
     ValueError, ImportError, OSError
         If the votes cannot be read, or nothing can be said of them.
     """
-    _check(told)
-    steps = _Steps(told.progress)
-    votes = _read(told)
-    _check_votes(told, votes)
+    _check(arguments)
+    steps = _StepTimer(arguments.progress)
+    votes = _read(arguments)
+    _check_votes(arguments, votes)
     times = None
-    if told.time is not None:
-        times = Times.of(told.time, votes.times, votes.times_are, told.at)
-    if told.out is not None:  # what cannot be written is better known before the fit
-        told.out.mkdir(parents=True, exist_ok=True)
+    if arguments.time is not None:
+        times = BoardTimes.of(arguments.time, votes.times, votes.times_are, arguments.at)
+    if arguments.out is not None:  # what cannot be written is better known before the fit
+        arguments.out.mkdir(parents=True, exist_ok=True)
     steps.done("read")
     if times is not None:
         votes.params["drift"] = _DRIFT
-    if told.order:
+    if arguments.order:
         votes.params["order_effect_bounds"] = _ORDER_BOUNDS
     model = PairwisePreferenceRegressor(
-        **votes.params, random_state=told.seed, verbose=int(told.progress)
+        **votes.params, random_state=arguments.seed, verbose=int(arguments.progress)
     )
     # The board alone goes to standard output, and says itself that there are groups.
     with contextlib.redirect_stdout(sys.stderr), without_component_warnings():
-        model.fit(votes.X, votes.y, **_metadata(told, votes))
+        model.fit(votes.X, votes.y, **_metadata(arguments, votes))
     steps.done("fitted")
-    report = _report(told, votes, model, times)
+    report = _report(arguments, votes, model, times)
     steps.done("ranked")
     return report
 
 
-def _read(told: Any) -> Bunch:
-    with _readable(told.votes) as source:
+def _read(arguments: Any) -> Bunch:
+    with _readable(arguments.votes) as source:
         return from_votes(
             source,
-            told.a,
-            told.b,
-            _winner(told.winner),
-            told.judge,
-            told.controls or None,
-            time=told.time,
-            outcomes=told.outcomes,
-            both_bad=told.both_bad,
-            ties=told.ties == "model",
-            missing=told.missing,
-            alike=told.alike,
-            encoding=told.encoding,
-            decimal=told.decimal,
-            by=told.by,
-            soft=told.soft,
+            arguments.a,
+            arguments.b,
+            _winner(arguments.winner),
+            arguments.judge,
+            arguments.controls or None,
+            time=arguments.time,
+            outcomes=arguments.outcomes,
+            both_bad=arguments.both_bad,
+            ties=arguments.ties == "model",
+            missing=arguments.missing,
+            alike=arguments.alike,
+            encoding=arguments.encoding,
+            decimal=arguments.decimal,
+            by=arguments.by,
+            soft=arguments.soft,
         )
 
 
-def _metadata(told: Any, votes: Bunch) -> dict[str, Any]:
+def _metadata(arguments: Any, votes: Bunch) -> dict[str, Any]:
     """What goes along with the votes; who was shown first where its advantage is to be learned."""
-    return {name: each for name, each in votes.metadata.items() if name != "order" or told.order}
+    return {
+        name: each for name, each in votes.metadata.items() if name != "order" or arguments.order
+    }
 
 
-class _Steps:
+class _StepTimer:
     """Says on standard error what is done, and how long it took."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted, self._since = wanted, perf_counter()
 
     def done(self, what: str) -> None:
-        now = perf_counter()
+        seconds = perf_counter() - self._since
         if self._wanted:
-            sys.stderr.write(f"[skpref] {what} in {now - self._since:.2g} s\n")
+            sys.stderr.write(f"[skpref] {what} in {seconds:.2g} s\n")
             sys.stderr.flush()
-        self._since = now
+        self._since += seconds
 
 
-def _check(told: Any) -> None:
+def _check(arguments: Any) -> None:
     """Refuse arguments before any work."""
-    check_number("--level", told.level, low=0.0, high=1.0, open_low=True, open_high=True)
-    check_number("--seed", told.seed, low=0, high=2**32 - 1, integer=True)
-    if told.at is not None and told.time is None:
-        raise ValueError("--at came without --time, the column that says when each vote was given.")
-    if told.at is not None:
-        _when(told.at)
-    if told.out is not None:
-        there = next(each for each in (told.out, *told.out.absolute().parents) if each.exists())
-        if not there.is_dir():
-            raise ValueError(f"--out must be a folder; {str(there)!r} is a file.")
+    check_number("--level", arguments.level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_number("--seed", arguments.seed, low=0, high=2**32 - 1, integer=True)
+    if arguments.at is not None and arguments.time is None:
+        raise ValueError(
+            "got --at without --time; name by --time the column that says when each vote was given."
+        )
+    if arguments.at is not None:
+        _when(arguments.at)
+    if arguments.out is not None:
+        nearest = next(
+            each for each in (arguments.out, *arguments.out.absolute().parents) if each.exists()
+        )
+        if not nearest.is_dir():
+            raise ValueError(f"--out must be a folder; {str(nearest)!r} is a file.")
 
 
 def _when(text: str | None) -> Any:
@@ -139,11 +145,11 @@ def _when(text: str | None) -> Any:
     if text is None:
         return None
     with contextlib.suppress(ValueError):
-        if np.isfinite(when := moment(text).value):
+        if np.isfinite(when := parse_time(text).value):
             return when
     raise ValueError(
         f"--at must be a number or a date such as 2024-05-17, as in the column of --time; "
-        f"{text!r} came."
+        f"got {text!r}."
     )
 
 
@@ -167,16 +173,16 @@ def _readable(votes: Path) -> Iterator[Path]:
         yield path
 
 
-def _check_votes(told: Any, votes: Bunch) -> None:
+def _check_votes(arguments: Any, votes: Bunch) -> None:
     """Refuse what the votes cannot tell before the time of a fit is spent on it."""
     _check_groups(votes)
-    n_judges = 0 if told.judge is None else len(set(votes.judges.tolist()))
+    n_judges = 0 if arguments.judge is None else len(set(votes.judges.tolist()))
     if n_judges > 1 and n_judges == len(np.unique(votes.rows)):
         raise ValueError(
-            f"Each of the {n_judges} votes has another value in {told.judge!r}, so that nothing "
-            "tells judges apart. Give --judge the column of who voted, or leave it out."
+            f"Each of the {n_judges} votes has another value in {arguments.judge!r}, so that "
+            "nothing tells judges apart. Give --judge the column of who voted, or leave it out."
         )
-    if told.order and not votes.order.any():
+    if arguments.order and not votes.order.any():
         raise ValueError(
             "Columns of winners and of losers do not say who was shown first, which --order is "
             "about. Leave it out."
@@ -202,26 +208,26 @@ def _winner(columns: list[str] | None) -> Any:
     return tuple(columns)
 
 
-def _report(told: Any, votes: Bunch, model: Any, times: Times | None) -> Report:
-    asked = {"unit": told.unit, "level": told.level}
+def _report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | None) -> BoardReport:
+    scale = {"unit": arguments.unit, "level": arguments.level}
     # Who is better may be another at another time; what votes are like stays.
-    asked_then = {**asked, "time": _when(told.at)}
-    drawn = {**asked_then, "random_state": told.seed}
-    board = leaderboard(model, votes, **drawn)
-    pairs = undecided_pairs(model, votes, **asked_then)
+    scale_at_time = {**scale, "time": _when(arguments.at)}
+    drawn_options = {**scale_at_time, "random_state": arguments.seed}
+    board = leaderboard(model, votes, **drawn_options)
+    pairs = undecided_pairs(model, votes, **scale_at_time)
     counts = _votes_of(votes)
-    effects = control_effects(model, votes, **asked) if votes.controls else None
-    boards = {} if votes.by is None else leaderboards(model, votes.by, votes, **drawn)
-    return Report(
-        title=told.title or _name(told.votes),
-        source=_name(told.votes),
+    effects = control_effects(model, votes, **scale) if votes.controls else None
+    boards = {} if votes.by is None else leaderboards(model, votes.by, votes, **drawn_options)
+    return BoardReport(
+        title=arguments.title or _name(arguments.votes),
+        source=_name(arguments.votes),
         summary=as_options(votes.summary),
         dropped={as_options(reason): n for reason, n in votes.dropped.items()},
         n_votes=len(np.unique(votes.rows)),
         n_read=votes.n_read,
-        unit=told.unit,
-        unit_in_words=UNITS[told.unit],
-        level=told.level,
+        unit=arguments.unit,
+        unit_in_words=UNITS[arguments.unit],
+        level=arguments.level,
         board=board,
         table=_board_table(board, counts, None if times is None else _last_of(votes, times)),
         undecided=_pairs_table(pairs),
@@ -233,9 +239,9 @@ def _report(told: Any, votes: Bunch, model: Any, times: Times | None) -> Report:
         times=times,
         drift=None if times is None else _drift(model, board.unit_length, times.unit),
         by=votes.by,
-        groups={name: _board_table(found) for name, found in boards.items()},
-        judges=_judges_table(model, told.level) if told.judge is not None else None,
-        learned=_learned(model, asked),
+        groups={name: _board_table(group_board) for name, group_board in boards.items()},
+        judges=_judges_table(model, arguments.level) if arguments.judge is not None else None,
+        learned=_learned(model, scale),
     )
 
 
@@ -246,8 +252,8 @@ def _name(votes: Path) -> str:
 def _ids(votes: Bunch) -> NDArray[np.intp]:
     """Positions of the two competitors of each vote, (n, 2)."""
     ids = votes.X if votes.X.ndim == 2 else votes.X[:, :, 0]
-    found: NDArray[np.intp] = ids.astype(np.intp)
-    return found
+    positions: NDArray[np.intp] = ids.astype(np.intp)
+    return positions
 
 
 def _votes_of(votes: Bunch) -> dict[Any, int]:
@@ -259,7 +265,7 @@ def _votes_of(votes: Bunch) -> dict[Any, int]:
     return dict(zip(names.tolist(), count.tolist(), strict=True))
 
 
-def _last_of(votes: Bunch, times: Times) -> dict[Any, int | float | str]:
+def _last_of(votes: Bunch, times: BoardTimes) -> dict[Any, int | float | str]:
     """When the last vote about each competitor was, by its name."""
     names = votes.item_table.names.tolist()
     last = np.full(len(names), -np.inf)
@@ -267,39 +273,39 @@ def _last_of(votes: Bunch, times: Times) -> dict[Any, int | float | str]:
     return dict(zip(names, map(times.written, last.tolist()), strict=True))
 
 
-def _drift(model: Any, unit_length: float, unit_of_time: str) -> Drift | None:
+def _drift(model: Any, unit_length: float, unit_of_time: str) -> StrengthDrift | None:
     """How strengths move as the fit has it; None where its kernel does not tell."""
-    found = drifts_of(model.posterior_.kernel, model.posterior_.reader.n_features + 1)
-    moving = [] if found is None else [each for each in found.drift.processes if each.order >= 0]
+    drifts = drifts_of(model.posterior_.kernel, model.posterior_.reader.n_features + 1)
+    moving = [] if drifts is None else [each for each in drifts.drift.processes if each.order >= 0]
     if len(moving) != 1:
         return None
     (process,) = moving
-    return Drift(math.sqrt(process.variance) / unit_length, process.length, unit_of_time)
+    return StrengthDrift(math.sqrt(process.variance) / unit_length, process.length, unit_of_time)
 
 
-def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> Table:
+def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> ReportTable:
     # Within the group, where there are several.
     of_group = [int(np.sum(board.component == each)) for each in range(board.n_components)]
     rank = np.concatenate([np.arange(1, size + 1) for size in of_group])
     columns: dict[str, Any] = {"rank": rank, "name": board.names}
     if board.n_components > 1:
         columns["component"] = board.component + 1
-    for name, found in (("votes", counts), ("last", last)):
-        if found is not None:
-            columns[name] = [found[each] for each in board.names]
+    for name, values in (("votes", counts), ("last", last)):
+        if values is not None:
+            columns[name] = [values[each] for each in board.names]
     for name in ("utility", "lower", "upper", "rank_lower", "rank_upper", "probability_best"):
         columns[name] = board[name]
-    return Table(columns)
+    return ReportTable(columns)
 
 
-def _pairs_table(pairs: Bunch) -> Table:
+def _pairs_table(pairs: Bunch) -> ReportTable:
     names = ["first", "second", "probability", "margin", "lower", "upper"]
     names += ["prior_alone"] * (pairs.n_components > 1)
-    return Table({name: pairs[name] for name in names})
+    return ReportTable({name: pairs[name] for name in names})
 
 
-def _controls_table(effects: Bunch) -> Table:
-    return Table(
+def _controls_table(effects: Bunch) -> ReportTable:
+    return ReportTable(
         {
             "control": effects.names,
             "slope": effects.slope,
@@ -319,22 +325,22 @@ def _same(votes: Bunch) -> list[str]:
     """Controls that are the same in all votes of each competitor."""
     ids = _ids(votes).ravel()
     _, first, code = np.unique(ids, return_index=True, return_inverse=True)
-    same = first[code.reshape(-1)]
-    found = []
+    first_rows = first[code.reshape(-1)]
+    names = []
     for k, name in enumerate(votes.controls, start=1):
         column = votes.X[:, :, k].ravel()
-        if np.array_equal(column, column[same]):
-            found.append(name)
-    return found
+        if np.array_equal(column, column[first_rows]):
+            names.append(name)
+    return names
 
 
-def _judges_table(model: Any, level: float) -> Table | None:
+def _judges_table(model: Any, level: float) -> ReportTable | None:
     judges = model.judges_
     if judges is None:
         return None
     order = np.argsort(-judges.reliability, kind="stable")  # as `judge_reliability` has them
     ends = judges.reliability_interval(level)[order]
-    return Table(
+    return ReportTable(
         {
             "judge": judges.ids[order],
             "votes": judges.n_answers[order],
@@ -347,9 +353,9 @@ def _judges_table(model: Any, level: float) -> Table | None:
     )
 
 
-def _learned(model: Any, asked: dict[str, Any]) -> dict[str, Learned]:
+def _learned(model: Any, scale: dict[str, Any]) -> dict[str, AnswerEffect]:
     """What the answers say of ties and of who is shown first, in units."""
-    found = answer_effects(model, **asked)
-    ends = (found.value, found.lower, found.upper)
+    effects = answer_effects(model, **scale)
+    ends = (effects.value, effects.lower, effects.upper)
     rows = zip(*(column.tolist() for column in ends), strict=True)
-    return dict(zip(found.names.tolist(), map(Learned._make, rows), strict=True))
+    return dict(zip(effects.names.tolist(), map(AnswerEffect._make, rows), strict=True))

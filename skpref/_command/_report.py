@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sklearn.utils import Bunch
 
-from skpref._command._times import Drift, Times
+from skpref._command._times import BoardTimes, StrengthDrift
 from skpref.fitting import components_in_words
 
 # A smaller change of strengths, in deviations of an item's noise, is none: it would not change a
@@ -16,7 +16,7 @@ _LEAST_MOVE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ReportTable:
     """Columns of equal length by their names, in order."""
 
     columns: dict[str, Any]
@@ -33,7 +33,7 @@ class Table:
         return [list(row) for row in zip(*listed, strict=True)]
 
 
-class Learned(NamedTuple):
+class AnswerEffect(NamedTuple):
     """A value in units with its interval, whose ends are NaN where none is known."""
 
     value: float
@@ -42,7 +42,7 @@ class Learned(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Report:
+class BoardReport:
     """A board and what goes with it, as it is written.
 
     Attributes
@@ -53,20 +53,20 @@ class Report:
     level : float
     board : Bunch
         Of `skpref.inspection.leaderboard`.
-    table, undecided : Table
+    table, undecided : ReportTable
     effects : Bunch or None
         Of `skpref.inspection.control_effects`.
-    controls, judges : Table or None
+    controls, judges : ReportTable or None
     same : list of str
         Controls that are the same in all votes of each competitor.
-    times : Times or None
+    times : BoardTimes or None
         None where competitors do not drift.
-    drift : Drift or None
+    drift : StrengthDrift or None
         None where that is not known, too.
     by : str or None
     groups : dict
         A table for each group.
-    learned : dict of str to Learned
+    learned : dict of str to AnswerEffect
     """
 
     title: str
@@ -79,19 +79,19 @@ class Report:
     unit_in_words: str
     level: float
     board: Bunch
-    table: Table
-    undecided: Table
+    table: ReportTable
+    undecided: ReportTable
     n_pairs: int
     n_prior_alone: int
     effects: Bunch | None
-    controls: Table | None
+    controls: ReportTable | None
     same: list[str]
-    times: Times | None
-    drift: Drift | None
+    times: BoardTimes | None
+    drift: StrengthDrift | None
     by: str | None
-    groups: dict[Any, Table]
-    judges: Table | None
-    learned: dict[str, Learned]
+    groups: dict[Any, ReportTable]
+    judges: ReportTable | None
+    learned: dict[str, AnswerEffect]
 
     @property
     def percent(self) -> str:
@@ -207,7 +207,7 @@ class Report:
             f"that changes) on a scale of {_length(length)} {unit}."
         ]
 
-    def _with_interval(self, learned: Learned) -> str:
+    def _with_interval(self, learned: AnswerEffect) -> str:
         if math.isnan(learned.lower):
             return self.number(learned.value)
         ends = f"{self.number(learned.lower)} to {self.number(learned.upper)}"
@@ -219,13 +219,13 @@ class Report:
             return []
         columns, lines = self.judges.columns, []
         for kind, what in (("random", "at random"), ("adversarial", "the wrong way round")):
-            found = columns["judge"][columns[f"probability_{kind}"] > 0.95]
-            if len(found):
-                named = ", ".join(map(str, found[:5]))
-                more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-                verb = "answers" if len(found) == 1 else "answer"
+            judges = columns["judge"][columns[f"probability_{kind}"] > 0.95]
+            if len(judges):
+                named = ", ".join(map(str, judges[:5]))
+                more = f" and {len(judges) - 5} more" if len(judges) > 5 else ""
+                verb = "answers" if len(judges) == 1 else "answer"
                 lines.append(
-                    f"{len(found)} of {len(self.judges)} judges {verb} {what} (probability above "
+                    f"{len(judges)} of {len(self.judges)} judges {verb} {what} (probability above "
                     f"0.95): {named}{more}."
                 )
         lines += [f"{line}." for line in self.board.about_judges]
@@ -289,15 +289,15 @@ _OUTCOMES = r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}(?: \(1 the first, [^)]*\))?
 MEANINGS = {"a": 1, "tie": 0, "b": -1}
 
 
-def _as_outcomes(found: re.Match[str]) -> str:
+def _as_outcomes(match: re.Match[str]) -> str:
     """Outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
     meanings = {str(code): meaning for meaning, code in MEANINGS.items()}
-    pairs = (each.rpartition(": ") for each in re.split(r"(?<=\d), ", found[1]))
-    told = (f"{word.strip(chr(39))}={meanings[code]}" for word, _, code in pairs)
-    return " ".join(["--outcomes", *(f"'{each}'" if " " in each else each for each in told)])
+    pairs = (each.rpartition(": ") for each in re.split(r"(?<=\d), ", match[1]))
+    assignments = (f"{word.strip(chr(39))}={meanings[code]}" for word, _, code in pairs)
+    return " ".join(["--outcomes", *(f"'{each}'" if " " in each else each for each in assignments)])
 
 
-def _as_option(found: re.Match[str]) -> str:
-    name, value, _ = found.groups()
+def _as_option(match: re.Match[str]) -> str:
+    name, value, _ = match.groups()
     option = "--" + name.replace("_", "-")
     return option if value is None else f"{option} {value}"

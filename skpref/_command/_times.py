@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from skpref._utils import Array
-from skpref.data import moment
+from skpref.data import parse_time
 
 _DAY = 86_400  # seconds
 
 
-class Drift(NamedTuple):
+class StrengthDrift(NamedTuple):
     """How strengths move.
 
     Attributes
@@ -29,7 +29,7 @@ class Drift(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Times:
+class BoardTimes:
     """Times of votes and of a board: numbers, or days since 1970-01-01 where they are dates.
 
     Attributes
@@ -65,8 +65,8 @@ class Times:
         ValueError
             If ``at`` is a date and the times are numbers, or the other way round.
         """
-        times, board = in_days(times), None if at is None else moment(at)
-        found = cls(
+        times, board = in_days(times), None if at is None else parse_time(at)
+        board_times = cls(
             column=column,
             first=float(times.min()),
             last=float(times.max()),
@@ -75,14 +75,14 @@ class Times:
             by_day=bool(np.all(times == np.floor(times))),
             zone=are == "dates in UTC",
         )
-        if board is not None and board.is_date != found.dated:
+        if board is not None and board.is_date != board_times.dated:
             kinds = ("a date", "numbers") if board.is_date else ("a number", "dates")
-            ends = f"{found.in_words(found.first)} to {found.in_words(found.last)}"
+            ends = " to ".join(map(board_times.in_words, (board_times.first, board_times.last)))
             raise ValueError(
                 f"--at is {at}, {kinds[0]}, but {column!r} holds {kinds[1]}, from {ends}; give one "
                 "of the same kind."
             )
-        return found
+        return board_times
 
     @property
     def unit(self) -> str:

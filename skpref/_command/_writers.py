@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref._command._report import Report, Table
+from skpref._command._report import BoardReport, ReportTable
 from skpref._utils import html_text, printable_text
 
 # Heads of columns on paper; files have the names themselves.
@@ -55,12 +55,12 @@ _FORMULA = tuple("=+-@＝＋－＠\t\r\n")
 _NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def write(report: Report, folder: Path, raw: bool = False) -> list[str]:
+def write(report: BoardReport, folder: Path, raw: bool = False) -> list[str]:
     """Write all files of a report into a folder.
 
     Parameters
     ----------
-    report : Report
+    report : BoardReport
     folder : Path
     raw : bool, default=False
         Whether texts in CSV files are as they are, also those that a spreadsheet runs as formulas.
@@ -120,13 +120,13 @@ def _replace_files(folder: Path, files: dict[str, str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _of_groups(report: Report) -> Table:
+def _of_groups(report: BoardReport) -> ReportTable:
     """The boards of all groups, one below the other."""
     tables = report.groups.values()
     which = np.repeat(np.array(list(map(str, report.groups)), dtype=object), list(map(len, tables)))
     names = next(iter(tables)).columns
     stacked = {name: np.concatenate([each.columns[name] for each in tables]) for name in names}
-    return Table({"group": which, **stacked})
+    return ReportTable({"group": which, **stacked})
 
 
 # -- tables --------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def csv_cell(value: Any) -> Any:
     return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
 
 
-def _csv(table: Table, raw: bool) -> str:
+def _csv(table: ReportTable, raw: bool) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -156,7 +156,9 @@ def _csv(table: Table, raw: bool) -> str:
     return text.getvalue()
 
 
-def _on_paper(report: Report, table: Table, top: int | None = None) -> tuple[list[str], list[list]]:
+def _on_paper(
+    report: BoardReport, table: ReportTable, top: int | None = None
+) -> tuple[list[str], list[list]]:
     """Heads and cells as texts; the two ends of an interval are one column."""
     formats: dict[str, Callable[[Any], str]] = {
         **dict.fromkeys(("utility", "lower", "upper", "margin"), report.number),
@@ -199,12 +201,12 @@ def _share(value: float) -> str:
     return f"{value:.3f}"
 
 
-def _is_text(table: Table) -> list[bool]:
+def _is_text(table: ReportTable) -> list[bool]:
     """Which of the columns on paper are texts; they are the first ones."""
     return [name in ("name", "first", "second", "control", "judge") for name in table.columns]
 
 
-def as_text(report: Report, top: int) -> list[str]:
+def as_text(report: BoardReport, top: int) -> list[str]:
     """Lines for a terminal."""
     lines = [*_wrapped(report.summary + ".", *report.about_components()), ""]
     lines += _lines(report, report.table, top)
@@ -223,26 +225,26 @@ def _wrapped(*sentences: str) -> list[str]:
     return [line for each in sentences for line in textwrap.wrap(each, width)]
 
 
-def _lines(report: Report, table: Table, top: int | None = None) -> list[str]:
+def _lines(report: BoardReport, table: ReportTable, top: int | None = None) -> list[str]:
     heads, rows = _on_paper(report, table, top)
-    left = _is_text(table)
+    is_text = _is_text(table)
     widths = [max(map(_width, column)) for column in zip(heads, *rows, strict=True)]
     return [
         "  ".join(
             _padded(cell, width, text)
-            for cell, width, text in zip(row, widths, _filled(left, len(heads)), strict=True)
+            for cell, width, text in zip(row, widths, _filled(is_text, len(heads)), strict=True)
         ).rstrip()
         for row in (heads, *rows)
     ]
 
 
-def _filled(left: list[bool], n: int) -> list[bool]:
-    return (left + [False] * n)[:n]
+def _filled(flags: list[bool], n: int) -> list[bool]:
+    return (flags + [False] * n)[:n]
 
 
-def _padded(cell: str, width: int, left: bool) -> str:
+def _padded(cell: str, width: int, is_text: bool) -> str:
     space = " " * (width - _width(cell))
-    return cell + space if left else space + cell
+    return cell + space if is_text else space + cell
 
 
 def _width(text: str) -> int:
@@ -256,7 +258,7 @@ def _width(text: str) -> int:
 # -- pages ---------------------------------------------------------------------------------
 
 
-def as_markdown(report: Report) -> str:
+def as_markdown(report: BoardReport) -> str:
     """The report as a page in Markdown."""
 
     def said(*lines: str) -> list[str]:
@@ -278,7 +280,7 @@ def as_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _more_pairs(report: Report) -> list[str]:
+def _more_pairs(report: BoardReport) -> list[str]:
     more = len(report.undecided) - _MOST_PAIRS
     return [f"{more} more are in undecided.csv."] if more > 0 else []
 
@@ -297,18 +299,18 @@ def markdown_text(text: Any) -> str:
     return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", text)
 
 
-def _markdown(report: Report, table: Table, top: int | None = None) -> str:
+def _markdown(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
     heads, rows = _on_paper(report, table, top)
-    left = _filled(_is_text(table), len(heads))
-    lines = [heads, ["---" if text else "---:" for text in left]]
+    is_text = _filled(_is_text(table), len(heads))
+    lines = [heads, ["---" if text else "---:" for text in is_text]]
     lines += [
-        [markdown_text(cell) if text else cell for cell, text in zip(row, left, strict=True)]
+        [markdown_text(cell) if text else cell for cell, text in zip(row, is_text, strict=True)]
         for row in rows
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def as_html(report: Report, picture: str | None) -> str:
+def as_html(report: BoardReport, picture: str | None) -> str:
     """The report as one page that needs nothing else."""
 
     def said(*lines: str) -> list[str]:
@@ -340,7 +342,7 @@ def as_html(report: Report, picture: str | None) -> str:
     )
 
 
-def _html(report: Report, table: Table, top: int | None = None) -> str:
+def _html(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
     heads, rows = _on_paper(report, table, top)
     kinds = [' class="text"' if text else "" for text in _filled(_is_text(table), len(heads))]
 
@@ -355,7 +357,7 @@ def _html(report: Report, table: Table, top: int | None = None) -> str:
     return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def _picture(report: Report) -> str | None:
+def _picture(report: BoardReport) -> str | None:
     """The board as SVG, None where matplotlib is not installed."""
     try:
         import matplotlib
@@ -380,10 +382,10 @@ def _picture(report: Report) -> str | None:
 # -- numbers -------------------------------------------------------------------------------
 
 
-def as_json(report: Report) -> str:
+def as_json(report: BoardReport) -> str:
     """All numbers of the report, to be drawn by others."""
     effects, lead, times = report.effects, report.board.lead, report.times
-    found = {
+    document = {
         "title": report.title,
         "source": report.source,
         "summary": report.summary,
@@ -410,12 +412,12 @@ def as_json(report: Report) -> str:
         "by": report.by,
         "groups": {str(name): _records(table) for name, table in report.groups.items()},
         "judges": None if report.judges is None else _records(report.judges),
-        "learned": {name: found._asdict() for name, found in report.learned.items()},
+        "learned": {name: document._asdict() for name, document in report.learned.items()},
     }
-    return json.dumps(_finite(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(_finite(document), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _records(table: Table) -> list[dict]:
+def _records(table: ReportTable) -> list[dict]:
     names = list(table.columns)
     return [dict(zip(names, row, strict=True)) for row in table.rows()]
 

@@ -36,10 +36,10 @@ from skpref._utils._linalg import (
 )
 from skpref._utils._metadata import (
     calibration_method,
-    passed,
+    check_metadata_requested,
+    given_metadata,
     refuse_dropped,
-    refuse_unheard,
-    unasked,
+    unrequested_metadata,
 )
 from skpref._utils._older_sklearn import (
     CallbackSupportMixin,
@@ -80,6 +80,7 @@ __all__ = [
     "check_bounds",
     "check_choice",
     "check_lognormal",
+    "check_metadata_requested",
     "check_number",
     "check_scoring_weights",
     "cholesky",
@@ -88,6 +89,7 @@ __all__ = [
     "eigen_root",
     "floor_variance",
     "generator_of",
+    "given_metadata",
     "html_table",
     "html_text",
     "inverse_blocks",
@@ -95,12 +97,10 @@ __all__ = [
     "is_covariance",
     "jointly_diagonal",
     "leading_axes",
-    "passed",
     "pivoted_cholesky",
     "positive_blocks",
     "printable_text",
     "refuse_dropped",
-    "refuse_unheard",
     "row_blocks",
     "scored_tags",
     "seed_of",
@@ -116,8 +116,8 @@ __all__ = [
     "spanning_columns",
     "spectrum_blocks",
     "symmetric_root",
-    "unasked",
     "unit_band",
+    "unrequested_metadata",
     "warn",
     "with_callbacks",
 ]

@@ -309,20 +309,20 @@ def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
     array([1., 2., 4.])
     """
     stacked = values.reshape(-1, 1)
-    found, _ = lapack.dtbtrs(band, stacked, uplo="L", trans=trans, diag="U", overwrite_b=True)
-    return np.asarray(found).reshape(values.shape)
+    solution, _ = lapack.dtbtrs(band, stacked, uplo="L", trans=trans, diag="U", overwrite_b=True)
+    return np.asarray(solution).reshape(values.shape)
 
 
-def row_blocks(n: int, width: int, doubles: int) -> list[slice]:
-    """Slices of n rows, each of no more than so many numbers, or of one row.
+def row_blocks(n: int, width: int, doubles: int = 2**16) -> list[slice]:
+    """Divide n rows into slices of no more than so many numbers, or of one row.
 
     Parameters
     ----------
     n : int
     width : int
         Numbers a row.
-    doubles : int
-        Numbers a block.
+    doubles : int, default=2**16
+        Numbers of a block: half a megabyte, for which the cache of a processor has room.
 
     Examples
     --------

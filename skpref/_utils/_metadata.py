@@ -53,13 +53,13 @@ class _Probe(BaseEstimator):
 _BY_PART = "order" in _Probe().get_metadata_routing().predict.requests
 
 
-def unasked(*names: str) -> dict[str, str]:
+def unrequested_metadata(*names: str) -> dict[str, str]:
     """What ``__metadata_request__predict`` says of metadata that ``predict_proba`` alone takes."""
     return dict.fromkeys(names, UNUSED) if _BY_PART else {}
 
 
-def passed(**metadata: Any) -> dict[str, Any]:
-    """Metadata that came: those that are not None."""
+def given_metadata(**metadata: Any) -> dict[str, Any]:
+    """Return the metadata that are not None."""
     return {name: values for name, values in metadata.items() if values is not None}
 
 
@@ -97,7 +97,7 @@ def calibration_method() -> str | None:
     return None
 
 
-def refuse_unheard(estimator: BaseEstimator, told: Collection[str]) -> None:
+def check_metadata_requested(estimator: BaseEstimator, names: Collection[str]) -> None:
     """Raise an error in a fold's fit if the scores to come will drop what it was told.
 
     A search takes an error of a score for NaN, and goes on to the end. If all of its fits fail it
@@ -108,53 +108,53 @@ def refuse_unheard(estimator: BaseEstimator, told: Collection[str]) -> None:
     estimator : BaseEstimator
         That is being fitted.
     told : collection of str
-        Metadata that came with the answers, on which predictions depend.
+        Metadata of the answers, on which predictions depend.
 
     Raises
     ------
     ValueError
         If a search or cross-validation has this fitted, and one of its scorers drops any.
     """
-    fold = _frame("_fit_and_score") if told else None
+    fold = _frame("_fit_and_score") if names else None
     if fold is None:
         return
-    seen = fold.f_locals
-    scorer, passed_on = seen.get("scorer"), seen.get("score_params") or {}
+    fold_variables = fold.f_locals
+    scorer, passed_on = fold_variables.get("scorer"), fold_variables.get("score_params") or {}
     requests = estimator.get_metadata_routing()
     for each in getattr(scorer, "_scorers", {"score": scorer}).values():
-        alias = _unheard(each, requests, told, passed_on)
+        alias = _unheard(each, requests, names, passed_on)
         if alias:
             raise _dropped(alias, "cross-validation")
 
 
-def _unheard(scorer, requests, told, passed_on):
+def _unheard(scorer, requests, names, passed_on):
     """Metadata that a scorer will not hand on to predictions, and the names that `fit` has."""
-    kind, known = type(scorer).__module__, None
+    kind, score_requests = type(scorer).__module__, None
     if kind == _SCORERS and not hasattr(scorer, "_response_method"):  # the model's own score
-        known = requests.score.requests
-        methods = [known]
+        score_requests = requests.score.requests
+        methods = [score_requests]
     elif kind == _SCORERS:
         named = scorer._response_method
         named = [named] if isinstance(named, str) else named
         methods = [getattr(requests, name).requests for name in named]
     elif hasattr(scorer, "get_metadata_routing"):
-        known = get_routing_for_object(scorer).score.requests
+        score_requests = get_routing_for_object(scorer).score.requests
         methods = [requests.predict_proba.requests]
     else:
         return {}  # a function of the user's own, which may know them
 
     def comes(name):
-        alias = None if known is None else known.get(name)
+        alias = None if score_requests is None else score_requests.get(name)
         return alias is not None and (name in passed_on or alias in passed_on)
 
-    wanted = [name for name in told if all(part.get(name, False) is not False for part in methods)]
+    needed = [name for name in names if all(part.get(name, False) is not False for part in methods)]
     of_fit = requests.fit.requests
-    return {name: _alias(of_fit, name) for name in wanted if not comes(name)}
+    return {name: _alias(of_fit, name) for name in needed if not comes(name)}
 
 
 def _alias(requests, name):
-    found = requests.get(name)
-    return found if isinstance(found, str) else name
+    alias = requests.get(name)
+    return alias if isinstance(alias, str) else name
 
 
 def _dropped(dropped: Mapping[str, str], caller: str) -> ValueError:
@@ -173,11 +173,11 @@ def _dropped(dropped: Mapping[str, str], caller: str) -> ValueError:
     elif caller == "permutation_importance":
         remedy = f"Take skpref.inspection.permutation_importance and pass {listed} to it."
     elif caller == "calibration":
-        told = _by_name(dropped)
+        keywords = _by_name(dropped)
         remedy = (
             "CalibratedClassifierCV hands none on. Calibrate held-out answers by hand: margin = "
-            f"model.decision_function(X, {told})[:, None], LogisticRegression().fit(margin, y); or "
-            "trust the reliability of judges that the model has learned."
+            f"model.decision_function(X, {keywords})[:, None], LogisticRegression().fit(margin, y);"
+            " or trust the reliability of judges that the model has learned."
         )
     else:
         remedy = (
@@ -232,14 +232,14 @@ def _within(frame):
 
 def _comparing():
     """Name of the outermost function that compares predictions with answers; None: users ask."""
-    found: str | None = None
+    caller: str | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         by_hand = module == _CALIBRATION and function.startswith("predict")
         if (module in _COMPARING and not by_hand) or (module, function) == (_SEARCH, "score"):
-            found = _BY_MODULE.get(module, function)
+            caller = _BY_MODULE.get(module, function)
         elif not _within(frame):
             break
         frame = frame.f_back
-    return found
+    return caller

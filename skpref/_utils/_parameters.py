@@ -1,4 +1,4 @@
-"""Checks of parameters, with errors that say what came and what is allowed."""
+"""Checks of parameters, with errors that say what they got and what is allowed."""
 
 import math
 from numbers import Integral, Real
@@ -23,14 +23,18 @@ def check_number(
     """
     kind = Integral if integer else Real
     if not isinstance(value, kind) or isinstance(value, bool | np.bool_):
-        wanted = "an integer" if integer else "a number"
-        raise TypeError(f"{name} must be {wanted}, got {value!r} of type {type(value).__name__}.")
+        kind_in_words = "an integer" if integer else "a number"
+        raise TypeError(
+            f"{name} must be {kind_in_words}, got {value!r} of type {type(value).__name__}."
+        )
     above = value > low if open_low else value >= low
     below = value < high if open_high else value <= high
     if not (above and below):
-        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        opening, closing = "(" if open_low else "[", ")" if open_high else "]"
         remedy = "" if math.isfinite(value) else " Give a finite number."
-        raise ValueError(f"{name} must lie in {left}{low}, {high}{right}, got {value!r}.{remedy}")
+        raise ValueError(
+            f"{name} must lie in {opening}{low}, {high}{closing}, got {value!r}.{remedy}"
+        )
     return value
 
 

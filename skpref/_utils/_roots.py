@@ -39,7 +39,7 @@ def bracketed_roots(
     >>> bracketed_roots(lambda x, rows: x**2 - squares[rows], np.zeros(2), np.full(2, 5.0))
     array([2., 3.])
     """
-    rows, found = np.arange(len(low)), np.full(len(low), np.nan)
+    rows, roots = np.arange(len(low)), np.full(len(low), np.nan)
     a, b = np.array(low, dtype=float), np.array(high, dtype=float)
     at_a, at_b = of(a, rows), of(b, rows)
     crosses = np.sign(at_a) * np.sign(at_b) <= 0.0
@@ -49,9 +49,9 @@ def bracketed_roots(
         best = np.where(np.abs(at_a) < np.abs(at_b), a, b)
         width = 4.0 * (_EPS * np.abs(best) + _TINY)
         goes_on = (np.minimum(np.abs(at_a), np.abs(at_b)) > 0.0) & (np.abs(b - a) > width)
-        found[rows[~goes_on]] = best[~goes_on]
+        roots[rows[~goes_on]] = best[~goes_on]
         if not goes_on.any():
-            return found
+            return roots
         rows, share, width = rows[goes_on], share[goes_on], width[goes_on]
         a, b, at_a, at_b = a[goes_on], b[goes_on], at_a[goes_on], at_b[goes_on]
         x = a + share * (b - a)

@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 SMALL = 1000
 
 
-class _Limit:
+class _ThreadLimit:
     """A limit of the whole process: the first to enter sets it, the last to leave lifts it.
 
     Every step may be cut short by an exception such as KeyboardInterrupt and done again: who is
@@ -64,7 +64,7 @@ def _libraries():
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-_ONE = _Limit()
+_ONE = _ThreadLimit()
 
 
 @contextmanager

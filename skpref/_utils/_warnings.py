@@ -34,14 +34,14 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     if here is None:  # an interpreter without frames
         warnings.warn(message, category, stacklevel=2)
         return
-    found = _first_outside(here) or here
+    frame = _first_outside(here) or here
     warnings.warn_explicit(
         message,
         category,
-        found.f_code.co_filename,
-        found.f_lineno,
-        module=_module(found),
-        registry=found.f_globals.setdefault("__warningregistry__", {}),
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=_module(frame),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
     )
 
 

@@ -12,10 +12,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skpref._estimator import UtilityEstimator, fitted_on_duels
 from skpref._utils import (
     RandomLike,
+    check_metadata_requested,
     check_number,
-    passed,
-    refuse_unheard,
-    unasked,
+    given_metadata,
+    unrequested_metadata,
     with_callbacks,
 )
 from skpref.collaborative._posterior import CollaborativePosterior
@@ -151,7 +151,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
     __metadata_request__predict_log_proba: ClassVar = {"users": True, "order": True}
     __metadata_request__decision_function: ClassVar = {"users": True, "order": True}
     __metadata_request__score: ClassVar = {"users": True, "qid": True, "order": True}
-    __metadata_request__predict: ClassVar = {"users": True, **unasked("order")}
+    __metadata_request__predict: ClassVar = {"users": True, **unrequested_metadata("order")}
 
     def __init__(
         self,
@@ -265,8 +265,8 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
                 f"{type(self).__name__}.fit takes X, y, users, qid, sample_weight and order; got "
                 f"{', '.join(sorted(others))}. Leave out what it does not take."
             )
-        refuse_unheard(self, passed(users=users))
-        keywords = passed(users=users, qid=qid, sample_weight=sample_weight, order=order)
+        check_metadata_requested(self, given_metadata(users=users))
+        keywords = given_metadata(users=users, qid=qid, sample_weight=sample_weight, order=order)
         separate = several(self)
         settings = check_settings(self)
         training = check_training(self, X, y, keywords, settings.likelihood, pooled=not separate)

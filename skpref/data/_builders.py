@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from skpref.data._columns import is_long, read_long
 from skpref.data._containers import all_strings, column_floats, is_frame, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
-from skpref.data._labels import balance_orientation, finish
+from skpref.data._labels import balance_orientation
 from skpref.data._ranks import chosen_places, ranked_sets, shown_lists, worst_ranks
 from skpref.data._sets import plain_lists, read_lists
-from skpref.data._winners import read_winners
+from skpref.data._winners import read_labels
 
 
 def as_table(items: Any) -> ItemTable | None:
@@ -48,7 +49,7 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
             remedy = "names must all be texts, or those of a table that is passed as items"
         else:
             remedy = "for names, pass a DataFrame indexed by name or ItemTable(X, names=...)"
-        raise ValueError(f"Positions of items must be integers, {positions.dtype} came; {remedy}.")
+        raise ValueError(f"Positions of items must be integers, got {positions.dtype}; {remedy}.")
     if positions.size and positions.min() < 0:
         raise ValueError(f"Position {positions.min()} is negative; the first item is 0.")
     if table is not None and positions.size and positions.max() >= len(table):
@@ -58,8 +59,8 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
 
 def codes_of(references: list) -> np.ndarray:
     """Numbers that tell references apart, whatever they refer to."""
-    code = {one: i for i, one in enumerate(dict.fromkeys(references))}
-    return np.array([code[one] for one in references], dtype=np.int64)
+    code = {reference: i for i, reference in enumerate(dict.fromkeys(references))}
+    return np.array([code[reference] for reference in references], dtype=np.int64)
 
 
 def gather(
@@ -89,12 +90,6 @@ def _spans(start, stop):
     row = np.repeat(np.arange(len(length)), length)
     before = np.cumsum(length) - length
     return row, start[row] + np.arange(len(row)) - before[row]
-
-
-def ranking_counts(rankings: Any, adjacent: bool = False) -> np.ndarray:
-    """Number of duels that each ranking makes."""
-    length = np.array([len(ranking) for ranking in plain_lists(rankings)], dtype=np.int64)
-    return np.maximum(length - 1, 0) if adjacent else length * (length - 1) // 2
 
 
 def ranked_pairs(
@@ -212,11 +207,11 @@ def _thin(low, high, step, n, max_pairs):
     if len(couples) >= max_pairs:
         return np.sort(order[couples[_evenly(len(couples), max_pairs)]])
     rest = rest[_evenly(len(rest), min(len(rest), max_pairs - len(couples)))]
-    kept = np.zeros(len(order), dtype=bool)
-    kept[couples] = kept[rest] = True
-    others = np.flatnonzero(~kept)
-    kept[others[_evenly(len(others), max_pairs - kept.sum())]] = True
-    return np.sort(order[kept])
+    is_taken = np.zeros(len(order), dtype=bool)
+    is_taken[couples] = is_taken[rest] = True
+    others = np.flatnonzero(~is_taken)
+    is_taken[others[_evenly(len(others), max_pairs - is_taken.sum())]] = True
+    return np.sort(order[is_taken])
 
 
 def rated_pairs(
@@ -271,7 +266,7 @@ def rated_pairs(
     """
     ratings = column_or_1d(unmasked(ratings))
     if ratings.dtype.kind not in "biufO":
-        raise ValueError(f"Ratings must be finite numbers; values of type {ratings.dtype} came.")
+        raise ValueError(f"Ratings must be finite numbers; got values of type {ratings.dtype}.")
     ratings = ratings.astype(np.float64)
     check_rated(ratings)
     _check_cap(max_pairs)
@@ -305,8 +300,8 @@ def rated_pairs(
     else:
         low, high, step = _spread(levels, groups)
         if len(low) > cap:
-            kept = _thin(low, high, step, len(order), cap)
-            low, high = low[kept], high[kept]
+            rows_taken = _thin(low, high, step, len(order), cap)
+            low, high = low[rows_taken], high[rows_taken]
     return order[high], order[low]
 
 
@@ -327,7 +322,7 @@ def _check_cap(max_pairs):
     whole = isinstance(max_pairs, numbers.Integral) and not isinstance(max_pairs, bool)
     if not (max_pairs is None or max_pairs == "auto" or (whole and max_pairs >= 1)):
         raise ValueError(
-            f'max_pairs must be a positive integer, "auto" or None; {max_pairs!r} came.'
+            f'max_pairs must be a positive integer, "auto" or None; got {max_pairs!r}.'
         )
 
 
@@ -362,7 +357,7 @@ def from_pairs(
     Returns
     -------
     X : ndarray or DuelFrame of shape (n_duels, 2, n_features), or ndarray of shape (n_duels, 2)
-        A `DuelFrame` if the items came in a frame with named columns, else duel arrays. Items
+        A `DuelFrame` if the items are a frame with named columns, else duel arrays. Items
         without features give integer pairs, for an estimator with ``items=table``. Texts without
         items give pairs of names, which an estimator takes as they are.
     y : ndarray of int64 of shape (n_duels,)
@@ -389,7 +384,7 @@ def from_pairs(
     table, by_name = named_table(items, pairs.ravel().tolist() if all_strings(pairs) else ())
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise ValueError(
-            f"Pairs came with shape {pairs.shape}; give at least one row of two items each (a "
+            f"Got pairs of shape {pairs.shape}; give at least one row of two items each (a "
             "square table of how often one beat another is for from_wins)."
         )
     positions = positions_of(pairs, table)
@@ -399,40 +394,19 @@ def from_pairs(
             f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
         )
     named = all_strings(pairs) or (table is not None and table.names is not None)
-    to_predict = isinstance(outcomes, bool | np.bool_) and not outcomes
-    if isinstance(outcomes, bool | np.bool_):
-        if ties is not None:
-            raise ValueError(
-                f"ties= says how outcomes are read, and outcomes={bool(outcomes)!r} came. Give the "
-                "outcomes, or leave it out."
-            )
-        outcomes = None
-    said = None
-    if outcomes is not None:
-        who = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
-        said = read_winners(outcomes, len(pairs), who, ties=ties)
+    opponents = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
+    labels = read_labels(outcomes, len(pairs), opponents, ties=ties)
+    positions = positions[labels.rows]
     if counts is not None:
-        counts = _check_counts(counts, "counts", (len(positions),))
-    if said is not None:
-        positions = positions[said.kept]
-        counts = None if counts is None else counts[said.kept]
-        outcomes, ties = said.with_ties(ties)
-    if counts is not None:
-        if outcomes is not None:
-            outcomes = column_or_1d(unmasked(outcomes))
-            check_consistent_length(positions, outcomes)
-            outcomes = np.repeat(outcomes, counts)
-        positions = np.repeat(positions, counts, axis=0)
-    X = gather(table, positions, by_name)
-    if to_predict:
-        return X, np.empty(0, dtype=np.int64)
-    return finish(X, outcomes, ties)[:2]
+        counts = _check_counts(counts, "counts", (len(pairs),))[labels.rows]
+        positions, labels = np.repeat(positions, counts, axis=0), labels.repeated(counts)
+    return labels.attach(gather(table, positions, by_name))[:2]
 
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
     if counts.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, {counts.shape} came.")
+        raise ValueError(f"{name} must have shape {shape}, got {counts.shape}.")
     whole = counts.astype(np.int64) if counts.dtype.kind in "biu" else None
     if counts.dtype.kind == "f" and np.all(np.mod(counts, 1.0) == 0.0):  # not so for NaN, inf
         whole = counts.astype(np.int64)
@@ -481,7 +455,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
             if sorted(map(str, wins.index)) != sorted(map(str, wins.columns)):
                 raise ValueError(
                     "The table of wins must name the same items along both sides; "
-                    f"{list(wins.index)[:5]} and {list(wins.columns)[:5]} came."
+                    f"got {list(wins.index)[:5]} and {list(wins.columns)[:5]}."
                 )
             wins = wins[list(wins.index)] if set(wins.index) == set(wins.columns) else wins
         wins = wins.to_numpy()
@@ -494,7 +468,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     if table is not None and table.names is not None:
         if references is None:
             if len(table) != n:
-                raise ValueError(f"{n} rows of wins came for {len(table)} items.")
+                raise ValueError(f"got {n} rows of wins for {len(table)} items; give one each.")
             references = table.names
         return from_pairs(table, references[pairs], counts=counts[tuple(pairs.T)])
     return from_pairs(table, pairs, counts=counts[tuple(pairs.T)])
@@ -583,10 +557,7 @@ def from_rankings(
     rankings = plain_lists(rankings)
     listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
     table, by_name = named_table(items, (each for one in listed for each in one))
-
-    def positions(listed: Any) -> np.ndarray:
-        return positions_of(listed, table)
-
+    positions = partial(positions_of, table=table)
     if joint:
         if adjacent:
             raise ValueError("adjacent=True makes duels, joint=True makes none; take one of them.")
@@ -607,7 +578,7 @@ def ranking_groups(
     adjacent: bool = False,
     joint: bool = False,
 ) -> np.ndarray:
-    """Ranking that each row of `from_rankings` came from, for splitters that take groups.
+    """Number the ranking of each row of `from_rankings`, for splitters that take groups.
 
     Parameters
     ----------
@@ -626,13 +597,11 @@ def ranking_groups(
     [0, 0, 0, 1]
     """
     if is_long(rankings, ranker, item, rank):
-        long = read_long(rankings, ranker, item, rank)
-        if joint:
-            return long.rankers
-        pairs = ranked_pairs(long.lists, codes_of, adjacent, long.ranks)
-        return long.rankers[pairs[2]]
-    counts = ranking_counts(rankings, adjacent)
-    return np.arange(len(counts)) if joint else np.repeat(np.arange(len(counts)), counts)
+        lists, ranks, rankers, *_ = read_long(rankings, ranker, item, rank)
+    else:
+        lists, ranks = plain_lists(rankings), None
+        rankers = np.arange(len(lists))
+    return rankers if joint else rankers[ranked_pairs(lists, codes_of, adjacent, ranks)[2]]
 
 
 def from_ratings(
@@ -704,7 +673,7 @@ def from_choices(
     -------
     X : ndarray or DuelFrame of shape (n_sets, k, n_features), or ndarray of shape (n_sets, k)
         The sets as they were shown; k is the size of the largest. It is a `DuelFrame` if the items
-        came in a frame with named columns, or if they have features and sets differ in size. Items
+        are a frame with named columns, or if they have features and sets differ in size. Items
         without features give positions, padded by -1, for an estimator with ``items=table``. Texts
         without items give names, padded by None.
     y : ndarray of int64 of shape (n_sets,) or (n_sets, k)
@@ -734,10 +703,7 @@ def from_choices(
     """
     sets = plain_lists(sets, "Set")
     table, named = named_table(items, (item for one in sets for item in one))
-
-    def positions(listed: Any) -> np.ndarray:
-        return positions_of(listed, table)
-
+    positions = partial(positions_of, table=table)
     lists = shown_lists(sets, positions, "Set")
     places = chosen_places(chosen, lists, positions, table is not None and table.names is not None)
     X = gather(table, lists.padded(lists.place, lists.flat, -1), named)

@@ -1,7 +1,9 @@
 """Answers as frames have them: one contest a row, and rankings in long form."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -20,9 +22,9 @@ from skpref.data._containers import (
     plain_frame,
 )
 from skpref.data._frame import DuelFrame
-from skpref.data._labels import check_order, finish, finish_signed
+from skpref.data._labels import check_order
 from skpref.data._tables import column_cells, refuse_nested, refuse_rounded
-from skpref.data._winners import read_grades, read_winners, warn_alike
+from skpref.data._winners import DuelLabels, read_labels, warn_alike
 
 
 class LongRankings(NamedTuple):
@@ -63,20 +65,20 @@ class LongRankings(NamedTuple):
 
 def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
     """Whether rankings come in long form; ValueError where that is half said."""
-    given = [name is not None for name in (ranker, item, rank)]
-    if not any(given):
+    is_named = [name is not None for name in (ranker, item, rank)]
+    if not any(is_named):
         return False
-    if not all(given) or not is_frame(frame):
+    if not all(is_named) or not is_frame(frame):
         raise ValueError(
             "Rankings in long form are a DataFrame with ranker=, item= and rank=, all three names "
-            f"of columns; {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
-            f"rank={rank!r} came. Without these three give lists, the best first."
+            f"of columns; got {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
+            f"rank={rank!r}. Without these three give lists, the best first."
         )
     return True
 
 
 def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
-    """Rankings of a frame with one row for each ranker and item.
+    """Read the rankings of a frame that has one row for each ranker and item.
 
     Parameters
     ----------
@@ -88,66 +90,52 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
     ------
     ValueError
         For missing columns, rankers or items, ranks that are no numbers, an item that a ranker
-        ranks twice, or if no ranking says anything.
+        ranks twice, or if no ranking tells two items apart.
     """
     frame = plain_frame(frame)
-    wanted = [ranker, item, rank]
-    missing = [column for column in wanted if column not in list(frame.columns)]
-    if missing:
-        raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
-    who, what = frame[ranker].tolist(), frame[item].tolist()
-    for row, (one, other) in enumerate(zip(who, what, strict=True)):
-        if is_missing(one) or is_missing(other):
-            raise ValueError(
-                f"The ranker or the item is missing in row {row} of {[ranker, item]}; drop such "
-                "rows."
-            )
-    value = column_floats(frame[rank])
-    if value is None or np.isinf(value).any():
+    _check_frame(frame, [ranker, item, rank])
+    rankers, items = frame[ranker].tolist(), frame[item].tolist()
+    _check_ranked(rankers, items, [ranker, item])
+    values = column_floats(frame[rank])
+    if values is None or np.isinf(values).any():
         raise ValueError(
             f"Ranks in column {rank!r} must be finite numbers, 1 for the best, equal for ties; "
-            f"values such as {frame[rank].tolist()[:3]} came."
+            f"got values such as {frame[rank].tolist()[:3]}."
         )
-    kept = np.flatnonzero(~np.isnan(value))
-    _check_once(who, what)
-    number = {one: i for i, one in enumerate(dict.fromkeys(who))}
-    code = np.array([number[who[row]] for row in kept], dtype=np.intp)
-    order = np.lexsort((value[kept], code))
-    code, rows = code[order], kept[order]
-    begins = np.diff(code, prepend=-1) > 0
-    level = np.cumsum(np.diff(value[rows], prepend=np.nan) > 0)
-    ranks = 1 + level - level[np.flatnonzero(begins)][np.cumsum(begins) - 1] if len(rows) else level
-    top = np.zeros(len(number), dtype=np.intp)
-    np.maximum.at(top, code, ranks)
-    says = top > 1
-    if not says.any():
+    n_unranked = int(np.isnan(values).sum())
+    rows_of: dict[Any, list[int]] = {name: [] for name in rankers}
+    for row in np.argsort(values, kind="stable")[: len(values) - n_unranked].tolist():
+        rows_of[rankers[row]].append(row)
+    begins = {name: np.diff(values[rows], prepend=np.nan) != 0 for name, rows in rows_of.items()}
+    stating = [name for name, is_new in begins.items() if is_new.sum() > 1]
+    if not stating:
         raise ValueError(
-            f"None of the {len(number)} rankings tells two items apart: each has one item with a "
+            f"None of the {len(rows_of)} rankings tells two items apart: each has one item with a "
             "rank, or all of its ranks are equal."
         )
-    lists: list[list] = [[] for _ in number]
-    for one, row in zip(code.tolist(), rows.tolist(), strict=True):
-        lists[one].append(what[row])
-    rankers = np.empty(len(number), dtype=object)
-    rankers[:] = list(number)
     return LongRankings(
-        [one for one, said in zip(lists, says, strict=True) if said],
-        ranks[says[code]],
-        rankers[says],
-        len(who) - len(kept),
-        int((~says).sum()),
+        [[items[row] for row in rows_of[name]] for name in stating],
+        np.concatenate([np.cumsum(begins[name]) for name in stating]),
+        np.fromiter(stating, dtype=object, count=len(stating)),
+        n_unranked,
+        len(rows_of) - len(stating),
     )
 
 
-def _check_once(who, what):
-    seen = set()
-    for pair in zip(who, what, strict=True):
-        if pair in seen:
+def _check_ranked(rankers: list, items: list, columns: list) -> None:
+    """Raise ValueError if a ranker or an item is missing, or one is ranked twice by a ranker."""
+    pairs = list(zip(rankers, items, strict=True))
+    for row, cells in enumerate(pairs):
+        if any(map(is_missing, cells)):
             raise ValueError(
-                f"{pair[0]!r} ranks item {pair[1]!r} twice; an item has one place. If these are "
-                "several rankings by one, number them: ranker= a column that tells them apart."
+                f"The ranker or the item is missing in row {row} of {columns}; drop such rows."
             )
-        seen.add(pair)
+    twice = next((pair for pair, n in Counter(pairs).items() if n > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"{twice[0]!r} ranks item {twice[1]!r} twice; an item has one place. If these are "
+            "several rankings by one, number them: ranker= a column that tells them apart."
+        )
 
 
 _ID = "id"
@@ -213,11 +201,12 @@ def from_columns(
         given.
     y : ndarray of int64 of shape (n_duels,)
         As in `from_pairs`: where one side won all, every second duel is turned round. Where
-        outcomes were given, a warning says so, unless ``order`` came. Of pairs to predict empty.
+        outcomes were given, a warning says so, unless ``order`` is given. Empty for pairs to
+        predict.
     order : ndarray of int8 of shape (n_duels,)
-        Where ``order`` came: of the duels that are left, with the other sign where one was turned.
+        If ``order`` is given: of the duels that are left, with the other sign where one was turned.
     time : ndarray of shape (n_duels,)
-        Where ``time`` came, the last: of the duels that are left.
+        If ``time`` is given, the last: of the duels that are left.
 
     Raises
     ------
@@ -273,63 +262,55 @@ def from_columns(
     """
     frame = _as_frame(frame)
     first, second, ids = _check_sides(first, second, ids)
-    to_predict = _is(outcome, False)
     if outcome is None:
         warn(
-            "No outcome came, so that the first of each row counts as the winner, and every second "
+            "Got no outcome, so that the first of each row counts as the winner, and every second "
             "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
             "to be predicted as they are."
         )
-    elif to_predict or _is(outcome, True):
-        if grades is not None or ties is not None:
-            raise ValueError(
-                f"ties= and grades= say how outcomes are read, and outcome={bool(outcome)!r} came. "
-                "Name the column that has them, or leave both out."
-            )
-        outcome = None
-    labels_of = [*(ids or ()), *([] if outcome is None or np.ndim(outcome) else [outcome])]
-    others = [column for column in (order, time) if isinstance(column, str)]
-    _check_frame(frame, [*first, *second, *labels_of, *others])
-    for column in labels_of:
+    has_column = not (outcome is None or isinstance(outcome, bool | np.bool_) or np.ndim(outcome))
+    exact = [*(ids or ()), *([outcome] if has_column else [])]
+    _check_frame(
+        frame, [*first, *second, *exact, *(name for name in (order, time) if isinstance(name, str))]
+    )
+    if len(frame) == 0:
+        raise ValueError("The frame has no row, so no duel results.")
+    for column in exact:
         refuse_rounded(frame[column].tolist(), column)
-    shown = check_order(frame[order] if isinstance(order, str) else order, len(frame), 2)
-    when = None if time is None else _times(frame[time] if isinstance(time, str) else time, frame)
-    outcomes = outcome if outcome is None or np.ndim(outcome) else frame[outcome]
-    read = None
-    if grades is not None:
-        read = read_grades(outcomes, len(frame), grades, ties)
-        outcomes = read.labels
-    elif outcomes is not None:
-        who = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
-        read = read_winners(outcomes, len(frame), who, side_words(first, second, ids), ties)
-        if read is not None:
-            outcomes, ties = read.with_ties(ties)
-    rows = np.arange(len(frame)) if read is None else read.kept
-    frame = frame.iloc[rows]
-    labels = _labels(first, second, names)
-    if not all(isinstance(label, str) for label in labels) and ids is None:
-        array = _floats(frame, first, second)
-        if array is not None:
-            return _finished(array, outcomes, ties, grades, shown, when, rows, to_predict)
-    if ids is not None:
-        if _ID in labels:
-            raise ValueError(
-                f"A feature is named {_ID!r} as the column of ids will be; give names= others."
-            )
-        _check_opponents(frame, ids, rows)
-        every = frame[ids[0]].tolist() + frame[ids[1]].tolist()
-        named = dict.fromkeys(name for name in every if isinstance(name, str))
-        warn_alike(named, "write them alike, such as by frame[column].str.strip().str.title()")
-        first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
-    items = _stack(frame, first, second, labels)
-    pairs = np.arange(len(items)).reshape(2, -1).T
-    duels = DuelFrame(items, pairs, id_column=None if ids is None else _ID)
-    return _finished(duels, outcomes, ties, grades, shown, when, rows, to_predict)
+    n_duels = len(frame)
+    signs = check_order(frame[order] if isinstance(order, str) else order, n_duels, 2)
+    if time is not None:
+        time = _check_times(frame[time] if isinstance(time, str) else time, n_duels)
+    opponents = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
+    labels = read_labels(
+        frame[outcome] if has_column else outcome,
+        n_duels,
+        opponents,
+        side_words(first, second, ids),
+        ties=ties,
+        grades=grades,
+        argument="outcome",
+    )
+    done = labels.attach(_stack_sides(frame, labels.rows, first, second, ids, names))
+    return done.X, done.y, *_kept_metadata(labels, done.turned, signs, time)
 
 
-def _is(value, wanted):
-    """Whether it is this boolean, and no array."""
-    return isinstance(value, bool | np.bool_) and bool(value) is wanted
+def _kept_metadata(
+    labels: DuelLabels, turned: np.ndarray, order: np.ndarray | None, time: Any
+) -> Iterator[np.ndarray]:
+    """Yield order and time of the duels that are kept, where given; warn if order may be needed."""
+    if order is not None:
+        signs = order[labels.rows]
+        yield np.where(turned, -signs, signs)
+    elif labels.outcomes is not None and turned.any():
+        warn(
+            "One side won all duels, so that every second one is turned round to show both "
+            "outcomes. Who was shown first (or played at home) is turned with them: say it by "
+            "order=, such as order=np.ones(len(frame)) if it was the first side, and pass the "
+            "order that comes back to fit."
+        )
+    if time is not None:
+        yield time[labels.rows]
 
 
 def _as_frame(table):
@@ -340,7 +321,7 @@ def _as_frame(table):
         named = isinstance(table, str | PathLike)
         remedy = " Read a file by pandas.read_csv(path)." if named else ""
         raise ValueError(
-            f"from_columns needs a DataFrame or a dict of columns; {type(table).__name__} came."
+            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}."
             f"{remedy}"
         )
     pandas = _pandas()
@@ -375,35 +356,15 @@ def _pandas():
     return pandas
 
 
-def _times(time, frame):
-    """Times of all rows of a frame as an array."""
+def _check_times(time, n_duels):
+    """Return the times of all duels as an array; ValueError if there are not so many."""
     values = column_cells(time)
-    if values.shape != (len(frame),):
+    if values.shape != (n_duels,):
         raise ValueError(
-            f"time has shape {values.shape}; give a column, or one time for each of the "
-            f"{len(frame)} rows."
+            f"time has shape {values.shape}; give a column, or one time for each of the {n_duels} "
+            "rows."
         )
     return values
-
-
-def _finished(X, outcomes, ties, grades, order, time, rows, to_predict):
-    """Duels with their labels and, where they came, who was shown first and when."""
-    if to_predict:
-        also = tuple(each for each in (order, time) if each is not None)
-        return X, np.empty(0, dtype=np.int64), *also
-    done = finish(X, outcomes, ties) if grades is None else finish_signed(X, outcomes)
-    when = () if time is None else (time[rows],)
-    if order is not None:
-        order = order[rows]
-        return done.X, done.y, np.where(done.turned, -order, order), *when
-    if outcomes is not None and done.turned.any():
-        warn(
-            "One side won all duels, so that every second one is turned round to show both "
-            "outcomes. Who was shown first (or played at home) is turned with them: say it by "
-            "order=, such as order=np.ones(len(frame)) if it was the first side, and pass the "
-            "order that comes back to fit."
-        )
-    return done.X, done.y, *when
 
 
 def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
@@ -412,22 +373,20 @@ def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple |
     ids = None if ids is None else tuple(ids) if not isinstance(ids, str) else (ids,)
     if ids is not None and len(ids) != 2:
         raise ValueError(
-            f"ids came as {ids!r}; give two columns, who the first and who the second item is."
+            f"got ids={ids!r}; give two columns, who the first and who the second item is."
         )
     if len(first) != len(second) or not (first or ids):
         raise ValueError(
-            f"{len(first)} columns came for the first item and {len(second)} for the second; "
+            f"got {len(first)} columns for the first item and {len(second)} for the second; "
             "give the same features of both."
         )
     return first, second, ids
 
 
-def _check_frame(frame: Any, wanted: list) -> None:
-    missing = [column for column in wanted if column not in list(frame.columns)]
+def _check_frame(frame: Any, columns: list) -> None:
+    missing = [column for column in columns if column not in list(frame.columns)]
     if missing:
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
-    if len(frame) == 0:
-        raise ValueError("The frame has no row, so no duel results.")
 
 
 def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
@@ -438,21 +397,14 @@ def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, 
     return [*pairs, *(found[1] for found in differ if found is not None)]
 
 
-def _check_opponents(frame: Any, ids: tuple, rows: np.ndarray) -> None:
-    sides = [frame[column].tolist() for column in ids]
-    for row, one, other in zip(rows, *sides, strict=True):
-        if is_missing(one) or is_missing(other):
-            raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
-        if one == other:
-            raise ValueError(f"Row {row} sets {one!r} against itself; drop such rows.")
-
-
 def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
     """Names of the features of a side."""
     if names is not None:
         labels = [names] if isinstance(names, str) else list(names)
         if len(labels) != len(first):
-            raise ValueError(f"{len(labels)} names came for {len(first)} features a side.")
+            raise ValueError(
+                f"got {len(labels)} names for {len(first)} features a side; give one each."
+            )
     else:
         labels = _common_labels(first, second)
     if len(set(labels)) < len(labels):
@@ -466,47 +418,70 @@ def _common_labels(first: list, second: list) -> list:
     The words that differ must be the same pair everywhere, as "home" and "away".
     """
     labels, sides = [], set()
-    for one, other in zip(first, second, strict=True):
-        if one == other:
-            labels.append(one)
+    for first_name, second_name in zip(first, second, strict=True):
+        if first_name == second_name:
+            labels.append(first_name)
             continue
-        found = common_part(one, other)
-        if found is None:
+        common = common_part(first_name, second_name)
+        if common is None:
             return first
-        labels.append(found[0])
-        sides.add(found[1])
+        labels.append(common[0])
+        sides.add(common[1])
     return labels if len(sides) < 2 and len(set(labels)) == len(labels) else first
 
 
-def common_part(one: Any, other: Any) -> tuple[str, tuple[str, str]] | None:
+def common_part(name: Any, other_name: Any) -> tuple[str, tuple[str, str]] | None:
     """A name without the word in which it differs from another, and the two words."""
-    if not (isinstance(one, str) and isinstance(other, str)):
+    if not (isinstance(name, str) and isinstance(other_name, str)):
         return None
-    words, others = (re.split(r"([^0-9a-zA-Z]+)", name) for name in (one, other))
+    words, others = (re.split(r"([^0-9a-zA-Z]+)", text) for text in (name, other_name))
     if len(words) != len(others):
         return None
     differ = [i for i, pair in enumerate(zip(words, others, strict=True)) if pair[0] != pair[1]]
     if len(differ) != 1 or differ[0] % 2:  # every second part is a separator
         return None
     at = differ[0]
-    kept = words[2:] if at == 0 else words[: at - 1] + words[at + 1 :]
-    label = "".join(kept).strip(" ._-:()[]")
+    common_words = words[2:] if at == 0 else words[: at - 1] + words[at + 1 :]
+    label = "".join(common_words).strip(" ._-:()[]")
     return (label, (words[at], others[at])) if label else None
 
 
-def _floats(frame: Any, first: list, second: list) -> np.ndarray | None:
-    try:
-        sides = [check_array(frame[columns], dtype=np.float64) for columns in (first, second)]
-    except ValueError:
-        return None
-    return np.stack(sides, axis=1)
+def _check_opponents(frame: Any, rows: np.ndarray, ids: tuple) -> None:
+    """Raise ValueError for a duel without an id or of an item with itself; warn of alike names."""
+    opponents = [frame[column].tolist() for column in ids]
+    for row, pair in zip(rows, zip(*opponents, strict=True), strict=True):
+        if any(map(is_missing, pair)):
+            raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
+        if pair[0] == pair[1]:
+            raise ValueError(f"Row {row} sets {pair[0]!r} against itself; drop such rows.")
+    texts = dict.fromkeys(name for side in opponents for name in side if isinstance(name, str))
+    warn_alike(texts, "write them alike, such as by frame[column].str.strip().str.title()")
 
 
-def _stack(frame: Any, first: list, second: list, labels: list) -> Any:
-    """Features of the first sides and, below, of the second."""
+def _stack_sides(
+    frame: Any, rows: np.ndarray, first: list, second: list, ids: tuple | None, names: Any
+) -> np.ndarray | DuelFrame:
+    """Build the duels of some rows of a frame, with ids in a first column of that name.
+
+    Without ids, and without names of the features, duels of numbers are an array.
+    """
+    frame, labels = frame.iloc[rows], _labels(first, second, names)
+    if ids is None and not all(isinstance(label, str) for label in labels):
+        with suppress(ValueError):
+            sides = [check_array(frame[columns], dtype=np.float64) for columns in (first, second)]
+            return np.stack(sides, axis=1)
+    if ids is not None:
+        if _ID in labels:
+            raise ValueError(
+                f"A feature is named {_ID!r} as the column of ids will be; give names= others."
+            )
+        _check_opponents(frame, rows, ids)
+        first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
     pd, sides = _pandas(), []
     for columns in (first, second):
         places = [list(frame.columns).index(column) for column in columns]
         side = [column_at(frame, j).reset_index(drop=True) for j in places]
         sides.append(pd.concat(side, axis=1, keys=labels))
-    return pd.concat(sides, ignore_index=True)
+    pairs = np.arange(2 * len(frame)).reshape(2, -1).T
+    items = pd.concat(sides, ignore_index=True)
+    return DuelFrame(items, pairs, id_column=None if ids is None else _ID)

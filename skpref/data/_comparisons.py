@@ -316,10 +316,6 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
     return Inequalities(answer, better, worse, basis)
 
 
-# Numbers of a block of answers that is looked at, which the processor's cache has room for.
-_BLOCK = 2**16
-
-
 def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Distinct integers in order of first appearance, and which of them each value is."""
     distinct, index, _ = _seen(values)
@@ -349,7 +345,7 @@ def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
     """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
     n = len(values)
     first = np.full(n_values, n)
-    for rows in reversed(row_blocks(n, 1, _BLOCK)):
+    for rows in reversed(row_blocks(n, 1)):
         part = values[rows]
         # Of equal indices the last assignment stays.
         first[part[::-1]] = np.arange(rows.start + len(part) - 1, rows.start - 1, -1)
@@ -362,8 +358,8 @@ def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.int
     ends = np.concatenate([some.first, some.second])
     used, position = np.unique(ends, return_inverse=True)
     first, second = np.split(position.reshape(-1), 2)
-    told = some.kind, some.lead, some.counts, some.judge
-    return used, duel_rows(len(used), first, second, *told)
+    columns = some.kind, some.lead, some.counts, some.judge
+    return used, duel_rows(len(used), first, second, *columns)
 
 
 def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[np.intp]]:
@@ -396,7 +392,7 @@ def _coded_duels(comparisons: "Comparisons") -> NDArray[np.intp]:
     """Integers that tell duels apart."""
     n_items, kind, judge = len(comparisons.items), comparisons.kind, comparisons.judge
     code = np.empty(len(kind), dtype=np.intp)
-    for rows in row_blocks(len(kind), 1, _BLOCK):
+    for rows in row_blocks(len(kind), 1):
         first, second, lead = _one_way(comparisons, rows)
         code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
         if comparisons.ordered:
@@ -508,7 +504,7 @@ class Singles(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparisons(ByValue):
-    """Items and the answers about them, as they came.
+    """Items and the answers about them, not yet counted.
 
     Made by `from_duels` or `from_ranks`. Items stand in the order in which answers first showed
     them, so that more answers only add items and rows at the end.
@@ -600,19 +596,19 @@ class Comparisons(ByValue):
         won = np.asarray(first_won, dtype=bool)
         weights, judges, kinds, orders = _answer_columns(len(shown), weight, judge, kind, order)
         kinds = np.full(len(shown), DUEL, dtype=np.int8) if kinds is None else kinds
-        kept = weights > 0.0
-        if not np.all(kept):
-            shown, won, weights = shown[kept], won[kept], weights[kept]
-            judges, kinds, orders = _kept(kept, judges, kinds, orders)
+        has_weight = weights > 0.0
+        if not np.all(has_weight):
+            shown, won, weights = shown[has_weight], won[has_weight], weights[has_weight]
+            judges, kinds, orders = _kept(has_weight, judges, kinds, orders)
         if kind is not None:
             won = won | (kinds == TIE)  # as shown
         distinct, positions = _first_seen_items(items, shown)
-        for rows in row_blocks(len(positions), 2, _BLOCK):
-            one, other = positions[rows].T
+        for rows in row_blocks(len(positions), 2):
+            winners, losers = positions[rows].T
             # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
-            swap = (one ^ other) & (won[rows].astype(np.intp) - 1)
-            one ^= swap
-            other ^= swap
+            swap = (winners ^ losers) & (won[rows].astype(np.intp) - 1)
+            winners ^= swap
+            losers ^= swap
         places = np.empty(positions.shape, dtype=np.int8)
         places[:, 0], places[:, 1] = ~won, won
         if orders is not None:
@@ -665,13 +661,13 @@ class Comparisons(ByValue):
         ranks[sets < 0] = 0
         ranks[ties] = 0
         says = ties | (ranks.max(axis=1, initial=0) > 1)
-        kept = says & (weights > 0.0)
-        if not kept.all():
-            sets, ranks, weights = sets[kept], ranks[kept], weights[kept]
-            judges, ties, kinds, orders = _kept(kept, judges, ties, kinds, orders)
+        is_counted = says & (weights > 0.0)
+        if not is_counted.all():
+            sets, ranks, weights = sets[is_counted], ranks[is_counted], weights[is_counted]
+            judges, ties, kinds, orders = _kept(is_counted, judges, ties, kinds, orders)
         distinct, positions = _first_seen_items(items, sets)
-        there = sets >= 0
-        places = np.where(there, np.cumsum(there, axis=1) - 1, -1)  # the first that is there: 0
+        is_item = sets >= 0
+        places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
         places[orders == 0] = -1
         turned = orders < 0
         places[turned, :2] = places[turned, 1::-1]
@@ -699,7 +695,7 @@ class Comparisons(ByValue):
         """The same answers in an order that depends on their set alone, for engines that draw.
 
         Neither the order of the answers, nor the side on which an item was written, nor whether an
-        answer has weight 2 or came twice makes any difference to its rows and single answers.
+        answer has weight 2 or was given twice makes any difference to its rows and single answers.
 
         Parameters
         ----------
@@ -820,7 +816,7 @@ class Comparisons(ByValue):
         if not np.array_equal(whole, self.weight):
             odd = self.weight[whole != self.weight][0]
             raise ValueError(
-                f"Sampling takes sample_weight as a number of repetitions, {odd} came. Use whole "
+                f"Sampling takes sample_weight as a number of repetitions, got {odd}. Use whole "
                 "numbers, or inference='ep' or 'laplace', which take any."
             )
         every = np.repeat(self.of_answer, whole.astype(np.intp))
@@ -834,14 +830,14 @@ class Comparisons(ByValue):
 
 
 def _answer_columns(n, weight, judge, kind, order):
-    """Weights, ones by default, judges, kinds and orders of n answers as arrays, if they came."""
+    """Return weights (1 by default), judges, kinds and orders of n answers as arrays or None."""
     weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     columns = (judge, np.intp), (kind, np.int8), (order, np.int8)
     return weights, *(each if each is None else np.asarray(each, dtype) for each, dtype in columns)
 
 
-def _kept(kept: NDArray, *parts: NDArray | None) -> list[Any]:
-    return [None if part is None else part[kept] for part in parts]
+def _kept(rows: NDArray, *parts: NDArray | None) -> list[Any]:
+    return [None if part is None else part[rows] for part in parts]
 
 
 def _first_seen_items(
@@ -849,8 +845,8 @@ def _first_seen_items(
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Distinct items in the order in which they were shown, and which of them each one is."""
     padded = bool(np.any(shown < 0))
-    there = shown >= 0 if padded else None
-    rows, row = first_seen(shown[there] if padded else shown.reshape(-1))
+    is_item = shown >= 0 if padded else None
+    rows, row = first_seen(shown[is_item] if padded else shown.reshape(-1))
     keys = row_keys(items, rows)
     if all_differ(keys):
         distinct = float_rows(items, rows)
@@ -862,7 +858,7 @@ def _first_seen_items(
     if not padded:
         return distinct, row.reshape(shown.shape)
     positions = np.full(shown.shape, -1, dtype=np.intp)
-    positions[there] = row
+    positions[is_item] = row
     return distinct, positions
 
 
@@ -884,26 +880,26 @@ def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.
     picked = [o.singles().row if single else np.arange(len(o.rows)) for o in (before, now)]
     if before.items.shape[1] != now.items.shape[1]:
         return np.full(len(picked[1]), -1)
-    said = []
+    descriptions = []
     for each in (before, now):
         rows = each.rows
-        told = np.column_stack([rows.kind, rows.lead * each.ordered]).astype(np.float64)
-        parts = [each.items[rows.first], each.items[rows.second], told]
+        answer_columns = np.column_stack([rows.kind, rows.lead * each.ordered]).astype(np.float64)
+        parts = [each.items[rows.first], each.items[rows.second], answer_columns]
         if before.judge is not None and now.judge is not None and rows.judge is not None:
             parts.append(rows.judge[:, None].astype(np.float64))
-        said.append(np.hstack(parts))
-    _, code = distinct_rows(np.concatenate(said))
+        descriptions.append(np.hstack(parts))
+    _, code = distinct_rows(np.concatenate(descriptions))
     n_before, n = len(before.rows), int(code.max()) + 1
     codes = code[:n_before][picked[0]], code[n_before:][picked[1]]
     keys = [_nth(each) * n + each for each in codes]
     order = np.argsort(keys[0])
-    found = np.searchsorted(keys[0], keys[1], sorter=order)
-    found = order[np.minimum(found, len(order) - 1)]
-    return np.where(keys[0][found] == keys[1], found, -1)
+    places = np.searchsorted(keys[0], keys[1], sorter=order)
+    places = order[np.minimum(places, len(order) - 1)]
+    return np.where(keys[0][places] == keys[1], places, -1)
 
 
 def _nth(codes: NDArray[np.intp]) -> NDArray[np.intp]:
-    """How many equal codes came before each."""
+    """Count, for each code, the equal ones before it."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     count = np.empty(len(codes), dtype=np.intp)
@@ -954,9 +950,9 @@ def random_part(
         shown = comparisons.positions
         last = np.where(shown >= 0, turn[shown], -1).max(axis=1)
         order = order[np.argsort(last[order], kind="stable")]
-    kept, kind = order[:size].copy(), comparisons.kind[order]
+    answers, kind = order[:size].copy(), comparisons.kind[order]
     # Ties so rare that none was drawn would teach that there are none.
     missing = np.setdiff1d(kind, kind[:size])[: size - 1]
     for place, each in enumerate(missing):
-        kept[-1 - place] = order[np.argmax(kind == each)]
-    return comparisons.part(np.sort(kept))
+        answers[-1 - place] = order[np.argmax(kind == each)]
+    return comparisons.part(np.sort(answers))

@@ -7,9 +7,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-# Values of an array that are looked at together as a list.
-_PART = 2**16
-
 
 def is_frame(X: Any) -> bool:
     """Whether X is a DataFrame (of any library)."""
@@ -97,9 +94,7 @@ def all_strings(array: np.ndarray) -> bool:
         return True
     if array.dtype.kind != "O" or not array.size:
         return False
-    return all(
-        issubclass(kind, str) for values in _in_parts(array) for kind in set(map(type, values))
-    )
+    return all(issubclass(kind, str) for kind in set(map(type, array.ravel().tolist())))
 
 
 def holds_words(values: Any) -> bool:
@@ -112,10 +107,7 @@ def holds_words(values: Any) -> bool:
 
 def distinct_values(array: np.ndarray) -> dict[Any, None]:
     """Distinct values of an array in order of first appearance, as keys."""
-    found: dict[Any, None] = {}
-    for values in _in_parts(array):
-        found.update(dict.fromkeys(values))
-    return found
+    return dict.fromkeys(array.ravel().tolist())
 
 
 def name_ranks(names: np.ndarray) -> np.ndarray:
@@ -126,19 +118,8 @@ def name_ranks(names: np.ndarray) -> np.ndarray:
 
 def looked_up(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
     """Numbers of the values of an array, of its shape; a KeyError if one has none."""
-    found = np.empty(array.size, dtype=np.intp)
-    begin = 0
-    for values in _in_parts(array):
-        end = begin + len(values)
-        found[begin:end] = list(map(numbers.__getitem__, values))
-        begin = end
-    return found.reshape(array.shape)
-
-
-def _in_parts(array):
-    """The values of an array as lists, which need not all be in memory at a time."""
-    flat = array.reshape(-1)
-    return (flat[begin : begin + _PART].tolist() for begin in range(0, len(flat), _PART))
+    values = map(numbers.__getitem__, array.ravel().tolist())
+    return np.fromiter(values, dtype=np.intp, count=array.size).reshape(array.shape)
 
 
 def missing_texts(array: np.ndarray) -> np.ndarray | None:
@@ -248,9 +229,9 @@ def beyond_doubles(numbers: np.ndarray) -> bool:
 
 def frame_floats(frame: Any) -> np.ndarray | None:
     """A frame as floats, NaN where a value is missing; None if a column holds other things."""
-    found = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
-    columns = [column for column in found if column is not None]
-    return np.column_stack(columns) if columns and len(columns) == len(found) else None
+    floats = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
+    columns = [column for column in floats if column is not None]
+    return np.column_stack(columns) if columns and len(columns) == len(floats) else None
 
 
 def table_frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:

@@ -87,14 +87,15 @@ class DuelFrame:
         if pairs.ndim != 2 or pairs.shape[1] < 2 or pairs.dtype.kind not in "iu":
             raise ValueError(
                 "Pairs must be integers of shape (n_duels, 2) or (n_sets, k), rows of the items "
-                f"that were shown together; {pairs.dtype} of shape {pairs.shape} came."
+                f"that were shown together; got {pairs.dtype} of shape {pairs.shape}."
             )
         pairs = pairs.astype(np.intp)
         lowest = 0 if pairs.shape[1] == 2 else -1
         if pairs.size and (pairs.min() < lowest or pairs.max() >= len(items)):
             raise ValueError(
-                f"Pairs must lie in [0, {len(items) - 1}], the rows of the items; {pairs.min()} to "
-                f"{pairs.max()} came. (-1 pads sets of which some have more than two items.)"
+                f"Pairs must lie in [0, {len(items) - 1}], the rows of the items; got "
+                f"{pairs.min()} to {pairs.max()}. (-1 pads sets of which some have more than two "
+                "items.)"
             )
         check_padding(pairs < 0, "-1")
         if id_column is not None and id_column not in list(getattr(items, "columns", ())):
@@ -176,19 +177,20 @@ class DuelFrame:
         rows, *rest = key if isinstance(key, tuple) else (key,)
         while rest and (rest[-1] is Ellipsis or _is_all(rest[-1])):
             rest.pop()
-        chosen = None if rows is Ellipsis or rows is None else self.pairs[rows]
-        if chosen is None or chosen.ndim != 2 or len(rest) > 1:
+        chosen = np.empty(0) if rows is Ellipsis or rows is None else self.pairs[rows]
+        if chosen.ndim != 2 or len(rest) > 1:
             return np.asarray(self)[key]
         if not rest:
             return self._with(chosen)
         sides = rest[0]
-        if isinstance(sides, int | np.integer):
-            whole = (chosen[:, sides] >= 0).all()
-            return self._with(chosen)._side(sides) if whole else np.asarray(self)[key]
         turned = chosen[:, sides]
-        # Padding may stand elsewhere now, or too much of it: rows that keep all items are safe.
-        alike = turned.shape[1:] == chosen.shape[1:] and (turned >= 0).all()
-        return self._with(turned) if alike else np.asarray(self)[key]
+        if (turned >= 0).all():
+            if isinstance(sides, int | np.integer):
+                return self._with(chosen)._side(sides)
+            if turned.shape[1:] == chosen.shape[1:]:
+                return self._with(turned)
+        # Padding may stand elsewhere now, or too much of it.
+        return np.asarray(self)[key]
 
     def head(self, n: int = 5) -> "DuelFrame":
         """The first duels or sets.
@@ -295,9 +297,9 @@ def _own(items: Any) -> Any:
 def _own_array(items: Any) -> np.ndarray:
     try:
         array = np.array(unmasked(items), dtype=np.float64)
-        fault = "" if array.ndim == 2 else f"an array of shape {array.shape} came"
+        fault = "" if array.ndim == 2 else f"got an array of shape {array.shape}"
     except (TypeError, ValueError) as error:
-        fault = f"{type(items).__name__} came ({error})"
+        fault = f"got {type(items).__name__} ({error})"
     if fault:
         raise ValueError(
             "The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "

@@ -68,8 +68,11 @@ class ItemGroups:
         pairs = np.column_stack([rows.first, rows.second])
         if earlier is not None:
             first = np.unique(earlier.label, return_index=True)[1][earlier.label]
-            known = np.column_stack([np.arange(len(first)), first]) + len(keys)
-            pairs, keys = np.concatenate([pairs, known]), np.concatenate([keys, earlier.keys])
+            earlier_pairs = np.column_stack([np.arange(len(first)), first]) + len(keys)
+            pairs, keys = (
+                np.concatenate([pairs, earlier_pairs]),
+                np.concatenate([keys, earlier.keys]),
+            )
         distinct, code = distinct_rows(keys)
         return cls(distinct, component_labels(len(distinct), code[pairs]))
 

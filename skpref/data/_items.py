@@ -26,8 +26,6 @@ from skpref.data._containers import (
 )
 
 _SHIFT = np.uint64(29)
-# Doubles of a block of rows that is looked at, which the processor's cache has room for.
-_BLOCK = 2**16
 
 
 def _hash(bits):
@@ -41,7 +39,7 @@ def _hash(bits):
 def row_keys(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """One word of 64 bits for each row, the same where rows are equal, and rarely else."""
     keys = np.zeros(len(rows), dtype=np.uint64)
-    for block in row_blocks(len(rows), items.shape[1], _BLOCK):
+    for block in row_blocks(len(rows), items.shape[1]):
         keys[block] = _hash(_bits(items, rows[block]))
     return keys
 
@@ -82,10 +80,13 @@ def equal_rows(
     inverse[order] = np.cumsum(starts) - 1
     first = order[starts]
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
-    for block in row_blocks(len(others), items.shape[1], _BLOCK):
+    for block in row_blocks(len(others), items.shape[1]):
         some = others[block]
-        one, other = _bits(items, rows[some]), _bits(items, rows[first[inverse[some]]])
-        if not np.array_equal(one, other):  # a hash collision
+        bits_of_rows, bits_of_first = (
+            _bits(items, rows[some]),
+            _bits(items, rows[first[inverse[some]]]),
+        )
+        if not np.array_equal(bits_of_rows, bits_of_first):  # a hash collision
             bits = _bits(items, rows)
             _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
             break
@@ -188,7 +189,7 @@ def _check_names(names: Any) -> np.ndarray:
     nested = [name for name in names if isinstance(name, tuple | list | np.ndarray)]
     if nested:
         raise ValueError(
-            f"Names of items must be strings or numbers; {nested[0]!r} came. "
+            f"Names of items must be strings or numbers; got {nested[0]!r}. "
             "Join the levels of a MultiIndex into one string first."
         )
     if any(map(is_missing, names)):
@@ -208,7 +209,7 @@ def _own_array(X: Any) -> np.ndarray:
     if not floats or X.ndim != 2 or not X.size:
         return check_array(X, dtype=np.float64, copy=True, input_name="items")
     array = np.asarray(X)
-    for rows in row_blocks(len(array), array.shape[1], _BLOCK):
+    for rows in row_blocks(len(array), array.shape[1]):
         check_array(array[rows], dtype=None, input_name="items")  # finite?
     return array.view() if _is_mapped(X) else array.copy()
 
@@ -242,7 +243,7 @@ class ItemTable(Fields):
         Read-only, of float64 or float32. None if a column of the frame holds other things than
         finite numbers. Without features it holds the positions of the items, as one column.
     frame : DataFrame or None
-        The frame that came, with its columns as they were.
+        A copy of the frame, with its columns as they were.
     names : ndarray of shape (n_items,) or None
     feature_names : ndarray of shape (n_features,) or None
         Columns of a DataFrame, if all are strings.
@@ -296,7 +297,7 @@ class ItemTable(Fields):
         n_items = len(X if X is not None else frame)
         names = None if names is None else _check_names(names)
         if names is not None and len(names) != n_items:
-            raise ValueError(f"{len(names)} names came for {n_items} items; give one for each.")
+            raise ValueError(f"got {len(names)} names for {n_items} items; give one for each.")
         position = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
         if names is not None and len(position) != len(names):
             repeated = next(n for i, n in enumerate(names.tolist()) if position[n] != i)
@@ -331,7 +332,7 @@ class ItemTable(Fields):
 
     @property
     def frame(self) -> Any:
-        """The frame that came, or None (a copy: the table does not change)."""
+        """Return a copy of the frame of items, or None if they were no frame."""
         return None if self._frame is None else shallow_copy(self._frame)
 
     @property
@@ -377,7 +378,7 @@ class ItemTable(Fields):
         else:
             distinct = _check_names(dict.fromkeys(_flatten(names)))
         if len(distinct) == 0:
-            raise ValueError("No name came; an ItemTable needs at least one item.")
+            raise ValueError("Got no name; an ItemTable needs at least one item.")
         table = cls.__new__(cls)
         positions = np.arange(len(distinct), dtype=np.float64)[:, None]
         table._store(positions, distinct, None, False)
@@ -472,7 +473,7 @@ def check_ids(ids: list, argument: str) -> None:
     ----------
     ids : list
     argument : str
-        What they came as, for messages.
+        Name of the argument that holds them, for messages.
     """
     try:
         distinct = set(ids)

@@ -128,8 +128,8 @@ class DuelScale(NamedTuple):
     @property
     def beyond(self) -> str:
         """What there is beyond who won, with the parameters that allow it; empty if nothing is."""
-        found = [_TIES] * self.ties + [_GRADES] * (self.levels > 1)
-        return " or ".join(f"{each.what} ({each.parameter})" for each in found)
+        kinds = [_TIES] * self.ties + [_GRADES] * (self.levels > 1)
+        return " or ".join(f"{each.what} ({each.parameter})" for each in kinds)
 
     def check_told(self, label: int) -> None:
         """Raise ValueError unless a label that somebody tells is that of one of these outcomes."""
@@ -142,13 +142,13 @@ class DuelScale(NamedTuple):
                 f"{', or skip the duel' * (label == 0)}."
             )
 
-    def check_says_enough(self, came: str) -> None:
-        """Raise ValueError if there are grades; what came says who won, and no more."""
+    def check_grades_stated(self, answer_form: str) -> None:
+        """Raise ValueError if this scale has grades, as answers in ``answer_form`` state none."""
         if self.levels > 1:
             raise ValueError(
                 f"With {_GRADES.parameter}, or probabilities of {self.n_columns} outcomes, y must "
                 f"say by what grade each duel was won, labels in {self.labels.tolist()}; got "
-                f"{came}."
+                f"{answer_form}."
             )
 
     def refuse_labels(self, y: NDArray) -> NoReturn:

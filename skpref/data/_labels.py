@@ -41,7 +41,7 @@ class Outcomes(NamedTuple):
         return None if self.scale == PLAIN else self.scale.kinds(self.label)
 
 
-def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> Outcomes:
+def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, zero_is_tie: bool = False) -> Outcomes:
     """Outcomes of labels.
 
     Parameters
@@ -50,8 +50,8 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
         Labels in {0, 1}, {-1, 1} or booleans; of another scale its labels.
     scale : DuelScale, default=PLAIN
         What may come of a duel.
-    known : bool, default=False
-        Whether 0 is known to be a tie, though no -1 be there.
+    zero_is_tie : bool, default=False
+        Whether 0 is known to be a tie, even if y holds no -1.
 
     Returns
     -------
@@ -62,50 +62,59 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, known: bool = False) -> 
     ValueError
         For any other label, NaN or infinity, and where it is not clear what 0 is.
     """
-    plain = scale == PLAIN
     if y.dtype.kind == "b":
         if scale.levels > 1:
             scale.refuse_labels(y)
         if scale.ties:
             scale.refuse_ambiguous("booleans")
         return _plain(y, np.array([False, True]))
+    y = _check_numeric(y, scale)
+    present = np.unique(y)
+    if scale == PLAIN:
+        for classes in ([0, 1], [-1, 1]):
+            if np.isin(present, classes).all():
+                return _plain(y == 1, np.array(classes))
+        scale.refuse_labels(y)
+    if not np.isin(present, scale.labels).all():
+        scale.refuse_labels(y)
+    if not zero_is_tie and present[0] == 0 and (scale.levels == 1 or len(present) > 1):
+        scale.refuse_ambiguous("0 and no -1" if scale.levels == 1 else "0 and nothing below")
+    return Outcomes(y.astype(np.int8), scale, scale.labels)
+
+
+def _check_numeric(y: NDArray, scale: DuelScale) -> NDArray:
+    """Return labels as an array of numbers; ValueError for others, and for gaps."""
     if y.dtype.kind == "O":
         with suppress(TypeError, ValueError, OverflowError):  # what is no number is refused below
             y = y if any(isinstance(each, str) for each in y.tolist()) else y.astype(np.float64)
     if y.dtype.kind not in "iuf":
         scale.refuse_labels(y)
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+    gaps = ~np.isfinite(y)
+    if gaps.any():
         also = "" if scale.ties else " (ties too, unless tie_threshold is given)"
         raise ValueError(
-            f"Outcomes y contain NaN, None or infinity in {np.sum(~np.isfinite(y))} of {len(y)} "
-            f"places. Leave out duels without an outcome{also}."
+            f"Outcomes y contain NaN, None or infinity in {gaps.sum()} of {len(y)} places. Leave "
+            f"out duels without an outcome{also}."
         )
-    present = np.unique(y)
-    if not plain:
-        if not np.isin(present, scale.labels).all():
-            scale.refuse_labels(y)
-        if not known and present[0] == 0 and (scale.levels == 1 or len(present) > 1):
-            scale.refuse_ambiguous("0 and no -1" if scale.levels == 1 else "0 and nothing below")
-        return Outcomes(y.astype(np.int8), scale, scale.labels)
-    for classes in ([0, 1], [-1, 1]):
-        if np.isin(present, classes).all():
-            return _plain(y == 1, np.array(classes))
-    scale.refuse_labels(y)
+    return y
 
 
 def _plain(won, classes):
+    """Return the outcomes of duels without ties and grades."""
     return Outcomes(np.where(won, 1, -1).astype(np.int8), PLAIN, classes)
 
 
-def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool = False) -> Outcomes:
-    """Outcomes of duels.
+def check_outcomes(
+    y: Any, n_duels: int, scale: DuelScale = PLAIN, zero_is_tie: bool = False
+) -> Outcomes:
+    """Read the outcomes of duels from y, which may hold labels or ranks of two.
 
     Parameters
     ----------
     y : array-like of shape (n_duels,), or of ranks of shape (n_duels, 2), or None
         Labels, see `read_outcomes`; None: the first won each.
     n_duels : int
-    scale, known
+    scale, zero_is_tie
         See `read_outcomes`.
     """
     if y is not None:
@@ -113,7 +122,7 @@ def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool =
         y = unmasked(y)
     ranked = y is not None and np.asarray(y).shape == (n_duels, 2) and n_duels > 0
     if y is None or ranked:
-        scale.check_says_enough("ranks" if ranked else "y=None")
+        scale.check_grades_stated("ranks" if ranked else "y=None")
         won = np.ones(n_duels, dtype=bool)
         if ranked:
             rank = rank_matrix(np.asarray(y), np.ones((n_duels, 2), dtype=bool))
@@ -125,7 +134,7 @@ def check_outcomes(y: Any, n_duels: int, scale: DuelScale = PLAIN, known: bool =
             f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
             f"{len(y)} outcomes in y. Give one outcome for each row of X."
         )
-    return read_outcomes(y, scale, known)
+    return read_outcomes(y, scale, zero_is_tie)
 
 
 def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
@@ -142,7 +151,7 @@ def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
         return None
     if k is None:
         raise ValueError(
-            "order= is of duels and sets; items with ratings came, of which none was shown first. "
+            "order= is of duels and sets; got items with ratings, of which none was shown first. "
             "Make duels of the ratings (from_ratings) and say who was first in each."
         )
     message = (
@@ -197,8 +206,7 @@ def balance_orientation(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]
     X = pairs if isinstance(pairs, DuelFrame) else np.asarray(pairs)
     if len(X.shape) < 2 or X.shape[1] != 2:
         raise ValueError(
-            f"Duels came with shape {X.shape}; their second axis must have length 2: "
-            "winner and loser."
+            f"Got duels of shape {X.shape}; their second axis must have length 2: winner and loser."
         )
     return _by_turns(X, np.ones(len(X), dtype=bool))[:2]
 
@@ -273,13 +281,13 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
         some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
         raise ValueError(
             "With ties, outcomes must be -1 (the second won), 0 (a tie) or 1 (the first won); "
-            f"values such as [{some}] came."
+            f"got values such as [{some}]."
         )
     if signs is not None and not ties and len(np.setdiff1d((-1, 0), signs)):
         signs = None  # 0 is a defeat, or does not occur
     won = parse_outcomes(outcomes) if signs is None else signs == 1
     if len(won) != len(X):
-        raise ValueError(f"{len(won)} outcomes came for {len(X)} duels; give one for each.")
+        raise ValueError(f"got {len(won)} outcomes for {len(X)} duels; give one for each.")
     if signs is not None:
         return finish_signed(X, signs)
     if won.all() or not won.any():
@@ -296,14 +304,14 @@ def _by_turns(X, won):
 
 def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
     """Labels of a scale as integers, None if there are others."""
-    known = scale.labels
+    allowed_labels = scale.labels
     if outcomes.dtype.kind not in "iufO":
         return None
     if outcomes.dtype.kind == "O":
-        allowed = set(known.tolist())
-        good = all(isinstance(label, Real) and label in allowed for label in outcomes.tolist())
+        allowed_set = set(allowed_labels.tolist())
+        good = all(isinstance(label, Real) and label in allowed_set for label in outcomes.tolist())
     else:
-        good = bool(np.isin(outcomes, known).all())
+        good = bool(np.isin(outcomes, allowed_labels).all())
     return outcomes.astype(np.int64) if good else None
 
 
@@ -313,9 +321,9 @@ def finish_signed(X: np.ndarray | DuelFrame, labels: np.ndarray) -> Finished:
     A label below 0 there must be, since 0 stands for a tie beside it and for a defeat without it.
     """
     decided = np.flatnonzero(labels)
-    wanted = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
+    signs = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
     if len(np.unique(np.sign(labels[decided]))) != 1:
         return Finished(X, labels, np.zeros(len(X), dtype=bool))
     y = labels.copy()
-    y[decided] = wanted * np.abs(labels[decided])
+    y[decided] = signs * np.abs(labels[decided])
     return Finished(_turned(X, y != labels), y, y != labels)

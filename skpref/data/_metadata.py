@@ -17,7 +17,7 @@ from skpref.data._time import AnswerTimes
 
 @dataclass(frozen=True, eq=False)
 class AnswerMetadata:
-    """What stands beside each row of X, checked. A field is None where nothing came.
+    """Checked metadata of the answers, a value for each row of X; a field is None if not given.
 
     Attributes
     ----------
@@ -26,8 +26,8 @@ class AnswerMetadata:
     order : ndarray of int8 of shape (n,) or None
         Who was shown first: 1 the first item, -1 the second of two, 0 none.
     judge, user, prompt : list of length n or None
-        Ids of who answered, and of what the answers of a group are about, of any hashable type, as
-        they came; missing ones are still there.
+        Ids of who answered, and of what the answers of a group are about, of any hashable type,
+        exactly as in the argument; some may be missing.
     time : AnswerTimes or None
         When each was given: n numbers, or n dates.
     qid : ndarray of int of shape (n,) or None
@@ -49,8 +49,8 @@ class AnswerMetadata:
         Parameters
         ----------
         keywords : mapping of str
-            The arguments that came, by the names that users know: ``sample_weight``, ``order``,
-            ``judges``, ``users``, ``prompts``, ``time``, ``qid``.
+            The arguments that were given, by the names that users know: ``sample_weight``,
+            ``order``, ``judges``, ``users``, ``prompts``, ``time``, ``qid``.
         n : int
             Rows of X.
         k : int or None
@@ -74,7 +74,7 @@ def _check_judges(judges: Any, n: int, k: int | None) -> list:
     """List the judge of each duel; missing ids are those of the reference judge."""
     if k is None:
         raise ValueError(
-            "judges= are of duels; items with ratings came. Make duels of each judge's ratings "
+            "judges= are of duels; got items with ratings. Make duels of each judge's ratings "
             "(from_ratings, with one qid a judge) and repeat the judge for each of them."
         )
     if k > 2:
@@ -136,7 +136,7 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     wrong = ~np.isfinite(weight) | (weight < 0.0)
     if wrong.any():
         raise ValueError(
-            f"sample_weight must hold finite numbers of at least 0, {weight[wrong][0]} came. Leave "
+            f"sample_weight must hold finite numbers of at least 0, got {weight[wrong][0]}. Leave "
             "rows without a weight out, or give them 0."
         )
     check_sums(weight)
@@ -148,7 +148,7 @@ def check_sums(weight: NDArray[np.float64]) -> None:
     if np.any(weight > _MOST):
         raise ValueError(
             f"sample_weight says how often a duel counts, at most {_MOST:g} times; "
-            f"{weight.max():g} came (of a pair of rated items the product of theirs). Divide all "
+            f"got {weight.max():g} (of a pair of rated items the product of theirs). Divide all "
             "weights by a number."
         )
     if not np.any(weight > 0.0):
@@ -162,7 +162,7 @@ def check_sums(weight: NDArray[np.float64]) -> None:
 
 
 def refuse_groups() -> NoReturn:
-    """Raise ValueError: duels or sets came with groups of rated items."""
+    """Raise ValueError for duels or sets with groups, which rated items alone have."""
     raise ValueError(
         "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor do "
         "positions in a table. Ratings of such items become duels by from_ratings."

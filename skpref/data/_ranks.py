@@ -65,17 +65,17 @@ def check_real(values: Any, name: str) -> None:
         )
 
 
-def check_ranks(y: Any, there: NDArray[np.bool_]) -> Ranks:
+def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
     """Ranks in y of sets.
 
     Parameters
     ----------
     y : array-like of shape (n,) or (n, k)
         Positions of the chosen items, or ranks.
-    there : ndarray of bool of shape (n, k)
+    is_item : ndarray of bool of shape (n, k)
         Where a set has an item.
     """
-    n, k = there.shape
+    n, k = is_item.shape
     forms = (
         f"y of sets must be the position of the chosen item, (n,) integers from 0, or a matrix of "
         f"ranks ({n}, {k}): 1 for the best, equal ranks where nothing is said of two items, 0 for "
@@ -95,32 +95,32 @@ def check_ranks(y: Any, there: NDArray[np.bool_]) -> Ranks:
             )
         raise ValueError(f"{forms}; got shape {y.shape}.")
     if y.ndim == 2:
-        return Ranks(rank_matrix(y, there), None)
+        return Ranks(rank_matrix(y, is_item), None)
     chosen = whole_numbers(y, f"Positions of chosen items in y must be whole numbers. {forms}")
     wrong = (chosen < 0) | (chosen >= k)
-    wrong |= ~there[np.arange(n), np.where(wrong, 0, chosen)]
+    wrong |= ~is_item[np.arange(n), np.where(wrong, 0, chosen)]
     if wrong.any():
         at = int(wrong.argmax())
-        size = int(there[at].sum())
+        size = int(is_item[at].sum())
         allowed = f"0 to {size - 1}"
-        if not there[at, :size].all():
-            allowed = ", ".join(map(str, np.flatnonzero(there[at])))
+        if not is_item[at, :size].all():
+            allowed = ", ".join(map(str, np.flatnonzero(is_item[at])))
         raise ValueError(
             f"Row {at} of y chooses position {chosen[at]} of a set of {size} items; allowed "
             f"are {allowed}, counted from 0."
         )
-    rank = np.where(there, 2, 0)
+    rank = np.where(is_item, 2, 0)
     rank[np.arange(n), chosen] = 1
     return Ranks(rank, chosen)
 
 
-def rank_matrix(y: NDArray, there: NDArray[np.bool_]) -> NDArray[np.intp]:
+def rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Ranks without gaps, of which each row states something.
 
     Parameters
     ----------
     y : ndarray of shape (n, k)
-    there : ndarray of bool of shape (n, k)
+    is_item : ndarray of bool of shape (n, k)
         Where a set has an item.
     """
     rank = whole_numbers(
@@ -131,7 +131,7 @@ def rank_matrix(y: NDArray, there: NDArray[np.bool_]) -> NDArray[np.intp]:
     if (rank < 0).any():
         at = int((rank < 0).any(axis=1).argmax())
         raise ValueError(f"Row {at} of y has a negative rank. Ranks begin with 1; 0: not ranked.")
-    odd = ((rank > 0) & ~there).any(axis=1)
+    odd = ((rank > 0) & ~is_item).any(axis=1)
     if odd.any():
         raise ValueError(
             f"Row {odd.argmax()} of y ranks an item where X has none (-1 or NaN). Put rank 0 there."
@@ -177,14 +177,14 @@ def whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
 
 def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
     """Ranks of a shape as integers from 0 up, gaps allowed."""
-    given = np.asarray(unmasked(ranks))
-    if given.shape != shape:
-        raise ValueError(f"Ranks must have shape {shape}, one for each item; {given.shape} came.")
+    array = np.asarray(unmasked(ranks))
+    if array.shape != shape:
+        raise ValueError(f"Ranks must have shape {shape}, one for each item; got {array.shape}.")
     message = "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked"
-    found = whole_numbers(given, message)
-    if (found < 0).any():
-        raise ValueError(f"{message}; got {found.min()}.")
-    return found
+    whole = whole_numbers(array, message)
+    if (whole < 0).any():
+        raise ValueError(f"{message}; got {whole.min()}.")
+    return whole
 
 
 def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
@@ -212,11 +212,11 @@ def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
         f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of shape "
         f"{shape}"
     )
-    found = whole_numbers(places, message)
-    wrong = (found < 0) | (found >= shape[1]) | (places.dtype.kind == "b")
+    chosen = whole_numbers(places, message)
+    wrong = (chosen < 0) | (chosen >= shape[1]) | (places.dtype.kind == "b")
     if wrong.any():
         raise ValueError(f"{message}; got {places[wrong][0]}.")
-    return found
+    return chosen
 
 
 # -- in lists ----------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def shown_lists(lists: Any, positions: Positions, what: str) -> Lists:
     """Lists of two items or more, by position."""
     plain = plain_lists(lists, what)
     if not plain:
-        raise ValueError(f"No {what.lower()} came; give at least one.")
+        raise ValueError(f"Got no {what.lower()}; give at least one.")
     for i, one in enumerate(plain):
         if len(one) < 2:
             raise ValueError(
@@ -253,7 +253,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     """
     chosen = column_or_1d(unmasked(chosen))
     if len(chosen) != len(sets.length):
-        raise ValueError(f"{len(chosen)} choices came for {len(sets.length)} sets; give one each.")
+        raise ValueError(f"got {len(chosen)} choices for {len(sets.length)} sets; give one each.")
     gaps = [i for i, one in enumerate(chosen.tolist()) if is_missing(one)]
     if gaps:
         raise ValueError(
@@ -272,7 +272,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     if not named or chosen.dtype.kind not in "OUT":
         raise ValueError(
             f"Choices must be integers, places in the sets from 0, or names of items that have "
-            f"some; values of type {chosen.dtype} came."
+            f"some; got values of type {chosen.dtype}."
         )
     row, place = _found(sets, np.arange(len(chosen)), positions(chosen))
     missing = np.setdiff1d(np.arange(len(chosen)), row)
@@ -282,15 +282,15 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     return place
 
 
-def _found(sets: Lists, rows: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _found(sets: Lists, rows: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which of the positions wanted in sets ``rows`` are there (as indices), and at what place."""
-    width = max(sets.flat.max(), wanted.max(initial=0)) + 1
+    width = max(sets.flat.max(), positions.max(initial=0)) + 1
     keys = sets.row * width + sets.flat
     order = np.argsort(keys)
-    at = np.searchsorted(keys[order], rows * width + wanted)
+    at = np.searchsorted(keys[order], rows * width + positions)
     at = order[np.minimum(at, len(order) - 1)]
-    there = np.flatnonzero(keys[at] == rows * width + wanted)
-    return there, sets.place[at[there]]
+    members = np.flatnonzero(keys[at] == rows * width + positions)
+    return members, sets.place[at[members]]
 
 
 def worst_ranks(sets: Lists, places: np.ndarray) -> np.ndarray:
@@ -334,14 +334,14 @@ def ranked_sets(
     sets = shown_lists(shown, positions, "Set")
     plain = plain_lists(rankings)
     if len(plain) != len(sets.length):
-        raise ValueError(f"{len(plain)} rankings came for {len(sets.length)} sets; give one each.")
+        raise ValueError(f"got {len(plain)} rankings for {len(sets.length)} sets; give one each.")
     if not all(plain):
         empty = next(i for i, one in enumerate(plain) if not one)
         raise ValueError(f"Ranking {empty} is empty, which says nothing; leave it and its set out.")
     lists = read_lists(plain, positions)
-    there, places = _found(sets, lists.row, lists.flat)
-    if len(there) < len(lists.flat):
-        at = lists.row[np.setdiff1d(np.arange(len(lists.flat)), there)[0]]
+    members, places = _found(sets, lists.row, lists.flat)
+    if len(members) < len(lists.flat):
+        at = lists.row[np.setdiff1d(np.arange(len(lists.flat)), members)[0]]
         raise ValueError(f"Ranking {at}, {plain[at]!r}, has an item that is not in its set.")
     stated = sets.padded(sets.place, lists.length[sets.row] + 1, 0)
     stated[lists.row, places] = lists.place + 1

@@ -42,10 +42,10 @@ _OR_ENCODE = "; if the columns are features of items, encode them with Itemwise(
 
 
 @dataclass(eq=False)  # not frozen, which makes it slow to make; no one changes it
-class Shown:
+class ParsedX:
     """Items of X in rows, and which of them were shown together.
 
-    What `read` gives back: ``rows`` as they came. `Reader.answers` makes finite floats of them,
+    Returned by `read`, with ``rows`` as X holds them. `Reader.answers` makes finite floats of them,
     which every method of a posterior takes as they are.
 
     Attributes
@@ -84,9 +84,9 @@ class Shown:
         return None if self.pairs is None else self.pairs.shape[1]
 
     @property
-    def sides(self) -> tuple["Shown", "Shown"]:
+    def sides(self) -> tuple["ParsedX", "ParsedX"]:
         """First and second items of duels."""
-        first, second = (Shown("items", float_rows(self.rows, side)) for side in self.pairs.T)
+        first, second = (ParsedX("items", float_rows(self.rows, side)) for side in self.pairs.T)
         return first, second
 
     def places(self) -> np.ndarray:
@@ -101,7 +101,7 @@ class Shown:
             return places.reshape(self.pairs.shape)
         return np.where(self.pairs < 0, -1, places[self.pairs])
 
-    def used(self) -> "Shown":
+    def used(self) -> "ParsedX":
         """Without the items that were never shown."""
         if self.pairs is None or self.in_order:
             return self
@@ -170,7 +170,7 @@ def read(
     integers: str | None = "items",
     text_sets: bool = False,
     items: bool = False,
-) -> Shown:
+) -> ParsedX:
     """Read X once: its kind, items and features, by the first reader of ``_READERS`` that fits.
 
     ========================================  ====================================================
@@ -212,7 +212,7 @@ def read(
 
     Returns
     -------
-    Shown
+    ParsedX
 
     Raises
     ------
@@ -225,9 +225,9 @@ def read(
         return _read_duel_frame(X)
     if isinstance(X, ItemTable):
         frame = X.frame
-        return Shown("items", X.X if frame is None else frame, names=X.feature_names)
+        return ParsedX("items", X.X if frame is None else frame, names=X.feature_names)
     if hasattr(X, "tocsr"):
-        return Shown("items", X)
+        return ParsedX("items", X)
     try:
         array = plain_container(X)
     except (TypeError, ValueError) as error:
@@ -239,41 +239,41 @@ def read(
     if new_names or (integers is None and not items):
         source.table = _with_new_names(source, new_names)
     for fits, reader in _READERS:
-        shown = reader(source) if fits(source) else None
-        if shown is not None:
-            return shown
-    return Shown("items", source.X)
+        parsed = reader(source) if fits(source) else None
+        if parsed is not None:
+            return parsed
+    return ParsedX("items", source.X)
 
 
-def _read_duel_frame(X: DuelFrame) -> Shown:
+def _read_duel_frame(X: DuelFrame) -> ParsedX:
     if is_frame(X.items):
-        return Shown("items", X.items, X.pairs, X.id_column, X.feature_names)
+        return ParsedX("items", X.items, X.pairs, X.id_column, X.feature_names)
     absent = X.pairs < 0  # as the array of the same items would be
-    return Shown("items", X.items[X.pairs[~absent]], numbered(absent))
+    return ParsedX("items", X.items[X.pairs[~absent]], numbered(absent))
 
 
-def _read_frame(source: _UnreadX) -> Shown:
+def _read_frame(source: _UnreadX) -> ParsedX:
     """Names in the columns of a frame, where it can hold such, or items."""
     X, table = source.X, source.named
-    shown = None
+    parsed = None
     if table is not None and (not source.items or X.shape[1] == 1) and _may_name(X):
-        shown = _read_names(np.asarray(X, dtype=object), table)
-    return shown or Shown("items", X, names=column_names(X))
+        parsed = _read_names(np.asarray(X, dtype=object), table)
+    return parsed or ParsedX("items", X, names=column_names(X))
 
 
-def _read_items(source: _UnreadX) -> Shown:
+def _read_items(source: _UnreadX) -> ParsedX:
     """Items alone: those of a table, in one dimension, or rows of features."""
     X, table = source.X, source.table
     if table is not None and X.ndim == 1:
         if X.dtype.kind in "iu" or X.size == 0:
-            return Shown("positions", X.astype(np.intp, copy=False), table=table)
-        shown = None if table.names is None else _read_names(source.values, table)
-        if shown is not None or all_strings(X):
-            return shown or Shown("names", X.astype(object), table=table)
-    return Shown("items", source.values)
+            return ParsedX("positions", X.astype(np.intp, copy=False), table=table)
+        parsed = None if table.names is None else _read_names(source.values, table)
+        if parsed is not None or all_strings(X):
+            return parsed or ParsedX("names", X.astype(object), table=table)
+    return ParsedX("items", source.values)
 
 
-def _read_array(source: _UnreadX) -> Shown:
+def _read_array(source: _UnreadX) -> ParsedX:
     """Duels or sets of features, of which items that are missing throughout are absent."""
     X = source.X
     n_shown = X.shape[1]
@@ -286,18 +286,18 @@ def _read_array(source: _UnreadX) -> Shown:
     rows = X.reshape(len(X) * n_shown, X.shape[2])
     absent = missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
-        return Shown("items", rows, consecutive(len(X), n_shown), in_order=True)
+        return ParsedX("items", rows, consecutive(len(X), n_shown), in_order=True)
     check_sizes(absent)
-    return Shown("items", rows[~absent.reshape(-1)], numbered(absent))
+    return ParsedX("items", rows[~absent.reshape(-1)], numbered(absent))
 
 
-def _read_named(source: _UnreadX) -> Shown:
+def _read_named(source: _UnreadX) -> ParsedX:
     """Items or duels by the names of the table, of whatever type."""
     _refuse_nameless(_nameless(source.values, source.named))
     return _unit("names", source.X, source.named)
 
 
-def _read_texts(source: _UnreadX) -> Shown | None:
+def _read_texts(source: _UnreadX) -> ParsedX | None:
     """Texts, or duels of them; None if these are other things."""
     X = source.X
     if all_strings(X):
@@ -313,18 +313,18 @@ def _read_texts(source: _UnreadX) -> Shown | None:
     )
 
 
-def _read_sets(source: _UnreadX) -> Shown | None:
+def _read_sets(source: _UnreadX) -> ParsedX | None:
     """Sets of names of the table, or of texts; None if X holds other things than these and pads."""
     source.X = X = source.values
     if source.named is not None:
         return _read_names(X, source.named)
     if all_strings(X):
-        return Shown("texts", X.reshape(-1), consecutive(*X.shape))
+        return ParsedX("texts", X.reshape(-1), consecutive(*X.shape))
     gaps = missing_texts(X)
     return None if gaps is None else _padded("texts", X, gaps, "None or NaN")
 
 
-def _read_positions(source: _UnreadX) -> Shown:
+def _read_positions(source: _UnreadX) -> ParsedX:
     """Positions in a table, or in one that is not known here."""
     X = source.X
     if source.table is not None and X.ndim == 2 and source.width < 2:
@@ -356,7 +356,7 @@ def _refuse_masked(source: _UnreadX) -> None:
 
 # What X is, in this order: a condition, and the reader of such an X. One that gives None, as X
 # turns out to hold other things, leaves it to the next; what none takes are items as they are.
-_READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], Shown | None]], ...] = (
+_READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | None]], ...] = (
     (lambda source: source.is_frame, _read_frame),
     (lambda source: source.items, _read_items),
     (lambda source: source.X.ndim == 3, _read_array),
@@ -391,9 +391,9 @@ def _with_new_names(source: _UnreadX, new_names: bool) -> ItemTable | None:
             f"X of shape {names.shape} holds texts, which may be names of items that met or "
             'items with categories as features. Say integers="positions" or integers="items".'
         )
-    known = [] if table is None or table.names is None else table.names.tolist()
+    known_names = [] if table is None or table.names is None else table.names.tolist()
     new = [name for name in distinct_values(names) if isinstance(name, str) and name]
-    return ItemTable.from_names([*known, *new])
+    return ItemTable.from_names([*known_names, *new])
 
 
 def _names_in(source: _UnreadX) -> np.ndarray | None:
@@ -427,11 +427,11 @@ def _may_name(frame: Any) -> bool:
     )
 
 
-def _unit(kind: str, X: np.ndarray, table: ItemTable | None = None) -> Shown:
+def _unit(kind: str, X: np.ndarray, table: ItemTable | None = None) -> ParsedX:
     """One value an item: (n,) items or (n, 2) duels."""
     duels = X.ndim == 2 and X.shape[1] == 2
     pairs = consecutive(len(X), 2) if duels else None
-    return Shown(kind, X.reshape(-1), pairs, table=table, in_order=duels)
+    return ParsedX(kind, X.reshape(-1), pairs, table=table, in_order=duels)
 
 
 def _padded(
@@ -441,13 +441,13 @@ def _padded(
     pads: str,
     table: ItemTable | None = None,
     remedy: str = "",
-) -> Shown:
+) -> ParsedX:
     """One value an item: (n, k) sets."""
     check_padding(absent, pads, remedy)
-    return Shown(kind, X[~absent], numbered(absent), table=table)
+    return ParsedX(kind, X[~absent], numbered(absent), table=table)
 
 
-def _read_names(X: np.ndarray, table: ItemTable) -> Shown | None:
+def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
     """Items, duels or sets of names, None if X holds other things than names and pads."""
     if X.size == 0 or (not all_strings(X) and missing_texts(X.astype(object)) is None):
         return None
@@ -485,12 +485,12 @@ def _refuse_nameless(gaps: np.ndarray) -> None:
 # -- numbers of items ----------------------------------------------------------------------
 
 
-def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
+def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> ParsedX:
     """X as items, duels or sets of numbers; see `read`."""
-    shown = read(X, table=table, new_names=new_names)
-    rows = shown.rows
+    parsed = read(X, table=table, new_names=new_names)
+    rows = parsed.rows
     if is_frame(rows) or hasattr(rows, "tocsr"):
-        return shown
+        return parsed
     if rows.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has dtype {rows.dtype}. Pass X.real.")
     if rows.dtype.kind in "mMV":
@@ -498,19 +498,21 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> Shown:
             f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
             "instance, into days since a date)."
         )
-    if shown.kind == "texts":  # without a table that has names they name nothing
-        shown = Shown("items", rows if shown.pairs is None else rows.reshape(shown.pairs.shape))
-    if shown.kind == "items" and shown.pairs is None and shown.rows.ndim != 2:
-        came = f"shape {rows.shape}" if rows.shape else "a scalar"
+    if parsed.kind == "texts":  # without a table that has names they name nothing
+        parsed = ParsedX(
+            "items", rows if parsed.pairs is None else rows.reshape(parsed.pairs.shape)
+        )
+    if parsed.kind == "items" and parsed.pairs is None and parsed.rows.ndim != 2:
+        form = f"shape {rows.shape}" if rows.shape else "a scalar"
         if not rows.shape and rows.dtype == np.dtype(object):
-            came = type(rows.item()).__name__
+            form = type(rows.item()).__name__
         remedy = "" if table is None else " Positions in the table are integers: X.astype(int)."
         raise ValueError(
-            f"X may be {FORMS}; got {came}. Reshape your data: X.reshape(1, -1) is one item, "
+            f"X may be {FORMS}; got {form}. Reshape your data: X.reshape(1, -1) is one item, "
             "X.reshape(-1, 1) are items of one feature, X.reshape(1, 2, -1) is one duel."
             f"{remedy}"
         )
-    return shown
+    return parsed
 
 
 def check_items(items: Any) -> ItemTable | None:
@@ -634,7 +636,7 @@ class Reader:
         if len(wrong):
             raise ValueError(
                 f"With id_column and names alone as items=, ids are positions in items, integers "
-                f"from 0 to {len(table) - 1}; {wrong[0]:g} came. Give the names of all ids, or "
+                f"from 0 to {len(table) - 1}; got {wrong[0]:g}. Give the names of all ids, or "
                 "leave items= out."
             )
         refuse_other_names(self.id_table, table)
@@ -689,12 +691,12 @@ class Reader:
     def _axis(self) -> TimeAxis:
         if self.time is None:
             raise ValueError(
-                "time= came, but the model was fitted without times. Pass time= to fit as well, or "
+                "Got time=, but the model was fitted without times. Pass time= to fit as well, or "
                 "leave it out here."
             )
         return self.time
 
-    def answers(self, X: Any, estimator: BaseEstimator) -> Shown:
+    def answers(self, X: Any, estimator: BaseEstimator) -> ParsedX:
         """Items, duels or sets of a prediction, as finite floats without their times.
 
         Parameters
@@ -702,39 +704,39 @@ class Reader:
         X : array-like
         estimator : BaseEstimator
         """
-        shown = check_X(X, self.table)
-        if shown.kind == "items":
+        parsed = check_X(X, self.table)
+        if parsed.kind == "items":
             if isinstance(X, ItemTable):
-                return Shown("items", self._of_table(X, shown, estimator))
-            shown, _ = read_features(estimator, shown, self)
-            check_known(shown.rows, self.table)
-            return shown
-        if shown.kind == "names":
-            return Shown("items", named_rows(shown.rows, shown.table), shown.pairs)
-        if shown.pairs is None:
-            return Shown("items", float_rows(shown.table.X, shown.places()))
-        shown = Shown("items", shown.table.X, shown.places())
-        if shown.size == 2:
-            return shown
-        shown = shown.used()
-        return replace(shown, rows=float_rows(shown.rows, slice(None)))
+                return ParsedX("items", self._of_table(X, parsed, estimator))
+            parsed, _ = read_features(estimator, parsed, self)
+            check_known(parsed.rows, self.table)
+            return parsed
+        if parsed.kind == "names":
+            return ParsedX("items", named_rows(parsed.rows, parsed.table), parsed.pairs)
+        if parsed.pairs is None:
+            return ParsedX("items", float_rows(parsed.table.X, parsed.places()))
+        parsed = ParsedX("items", parsed.table.X, parsed.places())
+        if parsed.size == 2:
+            return parsed
+        parsed = parsed.used()
+        return replace(parsed, rows=float_rows(parsed.rows, slice(None)))
 
-    def with_times(self, shown: Shown, times: AnswerTimes | None) -> Shown:
+    def with_times(self, parsed: ParsedX, times: AnswerTimes | None) -> ParsedX:
         """Items of a prediction at times, if the fit had any; None: at the last of them."""
         if self.time is None and times is None:
-            return shown
-        axis, n = self._axis(), len(shown)
+            return parsed
+        axis, n = self._axis(), len(parsed)
         relative = np.full(n, axis.now) if times is None else axis.relative(times)
-        if shown.pairs is None:
-            return Shown("items", np.column_stack([shown.rows, relative]))
-        return Shown("items", *rows_of_answers(shown.rows, shown.pairs, relative[:, None]))
+        if parsed.pairs is None:
+            return ParsedX("items", np.column_stack([parsed.rows, relative]))
+        return ParsedX("items", *rows_of_answers(parsed.rows, parsed.pairs, relative[:, None]))
 
     def items(self, X: Any) -> Array:
         """Items of a query of a posterior, as a finite float array (n, n_features).
 
         Parameters
         ----------
-        X : array-like, DataFrame or ItemTable of shape (n, n_features), or Shown
+        X : array-like, DataFrame or ItemTable of shape (n, n_features), or ParsedX
             With a table also names or integer positions in it, of shape (n,). Ids in a frame or an
             array of objects get their codes; arrays of numbers have them. Items are taken as they
             are now, if they have a time; arrays of floats with one column more hold the time in it,
@@ -745,7 +747,7 @@ class Reader:
         ValueError
             If they have another shape or other columns, are not finite, or not in the table.
         """
-        if isinstance(X, Shown):
+        if isinstance(X, ParsedX):
             return X.rows
         if self._has_times(X):
             return _finite_query(np.asarray(X, dtype=np.float64))
@@ -753,7 +755,7 @@ class Reader:
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Items on two sides, each as by `items`; unknown names and ids are kept apart."""
-        if isinstance(A, Shown) and isinstance(B, Shown):
+        if isinstance(A, ParsedX) and isinstance(B, ParsedX):
             return A.rows, B.rows
         if self._has_times(A) or self._has_times(B):
             return self.items(A), self.items(B)
@@ -790,25 +792,25 @@ class Reader:
 
     def names_in(self, X: Any) -> list | None:
         """Names of items of the table that X holds, None if it holds something else."""
-        shown = self._alone(X)
-        return shown.rows.tolist() if shown.kind == "names" else None
+        parsed = self._alone(X)
+        return parsed.rows.tolist() if parsed.kind == "names" else None
 
-    def _alone(self, X: Any) -> Shown:
+    def _alone(self, X: Any) -> ParsedX:
         return read(X, table=self.table, items=True)
 
-    def _rows(self, X: Any, shown: Shown) -> Array:
+    def _rows(self, X: Any, parsed: ParsedX) -> Array:
         """Items of a query of a posterior, as they were read."""
-        if shown.kind == "positions":
-            rows, places = shown.table.X, shown.rows
+        if parsed.kind == "positions":
+            rows, places = parsed.table.X, parsed.rows
             return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
-        if shown.kind == "names":
-            return named_rows(shown.rows, shown.table)
+        if parsed.kind == "names":
+            return named_rows(parsed.rows, parsed.table)
         if isinstance(X, ItemTable):
-            return self._of_table(X, shown)
-        return queried_rows(shown, self)
+            return self._of_table(X, parsed)
+        return queried_rows(parsed, self)
 
     def _of_table(
-        self, asked: ItemTable, shown: Shown, estimator: BaseEstimator | None = None
+        self, asked: ItemTable, parsed: ParsedX, estimator: BaseEstimator | None = None
     ) -> Array:
         """Items of a table that a query brings, which need not be the fitted one."""
         featured = self.table is None or self.table.has_features
@@ -822,8 +824,8 @@ class Reader:
         if self.table is not None and not featured:
             return named_rows(asked.names, self.table)
         if estimator is None:
-            return queried_rows(shown, self)
-        return read_features(estimator, shown, self, plain=False)[0].rows
+            return queried_rows(parsed, self)
+        return read_features(estimator, parsed, self, plain=False)[0].rows
 
 
 def _text_ids(rows: Any, place: int | None) -> list | None:
@@ -836,11 +838,11 @@ def _text_ids(rows: Any, place: int | None) -> list | None:
     return ids if any(isinstance(name, str) for name in ids) else None
 
 
-def _names_of(X: Any, shown: Shown) -> list | None:
-    """Names of items, None if positions or features came."""
+def _names_of(X: Any, parsed: ParsedX) -> list | None:
+    """Return the names of items, None if X holds positions or features."""
     if isinstance(X, ItemTable):
         return None if X.names is None else X.names.tolist()
-    return shown.rows.tolist() if shown.kind == "names" else None
+    return parsed.rows.tolist() if parsed.kind == "names" else None
 
 
 def named_rows(names: Any, table: ItemTable) -> Array:
@@ -860,19 +862,19 @@ def named_rows(names: Any, table: ItemTable) -> Array:
 
 def read_features(
     estimator: BaseEstimator,
-    shown: Shown,
+    parsed: ParsedX,
     reader: Reader | None,
     *,
     plain: bool = True,
     further: bool = False,
-) -> tuple[Shown, Reader]:
+) -> tuple[ParsedX, Reader]:
     """Items of X as finite floats, ids as numbers.
 
     Parameters
     ----------
     estimator : BaseEstimator
         For its class, ``id_column`` and, if ``plain``, the checks of scikit-learn. Not touched.
-    shown : Shown
+    parsed : ParsedX
         Of kind "items".
     reader : Reader or None
         What is known of items; None: a new one is made.
@@ -887,29 +889,31 @@ def read_features(
         If columns have other names, another order or number than ``reader`` says; if one holds
         other things than finite numbers, and is not that of the ids.
     """
-    if shown.pairs is not None and is_frame(shown.rows):
-        shown = shown.used()
-    rows, pairs, names = shown.rows, shown.pairs, shown.names
+    if parsed.pairs is not None and is_frame(parsed.rows):
+        parsed = parsed.used()
+    rows, pairs, names = parsed.rows, parsed.pairs, parsed.names
     if pairs is None and plain and reader is not None and reader.id_column is None:
-        return Shown("items", validated(estimator, rows, reset=False)), reader
+        return ParsedX("items", validated(estimator, rows, reset=False)), reader
     _check_shape(rows, pairs)
     if reader is None:
-        place, known = _id_place(estimator, shown, names, rows.shape[1]), None
+        place, id_encoder = _id_place(estimator, parsed, names, rows.shape[1]), None
     else:
-        place, known = reader.id_column, reader.ids
+        place, id_encoder = reader.id_column, reader.ids
         check_like(estimator, names, rows.shape[1], reader)
     ids = None
     if place is not None:
         column = _column(rows, place)
-        ids, known = id_numbers(column, known, reader is None)
-        if further and reader is not None and known is not None:
-            reader = replace(reader, ids=known.wider(column))
+        ids, id_encoder = id_numbers(column, id_encoder, reader is None)
+        if further and reader is not None and id_encoder is not None:
+            reader = replace(reader, ids=id_encoder.wider(column))
     array = _floats(rows, place, ids)
     check_finite(array, names, pairs)
-    return Shown("items", array, pairs), reader or Reader(array.shape[1], names, place, known)
+    return ParsedX("items", array, pairs), reader or Reader(
+        array.shape[1], names, place, id_encoder
+    )
 
 
-def queried_rows(shown: Shown, reader: Reader) -> Array:
+def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     """Items that a posterior is asked about, as finite floats.
 
     Ids that are numbers are codes already; there may be no items.
@@ -919,9 +923,9 @@ def queried_rows(shown: Shown, reader: Reader) -> Array:
     ValueError
         If they are not of the form of those of the fit.
     """
-    rows = shown.rows
+    rows = parsed.rows
     _check_queried(rows, reader)
-    check_like(None, shown.names, rows.shape[1], reader)
+    check_like(None, parsed.names, rows.shape[1], reader)
     place, ids = None, None
     if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
         place = reader.id_column
@@ -941,28 +945,28 @@ def _column(rows, place):
 
 def _id_place(estimator, parsed, names, width):
     """Position of the column of ids, or None."""
-    wanted = getattr(estimator, "id_column", None)
-    if wanted is None:
+    id_column = getattr(estimator, "id_column", None)
+    if id_column is None:
         if parsed is None or parsed.id_column is None:
             return None
         return list(parsed.rows.columns).index(parsed.id_column)
-    if isinstance(wanted, str):
+    if isinstance(id_column, str):
         listed = [] if names is None else list(names)
-        if wanted not in listed:
-            came = f"X has columns {listed}" if listed else "the columns of X have no names"
+        if id_column not in listed:
+            names_of_x = f"X has columns {listed}" if listed else "the columns of X have no names"
             raise ValueError(
-                f"id_column={wanted!r} names no column: {came}. Give a name that it has, or the "
-                "position of the column; behind Itemwise, its position in what the transformer "
-                "puts out."
+                f"id_column={id_column!r} names no column: {names_of_x}. Give a name that it has, "
+                "or the position of the column; behind Itemwise, its position in what the "
+                "transformer puts out."
             )
-        return listed.index(wanted)
-    whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
-    if not whole or not 0 <= wanted < width:
+        return listed.index(id_column)
+    whole = isinstance(id_column, int | np.integer) and not isinstance(id_column, bool)
+    if not whole or not 0 <= id_column < width:
         raise ValueError(
             f"id_column must be the name of a column or its position in [0, {width - 1}], got "
-            f"{wanted!r}."
+            f"{id_column!r}."
         )
-    return int(wanted)
+    return int(id_column)
 
 
 def check_like(
@@ -978,22 +982,22 @@ def check_like(
     n_features : int
     reader : Reader
     """
-    known = reader.feature_names
-    if names is not None and known is not None and list(names) != list(known):
+    fitted_names = reader.feature_names
+    if names is not None and fitted_names is not None and list(names) != list(fitted_names):
         raise ValueError(
-            f"X has columns {list(names)}, but the model was fitted on {list(known)}. Give the "
-            "same columns in the same order; for duels, build them of such a frame."
+            f"X has columns {list(names)}, but the model was fitted on {list(fitted_names)}. Give "
+            "the same columns in the same order; for duels, build them of such a frame."
         )
     if n_features != reader.n_features:
-        said = (
+        message = (
             f"The posterior is of items with n_features = {reader.n_features}, got {n_features}."
             if estimator is None
             else f"X has {n_features} features, but {type(estimator).__name__} is expecting "
             f"{reader.n_features} features as input."
         )
         if reader.n_features == 1:
-            said += " If these are sets of items, each of one column, give X[:, :, None]."
-        raise ValueError(said)
+            message += " If these are sets of items, each of one column, give X[:, :, None]."
+        raise ValueError(message)
 
 
 def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
@@ -1024,7 +1028,7 @@ def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> Non
     if len(table) < n or table.names[:n].tolist() != before.names.tolist():
         raise ValueError(
             f"The {len(table)} names of items= do not begin with the {n} that the answers so far "
-            "came with, so that positions would stand for other items. Give the same table, or one "
+            "have, so that positions would stand for other items. Give the same table, or one "
             "with further names at its end: ItemTable.from_names([*old.names, *new_names])."
         )
 

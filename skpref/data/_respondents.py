@@ -61,7 +61,7 @@ class Respondents(IdCodes):
     names : ndarray of shape (n_ids,)
         Id of each code.
     rows : ndarray of int of shape (n,)
-        Code of each id as it came.
+        Code of the id of each row.
 
     Raises
     ------

@@ -84,10 +84,10 @@ def gathered(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n_sets, k, ...)
     """
-    found = values[sets]
+    features = values[sets]
     if (sets < 0).any():
-        found[sets < 0] = None if found.dtype.kind == "O" else np.nan
-    return found
+        features[sets < 0] = None if features.dtype.kind == "O" else np.nan
+    return features
 
 
 class Lists(NamedTuple):
@@ -130,21 +130,21 @@ def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
     """
     lists = lists.to_numpy() if hasattr(lists, "to_numpy") else unmasked(lists)
     if isinstance(lists, str | dict | set) or not hasattr(lists, "__len__"):
-        raise ValueError(f"{what}s must be a list of lists; {type(lists).__name__} came.")
-    found = []
-    for i, one in enumerate(lists):
-        if isinstance(one, str | dict | set) or not hasattr(one, "__len__"):
-            raise ValueError(f"{what} {i} is {one!r}; each must be a list of items in order.")
-        listed = one.tolist() if hasattr(one, "tolist") else list(one)
-        while listed and _is_padding(listed[-1]):
-            listed.pop()
-        if any(map(_is_padding, listed)):
+        raise ValueError(f"{what}s must be a list of lists; got {type(lists).__name__}.")
+    plain = []
+    for i, ranking in enumerate(lists):
+        if isinstance(ranking, str | dict | set) or not hasattr(ranking, "__len__"):
+            raise ValueError(f"{what} {i} is {ranking!r}; each must be a list of items in order.")
+        items = ranking.tolist() if hasattr(ranking, "tolist") else list(ranking)
+        while items and _is_padding(items[-1]):
+            items.pop()
+        if any(map(_is_padding, items)):
             raise ValueError(
                 f"{what} {i} has -1, NaN or None before its end; these only pad the end of a "
                 "shorter list."
             )
-        found.append(listed)
-    return found
+        plain.append(items)
+    return plain
 
 
 def read_lists(

@@ -14,7 +14,7 @@ ROUNDED = 1e-3
 
 
 def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunch:
-    """Duels of which it is known how probable each outcome is, not which came.
+    """Build weighted duels of the probabilities of their outcomes.
 
     Such are the probabilities that a language model gives to its tokens "A" and "B", or the shares
     of a panel. A duel becomes one row for each outcome that is possible, with the probability as
@@ -37,7 +37,7 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
     Returns
     -------
     soft : Bunch
-        X : as it came, of n_rows rows
+        X : of the type of X, with n_rows rows
         y : ndarray of int64 of shape (n_rows,)
             1 the first won, -1 the second, 0 a tie; of grades -L to L.
         sample_weight : ndarray of float64 of shape (n_rows,)
@@ -77,14 +77,14 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
     X = unmasked(X)
     if len(X.shape) < 2 or X.shape[1] != 2:
         raise ValueError(
-            f"X must hold duels, (n_duels, 2) or (n_duels, 2, n_features); {X.shape} came. "
+            f"X must hold duels, (n_duels, 2) or (n_duels, 2, n_features); got {X.shape}. "
             "Probabilities of the items of larger sets are no answers about duels."
         )
     n = X.shape[0]
     of_duel, labels, weight = soft_rows(proba, n)
-    given = check_weights(sample_weight, n)
-    if given is not None:
-        weight = weight * given[of_duel]
+    duel_weights = check_weights(sample_weight, n)
+    if duel_weights is not None:
+        weight = weight * duel_weights[of_duel]
         counted = weight > 0.0
         of_duel, labels, weight = of_duel[counted], labels[counted], weight[counted]
     return Bunch(X=take_rows(X, of_duel), y=labels, sample_weight=weight, rows=of_duel)
@@ -106,13 +106,13 @@ def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if table.ndim not in (1, 2) or len(table) != n:
         raise ValueError(
             f"Probabilities must have shape ({n},), that the first wins, or ({n}, n_outcomes), one "
-            f"for each duel; {table.shape} came."
+            f"for each duel; got {table.shape}."
         )
     wrong = ~((table >= 0.0) & (table <= 1.0 + ROUNDED)).reshape(n, -1).all(axis=1)
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"Probabilities must be from 0 to 1; {table[row].tolist()} came in row {row} "
+            f"Probabilities must be from 0 to 1; got {table[row].tolist()} in row {row} "
             f"({wrong.sum()} such rows). Leave duels without any out."
         )
     if table.ndim == 1:
@@ -120,8 +120,7 @@ def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         table = np.stack([1.0 - table, table], axis=1)
     if not 2 <= table.shape[1] <= 2 * LARGEST_LABEL + 1:
         raise ValueError(
-            f"{table.shape[1]} columns of probabilities came; two say who wins, three that or a "
-            "tie."
+            f"got {table.shape[1]} columns of probabilities; two say who wins, three that or a tie."
         )
     total = table.sum(axis=1, keepdims=True)
     wrong = np.abs(total[:, 0] - 1.0) > ROUNDED

@@ -64,7 +64,7 @@ class Numbers(NamedTuple):
 Read = Callable[[Sequence[int], Sequence[int]], tuple[list[Coded], list[Numbers]]]
 
 
-class Table(NamedTuple):
+class ColumnTable(NamedTuple):
     """Columns that are read when they are asked for.
 
     Attributes
@@ -86,7 +86,7 @@ class Table(NamedTuple):
     n_fields: int = 0
 
 
-def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> Table:
+def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> ColumnTable:
     """The table that a frame, a dict of columns or a file holds.
 
     Parameters
@@ -111,7 +111,7 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
         return _open_file(Path(source), encoding, decimal)
     if encoding is not None:
         raise ValueError(
-            f"encoding= is that of a CSV or JSON file; {type(source).__name__} came, which holds "
+            f"encoding= is that of a CSV or JSON file; got {type(source).__name__}, which holds "
             "texts already. Leave it out."
         )
     if isinstance(source, Mapping):
@@ -123,7 +123,7 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
     if not is_frame(source):
         raise ValueError(
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
-            f"CSV, JSON or Parquet file; {type(source).__name__} came."
+            f"CSV, JSON or Parquet file; got {type(source).__name__}."
         )
     if hasattr(source, "column_names"):  # of pyarrow
         return _of_columns(list(source.column_names), source.column, decimal)
@@ -140,7 +140,7 @@ def _one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
 
 def _of_columns(
     names: list, column: Callable[[int], Any], decimal: str, heads: Any = None
-) -> Table:
+) -> ColumnTable:
     """A table of columns that a function gives by position, and of the fields of their records.
 
     ``heads`` gives columns of the same types that may have no rows.
@@ -168,7 +168,7 @@ def _of_columns(
             [as_numbers(values(i), decimal) for i in numbers],
         )
 
-    return Table(every, read, frozenset(nested), len(every) - len(names))
+    return ColumnTable(every, read, frozenset(nested), len(every) - len(names))
 
 
 def column_cells(column: Any) -> np.ndarray:
@@ -243,25 +243,26 @@ def coded(column: np.ndarray, name: Any) -> Coded:
         codes = inverse.reshape(-1).astype(np.intp)
         values = list(distinct) if column.dtype.kind == "M" else distinct.tolist()
     else:
-        known = _Codes()
+        codes_of_values = _Codes()
         listed = column.tolist()
         try:
-            codes = np.fromiter(map(known.__getitem__, listed), np.intp, len(listed))
+            codes = np.fromiter(map(codes_of_values.__getitem__, listed), np.intp, len(listed))
         except TypeError:
             refuse_nested(listed, name)
             raise
-        values = list(known)
-    gone = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
-    return _without(np.array(gone, dtype=bool), Coded(codes, values))
+        values = list(codes_of_values)
+    is_missing_value = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
+    return _without(np.array(is_missing_value, dtype=bool), Coded(codes, values))
 
 
-def _without(gone: np.ndarray, column: Coded) -> Coded:
+def _without(is_missing_value: np.ndarray, column: Coded) -> Coded:
     """A column some of whose values are missing ones."""
-    if not gone.any():
+    if not is_missing_value.any():
         return column
-    number = np.where(gone, -1, np.cumsum(~gone) - 1)
+    number = np.where(is_missing_value, -1, np.cumsum(~is_missing_value) - 1)
     return Coded(
-        number[column.codes], [v for v, out in zip(column.values, gone, strict=True) if not out]
+        number[column.codes],
+        [v for v, out in zip(column.values, is_missing_value, strict=True) if not out],
     )
 
 
@@ -336,7 +337,7 @@ def _known_encoding(encoding: Any) -> str:
     return "utf-8-sig" if name == "utf-8" else name
 
 
-def _open_file(path: Path, encoding: str | None, decimal: str) -> Table:
+def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -382,7 +383,7 @@ def _reading(path: Path, kind: str, encoding: str | None = None) -> Iterator[Non
         raise ValueError(f"{path.name!r} cannot be read as {kind}: {lines[0][:200]}.") from None
 
 
-def _open_parquet(path: Path, decimal: str) -> Table:
+def _open_parquet(path: Path, decimal: str) -> ColumnTable:
     """A table by polars or pyarrow, whichever is there, which read the columns wanted alone."""
     try:
         from polars import read_parquet
@@ -421,7 +422,7 @@ def _content(path: Path) -> BinaryIO:
     return io.BytesIO(data)
 
 
-def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> Table:
+def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTable:
     """A list of records, or one record a line; what a record lacks is missing."""
     with (
         _reading(path, "JSON", encoding),
@@ -489,7 +490,7 @@ def _split_by_rows(
                 yield list(zip(*map(pick, block), strict=True))[:-1]
 
 
-def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
+def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     with (
         _csv_text(path, encoding) as (raw, known_encoding, separator),
         io.TextIOWrapper(raw, known_encoding, newline="") as stream,
@@ -501,26 +502,26 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> Table:
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
         columns = _split_at_once(path, encoding, labels, numbers)
         if columns is None:
-            known = [_Codes() for _ in labels]
+            code_tables = [_Codes() for _ in labels]
             codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
             texts: list[list] = [[] for _ in numbers]
             for block in _split_by_rows(path, encoding, len(names), [*labels, *numbers]):
-                for code, number, column in zip(codes, known, block, strict=False):
+                for code, number, column in zip(codes, code_tables, block, strict=False):
                     code.append(np.fromiter(map(number.__getitem__, column), np.intp, len(column)))
                 for cells, column in zip(texts, block[len(labels) :], strict=True):
                     cells.append(_parsed(column, decimal))
-            every = zip(map(np.concatenate, codes), map(list, known), strict=True)
+            every = zip(map(np.concatenate, codes), map(list, code_tables), strict=True)
             columns = CsvColumns(list(every), texts)
         return (
             [_of_texts(Coded(*c), names[i]) for c, i in zip(columns.labels, labels, strict=True)],
             [_joined(cells, decimal) for cells in columns.numbers],
         )
 
-    return Table(names, read)
+    return ColumnTable(names, read)
 
 
 def _joined(cells: Any, decimal: str) -> Numbers:
-    """A column of numbers that came in parts, as floats or as texts."""
+    """Join the parts of a column of numbers, which are floats or texts."""
     if isinstance(cells, np.ndarray):
         return Numbers(cells, [])
     if not cells or not isinstance(cells[0], Numbers):
@@ -552,14 +553,14 @@ def _of_texts(column: Coded, name: str) -> Coded:
     whole = _whole_numbers(column.values)
     if whole is not None:
         return Coded(column.codes, whole)
-    gone = [text.strip().casefold() in _EMPTY for text in column.values]
-    codes, texts = _without(np.array(gone, dtype=bool), column)
+    is_empty = [text.strip().casefold() in _EMPTY for text in column.values]
+    codes, texts = _without(np.array(is_empty, dtype=bool), column)
     repeats = [text.strip().casefold() == name.casefold() for text in texts]
     typed = iter(_typed([text for text, out in zip(texts, repeats, strict=True) if not out]))
     values = [text if out else next(typed) for text, out in zip(texts, repeats, strict=True)]
-    known = _Codes()
-    number = np.array([*(known[value] for value in values), -1], dtype=np.intp)
-    return Coded(number[codes], list(known))
+    codes_of_values = _Codes()
+    number = np.array([*(codes_of_values[value] for value in values), -1], dtype=np.intp)
+    return Coded(number[codes], list(codes_of_values))
 
 
 def _typed(texts: list) -> list:

@@ -1,7 +1,9 @@
 """When answers were given: numbers or dates, as a column of the items' rows."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +16,7 @@ from skpref.data._sets import numbered
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
 _NUMBERS, _DATES, _INSTANTS = "numbers", "dates without a time zone", "times with a time zone"
-_DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
+_TIME_TYPES = (Real, date, np.datetime64)
 _ALLOWED = (
     "numbers in a unit of your own, or dates: numpy.datetime64, datetime objects, a pandas Series "
     "or DatetimeIndex"
@@ -52,15 +54,15 @@ class AnswerTimes(NamedTuple):
         ValueError
             If they are neither numbers nor dates, mixed, missing, infinite, or not so many.
         """
-        kind, values = _values(time)
+        kind, values = _parse_times(time)
         if values.ndim == 0:
             values = np.full(n, values)
         if values.shape != (n,):
             every = f"one for each of the {n} {what}, or a single time for all of them"
-            wanted = "a single time" if what == "time" else every
-            raise ValueError(f"time has shape {values.shape}; give {wanted}.")
-        whole = values.dtype.kind == "O"
-        gaps = ~np.isfinite(values.astype(np.float64) if whole else values)  # NaT is none either
+            remedy = "a single time" if what == "time" else every
+            raise ValueError(f"got time of shape {values.shape}; give {remedy}.")
+        are_objects = values.dtype.kind == "O"
+        gaps = ~np.isfinite(values.astype(np.float64) if are_objects else values)  # NaT too
         if gaps.any():
             raise ValueError(
                 f"time is missing or infinite (NaN, NaT, None) in {gaps.sum()} of {n} places, "
@@ -86,7 +88,7 @@ class TimeAxis:
     origin : float or int
         The first time of training: a number, or microseconds since 1970-01-01.
     now : float
-        What stands for a time that is not told, relative to the origin: the last of training.
+        What stands for a time that is not given, relative to the origin: the last of training.
     """
 
     kind: str
@@ -95,7 +97,7 @@ class TimeAxis:
 
     @classmethod
     def of(cls, times: AnswerTimes) -> tuple[Self, Array]:
-        """The axis of a fit, and its times relative to the origin, (n,)."""
+        """Make the axis of the times of a fit; return it and the times relative to its origin."""
         values = times.values
         origin = values.min() if len(values) else values.dtype.type(0)
         relative = _relative(times, origin)
@@ -103,7 +105,7 @@ class TimeAxis:
         return cls(times.kind, axis, float(relative.max(initial=0.0))), relative
 
     def relative(self, times: AnswerTimes) -> Array:
-        """Times of a query relative to the origin, (n,).
+        """Return times of a query relative to the origin, shape (n,).
 
         Raises
         ------
@@ -118,22 +120,22 @@ class TimeAxis:
         return _relative(times, self.origin if self.kind == _NUMBERS else np.int64(self.origin))
 
     def until(self, relative: Array) -> Self:
-        """The same axis after further answers at these times."""
+        """Return the same axis with ``now`` moved on to the last of these relative times."""
         return replace(self, now=max(self.now, float(relative.max(initial=self.now))))
 
     def at(self, time: Any) -> Self:
-        """The same axis with another time for now."""
+        """Return the axis with one time of the user's as ``now``; ValueError as `relative`."""
         return replace(self, now=float(self.relative(AnswerTimes.read(time, 1, "time"))[0]))
 
     def times(self, relative: Array) -> NDArray[Any]:
-        """Times as the user has them: floats, or datetime64 (in UTC, where there were zones).
+        """Return relative times as the user has them: floats, or datetime64 (zones become UTC).
 
         Whole times beyond 2**53 are integers, as floats would round them.
         """
         shift = np.asarray(relative, dtype=np.float64)
         if self.kind != _NUMBERS:
-            days = np.rint(shift * _DAY).astype(np.int64)
-            return (np.int64(self.origin) + days).astype("datetime64[us]")
+            microseconds = np.rint(shift * (np.timedelta64(1, "D") / np.timedelta64(1, "us")))
+            return (np.int64(self.origin) + microseconds.astype(np.int64)).astype("datetime64[us]")
         if isinstance(self.origin, int) and np.array_equal(shift, np.rint(shift)):
             whole = [self.origin + int(each) for each in shift.reshape(-1).tolist()]
             return np.array(whole).reshape(shift.shape)
@@ -158,19 +160,21 @@ def rows_of_answers(
     rows : ndarray of shape (n, n_features + m)
     sets : ndarray of shape (n_answers, k)
     """
-    there = sets >= 0
-    every = np.repeat(columns, there.sum(axis=1), axis=0)
-    return np.hstack([rows[sets[there]], every]), numbered(~there)
+    present = sets >= 0
+    of_items = np.repeat(columns, present.sum(axis=1), axis=0)
+    return np.hstack([rows[sets[present]], of_items]), numbered(~present)
 
 
 def _relative(times, origin):
-    """Numbers less the origin, or days since it."""
-    shift = (times.values - origin).astype(np.float64)
-    return shift if times.kind == _NUMBERS else shift / _DAY
+    """Return numbers less the origin, or days since it."""
+    shift = times.values - origin
+    if times.kind == _NUMBERS:
+        return shift.astype(np.float64)
+    return shift.astype("timedelta64[us]") / np.timedelta64(1, "D")
 
 
-def _values(time):
-    """Kind and values of any shape: floats, or datetime64 in UTC."""
+def _parse_times(time):
+    """Parse times of any shape to their kind, and floats, integers or datetime64 in UTC."""
     zone = getattr(getattr(time, "dtype", None), "tz", None)  # of pandas
     if zone is not None:
         return _INSTANTS, getattr(time, "dt", time).tz_convert(None).to_numpy()
@@ -183,44 +187,91 @@ def _values(time):
     if values.dtype.kind in "iuf" and not beyond_doubles(values):
         return _NUMBERS, values.astype(np.float64)
     if values.dtype.kind not in "iufO":
-        raise _other(values.reshape(-1).tolist())
-    return _objects(np.asarray(time, dtype=object))
+        raise _no_times_error(values.reshape(-1).tolist())
+    return _parse_objects(np.asarray(time, dtype=object))
 
 
-def _objects(values):
-    """Kind and values of an array of Python objects."""
-    listed = values.reshape(-1).tolist()
-    known = [value for value in listed if not is_missing(value)]
-    if known and all(isinstance(value, Real) and not isinstance(value, bool) for value in known):
-        numbers = np.array([np.nan if is_missing(value) else float(value) for value in listed])
-        if beyond_doubles(numbers) and all(isinstance(value, Integral) for value in known):
-            whole = [np.nan if is_missing(value) else int(value) for value in listed]
-            numbers = np.array(whole, dtype=object)
-        return _NUMBERS, numbers.reshape(values.shape)
-    if not known:
-        return _NUMBERS, np.full(values.shape, np.nan)
-    if not all(isinstance(value, date | np.datetime64) for value in known):
-        raise _other(known)
-    zoned = [isinstance(value, datetime) and value.utcoffset() is not None for value in known]
-    if any(zoned) and not all(zoned):
+class ParsedTime(NamedTuple):
+    """One time, parsed.
+
+    Attributes
+    ----------
+    value : int, float or datetime64
+        A number as it is; a date in UTC if it had a time zone.
+    has_zone : bool
+    """
+
+    value: Any
+    has_zone: bool = False
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the time is a date, and no number."""
+        return isinstance(self.value, np.datetime64)
+
+
+def parse_time(value: Any) -> ParsedTime:
+    """Parse one time: numbers and texts of numbers, dates of any library, texts in ISO 8601.
+
+    Raises
+    ------
+    ValueError
+        If the value is neither a number nor a date.
+    """
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return ParsedTime(float(value))
+        value = datetime.fromisoformat(value.strip())
+    if isinstance(value, np.datetime64):
+        return ParsedTime(value)
+    if isinstance(value, date):
+        zone = value.utcoffset() if isinstance(value, datetime) else None
+        if hasattr(value, "to_datetime64"):  # of pandas, to the nanosecond
+            return ParsedTime(value.to_datetime64(), zone is not None)
+        if isinstance(value, datetime) and zone is not None:
+            value = value.astimezone(UTC).replace(tzinfo=None)
+        return ParsedTime(np.datetime64(value), zone is not None)
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+        return ParsedTime(int(value) if isinstance(value, Integral) else float(value))
+    raise ValueError(f"got {value!r} as a time; give a number or a date.")
+
+
+def _parse_all(cells: list) -> tuple[list[ParsedTime], str]:
+    """Parse times that are not missing, and tell their kind; ValueError if they are of several."""
+    if not all(isinstance(cell, _TIME_TYPES) and not isinstance(cell, bool) for cell in cells):
+        raise _no_times_error(cells)
+    times = list(map(parse_time, cells))
+    kinds = {(time.is_date, time.has_zone) for time in times}
+    if {(True, False), (True, True)} <= kinds:
         raise ValueError(
             "time mixes dates with a time zone and dates without one, which are not the same hour "
             "everywhere. Give all of them a time zone, or none."
         )
-    if any(zoned):
-        seconds = [np.nan if is_missing(value) else value.timestamp() for value in listed]
-        stamps = np.full(len(listed), np.datetime64("NaT", "us"))
-        there = np.isfinite(seconds)
-        since = np.rint(1e6 * np.array(seconds)[there]).astype(np.int64)
-        stamps[there] = since.astype("datetime64[us]")
-        return _INSTANTS, stamps.reshape(values.shape)
-    given = [None if is_missing(value) else value for value in listed]
-    return _DATES, np.array(given, dtype="datetime64[us]").reshape(values.shape)
+    if len(kinds) > 1:
+        raise _no_times_error(cells)
+    is_date, has_zone = kinds.pop() if kinds else (False, False)
+    return times, (_INSTANTS if has_zone else _DATES) if is_date else _NUMBERS
 
 
-def _other(values):
+def _parse_objects(values):
+    """Parse an array of Python objects to the kind of its times, and their values."""
+    cells = values.reshape(-1).tolist()
+    gaps = np.array([is_missing(cell) for cell in cells], dtype=bool)
+    present = [cell for cell in cells if not is_missing(cell)]
+    times, kind = _parse_all(present)
+    dated = kind != _NUMBERS
+    array = np.full(len(cells), np.datetime64("NaT", "us") if dated else np.nan)
+    array[~gaps] = [time.value for time in times]
+    if all(isinstance(time.value, int) for time in times) and beyond_doubles(array):
+        array = array.astype(object)
+        array[~gaps] = [time.value for time in times]
+    return kind, array.reshape(values.shape)
+
+
+def _no_times_error(values):
+    """Make the error of values that are no times."""
     some = ", ".join(list(dict.fromkeys(repr(value) for value in values))[:3])
     advice = ""
     if any(isinstance(value, str) for value in values):
         advice = " Texts become dates by pandas.to_datetime."
-    return ValueError(f"time must be {_ALLOWED}; values such as [{some}] came.{advice}")
+    return ValueError(f"time must be {_ALLOWED}; got values such as [{some}].{advice}")

@@ -21,8 +21,8 @@ from skpref.data._metadata import AnswerMetadata, check_sums
 from skpref.data._prompts import prompt_columns
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
+    ParsedX,
     Reader,
-    Shown,
     check_items,
     check_known,
     check_like,
@@ -63,7 +63,7 @@ class Training(NamedTuple):
     reader : Reader
         Of the items, to be kept once the fit has succeeded.
     judges, users : Respondents or None
-        Who gave the answers, if that came.
+        Who gave the answers, if that is known.
     user : ndarray of int of shape (n_answers,) or None
         Code of the user of each of the comparisons' answers.
     """
@@ -113,17 +113,30 @@ def check_training(
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
         table, new_names = None if before is None else before.table, True
-    shown = check_X(X, table, new_names)
-    metadata = AnswerMetadata.read(keywords, len(shown), shown.size)
-    if shown.kind == "items" and shown.pairs is None:
+    parsed = check_X(X, table, new_names)
+    metadata = AnswerMetadata.read(keywords, len(parsed), parsed.size)
+    if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
-            _refuse_items(shown.rows)
-        return _rated(estimator, shown, y, metadata, before, pooled)
-    if shown.table is not None and shown.table is not table:
-        table = shown.table
+            _refuse_items(parsed.rows)
+        return _rated(estimator, parsed, y, metadata, before, pooled)
+    if parsed.table is not None and parsed.table is not table:
+        table = parsed.table
         if y is not None and before is None:  # a piece of a stream is read as the first
-            _warn_features(shown)
-    rows, sets, reader = _answered_items(estimator, shown, table, before, likelihood)
+            _warn_features(parsed)
+    return _answered(estimator, parsed, y, metadata, table, before, likelihood)
+
+
+def _answered(
+    estimator: BaseEstimator,
+    parsed: ParsedX,
+    y: Any,
+    metadata: AnswerMetadata,
+    table: ItemTable | None,
+    before: Reader | None,
+    likelihood: TakesAnswers | None,
+) -> Training:
+    """Return the training data of duels and sets, see `check_training`."""
+    rows, sets, reader = _answered_items(estimator, parsed, table, before, likelihood)
     if metadata.time is not None:
         axis, times = _on_axis(metadata.time, before)
         reader = replace(reader, time=axis)
@@ -138,8 +151,9 @@ def check_training(
             group_column = rows.shape[1]
             rows, sets = rows_of_answers(rows, sets, beside)
     judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
-    answers = _answers(rows, sets, y, metadata, judges, likelihood, known=before is not None)
-    comparisons, classes = answers
+    comparisons, classes = _comparisons(
+        rows, sets, y, metadata, judges, likelihood, follows=before is not None
+    )
     if group_column is not None:
         comparisons = replace(comparisons, group_column=group_column)
     if _counts_order(estimator, likelihood, judges):
@@ -153,12 +167,11 @@ def check_training(
 
 
 def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
-    """Whether times came where they are needed, and only where they were before."""
+    """Raise ValueError for times that are missing where needed, or unlike earlier answers."""
     if before is not None and (before.time is not None) != timed:
-        came, said = ("with", "without") if timed else ("without", "with")
         raise ValueError(
-            f"These answers came {came} time=, those before {said}. Give times of all answers, or "
-            "of none."
+            f"got answers with{'' if timed else 'out'} time= after answers "
+            f"with{'out' if timed else ''}. Give times of all answers, or of none."
         )
     if not timed and getattr(estimator, "drift", None) is not None:
         raise ValueError(
@@ -191,30 +204,30 @@ def _on_axis(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis, Array
 
 def _answered_items(
     estimator: BaseEstimator,
-    shown: Shown,
+    parsed: ParsedX,
     table: ItemTable | None,
     before: Reader | None,
     likelihood: TakesAnswers | None,
 ) -> tuple[Array, NDArray[np.intp], Reader]:
     """Rows of the items of answers, which of them each is about, and what is known of items."""
-    if shown.kind != "items":
-        if shown.kind == "positions" and is_frame(estimator.items):
-            warn_labels(shown.table)
-        if shown.pairs is None:
+    if parsed.kind != "items":
+        if parsed.kind == "positions" and is_frame(estimator.items):
+            warn_labels(parsed.table)
+        if parsed.pairs is None:
             raise ValueError(
                 "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
                 "table (or of names, if it has any), or (n, k), sets of them; got shape "
-                f"{shown.rows.shape}. Ratings of items in a table become duels by from_ratings."
+                f"{parsed.rows.shape}. Ratings of items in a table become duels by from_ratings."
             )
-        places = shown.places()
-        _refuse_mirrors(np.arange(len(shown.table)), places)
-        return shown.table.X, places, Reader.of_table(estimator, shown.table)
-    names = _names_of_ids(estimator, table, shown)
+        places = parsed.places()
+        _refuse_mirrors(np.arange(len(parsed.table)), places)
+        return parsed.table.X, places, Reader.of_table(estimator, parsed.table)
+    names = _names_of_ids(estimator, table, parsed)
     table = table if names is None else None
-    known = before
-    if known is None and table is not None:
-        known = Reader.of_table(estimator, table)
-    items, reader = read_features(estimator, shown, known, further=before is not None)
+    item_reader = before
+    if item_reader is None and table is not None:
+        item_reader = Reader.of_table(estimator, table)
+    items, reader = read_features(estimator, parsed, item_reader, further=before is not None)
     rows, sets, place = items.rows, items.pairs, reader.id_column
     check_known(rows, table)
     if names is not None:
@@ -225,23 +238,26 @@ def _answered_items(
     return rows, sets, replace(reader, table=table)
 
 
-def _answers(
+def _comparisons(
     rows: Array,
     sets: NDArray[np.intp],
     y: Any,
     metadata: AnswerMetadata,
     judges: Respondents | None,
     likelihood: TakesAnswers | None,
-    known: bool,
+    follows: bool,
 ) -> tuple[Comparisons, NDArray]:
-    """Comparisons of duels or sets, and their classes."""
+    """Make the comparisons of duels or sets, and return the classes of y beside them.
+
+    ``follows``: earlier answers have said whether 0 is a tie.
+    """
     weight, order = metadata.weight, metadata.order
     n, k = sets.shape
     if k > 2:
         rank = check_ranks(y, sets >= 0).rank
         return Comparisons.from_ranks(rows, sets, rank, weight, order=order), np.arange(k)
     scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
-    outcomes = check_outcomes(y, n, scale, known=known)
+    outcomes = check_outcomes(y, n, scale, zero_is_tie=follows)
     judge = None if judges is None else judges.rows
     ends = sets[:, 0], sets[:, 1]
     comparisons = Comparisons.from_duels(
@@ -262,11 +278,11 @@ def _weighted(codes: NDArray[np.intp], weight: Array | None) -> NDArray[np.intp]
 
 
 def _names_of_ids(
-    estimator: BaseEstimator, table: ItemTable | None, shown: Shown
+    estimator: BaseEstimator, table: ItemTable | None, parsed: ParsedX
 ) -> ItemTable | None:
     """The table, if it names the ids that stand in a column of X beside features."""
     beside = table is not None and not table.has_features and estimator.id_column is not None
-    return table if beside and not is_frame(shown.rows) and shown.rows.shape[1] > 1 else None
+    return table if beside and not is_frame(parsed.rows) and parsed.rows.shape[1] > 1 else None
 
 
 def as_before(
@@ -296,26 +312,26 @@ def as_before(
             f"{likelihood!r} cannot learn an order effect from them. Set order_effect and its "
             "bounds as they were, or fit anew."
         )
-    reader, known = training.reader, estimator.posterior_.reader
-    refuse_other_names(known.table, reader.table)
-    check_like(estimator, reader.feature_names, reader.n_features, known)
+    reader, fitted_reader = training.reader, estimator.posterior_.reader
+    refuse_other_names(fitted_reader.table, reader.table)
+    check_like(estimator, reader.feature_names, reader.n_features, fitted_reader)
     before = getattr(estimator, "classes_", None)
     if (before is None) != (training.classes is None):
         kinds = "rated items", "duels"
         raise ValueError(
-            f"{kinds[before is None].capitalize()} came after {kinds[before is not None]}. Make "
+            f"Got {kinds[before is None]} after {kinds[before is not None]}. Make "
             "duels of all ratings (from_ratings), or fit anew."
         )
-    reader = reader.with_answers(training.comparisons, known.groups)
+    reader = reader.with_answers(training.comparisons, fitted_reader.groups)
     return training._replace(classes=before, reader=reader)  # a piece may hold one label alone
 
 
-def _warn_features(shown: Shown) -> None:
+def _warn_features(parsed: ParsedX) -> None:
     """Warn where names could be meant as features of rated items.
 
     A column of one name alone is no feature: there one item, or one pair, is in every answer.
     """
-    places, pairs = shown.table.index(shown.rows), shown.pairs
+    places, pairs = parsed.table.index(parsed.rows), parsed.pairs
     columns = [np.unique(places[column[column >= 0]]) for column in pairs.T]
     n_names = [len(column) for column in columns]
     if min(n_names) > 1 and len(np.unique(places)) == sum(n_names) < pairs.size:
@@ -346,8 +362,10 @@ def _warn_order(estimator: BaseEstimator) -> None:
         remedy = f"{type(own).__name__} has none. Take Probit or GradedProbit"
     else:
         learns = "order_effect_bounds=(-3.0, 3.0) to learn it"
-        given = "order_effect= its size" if estimator.optimizer is None else learns
-        remedy = f"It is held at 0. Give {'' if own is None else type(own).__name__ + ' '}{given}"
+        parameter = "order_effect= its size" if estimator.optimizer is None else learns
+        remedy = (
+            f"It is held at 0. Give {'' if own is None else type(own).__name__ + ' '}{parameter}"
+        )
     warn(f"order= does nothing without an order effect. {remedy}, or leave order= out.")
 
 
@@ -357,7 +375,7 @@ def _refuse_items(X: Any) -> None:
     as_array = "X.to_numpy()" if frame else "X"
     raise ValueError(
         f"With items= given, X must hold integer pairs of shape (n_duels, 2) or duel arrays of "
-        f"shape (n_duels, 2, n_features), but {kind} of shape {X.shape} came. If its values are "
+        f"shape (n_duels, 2, n_features), but got {kind} of shape {X.shape}. If its values are "
         f"positions in the table, pass {as_array}.astype(int); if they are names of items, pass "
         f"items.index({as_array}) with items= an ItemTable that has names; if its rows are items "
         "with ratings, leave items= out."
@@ -383,17 +401,17 @@ def _warn_equal_features(
     )
 
 
-def _refuse_mirrors(who: np.ndarray, shown: np.ndarray) -> None:
+def _refuse_mirrors(who: np.ndarray, sets: np.ndarray) -> None:
     """Whether an item meets itself, by what says who it is: its position, name or id.
 
     Items of equal features need not be one item, so such duels pass, see `_warn_equal_features`.
     """
-    if shown.shape[1] == 2:
-        mirrors = who[shown[:, 0]] == who[shown[:, 1]]
+    if sets.shape[1] == 2:
+        mirrors = who[sets[:, 0]] == who[sets[:, 1]]
     else:
-        met = np.unique(who, return_inverse=True)[1].reshape(-1)[shown]
-        pads = -1 - np.arange(shown.shape[1])  # which are not one item
-        met = np.sort(np.where(shown < 0, pads, met), axis=1)
+        met = np.unique(who, return_inverse=True)[1].reshape(-1)[sets]
+        pads = -1 - np.arange(sets.shape[1])  # which are not one item
+        met = np.sort(np.where(sets < 0, pads, met), axis=1)
         mirrors = (met[:, 1:] == met[:, :-1]).any(axis=1)
     if mirrors.any():
         more = f" ({mirrors.sum()} rows do)" if mirrors.sum() > 1 else ""
@@ -405,21 +423,21 @@ def _refuse_mirrors(who: np.ndarray, shown: np.ndarray) -> None:
 
 def _rated(
     estimator: BaseEstimator,
-    shown: Shown,
+    parsed: ParsedX,
     y: Any,
     metadata: AnswerMetadata,
     before: Reader | None,
     pooled: bool,
 ) -> Training:
     """Duels of rated items: in each group the higher rated one won."""
-    y = _ratings(estimator, shown, y)
+    y = _ratings(estimator, parsed, y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
-        X, y = validated(probe, shown.rows, y, y_numeric=True)
+        X, y = validated(probe, parsed.rows, y, y_numeric=True)
         reader = Reader(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
     else:
         further = before is not None
-        items, reader = read_features(estimator, shown, before, plain=False, further=further)
+        items, reader = read_features(estimator, parsed, before, plain=False, further=further)
         X = items.rows
         y = column_or_1d(y, warn=True)
     if len(X) == 1:
@@ -452,12 +470,12 @@ def _rated(
     return Training(comparisons, None, reader.with_answers(comparisons), None, users, user)
 
 
-def _ratings(estimator: BaseEstimator, shown: Shown, y: Any) -> Any:
+def _ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
     """Ratings of items, which scikit-learn's checks then see."""
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            f"is None. X of shape {shown.rows.shape} reads as items, whose ratings y gives. Only "
+            f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
             "duels do without y: arrays of shape (n_duels, 2, n_features), pairs of names, or "
             "pairs of positions together with the constructor's items=."
         )
@@ -465,7 +483,7 @@ def _ratings(estimator: BaseEstimator, shown: Shown, y: Any) -> Any:
     y = unmasked(y)
     if holds_words(y):
         raise ValueError(
-            f"Ratings must be finite numbers, but y holds words. X of shape {shown.rows.shape} "
+            f"Ratings must be finite numbers, but y holds words. X of shape {parsed.rows.shape} "
             "reads as items with ratings. If the rows are duels, skpref.duels.from_columns makes X "
             "and y of a frame and of words such as 'left' and 'tie'."
         )

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
 from skpref.data._columns import common_part, side_words
-from skpref.data._tables import Table
+from skpref.data._tables import ColumnTable
 from skpref.data._winners import plain_name
 
 # Names of columns that arenas use, the surest first.
@@ -69,7 +69,8 @@ class VoteOptions:
         check_choice("decimal", self.decimal, (".", ","))
         if (self.a is None) != (self.b is None):
             raise ValueError(
-                "Only one of a= and b= came; give both columns, or neither to guess them."
+                f"got {'b= without a=' if self.a is None else 'a= without b='}; give both "
+                "columns, or neither to guess them."
             )
         if self.outcomes is not None and self.soft:
             raise ValueError(
@@ -95,7 +96,7 @@ class Control(NamedTuple):
 class ColumnNames:
     """Finds columns by their names, whatever their case, spaces, dashes and underscores."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ColumnTable) -> None:
         self._names, self._nested = table.names, table.nested
         self._n_columns = len(table.names) - table.n_fields
         self._plain = [plain_name(name) for name in table.names]
@@ -174,7 +175,7 @@ class VoteColumns(NamedTuple):
         return list(dict.fromkeys(position for position in every if position is not None))
 
 
-def choose_columns(table: Table, options: VoteOptions) -> VoteColumns:
+def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
     """The columns of a table that the options name, and those that are guessed beside them.
 
     Raises
@@ -297,7 +298,7 @@ def _check_followed(controls: list[Control], options: VoteOptions) -> None:
         )
     if (options.by is None) != (like.groups is None):
         raise ValueError(
-            f"The votes of like= came with by={like.by!r}, these with by={options.by!r}; give both "
+            f"got by={options.by!r} for votes that follow those of by={like.by!r}; give both "
             "groups, or none."
         )
 
@@ -314,7 +315,7 @@ def _find_controls(
     every = [_find_control(names, each, pairs) for each in listed]
     repeated = [label for label, n in Counter(each.label for each in every).items() if n > 1]
     if repeated:
-        raise ValueError(f"Controls came twice: {repeated}. Give each once.")
+        raise ValueError(f"Got controls twice: {repeated}. Give each once.")
     return every
 
 
@@ -330,7 +331,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         return Control(common[0] if common else f"{control[0]} - {control[1]}", columns)
     if not isinstance(control, str):
         raise ValueError(
-            f"A control must be the name of a column or pair of columns; {control!r} came."
+            f"A control must be the name of a column or pair of columns; got {control!r}."
         )
     itself = names.guess([control])  # a record is no number
     name = control.strip()
@@ -346,6 +347,12 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         return Control(name, (itself,))
     if two is not None:
         return Control(name, two)
+    return _find_difference(names, control)
+
+
+def _find_difference(names: ColumnNames, control: str) -> Control:
+    """Find the two columns of a control such as "length_a-length_b"; ValueError if not there."""
+    name = control.strip()
     for at in (match.start() for match in re.finditer("[-\u2212]", control)):
         sides = names.find(control[:at].strip()), names.find(control[at + 1 :].strip())
         if sides[0] is not None and sides[1] is not None:

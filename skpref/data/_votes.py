@@ -4,9 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +15,7 @@ from skpref.data._items import ItemTable
 from skpref.data._labels import Finished, finish
 from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, Numbers, open_table, refuse_rounded
+from skpref.data._time import parse_time
 from skpref.data._vote_columns import (
     JUDGE,
     PAIRS,
@@ -45,10 +43,6 @@ from skpref.data._winners import (
 _MUCH = 0.05
 # A column of differences that all have one sign is looked at from so many votes on.
 _ONE_SIDED = 10
-# A control with larger values is refused: sums of them would be no numbers.
-_LARGEST = 1e290
-# Rows that a message names at most.
-_FEW_ROWS = 5
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
@@ -56,7 +50,7 @@ def read_votes(votes: Any, options: VoteOptions) -> Bunch:
     """Votes as `skpref.duels.from_votes` gives them, but for the kernel."""
     table = open_table(votes, options.encoding, options.decimal)
     columns = choose_columns(table, options)
-    cells = _Cells.read(table, columns, options)
+    cells = _VoteCells.read(table, columns, options)
     out = _LeftOut(len(cells.labels[columns.a].codes), options.like is not None)
     opponents = _read_opponents(cells, columns, options, out)
     answers = _read_answers(cells, columns, options, opponents, out)
@@ -64,14 +58,14 @@ def read_votes(votes: Any, options: VoteOptions) -> Bunch:
     return _assemble(cells, columns, options, opponents, answers, out)
 
 
-class _Cells(NamedTuple):
+class _VoteCells(NamedTuple):
     """What the columns of votes hold: labels and numbers, by the positions of the columns."""
 
     labels: dict[int, Coded]
     numbers: dict[int, Numbers]
 
     @classmethod
-    def read(cls, table: Any, columns: VoteColumns, options: VoteOptions) -> "_Cells":
+    def read(cls, table: Any, columns: VoteColumns, options: VoteOptions) -> "_VoteCells":
         """The columns that are there; a ValueError where floats stand for integers too large."""
         if options.soft and not columns.won:
             raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
@@ -145,7 +139,7 @@ class _LeftOut:
         rows = np.flatnonzero(self._unmeant)
         if not len(rows) or not (self._every or len(rows) > _MUCH * len(self._kept)):
             return
-        which = ", ".join(map(str, rows[:_FEW_ROWS])) + (", …" if len(rows) > _FEW_ROWS else "")
+        which = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
         warn(
             f"{len(rows)} of {len(self._kept)} votes cannot be used: {self._reasons()} (rows "
             f"{which}). Look at a few of them; what is left may not speak for all."
@@ -164,51 +158,58 @@ class _Opponents(NamedTuple):
 
 
 def _read_opponents(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
 ) -> _Opponents:
     _drop_headers(cells, columns, out)
-    one, other = cells.labels[columns.a], cells.labels[columns.b]
-    before = [] if options.like is None else options.like.item_table.names.tolist()
-    values = [_tidy(value) for value in (*one.values, *other.values)]
-    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
-        values = [str(value) for value in values]
-    if options.alike == "merge":
-        counts = [np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (one, other)]
-        values = _merge_alike(values, np.concatenate(counts), before)
-    try:
-        known = sorted(set(values))
-    except TypeError:  # of types that have no order among themselves
-        values = [str(value) for value in values]
-        known = sorted(set(values))
-    code = {name: i for i, name in enumerate(known)}
+    first_column, second_column = cells.labels[columns.a], cells.labels[columns.b]
+    values, competitors = _competitor_names(first_column, second_column, options)
+    code = {name: i for i, name in enumerate(competitors)}
     number = np.array([code[value] for value in values], dtype=np.int64)
-    sides = np.split(number, [len(one.values)])
-    first, second = (np.append(n, -1)[c.codes] for n, c in zip(sides, (one, other), strict=True))
+    sides = np.split(number, [len(first_column.values)])
+    first, second = (
+        np.append(n, -1)[c.codes] for n, c in zip(sides, (first_column, second_column), strict=True)
+    )
     if options.a is not None:
-        _warn_strangers(columns, np.intersect1d(first, second), known)
+        _warn_strangers(columns, np.intersect1d(first, second), competitors)
     out.drop((first < 0) | (second < 0), "without a competitor's name")
     out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
-    return _Opponents(first, second, known)
+    return _Opponents(first, second, competitors)
 
 
-def _drop_headers(cells: _Cells, columns: VoteColumns, out: _LeftOut) -> None:
+def _competitor_names(first: Coded, second: Coded, options: VoteOptions) -> tuple[list, list]:
+    """Return the competitor of each value of two columns, and all of them in order."""
+    before = [] if options.like is None else options.like.item_table.names.tolist()
+    values = [_tidy(value) for value in (*first.values, *second.values)]
+    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
+        values = list(map(str, values))
+    if options.alike == "merge":
+        counts = [
+            np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (first, second)
+        ]
+        values = _merge_alike(values, np.concatenate(counts), before)
+    with suppress(TypeError):  # of types that have no order among themselves
+        return values, sorted(set(values))
+    return list(map(str, values)), sorted(set(map(str, values)))
+
+
+def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> None:
     """Leave out rows that say the names of their columns again, as in files put together."""
-    again = out.kept()
+    is_header = out.kept()
     for position in (columns.a, columns.b):
         codes, values = cells.labels[position]
         name = plain_name(columns.names[position])
         is_name = [isinstance(v, str) and plain_name(v) == name for v in values]
-        again &= np.append(is_name, False)[codes].astype(bool)
-    if not again.any():
+        is_header &= np.append(is_name, False)[codes].astype(bool)
+    if not is_header.any():
         return
-    row = int(again.argmax())
-    out.drop(again, f"that repeat the header, first in row {row}", tell=True)
+    row = int(is_header.argmax())
+    out.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
     for position, (codes, values) in cells.labels.items():
-        codes = np.where(again, -1, codes)
+        codes = np.where(is_header, -1, codes)
         used = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
         number = np.append(np.cumsum(used) - 1, -1)
-        kept = [value for value, stays in zip(values, used, strict=True) if stays]
-        cells.labels[position] = Coded(number[codes], kept)
+        used_values = [value for value, stays in zip(values, used, strict=True) if stays]
+        cells.labels[position] = Coded(number[codes], used_values)
 
 
 def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
@@ -257,24 +258,30 @@ def _warn_strangers(columns: VoteColumns, met: np.ndarray, known: list) -> None:
 # -- who won -----------------------------------------------------------------------------------
 
 
-class _Answers(NamedTuple):
-    """1, 0 or -1 for each row, and the probabilities of the outcomes where they came."""
+class _VoteOutcomes(NamedTuple):
+    """Outcome of each row, 1, 0 or -1, and the probabilities of the outcomes if these are given."""
 
     codes: np.ndarray
     proba: np.ndarray | None = None
 
 
 def _read_answers(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, opponents: _Opponents, out: _LeftOut
-) -> _Answers:
+    cells: _VoteCells,
+    columns: VoteColumns,
+    options: VoteOptions,
+    opponents: _Opponents,
+    out: _LeftOut,
+) -> _VoteOutcomes:
     if not columns.won:
-        answers = _Answers(np.ones(len(opponents.first), dtype=np.int64))
+        answers = _VoteOutcomes(np.ones(len(opponents.first), dtype=np.int64))
     elif options.soft or len(columns.won) > 1:
         every = [cells.numbers[i] for i in columns.won]
         proba = _probabilities(every, out, options.soft, options.ties)
-        answers = _Answers(proba[:, -1] - proba[:, 0], proba)
+        answers = _VoteOutcomes(proba[:, -1] - proba[:, 0], proba)
     else:
-        answers = _Answers(_winners(cells.labels[columns.won[0]], columns, options, opponents, out))
+        answers = _VoteOutcomes(
+            _winners(cells.labels[columns.won[0]], columns, options, opponents, out)
+        )
     if not options.soft:
         ties = (answers.codes == 0) & (not options.ties)
         out.drop(ties, "ties (ties=False)", meant=True)
@@ -298,9 +305,11 @@ def _winners(
     bad, unread = codes == BOTH_BAD, out.kept(codes == UNREAD)
     codes[bad] = 0
     if unread.any():
-        kept = out.kept(codes != MISSING)
-        if not ((codes[kept] == 1).any() and (codes[kept] == -1).any()):
-            raise ValueError(one_sided([words[i] for i in column.codes[kept]], codes[kept]))
+        rows_left = out.kept(codes != MISSING)
+        if not ((codes[rows_left] == 1).any() and (codes[rows_left] == -1).any()):
+            raise ValueError(
+                one_sided([words[i] for i in column.codes[rows_left]], codes[rows_left])
+            )
         shown = most_frequent(words[i] for i in column.codes[unread])
         out.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
     if options.both_bad == "drop":
@@ -312,31 +321,36 @@ def _read_words(
     codes: np.ndarray, words: list, rows: np.ndarray, columns: VoteColumns, opponents: _Opponents
 ) -> np.ndarray:
     """Codes of the outcomes of some rows, by a few combinations of words and competitors."""
-    first, second, known = opponents
+    first, second, competitors = opponents
     key, by_name = codes[rows], False
-    plain = set(map(plain_name, known))
-    if not all(isinstance(name, str) for name in known) or plain & set(map(plain_name, words)):
-        key, by_name = (key * len(known) + first[rows]) * len(known) + second[rows], True
+    plain = set(map(plain_name, competitors))
+    if not all(isinstance(name, str) for name in competitors) or plain & set(
+        map(plain_name, words)
+    ):
+        key, by_name = (
+            (key * len(competitors) + first[rows]) * len(competitors) + second[rows],
+            True,
+        )
     _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
     rows = rows[at]
-    names = [known[i] for i in first[rows]], [known[i] for i in second[rows]]
+    names = [competitors[i] for i in first[rows]], [competitors[i] for i in second[rows]]
     sides = side_words([], [], (columns.names[columns.a], columns.names[columns.b]))
-    found = outcome_codes(
+    outcomes = outcome_codes(
         [words[i] for i in codes[rows]],
         names if by_name else None,
         [*sides, *SIDES],
         rows,
         "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
     )
-    if found is None:
+    if outcomes is None:
         some = sorted({words[i] for i in codes[rows]}, key=float)[:5]
         raise ValueError(
             f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
-            f"second); values such as {some} came. Of others say what they mean, such as by "
+            f"second); got values such as {some}. Of others say what they mean, such as by "
             "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
             "soft=True."
         )
-    return found[inverse.reshape(-1)]
+    return outcomes[inverse.reshape(-1)]
 
 
 def _with_points(values: list, decimal: str) -> list:
@@ -354,10 +368,10 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
     """
     every = [column.values for column in columns]
     if len(every) == 1:
-        one = every[0]
-        there = one[~np.isnan(one)]
-        by_place = there.max(initial=0.0) > 1.0 and there.min(initial=1.0) >= 1.0
-        first = 2.0 - one if by_place else one
+        numbers = every[0]
+        present = numbers[~np.isnan(numbers)]
+        by_place = present.max(initial=0.0) > 1.0 and present.min(initial=1.0) >= 1.0
+        first = 2.0 - numbers if by_place else numbers
         every = [first, 1.0 - first]
     table = np.stack([every[1], *every[2:], every[0]], axis=1)
     out.drop(np.isnan(table).any(axis=1), "without an outcome")
@@ -387,7 +401,7 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
 
 
 def _leave_out_gaps(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
 ) -> None:
     """Leave out rows that lack a judge, prompt or time that was named, a group or a control."""
     for role in ("judge", "prompt", "time"):
@@ -421,22 +435,23 @@ def _check_numbers(name: Any, numbers: Numbers) -> None:
 
 def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
     """Look whether a column may hold differences of the two sides, which go either way."""
-    there = values[~np.isnan(values)]
-    low, high = float(there.min()), float(there.max())
+    present = values[~np.isnan(values)]
+    low, high = float(present.min()), float(present.max())
     if low <= 0.0 <= high:
         return
-    found = (
+    finding = (
         f"The control {label!r} is one column, so that it must hold the difference of the two "
-        f"sides; it lies between {low:g} and {high:g}, on one side of 0 in all {len(there)} votes."
+        f"sides; it lies between {low:g} and {high:g}, on one side of 0 in all "
+        f"{len(present)} votes."
     )
     if timed:
         raise ValueError(
-            f"{found} It is named as the time of a vote is, which is the same for both sides and "
+            f"{finding} It is named as the time of a vote is, which is the same for both sides and "
             "decides none. Leave it out."
         )
-    if len(there) >= _ONE_SIDED:
+    if len(present) >= _ONE_SIDED:
         warn(
-            f"{found} If it is the same for both sides, as the length of a prompt is, leave it "
+            f"{finding} If it is the same for both sides, as the length of a prompt is, leave it "
             "out, or make groups of it for by=; if it is of one side, give the columns of both."
         )
 
@@ -447,26 +462,33 @@ def _sides_of(columns: list[np.ndarray]) -> np.ndarray:
         half = np.nan_to_num(columns[0]) / 2.0
         return np.stack([half, -half], axis=1)
     sides = np.stack(columns, axis=1)
-    return np.where(np.isnan(sides), np.nanmean(sides), sides)
+    gaps = np.isnan(sides)
+    return np.where(gaps, np.nanmean(sides), sides) if gaps.any() else sides
 
 
 def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
-    """The mean of a control, and the root mean square of its differences."""
-    largest = float(np.max(np.abs(sides)))
-    if largest > _LARGEST:
+    """Return the mean of a control, and the root mean square of its differences.
+
+    Raises
+    ------
+    ValueError
+        If values are too large for doubles, or the same on both sides of every vote.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        center, apart = float(sides.mean()), sides[:, 0] - sides[:, 1]
+        size = float(np.max(np.abs(apart)))
+    if not np.isfinite(center + size):
         raise ValueError(
-            f"The control {label!r} holds values up to {largest:.1e}, too near the largest number "
-            "of double precision. Divide it by a number."
+            f"The control {label!r} holds values up to {np.max(np.abs(sides)):.1e}, too near the "
+            "largest number of double precision. Divide it by a number."
         )
-    apart = sides[:, 0] - sides[:, 1]
-    size = float(np.max(np.abs(apart)))
     scale = size * float(np.sqrt(np.mean((apart / (size or 1.0)) ** 2)))
     if not scale > 0.0:
         raise ValueError(
             f"The control {label!r} is the same on both sides of every vote, so that its effect "
             "cannot be told; leave it out."
         )
-    return float(sides.mean()), scale
+    return center, scale
 
 
 def _listed(column: Coded, rows: np.ndarray) -> np.ndarray:
@@ -486,34 +508,39 @@ def _listed(column: Coded, rows: np.ndarray) -> np.ndarray:
 _AMBIGUOUS = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b")
 
 
-class _Times(NamedTuple):
-    """Times of votes, and what they are: see `from_votes`."""
+class _VoteTimes(NamedTuple):
+    """Times of votes, and their kind: see `from_votes`."""
 
     values: np.ndarray | None = None
-    are: str | None = None
+    kind: str | None = None
 
 
 def _read_times(
-    cells: _Cells, columns: VoteColumns, options: VoteOptions, rows: np.ndarray
-) -> _Times:
-    """Numbers and dates as they are, those with a zone in UTC; NaN or NaT where there is none."""
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, rows: np.ndarray
+) -> _VoteTimes:
+    """Read the times of some rows; NaN or NaT where there is none. A guessed column may hold none.
+
+    Raises
+    ------
+    ValueError
+        If the column was named, and holds other things than numbers or other things than dates.
+    """
     if columns.time is None:
-        return _Times()
+        return _VoteTimes()
     name, codes = columns.names[columns.time], cells.labels[columns.time].codes[rows]
     values = _with_points(cells.labels[columns.time].values, options.decimal)
     try:
-        moments = [moment(value) for value in values]
-        dates = [value for value, each in zip(values, moments, strict=True) if each.is_date]
-        if dates and len(dates) < len(values):
+        times = [parse_time(value) for value in values]
+        if len({time.is_date for time in times}) > 1:
             raise ValueError("numbers and dates")
     except ValueError:
         if options.time is None:
-            return _Times()
+            return _VoteTimes()
         raise ValueError(_time_remedy(name, values)) from None
-    zoned = any(each.zoned for each in moments)
-    gap = np.datetime64("NaT") if dates else np.nan
-    times = np.array([each.value for each in moments] + [gap] * bool((codes < 0).any()))
-    return _Times(times[codes], "dates in UTC" if zoned else "dates" if dates else "numbers")
+    dated, zoned = any(time.is_date for time in times), any(time.has_zone for time in times)
+    gap = np.datetime64("NaT") if dated else np.nan
+    array = np.array([time.value for time in times] + [gap] * bool((codes < 0).any()))
+    return _VoteTimes(array[codes], "dates in UTC" if zoned else "dates" if dated else "numbers")
 
 
 def _time_remedy(name: Any, values: list) -> str:
@@ -527,57 +554,19 @@ def _time_remedy(name: Any, values: list) -> str:
         )
     return (
         f"The times in column {name!r} must be numbers or dates such as 2024-05-17 or "
-        f"2024-05-17T12:30:00, all of one kind; values such as {values[:3]} came.{remedy}"
+        f"2024-05-17T12:30:00, all of one kind; got values such as {values[:3]}.{remedy}"
     )
-
-
-class Moment(NamedTuple):
-    """A time of votes: a number, or a date as datetime64, in UTC if it had a zone."""
-
-    value: Any
-    zoned: bool = False
-
-    @property
-    def is_date(self) -> bool:
-        """Whether it is no number."""
-        return isinstance(self.value, np.datetime64)
-
-
-def moment(value: Any) -> Moment:
-    """A time of votes: numbers as they are, dates as datetime64.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-    """
-    if isinstance(value, str):
-        with suppress(ValueError):
-            return Moment(float(value))
-        value = datetime.fromisoformat(value.strip())
-    if isinstance(value, np.datetime64):
-        return Moment(value)
-    if isinstance(value, date):
-        zoned = getattr(value, "tzinfo", None) is not None
-        if hasattr(value, "to_datetime64"):  # of pandas, to the nanosecond
-            return Moment(value.to_datetime64(), zoned)
-        if isinstance(value, datetime) and zoned:
-            value = value.astimezone(UTC).replace(tzinfo=None)
-        return Moment(np.datetime64(value), zoned)
-    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
-        return Moment(value if isinstance(value, int) else float(value))
-    raise ValueError(f"{value!r} is no time.")
 
 
 # -- X and y -----------------------------------------------------------------------------------
 
 
 def _assemble(
-    cells: _Cells,
+    cells: _VoteCells,
     columns: VoteColumns,
     options: VoteOptions,
     opponents: _Opponents,
-    answers: _Answers,
+    answers: _VoteOutcomes,
     out: _LeftOut,
 ) -> Bunch:
     """X, y and all that goes along with them."""
@@ -603,30 +592,12 @@ def _assemble(
             f"{columns.names[columns.b]!r} the columns of the competitors?"
         )
     out.warn()
-    judges, prompts = (
-        None if position is None else _listed(cells.labels[position], rows)
-        for position in (columns.judge, columns.prompt)
-    )
-    times = _read_times(cells, columns, options, rows)
-    metadata = {
-        "order": order if columns.won else None,
-        "judges": None if options.judge is None else judges,
-        "prompts": None if options.prompt is None or options.time is not None else prompts,
-        "time": None if options.time is None else times.values,
-        "sample_weight": weight,
-    }
     return Bunch(
         X=done.X,
         y=done.y,
-        metadata={name: values for name, values in metadata.items() if values is not None},
-        sample_weight=weight,
         item_table=items,
-        judges=judges,
-        prompts=prompts,
-        times=times.values,
-        times_are=times.are,
-        order=order,
         rows=rows,
+        **_read_metadata(cells, columns, options, rows, order, weight),
         controls=[each.label for each in columns.controls],
         control_center=center,
         control_scale=scale,
@@ -638,23 +609,55 @@ def _assemble(
     )
 
 
+def _read_metadata(
+    cells: _VoteCells,
+    columns: VoteColumns,
+    options: VoteOptions,
+    rows: np.ndarray,
+    order: np.ndarray,
+    weight: np.ndarray | None,
+) -> dict[str, Any]:
+    """Return judges, prompts, times, order and weights of votes, and which of them go to a fit."""
+    judges, prompts = (
+        None if position is None else _listed(cells.labels[position], rows)
+        for position in (columns.judge, columns.prompt)
+    )
+    times = _read_times(cells, columns, options, rows)
+    of_fit = {
+        "order": order if columns.won else None,
+        "judges": None if options.judge is None else judges,
+        "prompts": None if options.prompt is None or options.time is not None else prompts,
+        "time": None if options.time is None else times.values,
+        "sample_weight": weight,
+    }
+    return {
+        "metadata": {name: values for name, values in of_fit.items() if values is not None},
+        "sample_weight": weight,
+        "judges": judges,
+        "prompts": prompts,
+        "times": times.values,
+        "times_are": times.kind,
+        "order": order,
+    }
+
+
 def _item_table(
     opponents: _Opponents, rows: np.ndarray, like: Bunch | None
 ) -> tuple[ItemTable, np.ndarray, int]:
     """The competitors of some rows, the positions of each pair in them, and how many there are."""
-    first, second, known = opponents
+    first, second, competitors = opponents
     present = np.unique(np.concatenate([first[rows], second[rows]]))
-    names = [known[i] for i in present]
+    names = [competitors[i] for i in present]
     before = [] if like is None else like.item_table.names.tolist()
     items = ItemTable.from_names([*before, *names])
-    place = np.full(len(known), -1, dtype=np.int64)
+    place = np.full(len(competitors), -1, dtype=np.int64)
     place[present] = items.index(names)
     return items, np.stack([place[first[rows]], place[second[rows]]], axis=1), len(present)
 
 
 def _with_controls(
     pairs: np.ndarray,
-    cells: _Cells,
+    cells: _VoteCells,
     controls: Sequence[Control],
     rows: np.ndarray,
     like: Bunch | None,

@@ -11,17 +11,17 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from skpref._utils import check_number, warn
-from skpref.data._containers import is_missing
+from skpref.data._containers import is_missing, unmasked
+from skpref.data._frame import DuelFrame
 from skpref.data._kinds import LARGEST_LABEL
+from skpref.data._labels import Finished, finish, finish_signed
 from skpref.data._tables import column_cells
 
 # Sides that need no column: of the first argument, of the second.
 _SIDES = [("model_a", "model_b"), ("a", "b"), ("first", "second"), ("left", "right")]
-# As tables of matches have them: home, draw, away.
-_MATCHES = {"h": 1, "d": 0, "a": -1}
 _TIE = re.compile(
     r"(tie|tied|draw|drawn|equal|equally|same|no difference|no preference|both bad|bothbad)\b"
 )
@@ -35,7 +35,7 @@ _COMPARED = re.compile(r"(.*?[^<>=\s])\s*(>+|<+|=+)\s*([^<>=\s].*)")
 # Numbers that say who won: signs, wins of the first, places.
 _LEVELS = ({-1: -1, 0: 0, 1: 1}, {0: -1, 0.5: 0, 1: 1}, {1: 1, 1.5: 0, 2: -1})
 # Codes of outcomes beside 1, 0 and -1: none, neither a side nor a tie, two bad answers.
-MISSING, UNREAD, BOTH_BAD = 2, 3, 4
+MISSING, UNREAD, BOTH_BAD = (LARGEST_LABEL + i for i in (1, 2, 3))
 
 _TO_SPACES = str.maketrans("_.-\u2013\u2212", "     ", "\0\u00ad\u200b\u200c\u200d\u2060\ufeff")
 
@@ -74,158 +74,184 @@ def _told_apart(names: list[str]) -> Any:
     return repr if len(looks) == len(names) else ascii
 
 
-class Winners(NamedTuple):
-    """Outcomes of the duels that have one.
+class DuelLabels(NamedTuple):
+    """Outcomes of duels, as `finish` takes them.
 
     Attributes
     ----------
-    labels : ndarray of int64 of shape (n_kept,)
-        1: the first won, -1: the second, 0: a tie.
-    kept : ndarray of int of shape (n_kept,)
-        Rows that they are of.
+    rows : ndarray of int of shape (n_kept,)
+        Duels that have an outcome; the others are left out.
+    outcomes : array-like of shape (n_kept,) or None
+        None: the first won each.
+    ties : bool or None
+        Whether 0 is a tie. None: where there are both -1 and 0.
+    is_graded : bool
+    to_predict : bool
+        Whether there are no outcomes yet.
     """
 
-    labels: np.ndarray
-    kept: np.ndarray
+    rows: np.ndarray
+    outcomes: Any = None
+    ties: bool | None = None
+    is_graded: bool = False
+    to_predict: bool = False
 
-    def with_ties(self, ties: bool | None) -> tuple[np.ndarray, bool | None]:
-        """Labels and ``ties`` as `finish` takes them."""
-        if ties or (self.labels == 0).any():
-            return self.labels, True
-        return (self.labels == 1).astype(np.int64), False
+    def repeated(self, counts: np.ndarray) -> "DuelLabels":
+        """Return each label of outcomes ``counts`` times, one count for each label."""
+        if self.outcomes is None:
+            return self
+        outcomes = column_or_1d(unmasked(self.outcomes))
+        check_consistent_length(counts, outcomes)
+        return self._replace(outcomes=np.repeat(outcomes, counts))
+
+    def attach(self, X: np.ndarray | DuelFrame) -> Finished:
+        """Return duels with their labels, some turned round where only one side ever won."""
+        if self.to_predict:
+            return Finished(X, np.empty(0, dtype=np.int64), np.zeros(len(X), dtype=bool))
+        if self.is_graded:
+            return finish_signed(X, self.outcomes)
+        return finish(X, self.outcomes, self.ties)
 
 
-def read_winners(
+def read_labels(
     outcomes: Any,
     n_duels: int,
     names: tuple[Any, Any] | None = None,
     sides: Sequence[tuple[str, str]] = (),
+    *,
     ties: bool | None = None,
-) -> Winners | None:
-    """Who won, where outcomes are no labels.
+    grades: Mapping[Any, int] | int | None = None,
+    argument: str = "outcomes",
+) -> DuelLabels:
+    """Read the outcomes of duels: labels, words, names, results or grades.
 
-    Rows without an outcome, with one that says nothing, and ties if they are not wanted, are left
-    out; one warning counts them.
+    Rows without an outcome, with one that is not understood, and ties if ``ties`` is False, are
+    left out; one warning counts them.
 
     Parameters
     ----------
-    outcomes : array-like of shape (n_duels,)
-        As `outcome_codes` reads them.
+    outcomes : array-like of shape (n_duels,), bool or None
+        As `outcome_codes` or ``grades`` read them. None or True: the first won each. False: there
+        are none yet.
     n_duels : int
     names, sides
         See `outcome_codes`.
     ties : bool, default=None
-        False: ties are left out.
-
-    Returns
-    -------
-    Winners or None
-        None where outcomes are labels, -1, 0 and 1 or booleans, or are not recognised.
+        Whether 0 is a tie. None: where both -1 and 0 occur.
+    grades : dict or int, default=None
+        See `from_columns`.
+    argument : str
+        Name of ``outcomes``, for messages.
 
     Raises
     ------
     ValueError
         If no outcome can be read, or none of one side where others are not read, or one
-        is the word for a side and the name of another item.
+        is the word for a side and the name of another item; for grades that ``grades`` does not
+        have.
 
     Examples
     --------
-    >>> from skpref.data._winners import read_winners
-    >>> who = ["ann", "bob", "cid"], ["bob", "cid", "ann"]
-    >>> read_winners(["Ann ", "tie (both bad)", "second"], 3, who).labels.tolist()
+    >>> from skpref.data._winners import read_labels
+    >>> opponents = ["ann", "bob", "cid"], ["bob", "cid", "ann"]
+    >>> read_labels(["Ann ", "tie (both bad)", "second"], 3, opponents).outcomes.tolist()
     [1, 0, -1]
     """
-    values = _listed(outcomes, n_duels)
-    present = [value for value in values if not is_missing(value)]
-    if _are_labels(present, len(values)):
-        _warn_ids(values, names)
-        return None
-    codes = outcome_codes(values, names, sides)
-    if codes is None:
-        return None
-    codes = np.where(codes == BOTH_BAD, 0, codes)
-    dropped = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
-    kept = np.flatnonzero(~np.any(dropped, axis=0))
-    if not len(kept):
-        raise ValueError(_none_read(values, names, sides))
-    if dropped[1].any() and not ((codes == 1).any() and (codes == -1).any()):
-        raise ValueError(one_sided(values, codes))
-    _warn_dropped(values, *dropped)
-    return Winners(codes[kept], kept)
-
-
-def _listed(outcomes: Any, n_duels: int) -> list:
-    values = column_or_1d(column_cells(outcomes)).tolist()
+    every, is_bool = np.arange(n_duels), isinstance(outcomes, bool | np.bool_)
+    if is_bool and (grades is not None or ties is not None):
+        raise ValueError(
+            f"ties= and grades= say how outcomes are read; got {argument}={bool(outcomes)!r}. Name "
+            "the column that has them, or leave both out."
+        )
+    if grades is None and (is_bool or outcomes is None):
+        return DuelLabels(every, ties=ties, to_predict=is_bool and not outcomes)
+    values = [None] * n_duels if outcomes is None else column_or_1d(column_cells(outcomes)).tolist()
     if len(values) != n_duels:
-        raise ValueError(f"{len(values)} outcomes came for {n_duels} duels; give one for each.")
-    return values
+        raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
+    if grades is None:
+        codes = _winner_codes(values, names, sides, ties is not False)
+    else:
+        codes = _grade_codes(values, _grade_words(grades))
+    if codes is None:
+        return DuelLabels(every, outcomes, ties)
+    missing, unread, tied = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
+    _warn_dropped(values, missing, unread, tied)
+    rows = np.flatnonzero(~(missing | unread | tied))
+    labels = codes[rows]
+    has_ties = bool(ties or (labels == 0).any())
+    if grades is None and not has_ties:
+        labels = (labels == 1).astype(np.int64)
+    return DuelLabels(rows, labels, has_ties, is_graded=grades is not None)
 
 
-def _are_labels(present: list, n_duels: int) -> bool:
-    """Whether outcomes are such as `finish` reads, or refuses for their gaps."""
-    if not all(isinstance(value, Real) for value in present):
-        return False
-    known = {-1, 0, 1} if len(present) == n_duels else {-1, 0, 0.5, 1}
-    return set(present) <= known or any(isinstance(value, bool) for value in present)
-
-
-def read_grades(
-    outcomes: Any, n_duels: int, grades: Mapping[Any, int] | int, ties: bool | None = None
-) -> Winners:
-    """Labels of graded outcomes; rows without an outcome are left out, and a warning counts them.
-
-    Parameters
-    ----------
-    outcomes : array-like of shape (n_duels,)
-    n_duels : int
-    grades : dict or int
-        See `from_columns`.
-    ties : bool, default=None
-        False: ties are left out.
+def _winner_codes(
+    values: list, names: tuple | None, sides: Sequence, has_ties: bool
+) -> np.ndarray | None:
+    """Return codes of outcomes as `outcome_codes`, two bad answers as a tie; None of labels.
 
     Raises
     ------
     ValueError
-        For outcomes that ``grades`` does not have, or labels that are no integers.
+        If no winner can be read, or none of one side where others are not read.
     """
+    codes = None if _are_labels(values) else outcome_codes(values, names, sides)
+    if codes is None:
+        _warn_ids(values, names)
+        return None
+    codes = np.where(codes == BOTH_BAD, 0, codes)
+    if not np.isin(codes, (1, 0, -1) if has_ties else (1, -1)).any():
+        raise ValueError(_none_read(values, names, sides))
+    if (codes == UNREAD).any() and not np.isin((1, -1), codes).all():
+        raise ValueError(one_sided(values, codes))
+    return codes
+
+
+def _are_labels(values: list) -> bool:
+    """Whether outcomes are such as `finish` reads, or refuses for their gaps."""
+    present = [value for value in values if not is_missing(value)]
+    if not all(isinstance(value, Real) for value in present):
+        return False
+    labels = {-1, 0, 1} if len(present) == len(values) else {-1, 0, 0.5, 1}
+    return set(present) <= labels or any(isinstance(value, bool) for value in present)
+
+
+def _grade_words(grades: Mapping[Any, int] | int) -> dict:
+    """Return the label of each word of ``grades``; ValueError if it is no such argument."""
     if isinstance(grades, Mapping):
-        known = label_words(grades, "grades")
-    else:
-        name = "grades (a dict, or the number of grades)"
-        n = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
-        known = {label: label for label in range(-n, n + 1)}
-    values = [None] * n_duels if outcomes is None else _listed(outcomes, n_duels)
-    missing = np.array([_is_empty(value) for value in values], dtype=bool)
-    plain = [None if out else plain_name(v) for v, out in zip(values, missing, strict=True)]
-    unknown = [v for v, p in zip(values, plain, strict=True) if p is not None and p not in known]
-    if unknown or missing.all():
+        return label_words(grades, "grades")
+    name = "grades (a dict, or the number of grades)"
+    n_grades = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
+    return {label: label for label in range(-n_grades, n_grades + 1)}
+
+
+def _grade_codes(values: list, words: dict) -> np.ndarray:
+    """Return the label of each graded outcome, `MISSING` for none; ValueError for other words."""
+    plain = [None if _is_empty(value) else plain_name(value) for value in values]
+    unknown = [v for v, p in zip(values, plain, strict=True) if p is not None and p not in words]
+    if unknown or not any(each is not None for each in plain):
         some = ", ".join(list(dict.fromkeys(map(repr, unknown)))[:5]) or "none but missing ones"
         raise ValueError(
-            f"Outcomes such as {some} are not among those of grades=, {list(known)}. Add them, or "
+            f"Outcomes such as {some} are not among those of grades=, {list(words)}. Add them, or "
             "leave such rows out."
         )
-    labels = np.array([known.get(word, 0) for word in plain], dtype=np.int64)
-    ties_out = (labels == 0) & ~missing & (ties is False)
-    _warn_dropped(values, missing, np.zeros_like(missing), ties_out)
-    kept = np.flatnonzero(~missing & ~ties_out)
-    return Winners(labels[kept], kept)
+    return np.array([MISSING if each is None else words[each] for each in plain], dtype=np.int64)
 
 
 def label_words(labels: Mapping[Any, int], name: str, largest: int = LARGEST_LABEL) -> dict:
     """Labels by their words in one case and spelling; a ValueError where they are no labels."""
-    known = {plain_name(word): label for word, label in labels.items()}
-    if len(known) < len(labels):
+    label_of_word = {plain_name(word): label for word, label in labels.items()}
+    if len(label_of_word) < len(labels):
         raise ValueError(
             f"Words of {name} are read without regard to case, spaces and underscores; some of "
             f"{list(labels)} are then alike. Give each once."
         )
-    whole = [isinstance(each, Integral) and abs(each) <= largest for each in known.values()]
-    if not known or not all(whole):
+    whole = [isinstance(each, Integral) and abs(each) <= largest for each in label_of_word.values()]
+    if not label_of_word or not all(whole):
         raise ValueError(
             f"{name} must have an integer label for each word, -{largest} to {largest}: above 0 "
             f"the first won, below it the second, 0 a tie; got {labels!r}."
         )
-    return known
+    return label_of_word
 
 
 def _is_empty(value: Any) -> bool:
@@ -265,19 +291,19 @@ def outcome_codes(
     ndarray of int of shape (n,) or None
         None where all are numbers that say nothing.
     """
-    there = np.flatnonzero([not _is_empty(value) for value in values]).tolist()
+    present_rows = np.flatnonzero([not _is_empty(value) for value in values]).tolist()
     first, second = names or ([None] * len(values),) * 2
-    answers = [(values[row], first[row], second[row]) for row in there]
+    answers = [(values[row], first[row], second[row]) for row in present_rows]
     by_number = _number_codes(answers)
     unread = by_number is None and _numbers(answers) is not None
     if unread and not any(value in pair for value, *pair in answers):
         return None
     codes = np.full(len(values), MISSING)
     if by_number is not None:
-        codes[there] = by_number
+        codes[present_rows] = by_number
         return codes
     meaning = _Meaning([value for value, *_ in answers], names, sides)
-    for row, answer in zip(there, answers, strict=True):
+    for row, answer in zip(present_rows, answers, strict=True):
         code = meaning.code(*answer)
         if code is None:
             where = row if rows is None else rows[row]
@@ -340,8 +366,8 @@ class _Meaning:
         self._own, self._words = _words(sides), _words([*sides, *_SIDES])
         texts = {value for value in values if isinstance(value, str)}
         plain = set(map(plain_name, texts))
-        if "h" in plain and plain <= set(_MATCHES) and not plain & self._known:
-            self._words = _MATCHES
+        if "h" in plain and plain <= {"h", "d", "a"} and not plain & self._known:
+            self._words = {"h": 1, "d": 0, "a": -1}  # home, draw, away, as tables of matches say
         scores = {plain_name(text) for text in texts if _SCORE.fullmatch(text)}
         self._results = _RESULTS if scores <= set(_RESULTS) else {}
         self._codes: dict[Any, int] = {}
@@ -380,18 +406,18 @@ class _Meaning:
         parts = _COMPARED.fullmatch(value.strip())
         if parts is None:
             return UNREAD
-        one, other = (self._words.get(plain_name(parts[i]), 0) for i in (1, 3))
-        if not one or one != -other:
+        first_side, second_side = (self._words.get(plain_name(parts[i]), 0) for i in (1, 3))
+        if not first_side or first_side != -second_side:
             return UNREAD
-        return {">": one, "<": other, "=": 0}[parts[2][0]]
+        return {">": first_side, "<": second_side, "=": 0}[parts[2][0]]
 
 
 def _named(value: Any, plain: Any, first: Any, second: Any) -> int:
     """1 or -1 where a value is the name of one side, 0 where of none or of both."""
     if first == second and plain == plain_name(first):
         return 1
-    found = int(value == first) - int(value == second)
-    return found or int(plain == plain_name(first)) - int(plain == plain_name(second))
+    side = int(value == first) - int(value == second)
+    return side or int(plain == plain_name(first)) - int(plain == plain_name(second))
 
 
 def _is_tie(plain: Any) -> bool:
@@ -402,9 +428,9 @@ def _words(sides: Sequence) -> dict[str, int]:
     """1 or -1 for each word that stands for a side."""
     words: dict[str, int] = {}
     for pair in sides:
-        one, other = map(plain_name, pair)
-        if one != other and one not in words and other not in words:
-            words.update({one: 1, other: -1})
+        first_word, second_word = map(plain_name, pair)
+        if first_word != second_word and first_word not in words and second_word not in words:
+            words.update({first_word: 1, second_word: -1})
     return words
 
 

@@ -100,11 +100,11 @@ def load_convincing_arguments(*, topics: Sequence[str | int] | None = None) -> B
 
     if topics is not None:
         chosen = _chosen_topics(topics, topic_names)
-        kept = np.isin(text_topic, chosen)
-        duels = kept[pairs[:, 0]]  # both texts of a duel belong to one topic
-        pairs, y = (np.cumsum(kept) - 1)[pairs[duels]], y[duels]
-        ids, rank, texts = ids[kept], rank[kept], texts[kept]
-        text_topic = np.searchsorted(chosen, text_topic[kept])
+        in_topics = np.isin(text_topic, chosen)
+        duels = in_topics[pairs[:, 0]]  # both texts of a duel belong to one topic
+        pairs, y = (np.cumsum(in_topics) - 1)[pairs[duels]], y[duels]
+        ids, rank, texts = ids[in_topics], rank[in_topics], texts[in_topics]
+        text_topic = np.searchsorted(chosen, text_topic[in_topics])
         topic_names = [topic_names[k] for k in chosen]
     return Bunch(
         X=texts[pairs],

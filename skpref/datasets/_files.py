@@ -94,15 +94,17 @@ def _listed(names):
     return ", ".join(names)
 
 
-def find_all(home: Path, folders: Sequence[str], names: Sequence[str], how: str) -> dict[str, Path]:
+def find_all(
+    home: Path, folders: Sequence[str], names: Sequence[str], remedy: str
+) -> dict[str, Path]:
     """Paths of all the files, name -> path, or an OSError that ends with ``how`` to get them."""
     paths = {name: find_file(home, folders, name) for name in names}
-    found = {name: path for name, path in paths.items() if path is not None}
-    missing = [name for name in names if name not in found]
+    present = {name: path for name, path in paths.items() if path is not None}
+    missing = [name for name in names if name not in present]
     if missing:
-        looked = ", ".join(str(home / folder) for folder in ("", *folders))
-        raise FileNotFoundError(f"No file {_listed(missing)} in any of: {looked}. {how}")
-    return found
+        searched = ", ".join(str(home / folder) for folder in ("", *folders))
+        raise FileNotFoundError(f"No file {_listed(missing)} in any of: {searched}. {remedy}")
+    return present
 
 
 def verified_file(path: Path, sha256: str, remedy: str = _AGAIN) -> str:
@@ -123,10 +125,10 @@ def verified(content: bytes, sha256: str, origin: str, remedy: str = _AGAIN) -> 
         If the contents are not those expected.
     """
     content = content.replace(b"\r\n", b"\n")
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
         raise OSError(
-            f"{origin} is damaged, incomplete or another version: its SHA-256 is {found}, "
+            f"{origin} is damaged, incomplete or another version: its SHA-256 is {digest}, "
             f"expected {sha256}. {remedy}"
         )
     return content.decode("utf-8")
@@ -182,7 +184,7 @@ def store(folder: Path, name: str, content: bytes) -> None:
         os.replace(part, folder / name)
 
 
-class _Limit:
+class _DownloadLimit:
     """End a download that is larger than all that are wanted here, as a progress bar of pooch's."""
 
     total = n_bytes = 0
@@ -214,7 +216,7 @@ def _fetch(source, missing, home, n_retries, delay):
     def attempts(download, *file):
         for left in reversed(range(n_retries)):
             try:
-                by = pooch.HTTPDownloader(timeout=60, progressbar=_Limit())
+                by = pooch.HTTPDownloader(timeout=60, progressbar=_DownloadLimit())
                 return download(*file, downloader=by)
             except OSError:
                 if left == 0:

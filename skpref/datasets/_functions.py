@@ -285,7 +285,7 @@ class BenchmarkFunction:
         noise: float = 0.0,
         flip: float = 0.0,
         rng: int | np.random.Generator | None = None,
-    ) -> "Judge":
+    ) -> "SimulatedJudge":
         """Someone who prefers what has the higher value, more or less reliably.
 
         Parameters
@@ -300,7 +300,7 @@ class BenchmarkFunction:
 
         Returns
         -------
-        Judge
+        SimulatedJudge
             ``compare(first, second)`` of two items (d,) → 1 if the first won, else 0; what
             ``PreferenceOptimizer.run`` takes.
 
@@ -311,11 +311,11 @@ class BenchmarkFunction:
         """
         check_number("noise", noise, low=0.0, high=np.inf, open_high=True)
         check_number("flip", flip, low=0.0, high=1.0)
-        return Judge(self, float(noise), float(flip), np.random.default_rng(rng))
+        return SimulatedJudge(self, float(noise), float(flip), np.random.default_rng(rng))
 
 
 @dataclass(frozen=True, eq=False)
-class Judge:
+class SimulatedJudge:
     """Who compares two items by a function; made by ``BenchmarkFunction.judge``."""
 
     function: BenchmarkFunction

@@ -112,8 +112,8 @@ def _item_table(text):
 def _user_table(text):
     """Identifiers and encoded features of the 5000 people."""
     raw = np.array(text.split(), dtype=np.int64).reshape(5000, 11)
-    child, now = _one_hot(raw[:, 5], len(_REGIONS)), _one_hot(raw[:, 8], len(_REGIONS))
-    features = np.column_stack([raw[:, 1:4], child, raw[:, 6], now, raw[:, 9:]])
+    childhood, residence = _one_hot(raw[:, 5], len(_REGIONS)), _one_hot(raw[:, 8], len(_REGIONS))
+    features = np.column_stack([raw[:, 1:4], childhood, raw[:, 6], residence, raw[:, 9:]])
     return raw[:, 0], features.astype(np.float64)
 
 
@@ -206,12 +206,12 @@ def fetch_sushi(
     (9000, 2, 18)
     """
     check_choice("subset", subset, _ORDERS)
-    kept = np.arange(5000) if users is None else np.asarray(users)
-    if kept.ndim != 1 or len(kept) == 0 or kept.dtype.kind not in "iu":
+    rows = np.arange(5000) if users is None else np.asarray(users)
+    if rows.ndim != 1 or len(rows) == 0 or rows.dtype.kind not in "iu":
         raise ValueError(f"users={users!r}: give a sequence of whole numbers, or None for all.")
-    if kept.min() < 0 or kept.max() > 4999:
+    if rows.min() < 0 or rows.max() > 4999:
         raise ValueError(
-            f"users run from 0 to 4999, got {kept.min()} to {kept.max()}: give rows in that range."
+            f"users run from 0 to 4999, got {rows.min()} to {rows.max()}: give rows in that range."
         )
     order = _ORDERS[subset]
     texts = fetch_texts(
@@ -224,7 +224,7 @@ def fetch_sushi(
     )
     item_names, items = _item_table(texts[_ITEMS])
     user_ids, user_table = _user_table(texts[_USERS])
-    rankings = _rankings(texts[order], subset)[kept]
+    rankings = _rankings(texts[order], subset)[rows]
     better, worse = np.triu_indices(10, k=1)
     X, y = balance_orientation(
         np.stack([rankings[:, better], rankings[:, worse]], axis=-1).reshape(-1, 2)
@@ -237,8 +237,8 @@ def fetch_sushi(
         item_table=items,
         item_names=item_names,
         feature_names=list(_ITEM_FEATURES),
-        users=user_table[kept],
+        users=user_table[rows],
         user_feature_names=list(_USER_FEATURES),
-        user_ids=user_ids[kept],
+        user_ids=user_ids[rows],
         DESCR=_DESCR,
     )

@@ -77,14 +77,14 @@ def _played(text, level):
     rows = csv.reader(text.splitlines())
     header = next(rows)
     pick = itemgetter(*(header.index(column) for column in _COLUMNS))
-    found = []
+    matches = []
     for row in rows:
         date, rounds, identifier, number, winner, loser, surface, title, won, lost, score = pick(
             row
         )
         if "W/O" in score or winner == loser:
             continue
-        found.append(
+        matches.append(
             (
                 f"{date[:4]}-{date[4:6]}-{date[6:]}",
                 _ROUNDS.index(rounds),
@@ -100,7 +100,7 @@ def _played(text, level):
                 *_games(score),
             )
         )
-    return found
+    return matches
 
 
 def fetch_atp_matches(
@@ -190,8 +190,8 @@ def fetch_atp_matches(
     >>> tennis.X.shape  # doctest: +SKIP
     (3056, 2)
     """
-    wanted = [levels] if isinstance(levels, str) else list(levels)
-    for name in wanted:
+    level_names = [levels] if isinstance(levels, str) else list(levels)
+    for name in level_names:
         check_choice("levels", name, _LEVELS)
     span = {"low": 1968, "high": _LAST_SEASON, "integer": True}
     check_number("first_season", first_season, **span)
@@ -199,13 +199,13 @@ def fetch_atp_matches(
     files = {
         f"{stem}_{season}.csv": level
         for level, (stem, first) in enumerate(_LEVELS.values())
-        if list(_LEVELS)[level] in wanted
+        if list(_LEVELS)[level] in level_names
         for season in range(max(first, first_season), last_season + 1)
     }
     if not files:
         raise ValueError(
-            f"levels={wanted} have no season from {first_season} to {last_season}: give at least "
-            "one level, and seasons from 1968 (main), 1978 (challenger) or 1991 (futures) on."
+            f"levels={level_names} have no season from {first_season} to {last_season}: give at "
+            "least one level, and seasons from 1968 (main), 1978 (challenger) or 1991 (futures) on."
         )
     texts = fetch_texts(
         TENNIS,

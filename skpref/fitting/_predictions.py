@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._utils import Array, RandomLike
-from skpref.data import AnswerMetadata, Shown, check_outcomes, check_ranks, first_there, gathered
+from skpref.data import AnswerMetadata, ParsedX, check_outcomes, check_ranks, first_there, gathered
 from skpref.fitting._judges import Sight
 from skpref.gp import mixed_choice_proba, mixture_proba, posterior_parts
 
@@ -19,7 +19,7 @@ class Asked:
     Attributes
     ----------
     posterior : Posterior or CollaborativePosterior
-    query : Shown
+    query : ParsedX
         Items, duels or sets.
     metadata : AnswerMetadata
         Who is shown first, among others; None: the first, always.
@@ -29,7 +29,7 @@ class Asked:
     """
 
     posterior: Any
-    query: Shown
+    query: ParsedX
     metadata: AnswerMetadata
     sights: tuple[Sight, ...] | None = None
 
@@ -103,7 +103,7 @@ class Asked:
         if self.query.size != 2:
             return _agreement(seen, check_ranks(y, self.query.pairs >= 0))
         scale = self.posterior.likelihood.duel_scale
-        outcomes = check_outcomes(y, len(self.query), scale, known=True)
+        outcomes = check_outcomes(y, len(self.query), scale, zero_is_tie=True)
         if scale.n_columns == 2:
             return np.where(seen == 0.0, 0.5, (seen > 0.0) == outcomes.won)
         called = self.proba(log=True).argmax(axis=1)
@@ -116,7 +116,7 @@ class Asked:
             return self.posterior.sample(query, n_samples, random_state)
         if query.size > 2:
             raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
-        both = Shown("items", np.concatenate([side.rows for side in query.sides]))
+        both = ParsedX("items", np.concatenate([side.rows for side in query.sides]))
         one, other = np.split(self.posterior.sample(both, n_samples, random_state), 2)
         return one - other
 

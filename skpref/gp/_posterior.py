@@ -21,7 +21,7 @@ from skpref._utils import (
     generator_of,
     symmetric_root,
 )
-from skpref.data import Reader, Shown, consecutive, distinct_rows, first_wins
+from skpref.data import ParsedX, Reader, consecutive, distinct_rows, first_wins
 from skpref.gp._choice import choice_proba
 from skpref.gp._paths import N_FREQUENCIES, SamplePaths, draw_weights
 from skpref.gp._utilities import Utilities
@@ -726,7 +726,7 @@ class Posterior(Components):
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
         A, B = self._pairs(A, B)
-        both = self.cov(Shown("items", np.concatenate([A, B])))
+        both = self.cov(ParsedX("items", np.concatenate([A, B])))
         n = len(A)
         return both[:n, :n] + both[n:, n:] - both[:n, n:] - both[n:, :n]
 

@@ -16,7 +16,7 @@ from skpref._utils import (
     generator_of,
     symmetric_root,
 )
-from skpref.data import Shown, distinct_rows
+from skpref.data import ParsedX, distinct_rows
 from skpref.gp._known_chains import KnownChains, Latest, places
 from skpref.gp._posterior import Posterior
 from skpref.kernels import Drifts, FiniteFeatures, Teams
@@ -350,7 +350,7 @@ class ThroughTime(Posterior):
         """See `Components.set_covariance`."""
         found = np.empty((*at.shape, at.shape[1]))
         for k, some in enumerate(at):
-            found[k] = self.component_cov(Shown("items", rows[some]))
+            found[k] = self.component_cov(ParsedX("items", rows[some]))
         return found
 
     def blocks(self, X: Array) -> list[Array]:
@@ -363,7 +363,7 @@ class ThroughTime(Posterior):
         """Joint draws of the utilities of the items, shape (n_items, n)."""
         check_number("n", n, low=1, integer=True)
         X, rng = self.check_items(X), generator_of(rng)
-        root = symmetric_root(self.component_cov(Shown("items", X)))
+        root = symmetric_root(self.component_cov(ParsedX("items", X)))
         return self._values(X)[0][:, None] + root @ rng.standard_normal((root.shape[1], n))
 
     def hallucinate(self, rng: RandomLike = None) -> Posterior:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import PrintableBunch, RandomLike, check_number, generator_of, passed
+from skpref._utils import PrintableBunch, RandomLike, check_number, generator_of, given_metadata
 from skpref.data import (
-    Shown,
+    ParsedX,
     column_at,
     column_names,
     group_rows,
@@ -94,8 +94,8 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    told = passed(judges=judges, order=order, users=users, time=time)
-    more = passed(sample_weight=sample_weight, qid=qid)
+    told = given_metadata(judges=judges, order=order, users=users, time=time)
+    more = given_metadata(sample_weight=sample_weight, qid=qid)
     value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
     baseline = value(model, X, y, **told, **more)
     featured = _featured(model, X)
@@ -121,7 +121,7 @@ def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
     return model.score(X, y, **metadata)
 
 
-def _featured(model: Any, X: Any) -> Shown:
+def _featured(model: Any, X: Any) -> ParsedX:
     """Items of X with their features, and which of them were shown together."""
     last = getattr(model, "best_estimator_", model)
     last = last[-1] if hasattr(last, "steps") else last
@@ -137,9 +137,9 @@ def _featured(model: Any, X: Any) -> Shown:
     if shown.kind != "items":
         places = shown.rows if shown.kind == "positions" else table.index(shown.rows)
         features = table.X if table.frame is None else table.frame
-        shown = Shown("items", take_rows(features, places), shown.pairs)
+        shown = ParsedX("items", take_rows(features, places), shown.pairs)
     elif hasattr(shown.rows, "tocsr"):
-        shown = Shown("items", shown.rows.toarray())
+        shown = ParsedX("items", shown.rows.toarray())
     return shown.used()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from skpref._utils import Array, passed, warn
+from skpref._utils import Array, given_metadata, warn
 from skpref.data import DuelScale, chosen_of, parse_outcomes
 
 # Whose answers those without metadata are taken for.
@@ -58,7 +58,7 @@ def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
     best = getattr(model, "best_estimator_", model)  # of a search, which passes nothing on
     last = best.steps[-1][1] if hasattr(best, "steps") else best
     lacking: set[str] = (
-        getattr(last, "_lacking", lambda given: set())(passed(**told)) & _WITHOUT.keys()
+        getattr(last, "_lacking", lambda given: set())(given_metadata(**told)) & _WITHOUT.keys()
     )
     if lacking:
         names = sorted(lacking)

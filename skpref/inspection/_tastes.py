@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skpref._utils import Array, PrintableBunch, check_choice, leading_axes
-from skpref.data import Shown, table_frame
+from skpref.data import ParsedX, table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.inspection._contenders import contenders
 
@@ -103,7 +103,7 @@ def user_tastes(
     rows = ranked.rows.reshape(-1, width)
     sums = np.kron(np.eye(n), ranked.shares)  # averages of rows
     length = unit_length(last.posterior_, unit)
-    everyone = sums @ last.posterior_.mean(Shown("items", rows)) / length
+    everyone = sums @ last.posterior_.mean(ParsedX("items", rows)) / length
     own = _means(last, who, rows) @ sums.T / length
     away = own - everyone
     away -= away.mean(axis=1, keepdims=True)
@@ -156,7 +156,7 @@ def _means(last: Any, who: NDArray[Any], rows: Array) -> Array:
         some = who[begin : begin + step]
         asked = np.concatenate([_repeated(user, len(rows)) for user in some])
         posterior = last.posterior_for(asked)
-        every = posterior.mean(Shown("items", np.tile(rows, (len(some), 1))))
+        every = posterior.mean(ParsedX("items", np.tile(rows, (len(some), 1))))
         found.append(every.reshape(len(some), len(rows)))
     return np.concatenate(found)
 
@@ -164,4 +164,4 @@ def _means(last: Any, who: NDArray[Any], rows: Array) -> Array:
 def _projected(last: Any, user: Any, rows: Array, project: Array) -> Array:
     """Covariance of projections of a user's utilities of rows."""
     posterior = last.posterior_for(_repeated(user, len(rows)))
-    return project @ posterior.cov(Shown("items", rows)) @ project.T
+    return project @ posterior.cov(ParsedX("items", rows)) @ project.T

@@ -34,8 +34,8 @@ class _LogInteger(rv_discrete):
         return np.log((x + 0.5) / (x - 0.5)) / np.log((high + 0.5) / (low - 0.5))
 
     def _ppf(self, q, low, high):
-        found = np.ceil((low - 0.5) * ((high + 0.5) / (low - 0.5)) ** q - 0.5)
-        return np.clip(found, low, high)
+        integers = np.ceil((low - 0.5) * ((high + 0.5) / (low - 0.5)) ** q - 0.5)
+        return np.clip(integers, low, high)
 
 
 _LOG_INTEGER = _LogInteger(name="log_integer", shapes="low, high")

@@ -21,7 +21,7 @@ _SKIPPED = "preference:skip_trial:"
 CHOSEN = "skpref:chosen"
 
 
-class Answer(NamedTuple):
+class ComparedTrials(NamedTuple):
     """Numbers of the trials compared, and the position of the worst or the best of them."""
 
     trials: tuple[int, ...]
@@ -35,7 +35,7 @@ class Judged:
     Attributes
     ----------
     trials : list of FrozenTrial
-    answers : tuple of Answer
+    answers : tuple of ComparedTrials
         In the order of their last trials, then of time: whatever order the storage gives.
     active : tuple of int
         Trials that are shown: none is the worst of an answer, skipped or failed.
@@ -43,7 +43,7 @@ class Judged:
     """
 
     trials: list[FrozenTrial]
-    answers: tuple[Answer, ...]
+    answers: tuple[ComparedTrials, ...]
     active: tuple[int, ...]
     skipped: tuple[int, ...]
 
@@ -115,21 +115,21 @@ def params_of(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution])
         for name, value in (trial.system_attrs.get(CHOSEN) or {}).items()
         if name in distributions
     }
-    found = chosen | trial.system_attrs.get("fixed_params", {}) | trial.params
+    params = chosen | trial.system_attrs.get("fixed_params", {}) | trial.params
     for name, each in distributions.items():
-        if name not in found or trial.distributions.get(name, each) != each:
+        if name not in params or trial.distributions.get(name, each) != each:
             return None
         try:
-            each.to_internal_repr(found[name])
+            each.to_internal_repr(params[name])
         except ValueError:  # a trial was enqueued with something else
             return None
-    return found
+    return params
 
 
 def is_choosing(trial: FrozenTrial) -> bool:
     """Whether a trial is there and nothing is known of its parameters."""
-    known = {CHOSEN, "fixed_params"} & trial.system_attrs.keys()
-    return trial.state == TrialState.RUNNING and not trial.distributions and not known
+    attributes = {CHOSEN, "fixed_params"} & trial.system_attrs.keys()
+    return trial.state == TrialState.RUNNING and not trial.distributions and not attributes
 
 
 def lease_of(trial: FrozenTrial, seconds: float) -> Lease:
@@ -181,11 +181,11 @@ def _answers(pairs: Iterable[tuple[int, int]]):
     worse = {pair[1] for pair in pairs}
     if len(worse) == 1:
         shown = sorted({number for pair in pairs for number in pair})
-        yield Answer(tuple(shown), {"worst": shown.index(*worse)})
+        yield ComparedTrials(tuple(shown), {"worst": shown.index(*worse)})
         return
     for better in dict.fromkeys(pair[0] for pair in pairs):
         shown = sorted({better} | {pair[1] for pair in pairs if pair[0] == better})
-        yield Answer(tuple(shown), {"chosen": shown.index(better)})
+        yield ComparedTrials(tuple(shown), {"chosen": shown.index(better)})
 
 
 def _check_same(first, other, names):

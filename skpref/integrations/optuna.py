@@ -117,8 +117,8 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
                 "space, the trials and the answers, and seed= is the sampler's."
             )
         # What is wrong with the options is said now; a kernel depends on the number of parameters.
-        known = {name: each for name, each in options.items() if name != "kernel"}
-        PreferenceOptimizer([(0.0, 1.0)], **known)
+        options_of_optimizer = {name: each for name, each in options.items() if name != "kernel"}
+        PreferenceOptimizer([(0.0, 1.0)], **options_of_optimizer)
         check_number("stale_after", stale_after, low=0.0, open_low=True)
         self._options, self._stale_after, self._clock = options, stale_after, time.time
         self._entropy = np.random.SeedSequence(seed_of(seed)).entropy
@@ -260,12 +260,12 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     ) -> Any:
         """A parameter that no earlier trial has, at random; ValueError if some are finished."""
         with _failing(study, trial):
-            known, settled = Judged.of(study).distributions(trial.number)
+            distributions, settled = Judged.of(study).distributions(trial.number)
             # Absent before a trial is finished, it may be on its way; there, the trial was asked
             # for before.
-            before = known.get(param_name, None if settled else param_distribution)
-            if before != param_distribution:
-                shown = "nothing of it" if before is None else repr(before)
+            distribution = distributions.get(param_name, None if settled else param_distribution)
+            if distribution != param_distribution:
+                shown = "nothing of it" if distribution is None else repr(distribution)
                 raise ValueError(
                     f"Trial {trial.number} suggests {param_name!r} from {param_distribution!r}, "
                     f"and the trials before it have {shown}. {SAME_SPACE}"
@@ -306,19 +306,21 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         """An optimizer that was told all answers."""
         seed = self._seed() if seed is None else seed
         optimizer = PreferenceOptimizer(space.space, random_state=seed, **self._options)
-        known = {}
+        items = {}
         for answer in judged.answers:
             for number in answer.trials:
                 params = params_of(judged.trials[number], distributions)
-                if number not in known and params is not None:
-                    known[number] = space.item(params)
-            _tell(optimizer, [known.get(number) for number in answer.trials], answer.said)
+                if number not in items and params is not None:
+                    items[number] = space.item(params)
+            _tell(optimizer, [items.get(number) for number in answer.trials], answer.said)
         return optimizer
 
     def _items(self, judged, numbers, distributions, space, own=None):
         """Items of trials whose parameters are known, but for the one that is chosen now."""
-        found = (params_of(judged.trials[each], distributions) for each in numbers if each != own)
-        return [space.item(params) for params in found if params is not None]
+        params_of_trials = (
+            params_of(judged.trials[each], distributions) for each in numbers if each != own
+        )
+        return [space.item(params) for params in params_of_trials if params is not None]
 
     def _seed(self, *more):
         return int(np.random.SeedSequence([self._entropy, *more]).generate_state(1)[0])
@@ -331,20 +333,20 @@ def _tell(optimizer, items, said):
         return
     # The one that was clicked first, so that of equal ones it stays.
     order = [place, *(k for k in range(len(items)) if k != place and items[k] is not None)]
-    kept = _distinct(optimizer, [items[k] for k in order])
-    shown = sorted(order[k] for k in kept)
+    places = _distinct(optimizer, [items[k] for k in order])
+    shown = sorted(order[k] for k in places)
     if len(shown) > 1:
         optimizer.tell([items[k] for k in shown], **{way: shown.index(place)})
 
 
 def _distinct(optimizer, items):
     """Positions of the items that equal none before them."""
-    kept: list[int] = []
+    places: list[int] = []
     rows = optimizer.to_unit(items)
     for k, row in enumerate(rows):
-        if not kept or np.abs(rows[kept] - row).max(axis=1).min() > _SAME:
-            kept.append(k)
-    return kept
+        if not places or np.abs(rows[places] - row).max(axis=1).min() > _SAME:
+            places.append(k)
+    return places
 
 
 def _varying(distributions):
@@ -378,11 +380,11 @@ def _wait_for_others(study, trial):
     """Wait until earlier trials are chosen; one that is not in time was given up by its worker."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        now = time.time()
+        clock = time.time()
         if not any(
             each.number < trial.number
             and is_choosing(each)
-            and not lease_of(each, _PATIENCE).is_over(now)
+            and not lease_of(each, _PATIENCE).is_over(clock)
             for each in study.get_trials(deepcopy=False)
         ):
             return

@@ -23,7 +23,7 @@ import pytest
 from skpref import PairwisePreferenceRegressor
 from skpref._command import _rank, main
 from skpref._command._report import as_options
-from skpref._command._times import Drift
+from skpref._command._times import StrengthDrift
 from skpref._command._writers import csv_cell
 from skpref.duels import from_votes
 from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
@@ -486,7 +486,7 @@ def test_one_competitor_that_always_wins_and_two_votes(tmp_path, capsys):
         (["{votes}", "--unit", "miles"], "invalid choice: 'miles'"),
         (["{votes}", "--time", "when"], "There is no column 'when' (--time)"),
         (["{votes}", "--time", "language"], "must be numbers or dates"),
-        (["{votes}", "--at", "2024-01-01"], "--at came without --time"),
+        (["{votes}", "--at", "2024-01-01"], "got --at without --time"),
         (["{votes}", "--time", "judge", "--at", "soon"], "--at must be a number or a date"),
         (["{votes}", "--top", "0"], "must be 1 or more"),
         ([], "the following arguments are required: votes"),
@@ -711,7 +711,7 @@ def test_how_fast_strengths_move_is_that_of_the_kernel(tmp_path, capsys, held, u
 
 
 def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkeypatch):
-    monkeypatch.setattr(_rank, "_drift", lambda *_: Drift(1e-3, 7.0, "days"))
+    monkeypatch.setattr(_rank, "_drift", lambda *_: StrengthDrift(1e-3, 7.0, "days"))
     assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
     assert json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"]["deviation"] == 1e-3
     said = capsys.readouterr().out
@@ -720,7 +720,7 @@ def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkey
 
 @pytest.mark.parametrize(("unit", "moves"), [("noise", 0.015), ("elo", 2.9), ("logit", 0.017)])
 def test_the_unit_does_not_make_strengths_move(tmp_path, capsys, held, monkeypatch, unit, moves):
-    monkeypatch.setattr(_rank, "_drift", lambda *_: Drift(moves, 7.0, "days"))
+    monkeypatch.setattr(_rank, "_drift", lambda *_: StrengthDrift(moves, 7.0, "days"))
     path = drifting(tmp_path)
     assert run("rank", path, "--time", "when", "--unit", unit) == 0
     said = capsys.readouterr().out

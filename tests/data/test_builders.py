@@ -136,7 +136,7 @@ def test_items_without_features_give_positions():
         (FRAME.to_numpy(), [[0, 1, 2]], None, "at least one row of two items"),
         (FRAME.to_numpy(), np.eye(3), None, "a square table .* is for from_wins"),
         (FRAME.to_numpy(), [[0, 1], [2]], None, "at least one row of two items"),
-        (FRAME.to_numpy(), [[0, 1]], [1, 0], "2 outcomes came for 1 duels"),
+        (FRAME.to_numpy(), [[0, 1]], [1, 0], "got 2 outcomes for 1 duels"),
         (FRAME.to_numpy(), [[0, 1], [1, 2]], [0.3, 1], "leave out ties"),
     ],
 )
@@ -158,7 +158,7 @@ def test_counts_repeat_the_pairs():
 @pytest.mark.parametrize(
     "counts, match",
     [
-        ([1, 2], r"counts must have shape \(3,\), \(2,\) came"),
+        ([1, 2], r"counts must have shape \(3,\), got \(2,\)"),
         ([1, 2, -1], "whole numbers, 0 or more"),
         ([1, 2, 0.5], "whole numbers, 0 or more"),
         ([1, 2, np.nan], "whole numbers, 0 or more"),
@@ -200,12 +200,12 @@ def test_wins_of_named_items_are_looked_up_by_name():
 @pytest.mark.parametrize(
     "wins, items, match",
     [
-        (WINS[:2], None, r"wins must have shape \(2, 2\), \(2, 3\) came"),
+        (WINS[:2], None, r"wins must have shape \(2, 2\), got \(2, 3\)"),
         (WINS - 1, None, "whole numbers"),
         (WINS + np.eye(3, dtype=int), None, "Item 0 has wins against itself"),
         (WINS * 0, None, "no duel results"),
         (pd.DataFrame(WINS, index=list("abc"), columns=list("abd")), None, "same items along both"),
-        (WINS[:2, :2], FRAME, "2 rows of wins came for 3 items"),
+        (WINS[:2, :2], FRAME, "got 2 rows of wins for 3 items"),
         (pd.DataFrame(WINS, index=list("abz"), columns=list("abz")), FRAME, "'z'"),
         (3, None, "must have shape"),
     ],
@@ -247,10 +247,10 @@ def test_pairs_to_predict_stay_as_they_are():
     assert X[:, 0, 0].tolist() == [0.0, 1.0, 1.0, 2.0] and y.shape == (0,)
     first = from_pairs(table, pairs, True)
     assert np.array_equal(first[0], from_pairs(table, pairs)[0]) and first[1].tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="outcomes=False came"):
+    with pytest.raises(ValueError, match="got outcomes=False"):
         from_pairs(table, pairs, False, ties=True)
     for options in ({"ties": True}, {"grades": 2}):
-        with pytest.raises(ValueError, match=r"outcome=False came.*leave both out"):
+        with pytest.raises(ValueError, match=r"got outcome=False.*leave both out"):
             from_columns(frame, [], [], False, ids=("a", "b"), **options)
 
 
@@ -274,7 +274,7 @@ def test_from_columns_alternates_without_outcomes():
     "frame, first, second, outcome, match",
     [
         (MATCHES.to_numpy(), ["lx"], ["rx"], None, "needs a DataFrame"),
-        (MATCHES, ["lx", "ly"], ["rx"], None, "2 columns came for the first item and 1"),
+        (MATCHES, ["lx", "ly"], ["rx"], None, "got 2 columns for the first item and 1"),
         (MATCHES, [], [], None, "same features of both"),
         (MATCHES, ["lx"], ["zz"], None, r"no column \['zz'\]"),
         (MATCHES, ["lx"], ["rx"], "zz", r"no column \['zz'\]"),
@@ -338,9 +338,9 @@ def test_ids_come_first():
     [
         (MATCHES.assign(i=["a", "b", None]), {"ids": ("i", "rx")}, "id is missing in row 2"),
         (MATCHES.assign(i=[9, 8, 8]), {"ids": ("i", "rx")}, "Row 1 sets 8 against itself"),
-        (MATCHES, {"ids": "lx"}, "ids came as .* give two columns"),
+        (MATCHES, {"ids": "lx"}, "got ids=.* give two columns"),
         (MATCHES, {"ids": ("lx", "zz")}, r"no column \['zz'\]"),
-        (MATCHES, {"names": ["a", "b"]}, "2 names came for 1 features"),
+        (MATCHES, {"names": ["a", "b"]}, "got 2 names for 1 features"),
         (MATCHES, {"ids": ("lx", "rx"), "names": ["id"]}, "give names= others"),
         (MATCHES[:0], {}, "no row"),
     ],

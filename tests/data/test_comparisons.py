@@ -201,7 +201,7 @@ def test_rankings_of_two_judges_are_two():
 
 def test_single_answers_need_whole_weights():
     seen = Comparisons.from_duels(*some(0, n_duels=2), [1.0, 2.5])
-    with pytest.raises(ValueError, match=r"sample_weight as a number of repetitions, 2.5 came.*ep"):
+    with pytest.raises(ValueError, match=r"sample_weight as a number of repetitions, got 2.5.*ep"):
         seen.singles()
 
 

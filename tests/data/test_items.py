@@ -1,11 +1,13 @@
 """Items: distinct rows, and tables of items."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
+from skpref._utils import row_blocks
 from skpref.data import _items
 from skpref.duels import (
     ItemTable,
@@ -116,7 +118,7 @@ def test_from_names_keeps_the_order_of_first_appearance():
         (np.zeros(3), None, "Expected 2D array"),
         (np.zeros((0, 2)), None, "minimum of 1"),
         ([[np.nan]], None, "NaN"),
-        ([[1.0], [2.0]], ["a"], "1 names came for 2 items"),
+        ([[1.0], [2.0]], ["a"], "got 1 names for 2 items"),
         ([[1.0], [2.0]], ["a", "a"], "'a' stands for more than one"),
         ([[1.0], [2.0]], ["a", 1], "mix strings"),
         ([[1.0], [2.0]], ["a", None], "missing"),
@@ -134,7 +136,7 @@ def test_index_names_the_unknown():
         ItemTable.from_names(["a", "b"]).index(["x", "a", "y", "x"])
     with pytest.raises(ValueError, match="no names"):
         ItemTable([[1.0]]).index(["a"])
-    with pytest.raises(ValueError, match="No name came"):
+    with pytest.raises(ValueError, match="Got no name"):
         ItemTable.from_names([])
 
 
@@ -169,7 +171,7 @@ def test_equal_rows_are_found_block_by_block(monkeypatch):
     first, inverse = _items.equal_rows(rows, taken)
     assert np.array_equal(rows[taken[first[inverse]]], rows[taken])
     assert len(first) == len(np.unique(rows[taken], axis=0))
-    monkeypatch.setattr(_items, "_BLOCK", 6)
+    monkeypatch.setattr(_items, "row_blocks", partial(row_blocks, doubles=6))
     again = _items.equal_rows(rows, taken)
     assert np.array_equal(again[0], first) and np.array_equal(again[1], inverse)
     monkeypatch.setattr(_items, "_hash", lambda bits: np.zeros(len(bits), dtype=np.uint64))

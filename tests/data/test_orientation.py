@@ -86,8 +86,8 @@ def test_frames_keep_ties():
         (["won", "tie", "lost", "won", "tie"], True, "'won' .*hold no winner"),
         ([1, 0, None, -1, 0], True, "With ties.*None"),
         ([1, 0, None, -1, 0], None, "NaN, None"),
-        (SIGNS[:4], None, "4 outcomes came for 5 duels"),
-        (SIGNS[:4], True, "4 outcomes came for 5 duels"),
+        (SIGNS[:4], None, "got 4 outcomes for 5 duels"),
+        (SIGNS[:4], True, "got 4 outcomes for 5 duels"),
     ],
 )
 def test_other_outcomes_are_refused(outcomes, ties, match):

@@ -42,7 +42,7 @@ def test_with_ties_a_zero_alone_may_mean_two_things(labels):
     with pytest.raises(ValueError, match=r"'the second won', pass y with -1.*if 0 is a tie"):
         read_outcomes(np.asarray(labels), TIES)
     if not isinstance(labels[0], bool):  # those to be judged are read as the training was
-        known = read_outcomes(np.asarray(labels), TIES, known=True)
+        known = read_outcomes(np.asarray(labels), TIES, zero_is_tie=True)
         assert known.won.tolist() == [label == 1 for label in labels]
 
 

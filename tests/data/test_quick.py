@@ -1,12 +1,14 @@
 """The quick ways of reading and counting find what plain dictionaries find."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.data import _comparisons, _containers, _items, _read
+from skpref._utils import row_blocks
+from skpref.data import _comparisons, _items, _read
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import all_strings, distinct_values, looked_up
 from skpref.data._kinds import DUEL, TIE
@@ -15,9 +17,8 @@ from skpref.data._kinds import DUEL, TIE
 @pytest.fixture(params=["small blocks", "one block"])
 def blocks(request, monkeypatch):
     if request.param == "small blocks":
-        monkeypatch.setattr(_comparisons, "_BLOCK", 7)
-        monkeypatch.setattr(_items, "_BLOCK", 5)
-        monkeypatch.setattr(_containers, "_PART", 3)
+        monkeypatch.setattr(_comparisons, "row_blocks", partial(row_blocks, doubles=7))
+        monkeypatch.setattr(_items, "row_blocks", partial(row_blocks, doubles=5))
 
 
 def items_of(what, rng):

@@ -243,14 +243,14 @@ def test_forms_of_X(form):
 @pytest.mark.parametrize(
     ("proba", "match"),
     [
-        ([0.5, 0.2, 1.2, 0.1], "from 0 to 1; 1.2 came in row 2"),
-        ([0.5, -0.1, 0.2, np.nan], r"-0.1 came in row 1 \(2 such rows"),
+        ([0.5, 0.2, 1.2, 0.1], "from 0 to 1; got 1.2 in row 2"),
+        ([0.5, -0.1, 0.2, np.nan], r"got -0.1 in row 1 \(2 such rows"),
         ([0.5, 0.2], r"shape \(4,\)"),
         (["a", "b", "c", "d"], "numbers from 0 to 1"),
         ([[1.0], [1.0], [1.0], [1.0]], "1 columns"),
         ([[0.5, 0.4]] * 4, "row 0 sum to 0.9, those of 4 rows"),
         (np.ones((4, 2, 2)) / 2, "shape"),
-        (np.ma.array([0.5] * 4, mask=[0, 0, 1, 0]), "nan came in row 2"),
+        (np.ma.array([0.5] * 4, mask=[0, 0, 1, 0]), "got nan in row 2"),
     ],
 )
 def test_what_is_no_probability_is_refused(proba, match):
@@ -261,7 +261,7 @@ def test_what_is_no_probability_is_refused(proba, match):
 def test_other_arguments_are_refused():
     with pytest.raises(ValueError, match="larger sets"):
         from_probabilities([[0, 1, 2]], [0.5])
-    with pytest.raises(ValueError, match=r"at least 0, -1\.0 came"):
+    with pytest.raises(ValueError, match=r"at least 0, got -1\.0"):
         from_probabilities(PAIRS, PROBA, sample_weight=[1, 1, 1, -1.0])
     for options in ({}, {"tie_threshold": 0.1}):
         with pytest.raises(ValueError, match=r"by skpref\.duels\.from_probabilities"):

@@ -273,7 +273,7 @@ def test_other_sources_are_refused(tmp_path):
         (tmp_path / "votes.json").write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=match):
             from_votes(tmp_path / "votes.json")
-    with pytest.raises(ValueError, match="list came"):
+    with pytest.raises(ValueError, match="got list"):
         from_votes([["ant", "bee", "a"]])
     with pytest.raises(ValueError, match="differ in length"):
         from_votes({**TABLE, "winner": WORDS[:2]})
@@ -288,7 +288,7 @@ def test_other_sources_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"a": "model_a"}, "Only one of a= and b="),
+        ({"a": "model_a"}, "got a= without b="),
         ({"a": "model_a", "b": "Model A"}, "one column"),
         ({"a": "who", "b": "model_b"}, "no column 'who'"),
         ({"judge": "nobody"}, "no column 'nobody'"),
@@ -297,7 +297,7 @@ def test_other_sources_are_refused(tmp_path):
         ({"missing": "median"}, "missing must be one of"),
         ({"time": "language"}, "numbers or dates"),
         ({"alike": "yes"}, "alike must be one of 'apart', 'merge'"),
-        ({"encoding": "utf-8"}, "encoding= is that of a CSV or JSON file; dict came"),
+        ({"encoding": "utf-8"}, "encoding= is that of a CSV or JSON file; got dict"),
         # Columns that say something else of a vote.
         ({"winner": "model_a"}, "holds the first competitor of each vote.*name them 'winner' and"),
         ({"winner": "model_b"}, "holds the second competitor"),
@@ -315,9 +315,9 @@ def test_other_sources_are_refused(tmp_path):
         ({"controls": [("length_a", "judge")]}, "column 'judge', which is that of judge="),
         ({"controls": "lap", "by": "lap"}, "that of by= already: a group is the same for both"),
         ({"controls": "size"}, "no control 'size'"),
-        ({"controls": ["length", "length_a-length_b"]}, "came twice"),
+        ({"controls": ["length", "length_a-length_b"]}, "Got controls twice"),
         ({"controls": [("length_a", "length_b", "x")]}, "has 3 columns"),
-        ({"controls": [3]}, "3 came"),
+        ({"controls": [3]}, "got 3"),
         ({"controls": "winner"}, "that of winner= already"),
         ({"controls": "language"}, r"has no number: it holds such as \[.*\]\.$"),
         ({"controls": "comma"}, r'has no number.* 1,5 stands for 1\.5, say decimal=","'),
@@ -700,13 +700,13 @@ def test_many_rows_in_blocks(tmp_path):
 def test_controls_that_are_huge_or_tiny():
     """Squares of their differences are no numbers, or zero."""
     table = {"model_a": ["x", "y"], "model_b": ["y", "x"], "winner": ["model_a", "tie"]}
-    for unit in (1e-200, 1e200):
+    for unit in (1e-200, 1e200, 1e305):
         sizes = {"size_a": [3 * unit, unit], "size_b": [unit, unit]}
         votes = from_votes(table | sizes, controls="size")
         np.testing.assert_allclose(votes.control_scale, [np.sqrt(2.0) * unit])
         np.testing.assert_allclose(np.abs(np.diff(votes.X[0, :, 1])), np.sqrt(2.0))
-    with pytest.raises(ValueError, match=r"'size' holds values up to 3\.0e\+305"):
-        from_votes(table | {"size_a": [3e305, 0.0], "size_b": [1e305, 0.0]}, controls="size")
+    with pytest.raises(ValueError, match=r"'size' holds values up to 1\.7e\+308"):
+        from_votes(table | {"size_a": [1.7e308, 0.0], "size_b": [1.7e308, 0.0]}, controls="size")
 
 
 @pytest.mark.parametrize("control", ["length_a", "Length B", "tokens_model_a"])
@@ -785,10 +785,10 @@ def test_polars_tells_of_a_time_zone(zone):
 @pytest.mark.parametrize(
     ("times", "match"),
     [
-        ([1, "2024-05-17", 3], r"all of one kind; values such as \[1, '2024-05-17', 3\]"),
+        ([1, "2024-05-17", 3], r"all of one kind; got values such as \[1, '2024-05-17', 3\]"),
         (["17.05.2024"] * 3, "Which part of 17.05.2024 is the day is not guessed.*dayfirst=True"),
         (["05/17/24", "5/1/24", "x"], "Which part of 05/17/24 is the day.*dayfirst=False"),
-        (["now", "then", "later"], r"'later'\] came\.$"),
+        (["now", "then", "later"], r"'later'\]\.$"),
     ],
 )
 def test_times_that_cannot_be_read_are_refused(times, match):

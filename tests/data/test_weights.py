@@ -109,7 +109,7 @@ def test_sampled_engines_take_whole_weights_alone(inference, data):
     model = PairwisePreferenceRegressor(
         RBF(1.0), inference=inference, noise_variance=0.1, optimizer=None, random_state=0
     )
-    with pytest.raises(ValueError, match=r"number of repetitions, .* came.*whole.*'ep' or 'lapla"):
+    with pytest.raises(ValueError, match=r"number of repetitions, got .*whole.*'ep' or 'lapla"):
         clone(model).fit(X, y, sample_weight=fraction)
     one = clone(model).fit(X, y, sample_weight=weight)
     other = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
@@ -121,9 +121,9 @@ def test_sampled_engines_take_whole_weights_alone(inference, data):
     [
         (np.ones(59), "sample_weight has length 59, but X has 60 rows"),
         (np.ones((60, 2)), r"must be 1D array or scalar: sample_weight has shape \(60, 2\)"),
-        (np.full(60, -1.0), "finite numbers of at least 0, -1.0 came"),
-        (np.full(60, np.nan), "finite numbers of at least 0, nan came"),
-        (np.full(60, 1e300), r"at most 1e\+12 times; 1e\+300 came.*Divide all weights"),
+        (np.full(60, -1.0), "finite numbers of at least 0, got -1.0"),
+        (np.full(60, np.nan), "finite numbers of at least 0, got nan"),
+        (np.full(60, 1e300), r"at most 1e\+12 times; got 1e\+300 .*Divide all weights"),
         (np.zeros(60), "sample_weight is zero.*Give some duels a positive weight"),
     ],
 )
@@ -139,7 +139,7 @@ def test_bad_weights_say_what_is_allowed(weight, match, data):
 def test_masked_weights_are_missing(held, data):
     X, y, _, _ = data
     weight = np.ma.masked_array(np.ones(len(X)), mask=np.arange(len(X)) < 2)
-    with pytest.raises(ValueError, match="finite numbers of at least 0, nan came"):
+    with pytest.raises(ValueError, match="finite numbers of at least 0, got nan"):
         held.fit(X, y, sample_weight=weight)
 
 

@@ -125,8 +125,8 @@ def test_rows_are_named_as_they_came():
         ),
         (["won", "lost", "tie", "won", "lost"], {"ties": True}, r"'won' \(2\).*hold no winner"),
         (["tie"] * 5, {"ids": IDS, "ties": False}, r"\['tie'\], and none says who won"),
-        (["ann", "cid"], {"ids": IDS}, "2 outcomes came for 5 duels"),
-        (["first", "second"], {}, "2 outcomes came for 5 duels"),
+        (["ann", "cid"], {"ids": IDS}, "got 2 outcomes for 5 duels"),
+        (["first", "second"], {}, "got 2 outcomes for 5 duels"),
         ([1.0, 0.5, np.nan, 0.0, 1.0], {"ids": IDS}, "NaN, None or infinity in 1 of 5"),
         ([1.0, 0.3, 0.5, 0.0, 1.0], {"ids": IDS}, r"must be in \{0, 1\}"),
     ],
@@ -189,8 +189,8 @@ def test_a_dict_of_columns_is_a_table():
 @pytest.mark.parametrize(
     ("table", "match"),
     [
-        ("votes.csv", r"a dict of columns; str came\. Read a file by pandas\.read_csv"),
-        ([[1.0, 2.0]], "a dict of columns; list came"),
+        ("votes.csv", r"a dict of columns; got str\. Read a file by pandas\.read_csv"),
+        ([[1.0, 2.0]], "a dict of columns; got list"),
         ({"a": [1.0, 2.0], "b": [1.0]}, "one length"),
         ({"a": [[1.0]], "b": [[1.0]]}, "one dimension"),
     ],

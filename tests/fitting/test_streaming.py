@@ -286,7 +286,7 @@ def test_pieces_of_another_form_are_refused():
         ValueError, match="2 features, but PairwisePreferenceRegressor is expecting"
     ):
         model.partial_fit(duels[:, :, :2], y)
-    with pytest.raises(ValueError, match="Rated items came after duels"):
+    with pytest.raises(ValueError, match="Got rated items after duels"):
         model.partial_fit(X[:10], np.arange(10.0))
 
 

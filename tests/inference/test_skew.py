@@ -359,7 +359,7 @@ def test_weights_are_repetitions(name):
 def test_weights_that_are_no_repetitions_are_refused(name, monkeypatch):
     monkeypatch.setattr(EP, "run", None)  # before any work is done
     model = PairwisePreferenceRegressor(inference=ENGINES[name](), optimizer=None)
-    with pytest.raises(ValueError, match=r"repetitions, 0\.5 came.*inference='ep'"):
+    with pytest.raises(ValueError, match=r"repetitions, got 0\.5.*inference='ep'"):
         model.fit(smooth_duels(3), sample_weight=[1.0, 0.5, 2.0])
 
 

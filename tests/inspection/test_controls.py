@@ -712,7 +712,7 @@ def test_votes_that_follow_others_keep_their_groups():
     later = from_votes(table, by="language", like=votes)
     assert later.groups == ["en", "de", "fr"]
     assert later.X[:, 0, 1].tolist() == [2.0] * 40 + [1.0] * 15 + [0.0] * 5
-    with pytest.raises(ValueError, match="came with by='language', these with by=None"):
+    with pytest.raises(ValueError, match="got by=None for votes that follow"):
         from_votes(table, like=votes)
 
 

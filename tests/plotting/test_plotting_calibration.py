@@ -156,7 +156,7 @@ def test_refusals():
         draw([0, 4], np.full((2, 3), 1 / 3))
     with pytest.raises(ValueError, match="Row 1 of y has 2 items of rank 1"):
         draw([[1, 2, 3], [1, 1, 2]], np.full((2, 3), 1 / 3))
-    with pytest.raises(ValueError, match=r"shape \(2, 3\), one for each item; \(2, 2\) came"):
+    with pytest.raises(ValueError, match=r"shape \(2, 3\), one for each item; got \(2, 2\)"):
         draw([[1, 2], [1, 2]], np.full((2, 3), 1 / 3))
     with pytest.raises(ValueError, match="proba has 3 columns, classes 2 labels"):
         draw([0, 1], np.full((2, 3), 1 / 3), classes=[0, 1])
