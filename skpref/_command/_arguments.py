@@ -157,6 +157,12 @@ def _parser() -> argparse.ArgumentParser:
         "--judge", metavar="COLUMN", help="who voted: how reliable each is will be learned"
     )
     rank.add_argument(
+        "--prompt",
+        metavar="COLUMN",
+        help="what each vote is about: votes on one prompt are not independent, and the board is "
+        "the mean over all prompts there may be; not with --time",
+    )
+    rank.add_argument(
         "--time",
         metavar="COLUMN",
         help="when each vote was given, a number or a date such as 2024-05-17: competitors change "

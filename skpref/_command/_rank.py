@@ -88,6 +88,7 @@ def _read(arguments: Any) -> Bunch:
             _winner(arguments.winner),
             arguments.judge,
             arguments.controls or None,
+            prompt=arguments.prompt,
             time=arguments.time,
             outcomes=arguments.outcomes,
             both_bad=arguments.both_bad,
@@ -132,6 +133,11 @@ def _check(arguments: Any) -> None:
         )
     if arguments.at is not None:
         _when(arguments.at)
+    if arguments.prompt is not None and arguments.time is not None:
+        raise ValueError(
+            "got --prompt with --time; one of them is allowed, as effects of prompts do not move "
+            "with time. Leave one of the two out."
+        )
     if arguments.out is not None:
         nearest = next(
             each for each in (arguments.out, *arguments.out.absolute().parents) if each.exists()

@@ -149,6 +149,7 @@ class BoardReport:
             f"Utilities are above their mean over {self._field()}, in {self.unit_in_words}; "
             f"intervals hold with probability {self.percent}."
         ]
+        lines += [f"{line}." for line in self.board.about_prompts]
         lines += self._about_held()
         if self.times is not None:
             if self.times.first < self.times.last:
@@ -269,7 +270,6 @@ def _chance(probability: float) -> str:
 def as_options(text: str) -> str:
     """A message with the arguments of `from_votes` as the options of the command."""
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
-    text = re.sub(r"(?<![\w'\"])prompt=(?!\w)", "the prompt of a vote", text)
     text = text.replace("hold them by at={column: value}", "leave them out of --controls")
     text = re.sub(
         r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}( \(1 the first, -1 the second, 0 a tie\))?",
@@ -277,7 +277,8 @@ def as_options(text: str) -> str:
         text,
     )
     names = (
-        "a|b|winner|judge|time|controls|by|outcomes|both_bad|missing|alike|encoding|decimal|soft"
+        "a|b|winner|judge|prompt|time|controls|by|outcomes|both_bad|missing|alike|encoding|decimal"
+        "|soft"
     )
     pattern = rf"(?<![\w'\"])({names})=(?:\"([\w,]+)\"|(True))?(?![\w'])"
     return re.sub(pattern, _as_option, text)

@@ -331,7 +331,8 @@ def _prompts_in_words(posterior: Any) -> list[str]:
     share = effects / (effects + posterior.likelihood.utility_noise)
     return [
         "Utilities are means over all prompts there may be; what an item has of its own in a "
-        f"prompt is {share:.0%} of the variance beside them in a vote"
+        f"prompt is {share:.0%} of the variance beside them in a vote. The unit is that of a vote "
+        "on a new prompt"
     ]
 
 
