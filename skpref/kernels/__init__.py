@@ -66,6 +66,5 @@ __all__ = [
     "lengthscale_indices",
     "median_lengthscales",
     "spectral_sample",
-    "terms_of_sum",
     "theta_gradient",
 ]

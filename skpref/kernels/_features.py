@@ -192,7 +192,14 @@ def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel
 
 
 def terms_of_sum(kernel: Kernel) -> list[Kernel]:
-    """List the terms of a sum of kernels."""
+    """List the terms of a sum of kernels; of any other kernel itself.
+
+    Examples
+    --------
+    >>> from skpref.kernels import Identity, OnColumns, terms_of_sum
+    >>> [str(term) for term in terms_of_sum(OnColumns(Identity(), [0]) + Identity())]
+    ['OnColumns(Identity(), columns=[0])', 'Identity()']
+    """
     if isinstance(kernel, gp.Sum):
         return [*terms_of_sum(kernel.k1), *terms_of_sum(kernel.k2)]
     return [kernel]
