@@ -748,7 +748,7 @@ class Comparisons(ByValue):
         distinct, place = _first_seen_items(items, np.arange(len(items)))
         places = np.split(place, [len(self.items)])
         shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
-        columns = {
+        columns: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
             for name in ("kind", "weight", "judge")
             if getattr(self, name) is not None and getattr(other, name) is not None

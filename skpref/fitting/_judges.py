@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from skpref._utils import Array, check_bounds, check_number, printable_text
 from skpref.data import Respondents
 from skpref.fitting._reliability import Law, Marginals, quantile_of
-from skpref.gp import Components, defended, stacked
+from skpref.gp import Posterior, defended, stacked
 
 
 class JudgePrior(BaseEstimator):
@@ -414,7 +414,7 @@ class Sight:
         return mean[self.code] * margin + self.order[self.code] * order
 
     def outcome_log_proba(
-        self, posterior: Components, first: Array, second: Array, order: Array
+        self, posterior: Posterior, first: Array, second: Array, order: Array
     ) -> Array:
         """Log-probabilities of the outcomes of duels, averaged over reliability.
 

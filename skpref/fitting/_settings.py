@@ -206,7 +206,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     engine, given = settings.engine, estimator.kernel
     reader = training.reader
     has_features = reader.table is None or reader.table.has_features
-    grouped = comparisons.group_column is not None
+    group_column = comparisons.group_column
+    grouped = group_column is not None
     # What is known of items apart from the time, or from the groups of answers.
     beside = reader.time is not None or grouped
     static = comparisons.with_first_columns(reader.n_features) if beside else comparisons
@@ -252,9 +253,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             reader.id_column is not None or (drifts and not has_features)
         )
         static_part = _stays(kernel) if drifts else kernel
-        if grouped and given is None:
+        if group_column is not None and given is None:
             width = comparisons.items.shape[1]
-            static_part, _ = parts_by_column(kernel, comparisons.group_column, width)
+            static_part, _ = parts_by_column(kernel, group_column, width)
         of_variances = variance_priors(static_part, drifts) if beside_ids else ()
         wanted, column = estimator.lengthscale_prior, None if times is None else times.column
         priors = lengthscale_priors(wanted, kernel, static.items, bool(of_variances), column)
@@ -264,9 +265,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             priors += drift_priors(
                 kernel, times.column, times.spread, len(static_theta), times.unit, wanted
             )
-        if grouped and not named_groups:
-            column, width = comparisons.group_column, comparisons.items.shape[1]
-            priors += group_priors(kernel, column, width, unit)
+        if group_column is not None and not named_groups:
+            width = comparisons.items.shape[1]
+            priors += group_priors(kernel, group_column, width, unit)
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
 

@@ -483,7 +483,9 @@ def _shared_features(
     finite: FiniteFeatures, column: int
 ) -> tuple[FiniteFeatures, NDArray[np.intp]]:
     """Features that belong to no group, and which of all monomials theirs are."""
-    terms, index, begin = [], [], 0
+    terms: list[Term] = []
+    index: list[int] = []
+    begin = 0
     for term in finite.terms:
         n = len(term.monomials)
         if column not in term.group:

@@ -173,7 +173,7 @@ def site_entries(
         rows.append(np.broadcast_to(block.margin[:, :, None], joint.shape).ravel())
         columns.append(np.broadcast_to(block.margin[:, None, :], joint.shape).ravel())
         values.append(joint.ravel())
-    return SiteEntries(*(np.concatenate(each) for each in (rows, columns, values)), pull)
+    return SiteEntries(np.concatenate(rows), np.concatenate(columns), np.concatenate(values), pull)
 
 
 def among_pairs(covariance: Array, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
