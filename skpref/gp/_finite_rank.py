@@ -668,7 +668,8 @@ class FiniteRank(ByVector):
         inner.flat[:: len(inner) + 1] += 1.0
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
         told = root @ inverse_cholesky(inner.T)[0].T
-        pull = columns(self.pulled(self._pull(sites.precision, sites.shift)))
+        shift = self._pull_of(marginals.root, sites.precision, sites.shift)
+        pull = columns(self.pulled(shift))
         both = np.hstack([marginals.root.unit_mean(pull), told])
         if self._largest > 0.0:
             chosen, Q, R = self._spanning()
@@ -686,6 +687,10 @@ class FiniteRank(ByVector):
     def _gain_of(self, weights, precision):
         """What sites add to the precision of the weights, where these are known already."""
         return self._gained(precision)
+
+    def _pull_of(self, weights, precision, shift):
+        """The shift of sites on what the weights tell of the margins."""
+        return self._pull(precision, shift)
 
     def _spanning(self):
         """Margins whose features span those of all, which are (Q R)ᵀ for weights of variance 1."""
