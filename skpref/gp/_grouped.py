@@ -180,8 +180,8 @@ class _BatchWeights(NamedTuple):
     Attributes
     ----------
     batch : _Batch
-    effects : ndarray of shape (n_groups, n, r)
-        L of weights of variance 1.
+    scale : ndarray of shape (n_groups, r)
+        Prior deviations of the weights.
     inverse : ndarray of shape (n_groups, r, r)
         Covariance of the groups' weights given the shared ones.
     pull : ndarray of shape (n_groups, r, rank)
@@ -189,9 +189,15 @@ class _BatchWeights(NamedTuple):
     """
 
     batch: _Batch
-    effects: Array
+    scale: Array
     inverse: Array
     pull: Array
+
+    @property
+    def effects(self) -> Array:
+        """Return L of weights of variance 1, (n_groups, n, r); it is not kept, for its size."""
+        scaled: Array = self.batch.effects * self.scale[:, None, :]
+        return scaled
 
     def shared_rows(self, rows: Array) -> Array:
         """Return what is left of the shared features of margins, (n_groups, n, rank)."""
@@ -214,7 +220,8 @@ class _GroupedWeights:
         joint = prior.joint_matrix(precision)
         scale = np.append(prior.group_scale, 0.0)
         for batch in prior.batches:
-            effects = batch.effects * scale[batch.feature][:, None, :]
+            own_scale = scale[batch.feature]
+            effects = batch.effects * own_scale[:, None, :]
             sites = _BatchSites(single[batch.margin], joint, batch.margin)
             rows = prior.shared_rows(batch)
             weighted = sites.times(effects)
@@ -228,7 +235,7 @@ class _GroupedWeights:
             left = rows - effects @ pull
             gain += _product(left, sites.times(left)) + _product(pull, pull)
             self.log_det += float(log_det.sum())
-            self.parts.append(_BatchWeights(batch, effects, inverse, pull))
+            self.parts.append(_BatchWeights(batch, own_scale, inverse, pull))
         self.gain = 0.5 * (gain + gain.T)
         inner = self.gain.copy()
         inner.flat[:: rank + 1] += 1.0
@@ -422,7 +429,8 @@ class Grouped(FiniteRank):
     def _spread(self, vector):
         variance = np.zeros(self.n_margins + 1)
         for part, half in self._margin_parts(vector):
-            own = np.einsum("gni,gni->gn", part.effects @ part.inverse, part.effects)
+            effects = part.effects
+            own = np.einsum("gni,gni->gn", effects @ part.inverse, effects)
             variance[part.batch.margin] = own + np.einsum("gni,gni->gn", half, half)
         shrink = vector.shrink
         return floor_variance(shrink * (self._alone_own + shrink * variance[:-1]), 0.0)
