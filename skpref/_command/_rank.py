@@ -24,6 +24,7 @@ from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
     answer_effects,
     control_effects,
+    judge_reliability,
     leaderboard,
     leaderboards,
     undecided_pairs,
@@ -234,7 +235,7 @@ def _report(told: Any, votes: Bunch, model: Any, times: Times | None) -> Report:
         drift=None if times is None else _drift(model, board.unit_length, times.unit),
         by=votes.by,
         groups={name: _board_table(found) for name, found in boards.items()},
-        judges=_judges_table(model, told.level) if told.judge is not None else None,
+        judges=None if told.judge is None else _judges_table(model, votes, told.level, board),
         learned=_learned(model, asked),
     )
 
@@ -328,23 +329,31 @@ def _same(votes: Bunch) -> list[str]:
     return found
 
 
-def _judges_table(model: Any, level: float) -> Table | None:
-    judges = model.judges_
-    if judges is None:
+def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> Table | None:
+    if model.judges_ is None:
         return None
-    order = np.argsort(-judges.reliability, kind="stable")  # as `judge_reliability` has them
-    ends = judges.reliability_interval(level)[order]
-    return Table(
-        {
-            "judge": judges.ids[order],
-            "votes": judges.n_answers[order],
-            "reliability": judges.reliability[order],
-            "lower": ends[:, 0],
-            "upper": ends[:, 1],
-            "probability_random": judges.probability_random[order],
-            "probability_adversarial": judges.probability_adversarial[order],
+    found = judge_reliability(model, votes, level=level)
+    columns = {
+        "judge": found.names,
+        "votes": found.n_answers,
+        "reliability": found.reliability,
+        "lower": found.lower,
+        "upper": found.upper,
+        "probability_random": found.probability_random,
+        "probability_adversarial": found.probability_adversarial,
+    }
+    for name, slopes in found.slopes.items():
+        slope, lower, upper = slopes.T / board.unit_length
+        columns |= {
+            f"slope_{name}": slope,
+            f"slope_{name}_lower": lower,
+            f"slope_{name}_upper": upper,
         }
-    )
+    if found.order_effect is not None:
+        ends = found.order_effect, found.order_lower, found.order_upper
+        for name, column in zip(("first", "first_lower", "first_upper"), ends, strict=True):
+            columns[name] = column / board.unit_length
+    return Table(columns)
 
 
 def _learned(model: Any, asked: dict[str, Any]) -> dict[str, Learned]:

@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Sum
 from skpref._utils import Array
 from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import HalfCauchy, Hyperprior
-from skpref.gp import feature_spread
+from skpref.gp import carry_groups, feature_spread
 from skpref.kernels import (
     Identity,
     Linear,
@@ -215,6 +215,7 @@ def judged_rows(
         rows = replace(comparisons, items=items)
         if "_counted" in vars(comparisons):  # who met whom stays
             vars(rows)["_counted"] = vars(comparisons)["_counted"]
+            carry_groups(comparisons, rows)
         return rows
     positions = comparisons.positions[:, :2]
     first = np.where(comparisons.ordered, comparisons.order[:, :2] == 0, False)

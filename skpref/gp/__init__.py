@@ -17,7 +17,7 @@ from skpref.gp._drift import (
     forgetting,
     mean_variance,
 )
-from skpref.gp._finite_rank import FiniteRank, spanning_items
+from skpref.gp._finite_rank import FiniteRank, carry_groups, spanning_items
 from skpref.gp._inducing import (
     Inducing,
     InducingPoints,
@@ -99,6 +99,7 @@ __all__ = [
     "Weights",
     "at_present",
     "carried",
+    "carry_groups",
     "choice_proba",
     "choose_prior",
     "default_kernel",

@@ -94,6 +94,14 @@ def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
     return found
 
 
+def carry_groups(before: Comparisons, now: Comparisons) -> None:
+    """Hand on which rows share a group, to the same answers about rows that differ from these in
+    columns by which nothing is grouped."""
+    for name, found in before.kept.items():
+        if name[0] == "sides":
+            now.kept[name] = found
+
+
 def _known(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
     """Features of items, or of their members where items are teams."""
     if type(kernel) is Teams:

@@ -203,7 +203,11 @@ def judging():
     """A model, and reliability given its hyperparameters, of two judges who repeat themselves."""
     comparisons = answers(np.repeat([0, 1], 12), np.tile([1.0, 2.0, 3.0], 8))
     model = Model(RBF(0.8), Probit(0.1, noise_variance_bounds=(1e-3, 10.0)), EP())
-    return model, _judging._Judging(comparisons, model.kernel, JudgePrior(), True, 2, 0), comparisons
+    return (
+        model,
+        _judging._Judging(comparisons, model.kernel, JudgePrior(), True, 2, 0),
+        comparisons,
+    )
 
 
 def test_hyperparameters_are_first_those_of_judges_who_are_alike(judging):

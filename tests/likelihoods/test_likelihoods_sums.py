@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpref.data import DUEL, GRADED, TIE, Answers
-from skpref.likelihoods import JudgeReliability, Likelihood, Probit
+from skpref.likelihoods import Likelihood, Probit
 from skpref.likelihoods._graded import GradedProbit
 from skpref.likelihoods._normal import _difference, _integral, mills, slab
 
