@@ -92,7 +92,9 @@ def within_ids(items: Array, id_column: int | None) -> tuple[int, ...]:
 def controls_apart(
     kernel: Kernel, columns: Collection[int]
 ) -> tuple[Kernel | None, Kernel | None, tuple[int, ...]]:
-    """Split a sum of kernels into the utility and the terms that measure controls alone.
+    """Split a sum of kernels into the utility and the terms that are linear in controls alone.
+
+    What is not linear, such as an RBF of all that is known of an answer, tells how good that is.
 
     Parameters
     ----------
@@ -111,8 +113,10 @@ def controls_apart(
     shared: Kernel | None = None
     controls: set[int] = set()
     for term in _terms(kernel):
-        named, measured = seen_columns(term, max(columns, default=0) + 2)
-        if measured and not named and set(measured) <= set(columns):
+        n_columns = max(columns, default=0) + 2
+        named, measured = seen_columns(term, n_columns)
+        is_linear = not named and finite_features(term, n_columns) is not None
+        if measured and is_linear and set(measured) <= set(columns):
             shared = term if shared is None else shared + term
             controls |= set(measured)
         else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -508,6 +508,10 @@ _UNCLOSED = 1e-2
 POINTS = (1.0, -1.0, 2.0)
 
 
+# Mean and variance of what stays beside a scaled part of a margin, and its covariance with that.
+_Beside: TypeAlias = tuple[Array, Array, Array]
+
+
 class Cavities(NamedTuple):
     """Distribution of the margin of each distinct answer, given all other answers.
 
@@ -536,7 +540,7 @@ class Cavities(NamedTuple):
     power: Array | None
     site_precision: Array
     site_shift: Array
-    beside: tuple[Array, Array, Array] | None = None
+    beside: _Beside | None = None
 
     @classmethod
     def of(
@@ -623,7 +627,7 @@ class Cavities(NamedTuple):
         power = None if self.power is None else self.power[rows]
         cavities = self.mean[rows], self.variance[rows], self.copies[rows]
         sites = self.site_precision[rows], self.site_shift[rows]
-        beside = self.beside and tuple(part[rows] for part in self.beside)
+        beside = _taken(self.beside, rows)
         return Cavities(*cavities, self.answers.take(rows), power, *sites, beside)
 
     def _sums(self, base, reliability):
@@ -636,7 +640,7 @@ class Cavities(NamedTuple):
             judges = whose[rows][begins]
             answers = self.answers.take(np.arange(rows.start, rows.start + len(mean)))
             power = None if self.power is None else self.power[rows]
-            beside = self.beside and tuple(part[rows] for part in self.beside)
+            beside = _taken(self.beside, rows)
             scale = reliability[judges].T
             if np.all(scale):
                 told = mean, variance, answers, copies, begins, scale, beside, power
@@ -656,6 +660,13 @@ class Cavities(NamedTuple):
                     found[k] = np.add.reduceat(copies * value, begins)
             total[judges] += found.T
         return total
+
+
+def _taken(beside: _Beside | None, rows: Any) -> _Beside | None:
+    if beside is None:
+        return None
+    mean, variance, covariance = beside
+    return mean[rows], variance[rows], covariance[rows]
 
 
 class _Quadratic(NamedTuple):

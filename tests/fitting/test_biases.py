@@ -1,4 +1,4 @@
-"""Biases of judges: slopes on controls and advantages of the first, which reliability leaves alone."""
+"""Biases of judges: slopes on controls and advantages of the first, beside reliability."""
 
 import pickle
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import log_ndtr, ndtr
-from sklearn.gaussian_process.kernels import ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.fitting import judged_comparisons
@@ -191,9 +191,7 @@ def test_engines_agree_on_biases(engine):
     exact = held().fit(X, y, **told)
     model = held(inference=engine, random_state=0).fit(X, y, **told)
     assert_allclose(model.judges_.reliability, exact.judges_.reliability, atol=0.1)
-    assert_allclose(
-        model.judges_.control_slopes[1], exact.judges_.control_slopes[1], atol=0.1
-    )
+    assert_allclose(model.judges_.control_slopes[1], exact.judges_.control_slopes[1], atol=0.1)
     for judges in (None, judge[:8]):
         found = model.predict_proba(X[:8], judges=judges)
         assert_allclose(found, exact.predict_proba(X[:8], judges=judges), atol=0.05)
@@ -209,6 +207,18 @@ def test_features_of_an_id_are_no_controls():
     assert not isinstance(alone.kernel_, Padded)
     with pytest.raises(ValueError, match=r"Controls are the columns \[1\], got 2"):
         model.judges_.control_slope_interval(2)
+
+
+def test_what_is_not_linear_in_controls_is_a_part_of_the_utility():
+    X, y, judge = votes(n=10)
+    kernel = OnColumns(Identity(), [0]) + OnColumns(RBF(), [1])
+    assert held(kernel=kernel).fit(X, y, judges=judge).kernel_ == kernel
+    both = held(kernel=kernel + OnColumns(Linear(), [1])).fit(X, y, judges=judge)
+    assert list(both.judges_.control_slopes) == [1]
+    # Features and the id are multiplied by reliability, the slope of all is not.
+    row, other = np.array([[0.0, 0.4]]), np.array([[0.0, 0.4, 0.0, 0.5, 0.0, 0.0]])
+    value = both.kernel_(row, other)[0, 0]
+    assert value == pytest.approx(0.5 * 2.0 + 0.4 * 0.4)
 
 
 def test_biases_may_be_left_out():
