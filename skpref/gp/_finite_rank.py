@@ -8,7 +8,7 @@ as all answers about one competitor, those two alone that the margin's items bel
 a team are the weighted sums of its members'.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +34,7 @@ from skpref.gp._prior import (
     Cost,
     Marginals,
     MarginErrors,
+    MarginMoments,
     check_finite,
     check_means,
 )
@@ -91,6 +92,14 @@ def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
         comparisons.kept[name] = _Sides(first, second, n_groups)
     found: _Sides = comparisons.kept[name]
     return found
+
+
+def carry_groups(before: Comparisons, now: Comparisons) -> None:
+    """Hand on which rows share a group, to the same answers about rows that differ from these in
+    columns by which nothing is grouped."""
+    for name, found in before.kept.items():
+        if name[0] == "sides":
+            now.kept[name] = found
 
 
 def _known(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
@@ -618,6 +627,21 @@ class FiniteRank(ByVector):
     def pulled(self, values: Array) -> Array:
         """Zᵀ times values of the margins."""
         return self._features.pulled(values)
+
+    def margins_of(
+        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+    ) -> list[MarginMoments]:
+        """See `Prior.margins_of`; by the weights, where the others have the same features."""
+        mean = self._own * self.pulled(found.conditioned.dual)
+        covariance, moments = found.conditioned.root.covariance, []
+        for each in several:
+            margins = each.rows.margins
+            features = MarginFeatures.of(each, self._finite.terms, margins)
+            if not np.array_equal(features.source, self._features.source):
+                return super().margins_of(several, found, likelihood)
+            spread = floor_variance(features.squares(covariance), 0.0)
+            moments.append(MarginMoments(features.times(mean), spread, np.zeros(len(spread))))
+        return moments
 
     def _gained(self, precision):
         """What sites add to the precision of the weights, as if those had variance 1."""
