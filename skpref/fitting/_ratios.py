@@ -22,7 +22,7 @@ class Ratios:
     Attributes
     ----------
     noise : int or None
-        Where log σ^q is in θ. None: θ in some units are the coordinates.
+        Where log σ^q is in θ. None: θ are the coordinates.
     noise_power : int
         q.
     powers : ndarray of shape (n_theta,)
@@ -31,8 +31,6 @@ class Ratios:
         Which are no logarithms.
     limits : ndarray of shape (n_theta, 2)
         Bounds of θ.
-    unit : ndarray of shape (n_theta,) or float
-        Of coordinates that are no ratios.
 
     Examples
     --------
@@ -51,7 +49,6 @@ class Ratios:
     powers: Array
     linear: NDArray[np.bool_]
     limits: Array
-    unit: Array | float = 1.0
 
     @classmethod
     def at(
@@ -75,22 +72,16 @@ class Ratios:
             Which hyperparameter the others are compared with, if any.
         """
         if noise is None:
-            return cls.none(limits)
+            return cls(None, 1, np.zeros(len(theta)), linear, limits)
         inside = (theta > limits[:, 0] + _AT_BOUND) & (theta < limits[:, 1] - _AT_BOUND)
         ratio = np.where(inside, powers, 0).astype(np.float64)
         ratio[noise] = 0.0
         return cls(noise, int(powers[noise]), ratio, linear, limits)
 
-    @classmethod
-    def none(cls, limits: Array, unit: Array | float = 1.0) -> Self:
-        """Hyperparameters as their own coordinates, in units that are given."""
-        n = len(limits)
-        return cls(None, 1, np.zeros(n), np.zeros(n, dtype=bool), limits, unit)
-
     @property
     def bounds(self) -> Array:
         """Bounds of the coordinates; a ratio has none, as `back` keeps θ within its own."""
-        bounds = (self.limits.T / self.unit).T
+        bounds = np.array(self.limits)
         bounds[self.powers != 0.0] = -np.inf, np.inf
         return bounds
 
@@ -101,7 +92,7 @@ class Ratios:
     def forward(self, theta: Array) -> Array:
         """The coordinates of hyperparameters."""
         if self.noise is None:
-            return theta / self.unit
+            return theta
         log_deviation = self._log_deviation(theta)
         ratios = np.where(self.linear, theta * np.exp(-log_deviation), theta)
         ratios = np.where(self.linear, ratios, theta - self.powers * log_deviation)
@@ -114,13 +105,13 @@ class Ratios:
 
     def back(self, at: Array) -> Array:
         """The hyperparameters of coordinates, kept within their bounds."""
-        found = at * self.unit if self.noise is None else self._unlimited(at)
+        found = at if self.noise is None else self._unlimited(at)
         return np.clip(found, self.limits[:, 0], self.limits[:, 1])
 
     def pull_back(self, at: Array, gradient: Array) -> Array:
         """The gradient in the coordinates, of the gradient in the hyperparameters there."""
         if self.noise is None:
-            return gradient * self.unit
+            return gradient
         theta = self._unlimited(at)
         moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
         found = np.where(moves | (self.powers == 0.0), gradient, 0.0)

@@ -110,7 +110,7 @@ class Search:
     warn_not_converged: bool = True
     n_learning_answers: int | str | None = None
     uses_design: bool = True
-    n_design_answers: int = 400
+    n_design_answers: int = 500
     length_shares: tuple[float, ...] = (0.25,)
     noise_share: float = 0.1
     minor_share: float = 0.01
@@ -399,17 +399,31 @@ def _free_slopes(model, best):
 
 def _best_of_design(model, comparisons, search, begin):
     """Return hyperparameters near the best top of the evidence, as some of the answers have it."""
-    part = _design_part(comparisons, model.kernel, search.n_design_answers)
-    quick = replace(model, engine=EP() if part.rows.joint else Laplace(), prepared=None)
+    size = search.n_design_answers
+    if model.rule.through_time:  # all answers take no longer than some hundred by matrices
+        size = size // 4
+    part = _design_part(comparisons, model.kernel, size)
+    quick = replace(model, engine=EP() if part.rows.joint else Laplace(tol=1e-2), prepared=None)
+    starts = design(model, part.items, search)
     ends = []
-    for theta in [begin, *design(model, part.items, search)]:
+    for theta in [begin, *starts]:
         objective = Objective(quick, part)
         try:
             _descend(quick, objective, search, theta, search.n_design_steps)
         except ValueError:  # where the model cannot be evaluated
             continue
         ends.append(objective.best)
-    return min(ends, key=lambda end: end.value).theta if ends else begin
+    if not ends:
+        return begin
+    theta = min(ends, key=lambda end: end.value).theta
+    # A variance near zero has no slope in its logarithm, and more answers may speak for it.
+    amplitudes = _amplitudes(model)
+    theta[amplitudes] = np.maximum(theta, np.min(starts, axis=0))[amplitudes]
+    return theta
+
+
+def _amplitudes(model):
+    return np.flatnonzero(model.powers[: len(model.kernel.theta)] == 2)
 
 
 def _design_part(comparisons, kernel, size):
@@ -482,7 +496,7 @@ def _with_one_term(model, theta, utility_variance, minor_share):
 
     A term is what a free variance multiplies; all that none multiplies is one more.
     """
-    amplitudes = np.flatnonzero(model.powers[: len(model.kernel.theta)] == 2)
+    amplitudes = _amplitudes(model)
     total = utility_variance(theta)
     without = [
         utility_variance(theta - _GONE * (np.arange(len(theta)) == at)) for at in amplitudes

@@ -32,13 +32,12 @@ def log_evidence(model, comparisons):
     return model.evaluate(comparisons).approximation.sites.log_evidence
 
 
-@pytest.mark.parametrize(("engine", "long"), [(EP(), False), (EP(), True), (Laplace(), False)])
-def test_search_ends_at_the_top_of_a_grid(engine, long, monkeypatch):
-    monkeypatch.setattr(_search, "_LONG", 2 if long else 10**6)
+@pytest.mark.parametrize("engine", [EP(), Laplace()])
+def test_search_ends_at_the_top_of_a_grid(engine):
     comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     prior = LogNormal(np.array([0]), np.zeros(1), np.ones(1))
     model = Model(RBF(1.0), probit(), engine, (prior,))
-    found, state = learn(model, comparisons, Search())
+    found, state = learn(model, comparisons, Search(gtol=1e-3, least_gain=1e-6))
     warm = found.evaluate(comparisons, state).approximation
     assert warm.converged
 
@@ -52,17 +51,16 @@ def test_search_ends_at_the_top_of_a_grid(engine, long, monkeypatch):
     np.testing.assert_allclose(slope, 0.0, atol=1e-2)
 
 
-def test_a_long_search_does_not_begin_in_a_corner_of_the_bounds(monkeypatch):
-    monkeypatch.setattr(_search, "_LONG", 2)
+def test_a_descent_does_not_begin_in_a_corner_of_the_bounds():
     comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     model, steps = Model(RBF(1.0), probit(1e-3, (1e-6, 1e6)), EP()), []
-    found, _ = learn(model, comparisons, Search(), monitor=steps.append)
+    plain = Search(uses_design=False)
+    model_found, _ = learn(model, comparisons, plain, monitor=steps.append)
     assert np.abs(steps[1].theta - model.theta).max() <= 1.0 + 1e-9
-    assert len({tuple(step.theta) for step in steps}) == len(steps)  # the first is not done twice
-    monkeypatch.setattr(_search, "_LONG", 10**6)
-    short, _ = learn(model, comparisons, Search())
-    best, other = (log_evidence(each, comparisons) for each in (found, short))
-    assert best == pytest.approx(other, abs=2e-3)
+    assert len({tuple(step.theta) for step in steps}) == len(steps)  # none is evaluated twice
+    with_design, _ = learn(model, comparisons, Search())
+    ends = [log_evidence(each, comparisons) for each in (model_found, with_design)]
+    assert ends[0] == pytest.approx(ends[1], abs=2e-3)
 
 
 def test_search_keeps_to_the_bounds_and_to_what_is_fixed():
@@ -141,7 +139,8 @@ def test_a_kernel_that_is_no_covariance_at_a_trial_point_is_turned_back_from(see
     """In two dimensions ExpSineSquared is a covariance at some hyperparameters only."""
     comparisons, steps = won(*random_duels(seed, 15, 30)), []
     model = Model(ExpSineSquared(1.0, 3.0), probit(), EP())
-    found, _ = learn(model, comparisons, Search(warn_not_converged=False), monitor=steps.append)
+    plain = Search(warn_not_converged=False, uses_design=False)
+    found, _ = learn(model, comparisons, plain, monitor=steps.append)
     refused = [step for step in steps if step.log_posterior == -np.inf]
     assert refused and steps[-1] is not refused[0]
     for step in refused:
@@ -430,16 +429,13 @@ def test_gradients_of_many_answers_keep_the_unit_of_the_utility_free():
     assert_allclose(found, 0.0, atol=0.1)
 
 
-def test_a_search_that_leaves_much_says_so(monkeypatch):
+def test_a_search_that_leaves_much_says_so():
     """A search of one step that is far from the optimum."""
-    monkeypatch.setattr(_search, "_LONG", 2)
-    monkeypatch.setattr(_search, "_NATS", 1e9)
-    monkeypatch.setattr(_search, "_FTOL", 1e9)
-    monkeypatch.setattr(_search, "_DESCENTS", 1)
     comparisons = won(*random_duels(7, 15, 80, noise=0.4))
     model = Model(RBF([10.0, 0.1]), probit(10.0, (1e-6, 1e2)), EP())
+    search = Search(uses_design=False, least_gain=1e9, max_descents=1)
     with pytest.warns(ConvergenceWarning, match=r"while the log evidence still grew by .* nats"):
-        learn(model, comparisons, Search())
+        learn(model, comparisons, search)
 
 
 @pytest.mark.slow
@@ -627,7 +623,7 @@ def test_a_wavy_utility_is_found(n_items, n_features, waves, beside_ids):
     for _ in range(3):
         begin = model._model.theta + rng.uniform(-1.0, 1.0, len(model._model.theta))
         begin = np.clip(begin, *model._model.bounds.T)
-        again, _ = learn(model._model.at(begin), model.comparisons_, Search(looks=False))
+        again, _ = learn(model._model.at(begin), model.comparisons_, Search(uses_design=False))
         assert value(again.theta) < best + 0.1
 
 
@@ -693,13 +689,19 @@ def test_a_restart_where_the_model_cannot_be_evaluated_is_left_out():
         PairwisePreferenceRegressor(Fussy(60.0, (1e-3, 1e3))).fit(X, y)
 
 
-def test_an_end_where_the_engine_went_astray_is_the_last_to_be_taken():
-    ends = [
-        _search._Found(_search.Best(value, np.zeros(1), None, None, sure))
-        for value, sure in ((-5.0, False), (2.0, True), (1.0, True))
-    ]
-    assert _search._best(None, *ends).best.value == 1.0
-    assert _search._best(ends[0]).best.value == -5.0
+def test_an_evaluation_where_the_engine_went_astray_is_not_the_best():
+    """EP of two iterations ends far from its fixed point where there is hardly any noise."""
+    comparisons = won(*random_duels(7, 15, 80, noise=0.4))
+    model = Model(RBF(1.0), probit(1e-3, (1e-6, 1e2)), EP(max_iter=4))
+    objective = _search.Objective(model, comparisons)
+    near, far = np.log([1.0, 1e-6]), np.log([1.0, 1.0])
+    assert not model.at(near).evaluate(comparisons).approximation.converged
+    value = objective(near)[0]
+    assert not objective.best.sure
+    objective(far)
+    assert objective.best.sure and np.array_equal(objective.best.theta, far)
+    again = objective(np.log([1.1, 1e-6]))[0]
+    assert again > 1e5 > value  # a wall, not what the engine says
 
 
 def test_no_warning_is_of_a_bound_that_no_parameter_reaches():
@@ -715,18 +717,15 @@ def test_no_warning_is_of_a_bound_that_no_parameter_reaches():
         )
 
 
-def test_a_slight_slope_is_gone_down_to_its_end(monkeypatch):
-    """Half a nat for a factor e of the unit, beside coordinates that bend so much that descents go
-    nowhere: the bound of a variance is 10 000 times the noise, and says nothing at the end."""
+def test_a_slight_slope_is_gone_down_to_its_end():
+    """Half a nat for a factor e of the unit, beside coordinates that bend ten thousand times as
+    much: the bound of a variance is 10 000 times the noise, and says nothing at the end."""
     rng, n = np.random.default_rng(0), 400
     ids = np.array([rng.permutation(8)[:2] for _ in range(n)])
     controls = rng.normal(size=(n, 2))
     margin = np.linspace(-1.0, 1.0, 8)[ids] @ [1.0, -1.0] + rng.normal(size=n)
     y = np.where(np.abs(margin) < 0.4, 0, np.sign(margin)).astype(int)
     X = np.stack([ids, controls], axis=2)
-    monkeypatch.setattr(
-        _search, "_descend", lambda objective, _, theta, *more: len(objective.first_step(theta)) - 1
-    )
     found = []
     for unit in (1e-8, 1.0):
         slope = ConstantKernel(1e-4, (1e-4, 1e4)) * OnColumns(DotProduct(0.0, "fixed"), [1])
@@ -762,7 +761,7 @@ def test_a_search_that_was_stopped_does_not_begin_elsewhere():
             raise StopSearch
 
     found = learn(model, comparisons, Search(warn_not_converged=False), monitor=monitor)
-    assert any(np.array_equal(found.model.theta, theta) for theta in seen)
+    assert any(np.allclose(found.model.theta, theta, rtol=1e-12) for theta in seen)
 
 
 @pytest.mark.parametrize("back", [True, False])
@@ -783,74 +782,3 @@ def test_the_state_found_is_that_of_the_hyperparameters_returned(back):
     np.testing.assert_array_equal(found.theta, at[0] if back else at[1])
     sites = found.evaluate(comparisons).approximation.state
     np.testing.assert_allclose(state["precision"], sites["precision"], rtol=1e-3)
-
-
-class Valley:
-    """½ x'Hx − 1e5, whose curvatures are a million and a quarter."""
-
-    def __init__(self):
-        turn = np.array([[np.cos(0.5), -np.sin(0.5)], [np.sin(0.5), np.cos(0.5)]])
-        self.hessian = turn @ np.diag([1e6, 0.25]) @ turn.T
-        self.along = turn[:, 1]
-
-    def __call__(self, at):
-        return 0.5 * float(at @ self.hessian @ at) - 1e5, self.hessian @ at
-
-    def first_step(self, at):
-        value, gradient = self(at)
-        return value, max(1.0, float(np.max(np.abs(gradient))))
-
-
-def test_a_descent_that_goes_on_follows_a_narrow_valley():
-    # Its first step, straight down, gains next to nothing; what there is to gain is half a nat.
-    valley, bounds = Valley(), np.tile([-np.inf, np.inf], (2, 1))
-    begin = 2.0 * valley.along + 1e-6 * valley.along[::-1] * [-1.0, 1.0]
-    for again in (False, True):
-        seen = []
-
-        def watched(at, seen=seen):
-            seen.append(valley(at))
-            return seen[-1]
-
-        watched.first_step = valley.first_step
-        _search._descend(watched, _search.Ratios.none(bounds), begin, Search(), 0, again=again)
-        left = min(value for value, _ in seen) + 1e5
-        assert (left < 0.01) == again
-
-
-class Seen:
-    """An objective that keeps the best point it was asked for."""
-
-    def __init__(self, function, begin):
-        self.function, self.best, self.n = function, None, 0
-        self(begin)
-
-    def __call__(self, at):
-        value, gradient = self.function(at)
-        self.n += 1
-        if self.best is None or value < self.best.value:
-            self.best = _search.Best(value, at.copy(), gradient, None)
-        return value, gradient
-
-
-def test_a_step_of_newtons_method_ends_at_the_bottom_of_a_narrow_valley():
-    valley = Valley()
-    for begin in (0.5 * valley.along, 30.0 * valley.along + 1e-3):  # 30: more than one may move
-        seen = Seen(valley, begin)
-        for _ in range(3):
-            _search._newton(seen, _search.Ratios.none(np.tile([-np.inf, np.inf], (2, 1))))
-        assert seen.best.value + 1e5 < 1e-6
-    assert seen.n < 30
-
-
-def test_a_step_of_newtons_method_leaves_a_ridge_and_keeps_to_bounds():
-    """Between two wells the objective bends the wrong way; the other coordinate is at its bound."""
-
-    def wells(at):
-        value = (at[0] ** 2 - 1.0) ** 2 + 3.0 * at[1]
-        return value, np.array([4.0 * at[0] * (at[0] ** 2 - 1.0), 3.0])
-
-    seen = Seen(wells, np.array([0.2, -1.0]))
-    for _ in range(6):
-        _search._newton(seen, _search.Ratios.none(np.array([[-5.0, 5.0], [-1.0, 1.0]])))
-    np.testing.assert_allclose(seen.best.theta, [1.0, -1.0], atol=1e-4)
