@@ -11,8 +11,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
-from skpref.fitting import _fit, _forecast
-from skpref.fitting._search import Learned
 from skpref.inference import EP, SVI, Laplace
 from skpref.kernels import Identity, OnColumns, Wiener
 from skpref.likelihoods import DUEL, Answers

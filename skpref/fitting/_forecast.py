@@ -78,10 +78,7 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
         Whether hyperparameters are searched for.
     """
     cost = _exact_cost(comparisons, model)
-    if learned:
-        seconds = _learning(cost, model)
-    else:
-        seconds = _exact(cost) + _PASSED * cost.linear
+    seconds = _learning(cost, model) if learned else _exact(cost) + _PASSED * cost.linear
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0

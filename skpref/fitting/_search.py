@@ -71,7 +71,8 @@ class Search:
     max_iter : int
         Iterations of L-BFGS-B on all answers.
     gtol : float
-        Slope (nats for a factor e of a ratio) below which a descent ends.
+        Slope (nats for a factor e of a ratio) below which a descent ends. Another begins where it
+        ended, while slopes are above twice that and the last one gained more nats than that.
     warn_not_converged : bool
         Warn of a search that did not end, and of hyperparameters at their bounds.
     n_learning_answers : int, "auto" or None
@@ -94,9 +95,13 @@ class Search:
     n_design_steps : int
         Iterations of L-BFGS-B by which starts are compared: after three wavy tops are missed.
     least_gain : float
-        A descent ends with an iteration that gains fewer nats.
+        A descent ends with an iteration that gains fewer nats: a little above what the engine's
+        tolerance leaves in the evidence.
     max_descents : int
-        L-BFGS-B begins again where it ended, with no memory of curvatures, while slopes are left.
+        L-BFGS-B begins so often; each forgets the curvatures of the one before.
+    max_line_search : int
+        Evaluations in one line search: more would go on below what the engine leaves of its
+        tolerance.
     binding_slope : float
         A warning tells of a hyperparameter at its bound where the log posterior would grow by more
         nats for a factor e beyond (for 1, if it is no logarithm).
@@ -111,12 +116,13 @@ class Search:
     n_learning_answers: int | str | None = None
     uses_design: bool = True
     n_design_answers: int = 500
-    length_shares: tuple[float, ...] = (0.25,)
+    length_shares: tuple[float, ...] = (1.0, 0.25)
     noise_share: float = 0.1
     minor_share: float = 0.01
     n_design_steps: int = 6
     least_gain: float = 5e-4
     max_descents: int = 4
+    max_line_search: int = 8
     binding_slope: float = 0.5
 
 
@@ -305,6 +311,8 @@ def _search(model, comparisons, search, begin, start, monitor):
         if is_first:
             raise
         return None
+    if objective.best is None:
+        raise StopSearch("nothing was evaluated")
     return _End(objective.best, warning)
 
 
@@ -329,28 +337,26 @@ def _optimized(model, objective, optimizer, begin):
 
 def _descend_to_end(model, objective, search, theta):
     """Descend until no slope is left; return a warning, empty if the search ended."""
-    n_iter, slopes = 0, np.zeros(0)
+    n_iter, value, slope = 0, np.inf, np.inf
     for _ in range(search.max_descents):
-        before = np.inf if objective.best is None else objective.best.value
         n_iter += _descend(model, objective, search, theta, search.max_iter - n_iter)
-        theta, slopes = objective.best.theta, _free_slopes(model, objective.best)
         if n_iter >= search.max_iter:
             return (
                 f"The search for hyperparameters stopped after {search.max_iter} iterations. Scale "
                 "the features (for instance Itemwise(StandardScaler())), narrow the bounds of the "
                 "kernel, or pass an optimizer of your own."
             )
-        gain = before - objective.best.value
-        if np.max(np.abs(slopes), initial=0.0) <= _FLAT or gain < _GAIN:
+        gain, value = value - objective.best.value, objective.best.value
+        theta, slope = objective.best.theta, _steepest_slope(model, objective.best)
+        if slope <= 2.0 * search.gtol or gain < search.gtol:
             return ""
     return (
         f"The search for hyperparameters stopped after {search.max_descents} descents while the "
-        f"log evidence still grew by up to {np.max(np.abs(slopes)):.2g} nats for a factor e. Start "
-        "elsewhere (n_restarts_optimizer=5), or begin from other values of the noise and the "
-        "kernel's hyperparameters."
+        f"log evidence still grew by up to {slope:.2g} nats for a factor e. Start elsewhere "
+        "(n_restarts_optimizer=5), or begin from other values of the noise and the kernel's "
+        "hyperparameters."
     )
 
-_FLAT, _GAIN = 0.02, 0.01
 
 def _descend(model, objective, search, theta, max_iter):
     """Run L-BFGS-B in ratios to the noise at θ; return its number of iterations."""
@@ -374,7 +380,7 @@ def _descend(model, objective, search, theta, max_iter):
             "maxiter": max_iter,
             "ftol": search.least_gain / max(abs(value), scale),
             "gtol": search.gtol / scale,
-            "maxls": _LINE_SEARCH,
+            "maxls": search.max_line_search,
         },
     )
     return result.get("nit", 0)  # there is none where all bounds meet
@@ -384,14 +390,14 @@ def _ratios_at(model, theta):
     return Ratios.at(theta, model.powers, model.linear, model.bounds, model.noise_index)
 
 
-def _free_slopes(model, best):
-    """Return the slopes of the objective in ratios, in nats, zero where bounds hold."""
+def _steepest_slope(model, best):
+    """Return the largest slope of the objective in ratios that no bound holds, in nats."""
     ratios = _ratios_at(model, best.theta)
     at = ratios.forward(best.theta)
     slopes = ratios.pull_back(at, best.gradient)
     low, high = ratios.bounds.T
     is_held = ((at <= low) & (slopes > 0.0)) | ((at >= high) & (slopes < 0.0))
-    return np.where(is_held, 0.0, slopes)
+    return float(np.max(np.abs(np.where(is_held, 0.0, slopes)), initial=0.0))
 
 
 # -- the design of starts --------------------------------------------------------------------------
@@ -400,9 +406,10 @@ def _free_slopes(model, best):
 def _best_of_design(model, comparisons, search, begin):
     """Return hyperparameters near the best top of the evidence, as some of the answers have it."""
     size = search.n_design_answers
-    if model.rule.through_time:  # all answers take no longer than some hundred by matrices
-        size = size // 4
+    if model.rule.through_time:  # chains of all take no longer than matrices of some hundred
+        size //= 4
     part = _design_part(comparisons, model.kernel, size)
+    # A hundredth of a nat is near enough.
     quick = replace(model, engine=EP() if part.rows.joint else Laplace(tol=1e-2), prepared=None)
     starts = design(model, part.items, search)
     ends = []
@@ -412,7 +419,8 @@ def _best_of_design(model, comparisons, search, begin):
             _descend(quick, objective, search, theta, search.n_design_steps)
         except ValueError:  # where the model cannot be evaluated
             continue
-        ends.append(objective.best)
+        if objective.best is not None:
+            ends.append(objective.best)
     if not ends:
         return begin
     theta = min(ends, key=lambda end: end.value).theta
@@ -473,7 +481,7 @@ def design(model: Model, items: Array, search: Search) -> list[Array]:
                 theta = _rescaled(theta, 0.5 * of_likelihood * growth, model.linear)
                 theta[noise] = 0.5 * powers[noise] * np.log(search.noise_share * variance)
             starts.append(np.clip(theta, *bounds.T))
-    return starts
+    return list(np.unique(starts, axis=0))
 
 
 def _rescaled(theta, log_factors, linear):
@@ -498,9 +506,7 @@ def _with_one_term(model, theta, utility_variance, minor_share):
     """
     amplitudes = _amplitudes(model)
     total = utility_variance(theta)
-    without = [
-        utility_variance(theta - _GONE * (np.arange(len(theta)) == at)) for at in amplitudes
-    ]
+    without = [utility_variance(theta - _GONE * (np.arange(len(theta)) == at)) for at in amplitudes]
     variances = total - np.array(without)
     fixed = total - variances.sum()
     has_fixed = fixed > _ROUNDING * total
@@ -517,8 +523,6 @@ def _with_one_term(model, theta, utility_variance, minor_share):
     return starts or [theta]
 
 
-# Evaluations of a line search: more go on below what the engine leaves open.
-_LINE_SEARCH = 8
 # A variance is nothing where its logarithm is so much less, and a share of the whole is rounding.
 _GONE, _ROUNDING = 50.0, 1e-9
 

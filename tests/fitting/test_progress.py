@@ -10,7 +10,7 @@ from judged_support import make_duels, make_items
 from numpy.testing import assert_array_equal
 from progress_support import Listener, counted, needs_callbacks
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import Comparisons
@@ -19,7 +19,6 @@ from skpref.fitting._forecast import forecast, warn_cost
 from skpref.fitting._model import Model
 from skpref.fitting._search import Step
 from skpref.inference import EP, HMC, SVI, Gibbs
-from skpref.kernels import Linear, OnColumns
 from skpref.likelihoods import Probit
 
 
