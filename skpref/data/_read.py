@@ -29,7 +29,7 @@ from skpref.data._containers import (
 from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
-from skpref.data._sets import check_padding, check_sizes, consecutive, numbered
+from skpref.data._sets import check_padding, check_sizes, consecutive, number_members
 from skpref.data._time import AnswerTimes, TimeAxis, rows_at_times
 
 FORMS = (
@@ -248,7 +248,7 @@ def _read_duel_frame(X: DuelFrame) -> ParsedX:
     if is_frame(X.items):
         return ParsedX("items", X.items, X.pairs, X.id_column, X.feature_names)
     absent = X.pairs < 0  # as the array of the same items would be
-    return ParsedX("items", X.items[X.pairs[~absent]], numbered(absent))
+    return ParsedX("items", X.items[X.pairs[~absent]], number_members(absent))
 
 
 def _read_frame(source: _UnreadX) -> ParsedX:
@@ -287,7 +287,7 @@ def _read_array(source: _UnreadX) -> ParsedX:
     if absent is None or not absent.any():
         return ParsedX("items", rows, consecutive(len(X), n_shown), in_order=True)
     check_sizes(absent)
-    return ParsedX("items", rows[~absent.reshape(-1)], numbered(absent))
+    return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
 
 def _read_named(source: _UnreadX) -> ParsedX:
@@ -443,7 +443,7 @@ def _padded(
 ) -> ParsedX:
     """One value an item: (n, k) sets."""
     check_padding(absent, pads, remedy)
-    return ParsedX(kind, X[~absent], numbered(absent), table=table)
+    return ParsedX(kind, X[~absent], number_members(absent), table=table)
 
 
 def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
@@ -901,7 +901,7 @@ def read_features(
         column = _column(rows, place)
         ids, id_encoder = id_numbers(column, id_encoder, reader is None)
         if further and reader is not None and id_encoder is not None:
-            reader = replace(reader, ids=id_encoder.wider(column))
+            reader = replace(reader, ids=id_encoder.extended(column))
     array = _floats(rows, place, ids)
     check_finite(array, names, pairs)
     return ParsedX("items", array, pairs), reader or Reader(

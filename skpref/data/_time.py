@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array
 from skpref.data._containers import beyond_doubles, exact_array, is_missing
-from skpref.data._sets import numbered
+from skpref.data._sets import number_members
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
 _NUMBERS, _DATES, _INSTANTS = "numbers", "dates without a time zone", "times with a time zone"
@@ -161,7 +161,7 @@ def rows_at_times(
     """
     present = sets >= 0
     times_of_items = np.broadcast_to(times[:, None], sets.shape)[present]
-    return np.column_stack([rows[sets[present]], times_of_items]), numbered(~present)
+    return np.column_stack([rows[sets[present]], times_of_items]), number_members(~present)
 
 
 def _relative(times, origin):

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from skpref._utils import warn
 from skpref.data._columns import side_words
 from skpref.data._items import ItemTable
-from skpref.data._labels import Finished, finish
+from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, Numbers, open_table, refuse_rounded
 from skpref.data._time import parse_time
@@ -580,7 +580,7 @@ def _assemble(
     if options.soft and answers.proba is not None:
         of_vote, labels, weight = soft_rows(answers.proba[rows], len(rows))
         n_votes, rows = len(rows), rows[of_vote]
-        done = Finished(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
+        done = LabelledDuels(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
     else:
         n_votes, done = len(rows), _labelled(X, answers.codes[rows].astype(np.int64), like)
     order = (np.where(done.turned, -1, 1) if columns.won else np.zeros(len(rows))).astype(np.int8)
@@ -695,7 +695,7 @@ def _with_groups(
     return np.concatenate([sides, last], axis=2, dtype=float), groups
 
 
-def _labelled(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> Finished:
+def _labelled(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> LabelledDuels:
     """Duels with labels, which have ties where there are some or were before."""
     if like is None and not signs.any():
         raise ValueError(
@@ -703,4 +703,4 @@ def _labelled(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> Finished:
             "another."
         )
     tied = bool((signs == 0).any()) or (like is not None and "tie_threshold" in like.params)
-    return finish(X, signs if tied else (signs == 1).astype(np.int64), tied)
+    return attach_labels(X, signs if tied else (signs == 1).astype(np.int64), tied)

@@ -17,7 +17,7 @@ from skpref._utils import check_number, warn
 from skpref.data._containers import is_missing, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import LARGEST_LABEL
-from skpref.data._labels import Finished, finish, finish_signed
+from skpref.data._labels import LabelledDuels, attach_labels, attach_signed_labels
 from skpref.data._tables import column_cells
 
 # Sides that need no column: of the first argument, of the second.
@@ -75,7 +75,7 @@ def _told_apart(names: list[str]) -> Any:
 
 
 class DuelLabels(NamedTuple):
-    """Outcomes of duels, as `finish` takes them.
+    """Outcomes of duels, as `attach_labels` takes them.
 
     Attributes
     ----------
@@ -104,13 +104,13 @@ class DuelLabels(NamedTuple):
         check_consistent_length(counts, outcomes)
         return self._replace(outcomes=np.repeat(outcomes, counts))
 
-    def attach(self, X: np.ndarray | DuelFrame) -> Finished:
+    def attach(self, X: np.ndarray | DuelFrame) -> LabelledDuels:
         """Return duels with their labels, some turned round where only one side ever won."""
         if self.to_predict:
-            return Finished(X, np.empty(0, dtype=np.int64), np.zeros(len(X), dtype=bool))
+            return LabelledDuels(X, np.empty(0, dtype=np.int64), np.zeros(len(X), dtype=bool))
         if self.is_graded:
-            return finish_signed(X, self.outcomes)
-        return finish(X, self.outcomes, self.ties)
+            return attach_signed_labels(X, self.outcomes)
+        return attach_labels(X, self.outcomes, self.ties)
 
 
 def read_labels(
@@ -207,7 +207,7 @@ def _winner_codes(
 
 
 def _are_labels(values: list) -> bool:
-    """Whether outcomes are such as `finish` reads, or refuses for their gaps."""
+    """Whether outcomes are such as `attach_labels` reads, or refuses for their gaps."""
     present = [value for value in values if not is_missing(value)]
     if not all(isinstance(value, Real) for value in present):
         return False
