@@ -100,7 +100,7 @@ class ParsedX:
             return places.reshape(self.pairs.shape)
         return np.where(self.pairs < 0, -1, places[self.pairs])
 
-    def used(self) -> "ParsedX":
+    def without_unshown(self) -> "ParsedX":
         """Return the same without the items that were never shown."""
         if self.pairs is None or self.in_order:
             return self
@@ -719,7 +719,7 @@ class Reader:
         parsed = ParsedX("items", parsed.table.X, parsed.places())
         if parsed.size == 2:
             return parsed
-        parsed = parsed.used()
+        parsed = parsed.without_unshown()
         return replace(parsed, rows=float_rows(parsed.rows, slice(None)))
 
     def with_times(self, parsed: ParsedX, times: AnswerTimes | None) -> ParsedX:
@@ -896,7 +896,7 @@ def read_features(
         other things than finite numbers, and is not that of the ids.
     """
     if parsed.pairs is not None and is_frame(parsed.rows):
-        parsed = parsed.used()
+        parsed = parsed.without_unshown()
     rows, pairs, names = parsed.rows, parsed.pairs, parsed.names
     if pairs is None and plain and reader is not None and reader.id_column is None:
         return ParsedX("items", validated(estimator, rows, reset=False)), reader

@@ -256,4 +256,4 @@ def test_positions_of_pairs_in_order_are_those_of_any_pairs():
         shown = _read.read(X, table=table)
         assert shown.in_order
         np.testing.assert_array_equal(shown.places(), replace(shown, in_order=False).places())
-        assert shown.used().rows is shown.rows
+        assert shown.without_unshown().rows is shown.rows
