@@ -42,12 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 2 where arguments or votes are not as they must be, with one line on standard error.
     """
     try:
-        arguments_given = _parser().parse_args(arguments)
+        arguments_given = _make_parser().parse_args(arguments)
     except SystemExit as ended:  # argparse has said why
         return int(ended.code or 0)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _print_warning
         try:
             report = rank_votes(arguments_given)
             file_names = (
@@ -55,17 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if arguments_given.out is not None
                 else []
             )
-            _show(report, arguments_given.top, arguments_given.out, file_names)
+            _print_report(report, arguments_given.top, arguments_given.out, file_names)
         except (ValueError, ImportError, OSError, MemoryError) as error:
-            _tell(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
+            _print_error(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
             return 2
         except KeyboardInterrupt:
-            _tell("skpref: stopped.")
+            _print_error("skpref: stopped.")
             return 130
     return 0
 
 
-def _show(report: BoardReport, top: int, out: Path | None, names: list[str]) -> None:
+def _print_report(report: BoardReport, top: int, out: Path | None, names: list[str]) -> None:
+    """Print a report to standard output, and the names of its files."""
     lines = as_text(report, top)
     if out is not None:
         lines += ["", printable_text(f"Written to {out}: {', '.join(names)}.")]
@@ -80,17 +81,20 @@ def _show(report: BoardReport, top: int, out: Path | None, names: list[str]) -> 
             raise
 
 
-def _tell(line: str) -> None:
+def _print_error(line: str) -> None:
+    """Print a line to standard error, unless that is closed or full."""
     with suppress(OSError):  # a full disk has no room for what is said of it
         sys.stderr.write(printable_text(line) + "\n")
         sys.stderr.flush()
 
 
-def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
-    _tell(f"skpref: note: {as_options(str(message))}")
+def _print_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    """Print a warning as a note of the command."""
+    _print_error(f"skpref: note: {as_options(str(message))}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="skpref", description="Preference learning from votes, on the command line."
     )
@@ -206,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     rank.add_argument("--title", help="of the pages (default: the name of the file)")
     rank.add_argument(
-        "--top", type=_count, default=25, help="rows of the table on the screen (default: 25)"
+        "--top", type=_parse_count, default=25, help="rows of the table on the screen (default: 25)"
     )
     rank.add_argument("--seed", type=int, default=0, help="of the draws of ranks (default: 0)")
     rank.add_argument(
@@ -237,7 +241,8 @@ class _ParseMeanings(argparse.Action):
         setattr(namespace, self.dest, {value: MEANINGS[meaning] for value, meaning in pairs})
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
+    """Parse a number of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
