@@ -126,6 +126,14 @@ def _make_parser() -> argparse.ArgumentParser:
         default=".",
         help="what numbers of the table have before their decimals (default: .)",
     )
+    _add_columns(rank)
+    _add_handling(rank)
+    _add_output(rank)
+    return parser
+
+
+def _add_columns(rank: argparse.ArgumentParser) -> None:
+    """Add the options that name columns of the table of votes."""
     rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
     rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
     rank.add_argument(
@@ -172,6 +180,10 @@ def _make_parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--by", metavar="COLUMN", help="also a board for each value of a column, such as a language"
     )
+
+
+def _add_handling(rank: argparse.ArgumentParser) -> None:
+    """Add the options that say how votes are read and learned from."""
     rank.add_argument(
         "--order",
         action="store_true",
@@ -199,6 +211,10 @@ def _make_parser() -> argparse.ArgumentParser:
         help="names that differ in case, spaces, dashes or Unicode form alone are different, or "
         "are one",
     )
+
+
+def _add_output(rank: argparse.ArgumentParser) -> None:
+    """Add the options that say what is written, and where."""
     rank.add_argument(
         "--unit",
         choices=tuple(UNITS),
@@ -225,7 +241,6 @@ def _make_parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--progress", action="store_true", help="say what is done, and how the fit goes on"
     )
-    return parser
 
 
 class _ParseMeanings(argparse.Action):

@@ -182,6 +182,13 @@ def _formatted_columns(
         name: [formats.get(name, printable_text)(row[j]) for row in rows]
         for j, name in enumerate(table.columns)
     }
+    made = _with_intervals(cells, f"{report.percent} interval")
+    heads = [_HEADS.get(name, name) for name in made]
+    return heads, [list(row) for row in zip(*made.values(), strict=True)]
+
+
+def _with_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
+    """Return columns with one column in place of the two ends of each interval."""
     if "rank_lower" in cells:
         ends = zip(cells.pop("rank_lower"), cells.pop("rank_upper"), strict=True)
         cells["rank_interval"] = [low if low == high else f"{low}–{high}" for low, high in ends]
@@ -191,11 +198,10 @@ def _formatted_columns(
     for name, column in cells.items():
         made[name] = column
         if name in ("utility", "margin", "slope", "reliability"):
-            made[f"{report.percent} interval"] = [
+            made[head] = [
                 _NONE if low == high == _NONE else f"[{low}, {high}]" for low, high in ends
             ]
-    heads = [_HEADS.get(name, name) for name in made]
-    return heads, [list(row) for row in zip(*made.values(), strict=True)]
+    return made
 
 
 def _write_probability(value: float) -> str:

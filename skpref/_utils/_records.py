@@ -167,16 +167,21 @@ class _Writer:
         if isinstance(value, np.generic) and value.dtype.kind in "biufU":
             value = value.item()
         kind = type(value)
-        if value is None or kind in (bool, int, str):
+        if kind in (type(None), bool, int, str) or (kind is float and np.isfinite(value)):
             return value
         if kind is float:
-            return value if np.isfinite(value) else {"number": repr(value)}
+            return {"number": repr(value)}
         if kind is list:
             return self._items(value, path)
         if kind in (tuple, set, frozenset):
             return {kind.__name__: self._items(value if kind is tuple else sorted(value), path)}
         if isinstance(value, np.ndarray):
             return self._array(value, path)
+        return self._object(value, path)
+
+    def _object(self, value: Any, path: tuple[str, ...]) -> Any:
+        """Return the JSON of an object, a mapping or a DataFrame; ValueError if there is none."""
+        kind = type(value)
         name = _full_name(kind)
         if serializable_types().get(name) is kind:
             parts = state_of(value).items()

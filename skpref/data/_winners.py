@@ -167,23 +167,28 @@ def read_labels(
         )
     if grades is None and (is_bool or outcomes is None):
         return DuelLabels(every, ties=ties, to_predict=is_bool and not outcomes)
-    values = [None] * n_duels if outcomes is None else column_or_1d(column_cells(outcomes)).tolist()
-    if len(values) != n_duels:
-        raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
+    values = _list_outcomes(outcomes, n_duels)
     if grades is None:
         codes = _winner_codes(values, names, sides, ties is not False)
     else:
         codes = _grade_codes(values, _grade_words(grades))
     if codes is None:
         return DuelLabels(every, outcomes, ties)
-    missing, unread, tied = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
-    _warn_dropped(values, missing, unread, tied)
-    rows = np.flatnonzero(~(missing | unread | tied))
-    labels = codes[rows]
-    has_ties = bool(ties or (labels == 0).any())
-    if grades is None and not has_ties:
-        labels = (labels == 1).astype(np.int64)
-    return DuelLabels(rows, labels, has_ties, is_graded=grades is not None)
+    rows = _rows_with_outcome(values, codes, ties is not False)
+    labels, is_graded = codes[rows], grades is not None
+    if is_graded or ties or (labels == 0).any():
+        return DuelLabels(rows, labels, True, is_graded)
+    return DuelLabels(rows, (labels == 1).astype(np.int64), False)
+
+
+def _list_outcomes(outcomes: Any, n_duels: int) -> list:
+    """Return outcomes as a list, None for each if there are none; ValueError if too few or many."""
+    if outcomes is None:
+        return [None] * n_duels
+    values: list = column_or_1d(column_cells(outcomes)).tolist()
+    if len(values) != n_duels:
+        raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
+    return values
 
 
 def _winner_codes(
@@ -442,8 +447,10 @@ def _side_codes(sides: Sequence) -> dict[str, int]:
 # -- messages ----------------------------------------------------------------------------------
 
 
-def _warn_dropped(values, missing, unread, ties):
-    """Warn of duels that are left out, with their number for each reason."""
+def _rows_with_outcome(values: list, codes: np.ndarray, has_ties: bool) -> np.ndarray:
+    """Return the rows that have an outcome, and warn of the others with their number."""
+    missing, unread = codes == MISSING, codes == UNREAD
+    ties = (codes == 0) & (not has_ties)
     parts = []
     if missing.any():
         parts.append(f"{missing.sum()} without an outcome (if these are ties, write 'tie' there)")
@@ -452,14 +459,14 @@ def _warn_dropped(values, missing, unread, ties):
         parts.append(f"{unread.sum()} whose outcome is neither side nor a tie, such as {some}")
     if ties.any():
         parts.append(f"{ties.sum()} ties (ties=False)")
-    if not parts:
-        return
-    rows = np.flatnonzero(missing | unread | ties)
-    warn(
-        f"{len(rows)} of {len(values)} duels are left out, first in row {rows[0]}: "
-        f"{'; '.join(parts)}. Leave them out of all that goes along with the duels (sample_weight, "
-        "judges, order, groups) as well."
-    )
+    dropped = missing | unread | ties
+    if parts:
+        warn(
+            f"{dropped.sum()} of {len(values)} duels are left out, first in row "
+            f"{dropped.argmax()}: {'; '.join(parts)}. Leave them out of all that goes along with "
+            "the duels (sample_weight, judges, order, groups) as well."
+        )
+    return np.flatnonzero(~dropped)
 
 
 def most_frequent(values: Iterable) -> str:
