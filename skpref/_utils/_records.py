@@ -142,17 +142,17 @@ def serializable_types() -> dict[str, type]:
     }
 
 
-def _is_public_record(each):
+def _is_public_record(cls):
     """Whether a class is public and no more than its fields."""
-    is_record = issubclass(each, tuple | BaseEstimator | Kernel | Fields) or is_dataclass(each)
-    return is_record and not each.__name__.startswith("_")
+    is_record = issubclass(cls, tuple | BaseEstimator | Kernel | Fields) or is_dataclass(cls)
+    return is_record and not cls.__name__.startswith("_")
 
 
-def _full_name(each):
+def _full_name(cls):
     """Return the name of a class in files: its room and its own name."""
-    package, _, rest = each.__module__.partition(".")
+    package, _, rest = cls.__module__.partition(".")
     room = rest.partition(".")[0].lstrip("_") if package == PACKAGE else package
-    return f"{room}.{each.__name__}"
+    return f"{room}.{cls.__name__}"
 
 
 class _Writer:

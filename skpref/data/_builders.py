@@ -175,9 +175,9 @@ def _pairs_at_doubling_distances(level, group):
     return *np.divmod(code, n), np.concatenate(steps)[first]
 
 
-def _evenly_spaced(n, wanted):
+def _evenly_spaced(n, n_places):
     """Return ``wanted`` of n places, evenly spaced."""
-    return (np.arange(wanted) * n + n // 2) // max(wanted, 1)
+    return (np.arange(n_places) * n + n // 2) // max(n_places, 1)
 
 
 def _covering_pairs(low, high, n):
@@ -188,11 +188,11 @@ def _covering_pairs(low, high, n):
     met = np.zeros(n, dtype=bool)
     couples: list[int] = []
     rest: list[int] = []
-    for both in (True, False):
-        for i, (one, other) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            if (not met[one] and not met[other]) if both else (not met[one] or not met[other]):
-                met[one] = met[other] = True
-                (couples if both else rest).append(i)
+    for n_new, chosen in ((2, couples), (1, rest)):
+        for i, pair in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            if (not met[pair[0]]) + (not met[pair[1]]) >= n_new:
+                met[list(pair)] = True
+                chosen.append(i)
     return np.array(couples, dtype=np.intp), np.array(rest, dtype=np.intp)
 
 
@@ -558,7 +558,7 @@ def from_rankings(
         long.warn_dropped()
     rankings = plain_lists(rankings)
     listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
-    table, by_name = named_table(items, (each for one in listed for each in one))
+    table, by_name = named_table(items, (each for ranking in listed for each in ranking))
     positions = partial(positions_of, table=table)
     if joint:
         if adjacent:
@@ -704,7 +704,7 @@ def from_choices(
     [[2, 1, 1], [1, 2, 0]]
     """
     sets = plain_lists(sets, "Set")
-    table, named = named_table(items, (item for one in sets for item in one))
+    table, named = named_table(items, (item for members in sets for item in members))
     positions = partial(positions_of, table=table)
     lists = read_sets(sets, positions, "Set")
     places = chosen_places(chosen, lists, positions, table is not None and table.names is not None)

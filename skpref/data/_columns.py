@@ -396,7 +396,7 @@ def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, 
     pairs = ([] if ids is None else [ids]) + list(zip(first, second, strict=True))
     pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
     differ = [common_part(*pair) for pair in pairs]
-    return [*pairs, *(found[1] for found in differ if found is not None)]
+    return [*pairs, *(common[1] for common in differ if common is not None)]
 
 
 def _feature_labels(first: list, second: list, names: Sequence[str] | None) -> list:

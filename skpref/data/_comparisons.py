@@ -61,11 +61,11 @@ class ByValue:
     __hash__ = None  # type: ignore[assignment]  # arrays cannot be hashed; Python's way to say so
 
 
-def _are_equal(one: Any, other: Any) -> bool:
+def _are_equal(array: Any, second_array: Any) -> bool:
     """Whether two arrays, or two None, are equal."""
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
+    if array is None or second_array is None:
+        return array is second_array
+    return np.array_equal(array, second_array)
 
 
 class Block(NamedTuple):
@@ -265,9 +265,11 @@ def _field_arrays(table: Any, rows: Any) -> dict[str, Any]:
     }
 
 
-def _pairwise_equal(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:
+def _pairwise_equal(
+    places: NDArray[np.intp], second_places: NDArray[np.intp]
+) -> NDArray[np.float64]:
     """Return 1 where places of two columns are equal within an answer, else 0, (n, m, m)."""
-    return (one[:, :, None] == other[:, None, :]).astype(np.float64)
+    return (places[:, :, None] == second_places[:, None, :]).astype(np.float64)
 
 
 def duel_rows(

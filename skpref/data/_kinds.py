@@ -226,9 +226,9 @@ def _soft_remedy(y: NDArray) -> str:
 PLAIN = DuelScale()
 
 
-def check_kinds(kinds: Iterable[int], known: frozenset[int], who: str) -> None:
+def check_kinds(kinds: Iterable[int], accepted: frozenset[int], who: str) -> None:
     """Raise ValueError unless a likelihood, named so, takes answers of these kinds of row."""
-    unknown = set(kinds) - known
+    unknown = set(kinds) - accepted
     if unknown:
         missing = _TIES if TIE in unknown else _GRADES
         raise ValueError(

@@ -230,11 +230,11 @@ def read_sets(lists: Any, positions: Positions, what: str) -> Lists:
     plain = plain_lists(lists, what)
     if not plain:
         raise ValueError(f"Got no {what.lower()}; give at least one.")
-    for i, one in enumerate(plain):
-        if len(one) < 2:
+    for i, members in enumerate(plain):
+        if len(members) < 2:
             raise ValueError(
-                f"{what} {i} has {len(one)} item(s), which says nothing; an answer is about two "
-                "or more. Leave it out."
+                f"{what} {i} has {len(members)} item(s), which says nothing; an answer is about "
+                "two or more. Leave it out."
             )
     return read_lists(plain, positions, what)
 
@@ -254,12 +254,12 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     chosen = column_or_1d(unmasked(chosen))
     if len(chosen) != len(sets.length):
         raise ValueError(f"got {len(chosen)} choices for {len(sets.length)} sets; give one each.")
-    gaps = [i for i, one in enumerate(chosen.tolist()) if is_missing(one)]
+    gaps = [i for i, choice in enumerate(chosen.tolist()) if is_missing(choice)]
     if gaps:
         raise ValueError(
             f"{len(gaps)} choices are missing, first in row {gaps[0]}; leave these sets out."
         )
-    if chosen.dtype.kind == "O" and all(type(one) is int for one in chosen.tolist()):
+    if chosen.dtype.kind == "O" and all(type(choice) is int for choice in chosen.tolist()):
         chosen = chosen.astype(np.int64)
     if chosen.dtype.kind in "iu":
         wrong = np.flatnonzero((chosen < 0) | (chosen >= sets.length))
@@ -338,7 +338,7 @@ def ranked_sets(
     if len(plain) != len(sets.length):
         raise ValueError(f"got {len(plain)} rankings for {len(sets.length)} sets; give one each.")
     if not all(plain):
-        empty = next(i for i, one in enumerate(plain) if not one)
+        empty = next(i for i, ranking in enumerate(plain) if not ranking)
         raise ValueError(f"Ranking {empty} is empty, which says nothing; leave it and its set out.")
     lists = read_lists(plain, positions)
     members, places = _find_members(sets, lists.row, lists.flat)

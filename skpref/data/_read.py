@@ -816,11 +816,11 @@ class Reader:
         return queried_rows(parsed, self)
 
     def _rows_of_table(
-        self, asked: ItemTable, parsed: ParsedX, estimator: BaseEstimator | None = None
+        self, queried: ItemTable, parsed: ParsedX, estimator: BaseEstimator | None = None
     ) -> Array:
         """Return the rows of items of a queried table, which need not be the fitted one."""
         featured = self.table is None or self.table.has_features
-        if asked.has_features != featured:
+        if queried.has_features != featured:
             subject = "posterior is of" if estimator is None else "model was fitted on"
             what = "with features, this ItemTable has none" if featured else "without features"
             raise ValueError(
@@ -828,7 +828,7 @@ class Reader:
                 "fitted one."
             )
         if self.table is not None and not featured:
-            return named_rows(asked.names, self.table)
+            return named_rows(queried.names, self.table)
         if estimator is None:
             return queried_rows(parsed, self)
         return read_features(estimator, parsed, self, plain=False)[0].rows

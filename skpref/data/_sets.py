@@ -166,8 +166,8 @@ def read_lists(
     ValueError
         If names and numbers are mixed, or an item occurs twice in one list.
     """
-    length = np.array([len(one) for one in lists], dtype=np.int64)
-    listed = [item for one in lists for item in one]
+    length = np.array([len(members) for members in lists], dtype=np.int64)
+    listed = [item for members in lists for item in members]
     # Padding by NaN makes floats of positions.
     listed = [int(i) if isinstance(i, float) and i.is_integer() else i for i in listed]
     if len({isinstance(item, str) for item in listed}) > 1:

@@ -103,9 +103,9 @@ class ColumnNames:
 
     def find(self, name: Any) -> int | None:
         """Return the position of a column, None if there is none; ValueError if there are two."""
-        for names, wanted in ((self._names, name), (self._plain, plain_name(name))):
-            places = [i for i, each in enumerate(names) if type(each) is type(wanted)]
-            places = [i for i in places if names[i] == wanted]
+        for names, sought in ((self._names, name), (self._plain, plain_name(name))):
+            places = [i for i, each in enumerate(names) if type(each) is type(sought)]
+            places = [i for i in places if names[i] == sought]
             # A field of records has a name of its own only where no column has it.
             places = [i for i in places if i < self._n_columns] or places
             if len(places) > 1:

@@ -51,11 +51,11 @@ def read_votes(votes: Any, options: VoteOptions) -> Bunch:
     table = open_table(votes, options.encoding, options.decimal)
     columns = choose_columns(table, options)
     cells = _VoteCells.read(table, columns, options)
-    out = _LeftOut(len(cells.labels[columns.a].codes), options.like is not None)
-    opponents = _read_opponents(cells, columns, options, out)
-    answers = _read_answers(cells, columns, options, opponents, out)
-    _drop_gaps(cells, columns, options, out)
-    return _build_votes(cells, columns, options, opponents, answers, out)
+    dropped = _DroppedVotes(len(cells.labels[columns.a].codes), options.like is not None)
+    opponents = _read_opponents(cells, columns, options, dropped)
+    answers = _read_answers(cells, columns, options, opponents, dropped)
+    _drop_gaps(cells, columns, options, dropped)
+    return _build_votes(cells, columns, options, opponents, answers, dropped)
 
 
 class _VoteCells(NamedTuple):
@@ -84,7 +84,7 @@ class _VoteCells(NamedTuple):
         return cells
 
 
-class _LeftOut:
+class _DroppedVotes:
     """Which rows are left out, and why.
 
     ``every``: those left out are named even if they are few.
@@ -159,10 +159,10 @@ class _Opponents(NamedTuple):
 
 
 def _read_opponents(
-    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, dropped: _DroppedVotes
 ) -> _Opponents:
     """Read the competitors of each row, and leave out rows without two of them."""
-    _drop_headers(cells, columns, out)
+    _drop_headers(cells, columns, dropped)
     first_column, second_column = cells.labels[columns.a], cells.labels[columns.b]
     values, competitors = _competitor_names(first_column, second_column, options)
     code = {name: i for i, name in enumerate(competitors)}
@@ -173,8 +173,8 @@ def _read_opponents(
     )
     if options.a is not None:
         _warn_unlikely_columns(columns, np.intersect1d(first, second), competitors)
-    out.drop((first < 0) | (second < 0), "without a competitor's name")
-    out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
+    dropped.drop((first < 0) | (second < 0), "without a competitor's name")
+    dropped.drop((first == second) & (first >= 0), "with the same competitor on both sides")
     return _Opponents(first, second, competitors)
 
 
@@ -194,9 +194,9 @@ def _competitor_names(first: Coded, second: Coded, options: VoteOptions) -> tupl
     return list(map(str, values)), sorted(set(map(str, values)))
 
 
-def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> None:
+def _drop_headers(cells: _VoteCells, columns: VoteColumns, dropped: _DroppedVotes) -> None:
     """Leave out rows that say the names of their columns again, as in files put together."""
-    is_header = out.kept()
+    is_header = dropped.kept()
     for position in (columns.a, columns.b):
         codes, values = cells.labels[position]
         name = plain_name(columns.names[position])
@@ -205,7 +205,7 @@ def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> Non
     if not is_header.any():
         return
     row = int(is_header.argmax())
-    out.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
+    dropped.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
     for position, (codes, values) in cells.labels.items():
         codes = np.where(is_header, -1, codes)
         used = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
@@ -234,7 +234,7 @@ def _as_integer(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _warn_unlikely_columns(columns: VoteColumns, met: np.ndarray, known: list) -> None:
+def _warn_unlikely_columns(columns: VoteColumns, met: np.ndarray, competitors: list) -> None:
     """Warn where the columns named may be others than those of the competitors."""
     if (met >= 0).any():
         return
@@ -253,7 +253,7 @@ def _warn_unlikely_columns(columns: VoteColumns, met: np.ndarray, known: list) -
         )
     warn(
         f"{sides[0]!r} and {sides[1]!r} are to be the competitors, and have no value in common "
-        f"(there are {', '.join(map(repr, known[:3]))}, …). {advice}"
+        f"(there are {', '.join(map(repr, competitors[:3]))}, …). {advice}"
     )
 
 
@@ -272,30 +272,34 @@ def _read_answers(
     columns: VoteColumns,
     options: VoteOptions,
     opponents: _Opponents,
-    out: _LeftOut,
+    dropped: _DroppedVotes,
 ) -> _VoteOutcomes:
     """Read the outcome of each row, and leave out rows without one."""
     if not columns.won:
         answers = _VoteOutcomes(np.ones(len(opponents.first), dtype=np.int64))
     elif options.soft or len(columns.won) > 1:
         every = [cells.numbers[i] for i in columns.won]
-        proba = _read_probabilities(every, out, options.soft, options.ties)
+        proba = _read_probabilities(every, dropped, options.soft, options.ties)
         answers = _VoteOutcomes(proba[:, -1] - proba[:, 0], proba)
     else:
         answers = _VoteOutcomes(
-            _read_winners(cells.labels[columns.won[0]], columns, options, opponents, out)
+            _read_winners(cells.labels[columns.won[0]], columns, options, opponents, dropped)
         )
     if not options.soft:
         ties = (answers.codes == 0) & (not options.ties)
-        out.drop(ties, "ties (ties=False)", meant=True)
+        dropped.drop(ties, "ties (ties=False)", meant=True)
     return answers
 
 
 def _read_winners(
-    column: Coded, columns: VoteColumns, options: VoteOptions, opponents: _Opponents, out: _LeftOut
+    column: Coded,
+    columns: VoteColumns,
+    options: VoteOptions,
+    opponents: _Opponents,
+    dropped: _DroppedVotes,
 ) -> np.ndarray:
     """Read 1, 0 or -1 for each row from a column of words or numbers."""
-    out.drop(column.codes < 0, "without an outcome")
+    dropped.drop(column.codes < 0, "without an outcome")
     words = [*_with_points(column.values, options.decimal), None]
     meaning = label_words(options.outcomes, "outcomes=", 1) if options.outcomes is not None else {}
     meaning = {str(word): code for word, code in meaning.items()}
@@ -303,20 +307,20 @@ def _read_winners(
         [meaning.get(str(plain_name(word)), UNREAD) for word in words[:-1]] + [MISSING]
     )
     codes = named[column.codes]
-    others = np.flatnonzero(out.kept(codes == UNREAD))
+    others = np.flatnonzero(dropped.kept(codes == UNREAD))
     codes[others] = _read_words(column.codes, words, others, columns, opponents)
-    bad, unread = codes == BOTH_BAD, out.kept(codes == UNREAD)
+    bad, unread = codes == BOTH_BAD, dropped.kept(codes == UNREAD)
     codes[bad] = 0
     if unread.any():
-        rows_left = out.kept(codes != MISSING)
+        rows_left = dropped.kept(codes != MISSING)
         if not ((codes[rows_left] == 1).any() and (codes[rows_left] == -1).any()):
             raise ValueError(
                 one_sided_message([words[i] for i in column.codes[rows_left]], codes[rows_left])
             )
         shown = most_frequent(words[i] for i in column.codes[unread])
-        out.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
+        dropped.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
     if options.both_bad == "drop":
-        out.drop(bad, 'both bad (both_bad="drop")', meant=True)
+        dropped.drop(bad, 'both bad (both_bad="drop")', meant=True)
     return codes
 
 
@@ -365,7 +369,7 @@ def _with_points(values: list, decimal: str) -> list:
 
 
 def _read_probabilities(
-    columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
+    columns: list[Numbers], dropped: _DroppedVotes, soft: bool, ties: bool
 ) -> np.ndarray:
     """Read the probabilities that the second won, that none did, and that the first did.
 
@@ -379,8 +383,8 @@ def _read_probabilities(
         first = 2.0 - numbers if by_place else numbers
         every = [first, 1.0 - first]
     table = np.stack([every[1], *every[2:], every[0]], axis=1)
-    out.drop(np.isnan(table).any(axis=1), "without an outcome")
-    read = out.kept()
+    dropped.drop(np.isnan(table).any(axis=1), "without an outcome")
+    read = dropped.kept()
     beyond = read & ((table < 0.0) | (table > 1.0)).any(axis=1)
     if beyond.any():
         row = int(beyond.argmax())
@@ -393,11 +397,11 @@ def _read_probabilities(
         raise ValueError(
             "The columns of winner= must be 0 or 1 each. If they are probabilities, say soft=True."
         )
-    out.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
+    dropped.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
     if soft and not ties and table.shape[1] == 3:
         table = table[:, ::2]
         total = table.sum(axis=1)
-        out.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
+        dropped.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
         table = table / np.where(total > 0.0, total, 1.0)[:, None]
     return table
 
@@ -406,16 +410,16 @@ def _read_probabilities(
 
 
 def _drop_gaps(
-    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, dropped: _DroppedVotes
 ) -> None:
     """Leave out rows that lack a judge or a time that was named, a group or a control."""
     for role in ("judge", "time"):
         position = getattr(columns, role)
         if getattr(options, role) is not None:
-            out.drop(cells.labels[position].codes < 0, f"without a {role}")
+            dropped.drop(cells.labels[position].codes < 0, f"without a {role}")
     if columns.by is not None:
         name = columns.names[columns.by]
-        out.drop(cells.labels[columns.by].codes < 0, f"without a value in {name!r}")
+        dropped.drop(cells.labels[columns.by].codes < 0, f"without a value in {name!r}")
     for control in columns.controls:
         numbers = [cells.numbers[i] for i in control.columns]
         for position, column in zip(control.columns, numbers, strict=True):
@@ -425,9 +429,9 @@ def _drop_gaps(
             _check_difference(control.label, numbers[0].values, timed)
         gaps = np.any([np.isnan(column.values) for column in numbers], axis=0)
         if options.missing == "drop":
-            out.drop(gaps, f"without a number for {control.label!r}")
+            dropped.drop(gaps, f"without a number for {control.label!r}")
         else:
-            out.fill(gaps, control.label)
+            dropped.fill(gaps, control.label)
 
 
 def _check_numbers(name: Any, numbers: Numbers) -> None:
@@ -574,10 +578,10 @@ def _build_votes(
     options: VoteOptions,
     opponents: _Opponents,
     answers: _VoteOutcomes,
-    out: _LeftOut,
+    dropped: _DroppedVotes,
 ) -> Bunch:
     """Build X, y and all that `from_votes` returns beside them."""
-    rows, like = out.rows(), options.like
+    rows, like = dropped.rows(), options.like
     items, pairs, n_present = _competitor_table(opponents, rows, like)
     X, center, scale = _with_controls(pairs, cells, columns.controls, rows, like)
     groups = None
@@ -598,7 +602,7 @@ def _build_votes(
             f"board compares them. Are {columns.names[columns.a]!r} and "
             f"{columns.names[columns.b]!r} the columns of the competitors?"
         )
-    out.warn()
+    dropped.warn()
     return Bunch(
         X=done.X,
         y=done.y,
@@ -611,8 +615,8 @@ def _build_votes(
         by=None if columns.by is None else columns.names[columns.by],
         groups=groups,
         n_read=len(opponents.first),
-        dropped=out.counts,
-        summary=out.summary(n_present),
+        dropped=dropped.counts,
+        summary=dropped.summary(n_present),
     )
 
 

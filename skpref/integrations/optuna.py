@@ -333,9 +333,9 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         return int(np.random.SeedSequence([self._entropy, *more]).generate_state(1)[0])
 
 
-def _tell_answer(optimizer, items, said):
+def _tell_answer(optimizer, items, statement):
     """Tell an answer, but for trials of which nothing is known or that equal another."""
-    (way, place), *_ = said.items()
+    (way, place), *_ = statement.items()
     if items[place] is None:
         return
     # The one that was clicked first, so that of equal ones it stays.
