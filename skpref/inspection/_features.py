@@ -140,7 +140,7 @@ def _featured(model: Any, X: Any) -> ParsedX:
         shown = ParsedX("items", take_rows(features, places), shown.pairs)
     elif hasattr(shown.rows, "tocsr"):
         shown = ParsedX("items", shown.rows.toarray())
-    return shown.used()
+    return shown.without_unshown()
 
 
 def _exchanged(items, feature, permutation):
