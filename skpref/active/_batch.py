@@ -38,7 +38,7 @@ class Effects(NamedTuple):
 def outcome_effects(
     likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Effects:
-    """Effects of the outcomes, in the order of the likelihood's ``duel_scale``.
+    """Return effects of the outcomes, in the order of the likelihood's ``duel_scale``.
 
     Means, variances (positive) and who is shown first have shape (n,).
     """
@@ -77,12 +77,12 @@ class Worlds:
 
     @classmethod
     def before(cls, mean: Array, variance: Array, covariance: Array) -> Self:
-        """The one world without answers."""
+        """Return the one world without answers."""
         nothing = np.zeros((1, 0, len(mean)))
         return cls(covariance, np.ones(1), mean[None], variance[None], nothing)
 
     def after(self, at: int, likelihood: Likelihood, lead: int) -> Self:
-        """The worlds after an answer to the duel at a position, each outcome of it in its own.
+        """Return the worlds after an answer to a duel, each of its outcomes in its own.
 
         ``lead`` says who is shown first in it.
         """
@@ -107,7 +107,7 @@ class Worlds:
 
 
 def _thinned(weight):
-    """Combinations that are followed on, and their probabilities: by systematic resampling."""
+    """Return at most so many combinations and their probabilities, by systematic resampling."""
     if len(weight) <= _MOST:
         return np.arange(len(weight)), weight
     marks = (np.arange(_MOST) + 0.5) / _MOST
@@ -116,7 +116,7 @@ def _thinned(weight):
 
 
 def ranked(scores: Array, n: int, pairs: NDArray[np.intp], distinct: bool) -> NDArray[np.intp]:
-    """The n duels of the largest scores, best first; fewer if there are not as many.
+    """Return the n duels of the largest scores, best first; fewer if there are not as many.
 
     Scores of −inf are not chosen. ``pairs`` (n_duels, 2) says which items duels are of; where
     they are to be ``distinct``, no item is in two of the duels chosen.
@@ -197,7 +197,7 @@ def diverse(
 
 
 def _open(worlds, of, rows, of_variance):
-    """Remaining information of answers, or remaining variances, as a mean over the worlds."""
+    """Return the remaining information of answers, or variances, averaged over the worlds."""
     if of_variance:
         return worlds.weight @ worlds.variance
     lead = np.broadcast_to(of.lead[rows], worlds.mean.shape).ravel()

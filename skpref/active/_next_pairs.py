@@ -47,7 +47,7 @@ def next_pairs(
     pending: ArrayLike | None = None,
     random_state: RandomLike = 0,
 ) -> Bunch:
-    """The votes that are expected to tell most of the order of a leaderboard.
+    """Return the votes that are expected to tell most of the order of a leaderboard.
 
     Items that fall into groups which neither answers nor the kernel join
     (`skpref.inspection.connected_items`) are joined first, items without an answer too: as long as
@@ -213,7 +213,7 @@ def next_pairs(
 
 
 def order_rate(z: Array) -> Array:
-    """φ(z)²/(Φ(z) Φ(−z)): twice the nats on a sign, a relative loss of the variance.
+    """Return φ(z)²/(Φ(z) Φ(−z)): twice the nats on a sign, a relative loss of variance.
 
     With z the mean over the deviation of a Gaussian, whose sign is meant: the mutual information
     of its sign with an observation that takes the share s of its variance is s/2 times this, as
@@ -277,7 +277,7 @@ class _VoteBoard:
         self._some = pairs
 
     def gains(self) -> Array:
-        """Nats on the orders that count, expected of the next vote on each pair followed."""
+        """Return nats on the orders that count, expected of the next vote on each pair followed."""
         precision = self._precision[self._some]
         return precision * self._seen / (1.0 + precision * self._variance)
 
@@ -304,7 +304,7 @@ class _VoteBoard:
         return nats, float(scale * self.weight[pair] * (u[a] - u[b]) ** 2)
 
     def square(self, values: Array) -> Array:
-        """Values of pairs as a symmetric matrix, zero on the diagonal."""
+        """Return values of pairs as a symmetric matrix, zero on the diagonal."""
         matrix = np.zeros(self.cov.shape)
         matrix[self.first, self.second] = matrix[self.second, self.first] = values
         return matrix
@@ -330,7 +330,7 @@ class _Groups:
         self._label = component_labels(len(component), joined)
 
     def joined_by(self, pairs: Any = slice(None)) -> NDArray[np.bool_]:
-        """Whether each of some pairs is allowed, and of two groups."""
+        """Return whether each of some pairs is allowed, and of two groups."""
         apart = self._label[self._first[pairs]] != self._label[self._second[pairs]]
         joins: NDArray[np.bool_] = apart & self._allowed[pairs]
         return joins
@@ -342,7 +342,7 @@ class _Groups:
 
 
 def _hand_out(board, wanted, n, groups):
-    """Votes of each pair, their expected nats, those on the pair's own order, and who joins."""
+    """Return votes of each pair, their nats, those on the pair's own order, and who joins."""
     portion = -(-n // _PORTIONS)
     step = max(1, n // _ROUNDS)
     few = _FOLLOWED_PER_ITEM * len(board.cov)
@@ -378,7 +378,7 @@ def _hand_out(board, wanted, n, groups):
 
 
 def _narrowed(board, wanted, few):
-    """The pairs of the largest scores, which the board follows from now on, and the best other."""
+    """Return the pairs of the largest scores, to follow alone, and the best other score."""
     scores = board.gains() * wanted
     if len(scores) <= few:
         return np.arange(len(scores)), -np.inf
@@ -398,13 +398,13 @@ def _mean_rate(z: Array, moved: Array) -> Array:
 
 
 def _variances(cov: Array) -> Array:
-    """dᵀ cov d of the differences d of all pairs, (n, n); at least 0."""
+    """Return dᵀ cov d of the differences d of all pairs, (n, n); at least 0."""
     own = np.diagonal(cov)
     return np.maximum(own[:, None] + own[None, :] - 2.0 * cov, 0.0)
 
 
 def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> Array:
-    """Precision of a Gaussian observation that takes from a margin what a vote is expected to."""
+    """Return the precision of a Gaussian observation that tells as much as a vote."""
     precision = np.zeros(len(margin))
     wide = variance > 1e-12 * variance.max()
     margin, variance = margin[wide], variance[wide]
@@ -430,7 +430,7 @@ def _at_stake(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Arra
 
 
 def _pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows of the two items of each pair, (m, 2), of which positions or names came."""
+    """Return positions (m, 2) of the two items of each pair, by positions or names."""
     size = len(names)
     positions = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
     if positions.size == 0:
@@ -459,7 +459,7 @@ def _pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _mask(allowed: Any, names: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which pairs may be voted on, (n, n)."""
+    """Return whether each pair may be voted on, (n, n)."""
     size = len(names)
     if allowed is None:
         return ~np.eye(size, dtype=bool)
@@ -471,7 +471,7 @@ def _mask(allowed: Any, names: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _frame(pairs: Any, columns: dict[str, Array]) -> Any:
-    """A frame where pandas is installed, else None."""
+    """Return a frame of a plan where pandas is installed, else None."""
     try:
         import pandas as pd
     except ImportError:

@@ -49,7 +49,7 @@ def query(
     random_state: RandomLike = None,
     **options: Any,
 ) -> NDArray[np.intp] | tuple[NDArray[np.intp], Array]:
-    """The duels of a pool that are most worth asking about.
+    """Return the duels of a pool that are most worth asking about.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _values(scores, size):
 
 
 def _table_of(estimator):
-    """Items that the model may be asked about by name; None if there are none."""
+    """Return the items that the model may be asked about by name; None if there are none."""
     model = getattr(estimator, "best_estimator_", estimator)
     *before, last = [step for _, step in getattr(model, "steps", [(None, model)])]
     reader = getattr(getattr(last, "posterior_", last), "reader", None)
@@ -191,7 +191,7 @@ def _table_of(estimator):
 
 
 def _asked(estimator, duels, users):
-    """Rows of the pool to the posterior that is about them, and the duels as it takes them."""
+    """Return a function from rows of the pool to their posterior, and duels in its form."""
     model = getattr(estimator, "best_estimator_", estimator)
     if users is not None:
         last = model[-1] if hasattr(model, "steps") else model
@@ -225,7 +225,7 @@ def _positions(pending, size):
 
 
 def _ids(users, size, what):
-    """Ids of users, which may be tuples."""
+    """Return ids of users, which may be tuples, as an array, or raise ValueError."""
     sequence = hasattr(users, "__len__") and not isinstance(users, str | bytes)
     if not sequence or len(users) != size:
         raise ValueError(
@@ -238,7 +238,7 @@ def _ids(users, size, what):
 
 
 def _free(duels, answered, size, users, answered_users, table):
-    """Items of the duels, and which of these may be asked."""
+    """Return codes (n, 2) of the items of duels, and whether each duel may be asked."""
     mask = np.zeros(size, dtype=bool)
     further = None
     if answered is not None:
@@ -281,9 +281,9 @@ def _as_in_pool(answered, duels, table):
             for each, by_name in zip((duels, answered), named, strict=True)
         ]
         raise ValueError(
-            f"answered must hold duels of the form of the pool, which are {forms[0]}; {forms[1]} "
-            "came. Give both by names, by positions or by features, or answered as a mask of the "
-            f"pool, ({len(duels)},) booleans."
+            f"answered must hold duels of the form of the pool, which are {forms[0]}; got "
+            f"{forms[1]}. Give both by names, by positions or by features, or answered as a mask of "
+            f"the pool, ({len(duels)},) booleans."
         )
     return answered
 

@@ -28,7 +28,7 @@ _EXACT = 2000
 def outcome_proba(
     likelihood: Likelihood, mean: Array, variance: ArrayLike, lead: ArrayLike
 ) -> Array:
-    """Probabilities of the outcomes under Gaussian margins, on a new last axis."""
+    """Return probabilities of the outcomes under Gaussian margins, on a new last axis."""
     variance = np.asarray(variance, dtype=np.float64)
     if likelihood.uses_order:
         return likelihood.outcome_proba(mean, variance, lead)
@@ -36,14 +36,14 @@ def outcome_proba(
 
 
 def entropy_of(proba: Array) -> Array:
-    """Entropy of probabilities on the last axis."""
+    """Return entropy of probabilities on the last axis."""
     return entr(proba).sum(axis=-1)
 
 
 def predictive_proba(
     likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Array:
-    """Probabilities of the outcomes, (n, n_outcomes), of margins with means (n, n_components)."""
+    """Return probabilities of outcomes (n, n_outcomes), means (n, n_components)."""
     proba = np.empty((len(variance), likelihood.n_outcomes))
     for rows in row_blocks(len(variance), means.shape[1] * likelihood.n_outcomes, BLOCK):
         by_component = outcome_proba(
@@ -110,7 +110,7 @@ class Bell(NamedTuple):
 
 
 def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
-    """Mean entropy of a probit's answer given the margin, in the closed form of [1]_.
+    """Return mean entropy of a probit's answer given the margin, in the closed form of [1]_.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
 def bald(
     posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1, method: str = "quadrature"
 ) -> Array:
-    """Mutual information of a duel's answer and the utility, in nats (BALD) [1]_.
+    """Return mutual information of a duel's answer and the utility, in nats (BALD) [1]_.
 
     The entropy of the predicted answer less that which is expected to stay once the utility is
     known: what the judge's noise makes uncertain is not counted. At least 0, at most log 2, with
@@ -178,7 +178,7 @@ def bald(
 
 
 def information(of: Candidates, method: str = "quadrature") -> Array:
-    """`bald` of candidates."""
+    """Return `bald` of candidates, (n,), in nats."""
     likelihood, expected = of.posterior.likelihood, np.zeros(len(of.variance))
     predicted = _predicted_entropy(of)
     for weight, part in zip(*of.by_part(), strict=True):
@@ -206,7 +206,7 @@ def _closed_form(of):
 
 
 def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Array:
-    """Entropy of the predicted answer, in nats, from noise and uncertainty together.
+    """Return entropy of the predicted answer, in nats, from noise and uncertainty together.
 
     A duel of two items that are known to be equally good has the largest of all, though its answer
     would tell nothing.
@@ -234,7 +234,7 @@ def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Ar
 
 
 def _predicted_entropy(of):
-    """Entropies of the predicted answers, (n,)."""
+    """Return entropies of the predicted answers, (n,)."""
     proba = sum(
         weight * predictive_proba(part.posterior.likelihood, part.means, part.variance, part.lead)
         for weight, part in zip(*of.by_part(), strict=True)
@@ -243,7 +243,7 @@ def _predicted_entropy(of):
 
 
 def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
-    """Variance of f(first) − f(second), without observation noise, in squared units of utility.
+    """Return the variance of f(first) − f(second), without noise, in squared units of utility.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
 def random_scores(
     posterior: DuelPosterior, duels: Any, *, random_state: RandomLike = None
 ) -> Array:
-    """Random scores, uniform on [0, 1), as a baseline.
+    """Return random scores, uniform on [0, 1), as a baseline.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def best_item_information(
     n_draws: int = 1000,
     random_state: RandomLike = None,
 ) -> Array:
-    """Mutual information of a duel's answer and which item is best, in nats.
+    """Return mutual information of a duel's answer and which item is best, in nats.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ of shape (n_items,), default=None
 
 
 def _drawn_margins(of, n, rng):
-    """Draws of the margins, (n_duels, n)."""
+    """Return draws of the margins, (n_duels, n)."""
     if not isinstance(of.posterior, Posterior | PosteriorMixture):
         mean, variance = of.gaussian
         return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
@@ -446,7 +446,7 @@ def _drawn_margins(of, n, rng):
 
 
 def _drawn(posterior, rows, n, rng):
-    """Joint draws of utilities, (n_rows, n)."""
+    """Return joint draws of utilities, (n_rows, n)."""
     if len(rows) <= _EXACT or isinstance(posterior, PosteriorMixture):
         return posterior.sample(rows, n, rng)
     return posterior.sample_paths(n, rng)(rows)

@@ -66,7 +66,7 @@ class StoppingRule:
     Notes
     -----
     What is assumed: in a duel of the best competitor its expected score is at least one half, given
-    all that came before (a win scores 1, a tie ½). So it is under Bradley–Terry, the probit or any
+    all votes before (a win scores 1, a tie ½). So it is under Bradley–Terry, the probit or any
     other model in which the better one is favoured; votes may depend on the prompt, the judge or
     the day; pairs may be chosen by all votes before, as by `next_pairs`. Who is shown first must be
     drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best that
@@ -215,7 +215,7 @@ class StoppingRule:
         """
         if isinstance(X, Mapping) and "item_table" in X:
             if y is not None:
-                raise ValueError("y came beside votes of from_votes, which have labels. Drop it.")
+                raise ValueError("Votes of from_votes have labels; got also y=. Drop it.")
             names, scores = _of_votes(X)
             pairs, labels = self._checked(names), self._labels
         else:
@@ -241,7 +241,7 @@ class StoppingRule:
         self._joined_to.append(len(self._joined_to))
 
     def _root(self, place: int) -> int:
-        """The competitor that stands for the group of one; on the way there paths are halved."""
+        """Return the competitor that stands for the group of another, and halve the path there."""
         joined_to = self._joined_to
         while joined_to[place] != place:
             joined_to[place] = place = joined_to[joined_to[place]]
@@ -272,7 +272,7 @@ class StoppingRule:
         variance[b] -= variance[b] ** 2 * bend
 
     def _read(self, X: Any) -> list[list[Any]]:
-        """Names of the two competitors of each vote."""
+        """Return names of the two competitors of each vote, checked."""
         frame = is_frame(X)
         X = X.to_numpy() if frame and hasattr(X, "to_numpy") else unmasked(X)
         votes = X
@@ -315,7 +315,7 @@ class StoppingRule:
         return pairs
 
     def _scores(self, y: Any, n: int) -> tuple[list[float], tuple[int, int] | None]:
-        """What the first of each vote scored, from 0 to 1, and the two labels of wins."""
+        """Return what the first of each vote scored, from 0 to 1, and the labels of wins."""
         if y is None:
             return [1.0] * n, self._labels
         y = np.asarray(unmasked(y))
@@ -365,7 +365,7 @@ class StoppingRule:
 
 
 def _of_votes(votes: Mapping) -> tuple[list[list[Any]], list[float]]:
-    """Names of the two competitors of each of the votes of `from_votes`, and the first's score."""
+    """Return names of the two competitors of each vote of `from_votes`, and the first's score."""
     X, y = votes["X"], votes["y"]
     places = (X if X.ndim == 2 else X[:, :, 0]).astype(np.intp)
     tied = np.any(y < 0) or "tie_threshold" in votes["params"]

@@ -70,13 +70,13 @@ class Configuration(NamedTuple):
     refit_every: int | None
 
     def turn(self, number: int, kind: str = "duel") -> Strategy:
-        """The method of a question of a kind; so many were answered or are pending before."""
+        """Return the method of a question of a kind, so many being answered or pending."""
         turns = self.strategies[kind].turns
         return turns[number % len(turns)]
 
 
 def answer_options(given: dict, likelihood: Any) -> dict:
-    """Parameters of `probit`, with an optimizer's defaults; none may stand beside a likelihood."""
+    """Return the parameters of `probit` with an optimizer's defaults; none beside a likelihood."""
     unknown = sorted(given.keys() - ANSWER_DEFAULTS.keys())
     if unknown:
         raise TypeError(
@@ -86,7 +86,7 @@ def answer_options(given: dict, likelihood: Any) -> dict:
     if likelihood is not None and given:
         shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
         raise ValueError(
-            f"likelihood= has its own noise, ties and order effect; beside it came {shown}. Make "
+            f"likelihood= has its own noise, ties and order effect; got also {shown}. Make "
             f"the likelihood with them, such as skpref.likelihoods.probit({shown}), or leave "
             "likelihood= out."
         )
@@ -195,7 +195,7 @@ def _noise_prior(options, automatic):
     checked = check_lognormal("noise_prior", prior, "'auto', None or a pair (median, deviation)")
     if not makes_likelihood:
         raise ValueError(
-            f"likelihood= declares its own priors (Likelihood.priors); beside it came "
+            f"likelihood= declares its own priors (Likelihood.priors); got also "
             f"noise_prior={prior!r}. Leave one of the two out."
         )
     bounds = options["noise_variance_bounds"]
@@ -208,7 +208,7 @@ def _noise_prior(options, automatic):
 
 
 def _likelihoods(options):
-    """The likelihood of a run, and where the first tie is to change it the one before that."""
+    """Return the likelihood of a run, and that before the first tie where it is another."""
     if options["likelihood"] is not None:
         return check_likelihood(options["likelihood"]), None
     made = probit(**{name: options[name] for name in ANSWER_DEFAULTS})
@@ -224,7 +224,7 @@ def _likelihoods(options):
 
 
 def _strategies(fields_set):
-    """Whether every field is "auto", and the strategies by the kind of question."""
+    """Return whether every field is "auto", and the strategies by the kind of question."""
     is_auto = [isinstance(field, str) and field == "auto" for field in fields_set]
     if all(is_auto):
         return True, BEST
@@ -260,7 +260,7 @@ def _check_rules(incumbent, acquisition):
 
 
 def _shared_engine(inferences):
-    """The engine whose fit all methods that take turns use."""
+    """Return the engine whose fit all methods that take turns use."""
     others = [each for each in inferences if not (isinstance(each, str) and each == "ep")]
     if not others:
         return _engine("ep")
@@ -294,7 +294,7 @@ def _engine(inference):
 
 
 def describe(space: Space, options: dict) -> dict:
-    """The arguments as plain values: two equal descriptions make the same run."""
+    """Return the arguments as plain values; two equal descriptions make the same run."""
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
         described = {"space": space.describe()}
         return described | {name: _described(value) for name, value in options.items()}
@@ -343,7 +343,7 @@ def check_same(written: dict, described: dict, path: Path) -> None:
 
 
 def _parameters(value):
-    """An object with ``get_params`` by the values of its parameters."""
+    """Return the name of an object with ``get_params``, and the values of its parameters."""
     parameters = []
     for key, part in sorted(value.get_params(deep=False).items()):
         if hasattr(part, "get_params"):

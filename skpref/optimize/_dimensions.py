@@ -27,7 +27,7 @@ _UNCHANGING = str | int | float | bool | bytes | None
 
 
 def plain(value: Any) -> Any:
-    """The value without numpy in it: scalars and arrays become numbers, texts and lists.
+    """Return a value without numpy in it: scalars and arrays become numbers, texts and lists.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def plain(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A deep copy, or the value itself where a copy would not be recognised as equal.
+    """Return a deep copy, or the value itself where a copy would not be equal to it.
 
     Examples
     --------
@@ -108,40 +108,40 @@ class Dimension(ABC):
     _ends: Any = (0.0, 1.0)
 
     def place(self, quantile: np.ndarray) -> np.ndarray:
-        """Quantiles (n,) of the values to columns (n, width)."""
+        """Return columns (n, width) of the values at quantiles (n,)."""
         return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
-        """The columns of the nearest values."""
+        """Return the columns of the nearest values."""
         return np.clip(columns, *self._ends)
 
     @abstractmethod
     def encode(self, value: Any) -> list:
-        """Columns of a value, which is checked."""
+        """Return the columns of a value, or raise ValueError if it is none of the dimension."""
 
     @abstractmethod
     def decode(self, columns: np.ndarray | list) -> Any:
-        """The value of columns."""
+        """Return the value of columns."""
 
     @abstractmethod
     def clean(self, value: Any) -> Any:
-        """A checked value as it is kept."""
+        """Return a checked value as it is kept."""
 
     def near(self, columns: np.ndarray) -> np.ndarray:
-        """Columns of values beside this one, (k, width), where there is no gradient."""
+        """Return columns (k, width) of values beside this one, where there is no gradient."""
         return np.zeros((0, self.width))
 
     def dump(self, value: Any) -> Any:
-        """The value in JSON's terms."""
+        """Return the value in JSON's terms."""
         return value
 
     def load(self, value: Any) -> Any:
-        """The value that `dump` wrote."""
+        """Return the value that `dump` wrote."""
         return value
 
     @abstractmethod
     def describe(self) -> list:
-        """Plain values that tell this parameter from others."""
+        """Return plain values that tell this parameter from others."""
 
 
 class Interval(Dimension):
@@ -377,7 +377,7 @@ def _inverse(distribution):
 
 
 def _checked_inverse(name, distribution):
-    """The quantile function, or ValueError if the parameters are those of no distribution."""
+    """Return the quantile function, or raise ValueError if the distribution has none."""
     inverse = _inverse(distribution)
     with np.errstate(all="ignore"):
         quantiles = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])

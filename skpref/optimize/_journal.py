@@ -104,7 +104,7 @@ class Journal:
         self.path = Path(os.path.realpath(path))
 
     def exists(self) -> bool:
-        """Whether there is a run; False if nothing is there, or an empty file."""
+        """Return whether there is a run; False if nothing is there, or an empty file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -320,7 +320,7 @@ class Journal:
         return self.damaged(str(error))
 
     def damaged(self, how: str) -> Damaged:
-        """The error of a damaged file."""
+        """Return the error of a damaged file."""
         return Damaged(
             f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
             "from a copy."
@@ -359,7 +359,7 @@ _PEOPLE = ("user", "judge")  # columns of those runs alone that have some
 
 
 def read_journal(path: str | os.PathLike) -> dict[str, list]:
-    """The events of a journal as columns, one row for each duel or set; nothing is written.
+    """Return the events of a journal as columns, one row for each duel or set.
 
     Parameters
     ----------
@@ -480,7 +480,7 @@ def _rows(events: list[Event], configuration: dict) -> list[dict]:
 
 
 def _date(time):
-    """Seconds since 1970 as text; None if they are no date."""
+    """Return seconds since 1970 as text; None if they are no date."""
     try:
         return datetime.fromtimestamp(time, UTC).isoformat()
     except (OverflowError, ValueError, OSError):  # what a clock far off comes to
@@ -488,7 +488,7 @@ def _date(time):
 
 
 def _named(items, configuration):
-    """Items as they were written, with the names and choices of their parameters."""
+    """Return items as they were written, with the names and choices of their parameters."""
     space = configuration["space"]
     kinds = space if all(type(each) is list and len(each) == 2 for each in space) else []
     named = []

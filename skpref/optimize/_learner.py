@@ -197,7 +197,7 @@ class ActiveLearner(Asking):
         }
 
     def ask(self, n: int | None = None, *, user: str | int | None = None) -> Any:
-        """The next duel, or the next n for judges in parallel.
+        """Return the next duel, or the next n for judges in parallel.
 
         The question stays the same until something is told. Answers may come in any order.
 
@@ -278,7 +278,7 @@ class ActiveLearner(Asking):
         return self._user(user, asked=True), duel
 
     def _user(self, user, asked=False):
-        """An id as it is kept; of one who is asked, the estimator must take the answers."""
+        """Return an id as it is kept; of one who is asked, the estimator must take the answers."""
         configuration = self._session.configuration
         if configuration.users is None:
             raise ValueError(f"user={user!r} needs a learner with users=, such as users=[].")
@@ -297,7 +297,7 @@ class ActiveLearner(Asking):
         return deepcopy(self._session.posterior())
 
     def recommend(self, user: str | int | None = None) -> Any:
-        """The item of the largest posterior mean in the pool.
+        """Return the item of the largest posterior mean in the pool.
 
         Parameters
         ----------
@@ -330,7 +330,7 @@ class ActiveLearner(Asking):
 
 
 def _people(users, estimator=None):
-    """Ids as a journal holds them; an estimator must take answers of theirs."""
+    """Return ids as a journal holds them, or raise if an estimator takes no answers of theirs."""
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
     ids = [plain(user) for user in users]

@@ -57,7 +57,7 @@ class DuelPool(NamedTuple):
     duels: Any
 
     def describe(self) -> list:
-        """Plain values that tell this pool of duels from others."""
+        """Return plain values that tell this pool of duels from others."""
         content = np.ascontiguousarray(self.pairs, dtype="<i8").tobytes()
         return [len(self.pairs), self.turned, hashlib.sha256(content).hexdigest()[:16]]
 
@@ -133,7 +133,7 @@ def _features(space, items):
 
 
 def _places(space, items):
-    """Positions in the pool of the rows of its candidates."""
+    """Return positions in the pool of the rows of its candidates."""
     if not space.has_features:
         return np.arange(len(space.pool))
     features = items.X if isinstance(items, ItemTable) else np.asarray(items, dtype=np.float64)
@@ -141,7 +141,7 @@ def _places(space, items):
 
 
 def last_of(estimator: BaseEstimator) -> BaseEstimator:
-    """The model of preferences at the end of a pipeline, or within a search of parameters."""
+    """Return the model of preferences at the end of a pipeline or within a search."""
     while hasattr(estimator, "steps") or hasattr(estimator, "estimator"):
         estimator = estimator[-1] if hasattr(estimator, "steps") else estimator.estimator
     return estimator
@@ -199,7 +199,7 @@ class PoolQuestions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: RunState) -> BaseEstimator:
-        """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
+        """Return the estimator fitted to the answers; NotFittedError if there is nothing to fit."""
         check_answered(state)
         if all(each.outcome == TIE for each in state.answers):
             raise NotFittedError(
@@ -228,7 +228,7 @@ class PoolQuestions:
         return self._last[1]
 
     def posterior(self, state: RunState) -> Any:
-        """The posterior of the fitted estimator."""
+        """Return the posterior of the fitted estimator."""
         fitted = self.fit(state)
         if self._configuration.users is None:
             return Inspected.of(fitted).posterior
@@ -271,7 +271,7 @@ class PoolQuestions:
     def with_questions(
         self, state: RunState, n: int, layouts: Sequence[Layout], user: User = None
     ) -> RunState:
-        """The state after n more questions, all to one user if given."""
+        """Return the state after n more questions, all to one user if one is named."""
         for _ in range(n):
             recipient, row, turned = self._next(state, user)
             items, indices = state.items, []
@@ -284,7 +284,7 @@ class PoolQuestions:
         return state
 
     def _next(self, state, user):
-        """Who is asked next, which duel of the pool, and whether its second item is shown first."""
+        """Return who is asked next, the duel's row in the pool, and whether it is turned round."""
         configuration = self._configuration
         rng = np.random.default_rng([self._seed, state.counter + 1])
         askable = self._askable_duels(state, user)
@@ -315,7 +315,7 @@ class PoolQuestions:
         return *askable.at(int(chosen[0])), is_swapped
 
     def _askable_duels(self, state, user):
-        """What may be asked: every duel of the pool, of the user given or of everybody known."""
+        """Return every duel of the pool, of one user or of everybody known."""
         listed = self._configuration.users
         met = (each.user for each in (*state.answers, *state.pending, *state.skipped))
         people = list(dict.fromkeys([None] if listed is None else [*listed, *met]))
@@ -334,7 +334,7 @@ class PoolQuestions:
         return AskableDuels(people, len(self._configuration.pool.pairs), beside)
 
     def _free_duels(self, state, pending, askable):
-        """What may be asked; where only skipped ones are left, all but the last of these."""
+        """Return which duels may be asked; ValueError if none may."""
         free = np.arange(askable.size) < len(askable.people) * askable.n_duels
         free[pending] = False
         if not self._configuration.repeat:
@@ -387,7 +387,7 @@ class AskableDuels:
         return len(self.people) * self.n_duels + len(self._beside)
 
     def place(self, user: User, row: int) -> int | None:
-        """Where a user's duel is; None if it is none of these."""
+        """Return where a user's duel is; None if it is none of these."""
         if user in self._code:
             return self._code[user] * self.n_duels + row
         if (user, row) in self._beside:
@@ -395,7 +395,7 @@ class AskableDuels:
         return None
 
     def at(self, place: int) -> tuple[User, int]:
-        """The user and the row of the pool."""
+        """Return the user and the row of the pool at a place."""
         code, row = divmod(place, self.n_duels)
         if code < len(self.people):
             return self.people[code], row

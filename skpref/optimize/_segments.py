@@ -41,7 +41,7 @@ class Axis(NamedTuple):
 
 
 def grid(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
-    """Points of a grid of n an axis, (n, d) or (n * n, d), which holds the anchor.
+    """Return points of a grid of n an axis that holds the anchor, (n, d) or (n * n, d).
 
     It is shrunk towards the anchor until it lies in the unit cube. None: to a point.
     """
@@ -60,14 +60,14 @@ def grid(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
 
 
 def _room(anchor, steps):
-    """How often a step fits into the cube, by columns."""
+    """Return how often a step fits into the cube, by columns."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(steps > 0.0, (1.0 - anchor) / steps, -anchor / steps)
     return np.where(steps == 0.0, np.inf, np.maximum(room, 0.0))
 
 
 def chord(anchor: Array, direction: Array, n: int) -> Axis:
-    """The axis along a direction, from near one side of the cube to the other."""
+    """Return the axis along a direction, from near one side of the cube to the other."""
     before = float(_room(anchor, -direction).min())
     after = float(_room(anchor, direction).min())
     if before > after:
@@ -170,7 +170,7 @@ def random_grid(
     rng: np.random.Generator,
     free: Callable[[Array], bool],
 ) -> Array | None:
-    """A line or plane through the anchor, from one side of the cube to the other.
+    """Return a line or plane through the anchor, from one side of the cube to the other.
 
     Through any item if the anchor is None. The result is None if none seems to be free.
     """
@@ -222,7 +222,7 @@ def _axes_towards(space, anchor, end, n):
 
 
 def between(rows: Array, form: GridForm, position: Any, space: Any) -> tuple[int, Array | None]:
-    """Where on a line or plane a position is.
+    """Return where on a line or plane a position is: a point's number, and a row if between.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def between(rows: Array, form: GridForm, position: Any, space: Any) -> tuple[int
 
 
 def _place(position, form, n):
-    """A position as coordinates, and the shape of the grid that they are of."""
+    """Return a position as coordinates, and the shape of the grid that they are of."""
     line = form.kind == "line"
     allowed = f"{'a number' if line else 'an integer'} from 0 to {n - 1}"
     shapes = {0: (n,)}

@@ -111,8 +111,9 @@ class Session:
         check_same(run["configuration"], configuration, journal.path)
         if seed not in (None, run["seed"]):
             raise ValueError(
-                f"The journal {journal.path} was begun with random_state {run['seed']}, now {seed} "
-                "came. Pass that one, or None."
+                f"The journal {journal.path} was begun with random_state {run['seed']}; got "
+                f"{seed}. "
+                "Pass that one, or None."
             )
         self._state = self._apply_events(replace(self._state, digest=beginning.digest), events)
         return run["seed"]
@@ -277,7 +278,7 @@ class Session:
         self._write_event(answer)
 
     def _pending_form(self, items, arguments, user):
-        """The form of the question that a position is of; None if none is told, or of no form."""
+        """Return the form of the pending question that a position is of; else None."""
         if arguments is None or arguments.unpacked().position is None:
             return None
         form = self._state.form_of(self._check_items(self._state.items, items)[1], user)
@@ -287,7 +288,7 @@ class Session:
         return form
 
     def _compared_items(self, items_known, items, arguments, form):
-        """Items, the indices of those that an answer compares, and the outcome."""
+        """Return items, the indices of those that an answer compares, and the outcome."""
         items_known, question = self._check_items(items_known, items)
         if arguments is None or form is None:
             return items_known, question, None if arguments is None else arguments.of(len(question))
@@ -349,41 +350,41 @@ class Session:
     # -- results -------------------------------------------------------------------------
 
     def recommended_item(self) -> Any:
-        """The item of the largest posterior mean among those seen, as people see it."""
+        """Return the answered item of the largest posterior mean, as people see it."""
         with self._lock:
             state = self.state
             return self.present_items(state, [self._questions.best(state)])[0]
 
     def fitted(self) -> Any:
-        """What questions are found with, after what was told."""
+        """Return what questions are found with, fitted to the answers."""
         with self._lock:
             return self._questions.fit(self.state)
 
     def posterior(self) -> Any:
-        """The engine's posterior; where noisy margins are believed, EP's."""
+        """Return the engine's posterior; where noisy margins are believed, EP's."""
         with self._lock:
             return self._questions.posterior(self.state)
 
     def gain(self) -> ExpectedGain:
-        """What is to be gained by one more question."""
+        """Return what is to be gained by one more question."""
         with self._lock:
             return self._questions.gain(self.state)
 
     def is_close_enough(self, probability: float, within: float) -> bool:
-        """Whether what is recommended is near the best so probably."""
+        """Return whether P(shortfall <= within) >= probability for what is recommended."""
         with self._lock:
             return self._questions.is_close_enough(self.state, probability, within)
 
     # -- items ---------------------------------------------------------------------------
 
     def form_of(self, items: Any) -> GridForm | None:
-        """The form of a pending question; None if it is a set, or not pending."""
+        """Return the form of a pending question; None if it is a set, or not pending."""
         with self._lock:
             state = self.state
             return state.form_of(self._check_items(state.items, items)[1])
 
     def item_at(self, items: Any, position: Any) -> Any:
-        """The item at a position of a pending line or plane, as people see it."""
+        """Return the item at a position of a pending line or plane, as people see it."""
         if position is None:
             raise TypeError(
                 "position must be a place on the line or plane, such as 2 or 2.5, got None."
@@ -404,14 +405,14 @@ class Session:
         )
 
     def _check_pair(self, items_known, duel):
-        """Items and the indices of the two of a duel, which is checked."""
+        """Return items with the two of a duel among them, and their indices; checked."""
         items_known, question = self._check_items(items_known, duel)
         if len(question) > 2:
             raise ValueError(f"A duel is a pair of items, got {len(question)} of them: {duel!r}.")
         return items_known, question
 
     def _check_items(self, items_known, items):
-        """Items and the indices of those of a duel or set, which is checked."""
+        """Return items with those of a question among them, and their indices, or raise."""
         try:
             shown = [] if isinstance(items, str) else list(self.space.listed(items))
         except TypeError:
@@ -424,7 +425,7 @@ class Session:
         return self._check_distinct(items_known, shown)
 
     def _check_distinct(self, items_known, shown):
-        """Items and the indices of some, which are checked."""
+        """Return items with some among them, and their indices; ValueError if two are one."""
         indices: list[int] = []
         for item in shown:
             items_known, index = items_known.with_item(item, self.space)
@@ -436,7 +437,7 @@ class Session:
         return items_known, tuple(indices)
 
     def _duplicate_items_message(self, shown, indices, index):
-        """Why the next of some items is one of those before it."""
+        """Return why the next of some items is one of those before it."""
         first, item = shown[indices.index(index)], shown[len(indices)]
         listed = self.space.pool is not None
         if repr(first) == repr(item) or (
@@ -452,7 +453,7 @@ class Session:
         )
 
     def present_items(self, state: RunState, asked: Any) -> list:
-        """The items of a question as people see them."""
+        """Return the items of a question as people see them."""
         return [self.space.present(state.items.values[index]) for index in asked]
 
 
