@@ -282,8 +282,8 @@ def _as_in_pool(answered, duels, table):
         ]
         raise ValueError(
             f"answered must hold duels of the form of the pool, which are {forms[0]}; got "
-            f"{forms[1]}. Give both by names, by positions or by features, or answered as a mask of "
-            f"the pool, ({len(duels)},) booleans."
+            f"{forms[1]}. Give both by names, by positions or by features, or answered as a "
+            f"mask of the pool, ({len(duels)},) booleans."
         )
     return answered
 

@@ -36,7 +36,8 @@ class Effort(NamedTuple):
     n_steps : int
         Iterations of a climb, at most.
     n_draws : int
-        Joint draws of the utilities that a duel which looks ahead may be recommended after.
+        Joint draws of the utilities, for duels that look ahead; of a posterior of more components
+        about so many are valued.
     n_recommendable : int
         These are so many of the largest means, and as many of the largest upper bounds.
     n_showable : int

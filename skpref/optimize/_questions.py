@@ -249,7 +249,9 @@ class Questions:
             if strategy.inference == "ep":
                 return fit.gaussian
             if not hallucinating:
-                return fit.refined(rng).posterior
+                posterior = fit.refined(rng).posterior
+                step = max(1, posterior.n_components // EFFORT.n_draws)
+                return replace(posterior, weights=posterior.weights[:, ::step])
             posterior, margins = _model.hallucinate(fit, memory.margins, rng)
             memory = replace(memory, margins=margins)
             return posterior

@@ -284,7 +284,7 @@ def test_frames_of_names_are_duels_of_a_table_with_features_and_of_users():
 @pytest.mark.parametrize(
     ("pool", "answered", "message"),
     [
-        (POOL, [["item 1", "item 2"]], r"form of the pool, .*numbers of shape \(36, 2, 2\); got names"),
+        (POOL, [["item 1", "item 2"]], r"numbers of shape \(36, 2, 2\); got names"),
         (POOL, [[0, 1]], r"numbers of shape \(36, 2, 2\); got numbers of shape \(1, 2\)"),
         (all_pairs(9), [["item 1", "other"]], "unknown.*'other'"),
         ([["item 1", "item 2"]], [[0, 1]], "names of shape .*; got numbers of shape"),
