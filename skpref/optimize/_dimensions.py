@@ -79,7 +79,7 @@ def copied(value: Any) -> Any:
     return copy if same else value
 
 
-def _real(name, value):
+def _check_real(name, value):
     good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if not good or not np.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
@@ -127,7 +127,7 @@ class Dimension(ABC):
     def clean(self, value: Any) -> Any:
         """Return a checked value as it is kept."""
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
         """Return columns (k, width) of values beside this one, where there is no gradient."""
         return np.zeros((0, self.width))
 
@@ -149,8 +149,8 @@ class Interval(Dimension):
 
     def __init__(self, name: str, low: float, high: float):
         low, high = (
-            _real(f"The lower bound of {name}", low),
-            _real(f"The upper bound of {name}", high),
+            _check_real(f"The lower bound of {name}", low),
+            _check_real(f"The upper bound of {name}", high),
         )
         if not low < high:
             raise ValueError(
@@ -163,7 +163,7 @@ class Interval(Dimension):
         self.name, self.low, self.high = name, low, high
 
     def encode(self, value: Any) -> list:
-        share = (_real(self.name, value) - self.low) / (self.high - self.low)
+        share = (_check_real(self.name, value) - self.low) / (self.high - self.low)
         if not -_SLACK <= share <= 1.0 + _SLACK:
             raise ValueError(
                 f"{self.name} = {float(value)!r} lies outside [{self.low}, {self.high}]. Give "
@@ -215,7 +215,7 @@ class OrderedValues(Dimension):
     def clean(self, value: Any) -> Any:
         return self.values[self.values.index(value)]
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
         n, here = len(self.values), self._index(columns)
         far = max(1, n // 10)
         indices = {here + step for step in (-far, -1, 1, far)}
@@ -266,7 +266,7 @@ class Choice(Dimension):
     def clean(self, value: Any) -> Any:
         return self.decode(self.encode(value))
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
 
@@ -290,7 +290,7 @@ class Distribution(Dimension):
         self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
 
     def encode(self, value: Any) -> list:
-        share = float(self._distribution.cdf(_real(self.name, value)))
+        share = float(self._distribution.cdf(_check_real(self.name, value)))
         low, high = (float(self._ppf(end)) for end in self._ends)
         slack = _SLACK * (1.0 + abs(value))
         if self._ends[0] == 0.0 and value < low - slack:
@@ -346,7 +346,7 @@ class DiscreteDistribution(Dimension):
         return self.place(columns[:, 0])
 
     def encode(self, value: Any) -> list:
-        value = _real(self.name, value)
+        value = _check_real(self.name, value)
         if not self._distribution.pmf(value) > 0.0:
             raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
         _check_searched(self.name, value, *self._values)
@@ -358,7 +358,7 @@ class DiscreteDistribution(Dimension):
     def clean(self, value: Any) -> Any:
         return int(value)
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
         value = self.decode(columns)
         values = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
         for side in (-1, 1):

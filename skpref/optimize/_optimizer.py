@@ -446,7 +446,7 @@ class PreferenceOptimizer(Asking):
         first is drawn, the last winner.
         """
         state = self._session.state
-        strategy = self._session.configuration.turn(len(state.answers))
+        strategy = self._session.configuration.strategy_for(len(state.answers))
         if strategy.incumbent in ("posterior_mean", "joint"):
             return self.recommend()
         check_answered(state)

@@ -207,7 +207,9 @@ class Questions:
             anchor = state.items.rows[state.last_winner] if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
-            strategy = self._configuration.turn(len(state.answers) + len(state.pending), "grid")
+            strategy = self._configuration.strategy_for(
+                len(state.answers) + len(state.pending), "grid"
+            )
             view, memory = self._ask_context(strategy, state, allowed, rng)
             rows = propose_grid(strategy, view, form, free)
             if memory() is not recalled.memory:
@@ -232,7 +234,7 @@ class Questions:
         """Return rows of the next duel or set, None if none is allowed, and the memory then."""
         number = len(state.answers) + len(state.pending)
         kind = "duel" if size == 2 else "set" if first_rows is None else "joining"
-        strategy = self._configuration.turn(number, kind)
+        strategy = self._configuration.strategy_for(number, kind)
         context, memory = self._ask_context(strategy, state, allowed, rng, size, first_rows)
         return propose(strategy, context), memory()
 

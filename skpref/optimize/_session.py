@@ -12,13 +12,19 @@ import numpy as np
 
 from skpref._utils import Lease, check_number
 from skpref.optimize._answers import AnswerArguments, best_position
-from skpref.optimize._configuration import check_same, check_writable, describe
+from skpref.optimize._configuration import check_same_configuration, check_writable, describe
 from skpref.optimize._events import Draft, Event, answer_draft, apply_event, apply_events, ask_draft
 from skpref.optimize._gain import ExpectedGain
-from skpref.optimize._journal import Damaged, Journal, NoJournal, Replaced, Transaction
+from skpref.optimize._journal import (
+    DamagedJournalError,
+    Journal,
+    NoJournal,
+    ReplacedJournalError,
+    Transaction,
+)
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
-from skpref.optimize._segments import between
+from skpref.optimize._segments import locate_position
 from skpref.optimize._spaces import load_tables
 from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User
 
@@ -92,7 +98,7 @@ class Session:
         self._state = RunState(none, memory, memory)
         self._journal: Journal | NoJournal = NoJournal()
         if journal is None:
-            seed = _fresh_seed() if seed is None else seed
+            seed = _draw_seed() if seed is None else seed
         else:
             duels = [[space.dump(value) for value in pair] for pair in initial]
             described = describe(space, options)
@@ -104,11 +110,11 @@ class Session:
     def _open_journal(self, journal, configuration, seed):
         """Begin the journal, or replay it; the seed of the run."""
         if not journal.exists():
-            fresh = _fresh_seed() if seed is None else seed
-            journal.begin({"configuration": configuration, "seed": fresh})
+            fresh = _draw_seed() if seed is None else seed
+            journal.create_run({"configuration": configuration, "seed": fresh})
         beginning, *events = journal.load()
         run = json.loads(beginning.payload)
-        check_same(run["configuration"], configuration, journal.path)
+        check_same_configuration(run["configuration"], configuration, journal.path)
         if seed not in (None, run["seed"]):
             raise ValueError(
                 f"The journal {journal.path} was begun with random_state {run['seed']}; got "
@@ -136,13 +142,13 @@ class Session:
         """The state, with what other judges told; of a file that is lost, as it was."""
         try:
             return self._read_newest()[0]
-        except (FileNotFoundError, Damaged, Replaced):
+        except (FileNotFoundError, DamagedJournalError, ReplacedJournalError):
             return self._state
 
     def _read_newest(self):
         """Return the newest state, and the leases of its pending questions by their number."""
         with self._lock:
-            newer, leases = self._journal.since(self._state.seq, self._state.digest)
+            newer, leases = self._journal.read_since(self._state.seq, self._state.digest)
             self._state = self._apply_events(self._state, newer)
             return self._state, leases
 
@@ -177,13 +183,13 @@ class Session:
             n_new = n - len(self._available_questions(state, leases, *form)[:n])
             plan = n_new, self._draft_questions(state, n_new, *form)
             try:
-                state, leases = self._write_event(partial(self._take, n, form, plan))
+                state, leases = self._write_event(partial(self._decide_questions, n, form, plan))
             except _OvertakenError:  # others were quicker: now the file is held
-                state, leases = self._write_event(partial(self._take, n, form, None))
+                state, leases = self._write_event(partial(self._decide_questions, n, form, None))
             ready = self._available_questions(state, leases, *form)[:n]
             return [(each.user, self.present_items(state, each.items)) for each in ready]
 
-    def _take(self, n, form, plan, known, current, newer, leases):
+    def _decide_questions(self, n, form, plan, known, current, newer, leases):
         """Draft of the questions that are missing to n, and the leases with those on all n.
 
         The plan is how many are missing, and their draft. Without one they are found now, while the
@@ -252,7 +258,7 @@ class Session:
 
         def answer(known_state, current, newer, leases):
             items_known, asked = self._check_items(current.items, items)
-            answers = [event for event in newer if _answers(event, asked, user)]
+            answers = [event for event in newer if _answers_question(event, asked, user)]
             was_pending = known_state.pending_of(asked, user)
             if answers and was_pending and not current.pending_of(asked, user):
                 how = "skipped" if answers[-1].kind == "skip" else "answered"
@@ -293,7 +299,7 @@ class Session:
         if arguments is None or form is None:
             return items_known, question, None if arguments is None else arguments.of(len(question))
         rows = items_known.rows[list(question)]
-        at, row = between(rows, form, arguments.unpacked().position, self.space)
+        at, row = locate_position(rows, form, arguments.unpacked().position, self.space)
         if row is not None:
             items_known, index = items_known.with_row(row, self.space)
             if index in question:
@@ -343,7 +349,7 @@ class Session:
                     current.memories_by_event().keys() - after.memories_by_event().keys(),
                 )
 
-            self._journal.change(last_state.seq, last_state.digest, decide)
+            self._journal.write_decision(last_state.seq, last_state.digest, decide)
             self._state = after
             return after, leases_kept
 
@@ -457,12 +463,12 @@ class Session:
         return [self.space.present(state.items.values[index]) for index in asked]
 
 
-def _answers(event: Event, asked, user):
+def _answers_question(event: Event, asked, user):
     if event.kind not in ("tell", "skip"):
         return False
     values = json.loads(event.payload)
     return values.get("user") == user and set(values["question"]) == set(asked)
 
 
-def _fresh_seed():
+def _draw_seed():
     return int(np.random.SeedSequence().generate_state(1)[0])

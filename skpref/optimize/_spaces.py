@@ -154,7 +154,7 @@ class ParameterBox(Space):
         rows = []
         for each, part in zip(self.dimensions, self._slices, strict=True):
             if not each.free:
-                near = each.near(row[part])
+                near = each.neighbours(row[part])
                 moved = np.repeat(row[None], len(near), axis=0)
                 moved[:, part] = near
                 rows.append(moved)
@@ -162,13 +162,13 @@ class ParameterBox(Space):
 
     def _values(self, item: Any) -> Any:
         if self.names is None:
-            return vector(item, self.n_dimensions)
+            return check_vector(item, self.n_dimensions)
         if not _is_labelled(item):
             raise ValueError(
                 f"Items of this space are dicts with the keys {self.names}, got "
                 f"{type(item).__name__}."
             )
-        return _by_name(item, self.names, "keys")
+        return _values_by_name(item, self.names, "keys")
 
     def to_row(self, item: Any) -> np.ndarray:
         pairs = zip(self.dimensions, self._values(item), strict=True)
@@ -210,7 +210,7 @@ class ParameterBox(Space):
 
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
         n_points = 2 ** max(5, (start + n - 1).bit_length())
-        return self.place(_points(n_points, self.n_dimensions, seed)[start : start + n])
+        return self.place(_sobol_points(n_points, self.n_dimensions, seed)[start : start + n])
 
     def describe(self) -> list:
         names = self.names or [None] * self.n_dimensions
@@ -233,7 +233,7 @@ class Pool(Space):
     same = apart = 0.0
 
     def __init__(self, candidates: Any):
-        table, names, self.feature_names, self.has_features = _read(candidates)
+        table, names, self.feature_names, self.has_features = _read_candidates(candidates)
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) < 2:
             raise ValueError("candidates must hold at least two distinct rows.")
@@ -289,7 +289,7 @@ class Pool(Space):
         return self.pool
 
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
-        order = _order(len(self.pool), seed)
+        order = _shuffled_order(len(self.pool), seed)
         return self.pool[order[np.arange(start, start + n) % len(order)]]
 
     def table(self) -> ItemTable | None:
@@ -313,7 +313,7 @@ class Pool(Space):
         item = self._in_order(item)
         if np.ndim(item) == 0 and (self.names is not None or isinstance(item, str)):
             return self._index_of(item)
-        item = vector(item, self.n_columns) + 0.0
+        item = check_vector(item, self.n_columns) + 0.0
         index = self._at.get(item.tobytes())
         if index is None:
             index, distance = self._nearest((item - self._low) / self._range)
@@ -342,7 +342,7 @@ class Pool(Space):
         """Features that came with labels, a dict or a row of a frame, in the order of the pool."""
         if self.feature_names is None or not _is_labelled(item):
             return item
-        return _by_name(item, self.feature_names, "features")
+        return _values_by_name(item, self.feature_names, "features")
 
     def to_item(self, row: np.ndarray) -> np.ndarray:
         index = self._row_at.get(np.ascontiguousarray(row).tobytes())
@@ -376,7 +376,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
+def _read_candidates(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
     """Features, names (or None), names of the features (or None), and whether there are any."""
     names: Any = None
     columns: Any = None
@@ -493,12 +493,12 @@ def load_tables() -> None:
 
 
 @lru_cache(maxsize=8)
-def _points(n: int, d: int, seed: int) -> np.ndarray:
+def _sobol_points(n: int, d: int, seed: int) -> np.ndarray:
     return sobol(d, np.random.default_rng([seed, 2**31])).random(n)
 
 
 @lru_cache(maxsize=8)
-def _order(n: int, seed: int) -> np.ndarray:
+def _shuffled_order(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 
@@ -507,7 +507,7 @@ def _is_labelled(item):
     return isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
 
 
-def _by_name(item, names, what):
+def _values_by_name(item, names, what):
     """Return the values of a labelled item in the order of the names, or raise ValueError."""
     missing = [name for name in names if name not in item]
     extra = [name for name, _ in item.items() if name not in names]
@@ -548,7 +548,7 @@ def listed(items: Any, names: list | None) -> Any:
     return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
 
 
-def vector(item: Any, n: int) -> np.ndarray:
+def check_vector(item: Any, n: int) -> np.ndarray:
     """Return an item as n finite numbers, or raise ValueError."""
     try:
         values = np.asarray(item, dtype=np.float64)

@@ -93,9 +93,9 @@ def test_effects_are_the_moments_given_an_answer(likelihood, lead):
 
 def test_worlds_keep_the_law_of_total_probability():
     known = correlated(3, 5, TIES)
-    worlds = Worlds.before(known.mean, known.variance, known.covariance)
+    worlds = Worlds.without_answers(known.mean, known.variance, known.covariance)
     for at in (2, 0):
-        worlds = worlds.after(at, TIES, 1)
+        worlds = worlds.with_answer(at, TIES, 1)
     assert len(worlds.weight) == 9
     assert_allclose(worlds.weight.sum(), 1.0)
     assert_allclose(worlds.weight @ worlds.mean, known.mean, atol=1e-9)
@@ -103,7 +103,7 @@ def test_worlds_keep_the_law_of_total_probability():
     total = worlds.weight @ (worlds.variance + off**2)
     assert_allclose(total, known.variance, rtol=1e-9)
     for at in (1, 3):
-        worlds = worlds.after(at, TIES, 1)
+        worlds = worlds.with_answer(at, TIES, 1)
     assert len(worlds.weight) == 32  # of 81
     off = np.abs(worlds.weight @ worlds.mean - known.mean)
     assert np.all(off < 0.25 * np.sqrt(known.variance))
