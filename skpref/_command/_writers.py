@@ -193,7 +193,7 @@ def _formatted_columns(
             for value, low, high in zip(cells[name], *bounds, strict=True)
         ]
     made = _with_intervals(cells, f"{report.percent} interval")
-    heads = [_HEADS.get(name, name) for name in made]
+    heads = [_HEADS.get(name) or printable_text(name) for name in made]
     return heads, [list(row) for row in zip(*made.values(), strict=True)]
 
 
@@ -330,7 +330,10 @@ def _markdown_table(report: BoardReport, table: ReportTable, top: int | None = N
     """Return a table in Markdown."""
     heads, rows = _formatted_columns(report, table, top)
     is_text = _padded_flags(_text_columns(table), len(heads))
-    lines = [heads, ["---" if text else "---:" for text in is_text]]
+    lines = [
+        [markdown_text(head) for head in heads],
+        ["---" if text else "---:" for text in is_text],
+    ]
     lines += [
         [markdown_text(cell) if text else cell for cell, text in zip(row, is_text, strict=True)]
         for row in rows
