@@ -268,7 +268,7 @@ def _comparisons(
 
 def _distinguishes_order(estimator, likelihood, judges):
     """Whether answers that differ in who was shown first alone are different answers."""
-    own = judges is not None and getattr(estimator.judge_prior, "order_variance", None) is not None
+    own = judges is not None and bool(getattr(estimator.judge_prior, "order_variance", None))
     return own or (likelihood is not None and likelihood.uses_order)
 
 
