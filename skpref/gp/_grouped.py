@@ -23,7 +23,14 @@ from skpref.gp._finite_rank import FiniteRank, MarginFeatures
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import EXACT, UNIT, Cost, Marginals, MarginErrors, check_finite
 from skpref.gp._shared_noise import JointNoise, SitePrecision, site_entries
-from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features, parts_by_column
+from skpref.kernels import (
+    FiniteFeatures,
+    Kernel,
+    Padded,
+    Term,
+    finite_features,
+    parts_by_column,
+)
 from skpref.likelihoods import Likelihood
 
 # Doubles of the largest array of a batch of groups, so that it stays in the processor's cache.
@@ -345,9 +352,12 @@ class Grouped(FiniteRank):
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
-        """See `Prior.cost`; infinite where no effect belongs to a group."""
+        """See `Prior.cost`; infinite where no effect belongs to a group.
+
+        So it is with columns of judges, whose margins are asked for at other reliabilities.
+        """
         no_cost = Cost(np.inf, np.inf, np.inf)
-        if kernel is None or comparisons.group_column is None:
+        if kernel is None or isinstance(kernel, Padded) or comparisons.group_column is None:
             return no_cost
         finite = finite_features(kernel, comparisons.items.shape[1])
         if finite is None or not _is_grouped(finite, comparisons.group_column):
