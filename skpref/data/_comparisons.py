@@ -740,6 +740,12 @@ class Comparisons(ByValue):
         )
         return whole.part(np.lexsort(np.hstack(columns).T))
 
+    def with_items(self, items: NDArray[np.float64]) -> Self:
+        """Return the same answers about other rows of the items; which are identical stays."""
+        changed = replace(self, items=items)
+        vars(changed)["_merged_answers"] = self._merged_answers
+        return changed
+
     def with_first_columns(self, n_columns: int) -> Self:
         """Return the same answers about items of which so many columns are kept, the first."""
         items, positions = _distinct_items(self.items[:, :n_columns], self.positions)

@@ -221,10 +221,8 @@ def judged_rows(
     if comparisons.items.shape[1] == kernel.width:
         items = comparisons.items.copy()
         items[:, _RELIABILITY] = r[items[:, _JUDGE].astype(np.intp)]
-        rows = replace(comparisons, items=items)
-        if "_counted" in vars(comparisons):  # who met whom stays
-            vars(rows)["_counted"] = vars(comparisons)["_counted"]
-            carry_groups(comparisons, rows)
+        rows = comparisons.with_items(items)
+        carry_groups(comparisons, rows)
         return rows
     positions = comparisons.positions[:, :2]
     first = np.where(comparisons.ordered, comparisons.order[:, :2] == 0, False)

@@ -271,9 +271,10 @@ def utility_posterior(
         return posterior
     margins, items = comparisons.rows.margins, comparisons.items
     shared, effects = parts_by_column(prior.kernel, column, items.shape[1])
-    padded = isinstance(shared, Padded)
     # Columns of judges may follow those of groups, which alone are named in their effects.
-    end = 1 + max(seen_columns(effects, items.shape[1])[0]) if padded else items.shape[1]
+    end = items.shape[1]
+    if isinstance(effects, Padded):
+        end = 1 + max(seen_columns(effects.kernel, items.shape[1])[0])
     n_places = end - column
     group = items[margins.first, column]
     order = np.argsort(group, kind="stable")
@@ -296,7 +297,7 @@ def utility_posterior(
     return GroupedPosterior(
         shared,
         posterior.likelihood,
-        posterior.anchors if padded else posterior.anchors[:, :column],
+        posterior.anchors if isinstance(shared, Padded) else posterior.anchors[:, :column],
         posterior.weights,
         posterior.factor,
         effects=effects,
