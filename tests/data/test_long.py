@@ -131,7 +131,7 @@ def test_other_frames_are_refused(frame, options, match):
 def test_groups_are_refused_where_the_rankings_are(rankings):
     """Groups of rows that no builder makes are of no use."""
     for build in (from_rankings, ranking_groups):
-        with pytest.raises(ValueError, match="[Rr]anking"):
+        with pytest.raises(ValueError, match=r"[Rr]anking"):
             build(rankings)
 
 
