@@ -253,15 +253,17 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
         if times is not None:
             return times.beside(kernel, reader.id_column)
-        if effects is not None and _sees(kernel, group_column):
+        if group_column is not None and not named_groups and _sees(kernel, group_column):
             kernel = OnColumns(kernel, list(range(group_column)))
         return kernel
 
     def whole_kernel(utility: Kernel) -> Kernel:
         if biases:
             items = training.comparisons.items[:, :group_column]
-            of_groups = effects, n_group_columns
-            return with_biases(utility, shared, items, biases, *variances, *of_groups)
+            control, order = variances
+            return with_biases(
+                utility, shared, items, biases, control, order, effects, n_group_columns
+            )
         return utility if effects is None else utility + effects
 
     if engine is None:
