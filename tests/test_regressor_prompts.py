@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matrix_oracle import AnswerArguments, Noise, exact
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
@@ -167,6 +168,28 @@ def test_without_effects_of_prompts_boards_are_as_wide():
     ]
     width, narrow = (np.mean(board.upper - board.lower) for board in boards)
     assert width == pytest.approx(narrow, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", ["duels", "ties"])
+def test_units_of_boards_are_those_of_a_vote_on_a_new_prompt(kind):
+    shown, y, prompt = problem(kind, 0)
+    fitted = model(kind).fit(NAMES[shown], y, prompts=prompt)
+    effects = EFFECT * (fitted.comparisons_.items.shape[1] - 1)
+    lengths = {
+        unit: leaderboard(fitted, unit=unit, average=False).unit_length
+        for unit in ("noise", "logit", "elo")
+    }
+    assert lengths["noise"] == pytest.approx(np.sqrt(NOISE + effects))
+    # The score of a margin is the probability to win, and half of that of a tie.
+    deviation, threshold = np.sqrt(2.0 * (NOISE + effects)), 0.3 if kind == "ties" else 0.0
+    step = 1e-4
+    score = [
+        0.5 * sum(norm.cdf((side * step + bar) / deviation) for bar in (-threshold, threshold))
+        for side in (-1.0, 1.0)
+    ]
+    logit = 0.25 / ((score[1] - score[0]) / (2.0 * step))
+    assert lengths["logit"] == pytest.approx(logit, rel=1e-5)
+    assert lengths["elo"] == pytest.approx(logit * np.log(10.0) / 400.0, rel=1e-5)
 
 
 def test_readings_of_judges_meet_prompts():
