@@ -281,9 +281,9 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     def _log_evidence(self, theta, eval_gradient):
         """Of one utility."""
         model = self._model if theta is None else self._model.checked_at(theta)
-        found = evidence(self.comparisons_, model, eval_gradient=eval_gradient)
-        value = found.approximation.sites.log_evidence
-        return (value, found.gradient) if eval_gradient else value
+        result = evidence(self.comparisons_, model, eval_gradient=eval_gradient)
+        value = result.approximation.sites.log_evidence
+        return (value, result.gradient) if eval_gradient else value
 
     def _held_parameters(self) -> dict[str, Any]:
         """Parameters with which another fit has the hyperparameters of this one, and no search."""

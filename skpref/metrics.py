@@ -50,17 +50,17 @@ def _inversions(rank, weight):
     Two ranks that agree above bit b and differ in it are ordered by it, so the sequence is
     partitioned stably by one bit after the other: n log n in all, without a Python loop over n.
     """
-    found = 0.0
+    n_inversions = 0.0
     for b in range(int(rank.max()).bit_length() - 1, -1, -1):
         ones = (rank >> b) & 1
         prefix = rank >> (b + 1)
         before = np.concatenate([[0.0], np.cumsum(weight * ones)])
         start = np.searchsorted(prefix, prefix)  # prefixes ascend
         zero = ones == 0
-        found += float(np.sum((weight * (before[:-1] - before[start]))[zero]))
+        n_inversions += float(np.sum((weight * (before[:-1] - before[start]))[zero]))
         order = np.argsort(rank >> b, kind="stable")
         rank, weight = rank[order], weight[order]
-    return found
+    return n_inversions
 
 
 def concordance(
@@ -258,8 +258,8 @@ def accuracy(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
 
 def log_loss(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
     """Mean negative logarithm of the probability of what came true."""
-    given = np.maximum(proba[np.arange(len(proba)), columns], np.finfo(np.float64).eps)
-    return -_average(np.log(given), weights)
+    answer_proba = np.maximum(proba[np.arange(len(proba)), columns], np.finfo(np.float64).eps)
+    return -_average(np.log(answer_proba), weights)
 
 
 def brier(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
@@ -397,9 +397,9 @@ def accuracy_scorer(
     >>> round(accuracy_scorer(model.fit(X, y), X, y), 2)
     1.0
     """
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
-    found = _answers(estimator, X, y, told)
-    return accuracy(*found, sample_weight)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
+    columns = _answers(estimator, X, y, metadata)
+    return accuracy(*columns, sample_weight)
 
 
 @_routed
@@ -425,9 +425,9 @@ def log_loss_scorer(
     >>> round(log_loss_scorer(model.fit(X, y), X, y), 2)
     -0.08
     """
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
-    found = _answers(estimator, X, y, told)
-    return -log_loss(*found, sample_weight)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
+    columns = _answers(estimator, X, y, metadata)
+    return -log_loss(*columns, sample_weight)
 
 
 @_routed
@@ -453,9 +453,9 @@ def brier_scorer(
     >>> round(brier_scorer(model.fit(X, y), X, y), 2)
     -0.01
     """
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
-    found = _answers(estimator, X, y, told)
-    return -brier(*found, sample_weight)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
+    columns = _answers(estimator, X, y, metadata)
+    return -brier(*columns, sample_weight)
 
 
 @_routed
@@ -574,9 +574,13 @@ class _WithMetadata:
             self._own.setdefault("sample_weight", True)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
-        told = {name: metadata[name] for name in self._names if name in metadata}
-        own = {name: v for name, v in metadata.items() if name not in told or self._own.get(name)}
-        return self._scorer(_Told(estimator, told), X, y, **own)
+        answer_metadata = {name: metadata[name] for name in self._names if name in metadata}
+        own = {
+            name: v
+            for name, v in metadata.items()
+            if name not in answer_metadata or self._own.get(name)
+        }
+        return self._scorer(_Told(estimator, answer_metadata), X, y, **own)
 
     def __repr__(self):
         return f"with_metadata({getattr(self._scorer, '__name__', repr(self._scorer))})"
@@ -602,11 +606,11 @@ class _Told:
         return scored_tags(self, get_tags(self._estimator))
 
     def __getattr__(self, name):
-        found = getattr(self._estimator, name)
+        attribute = getattr(self._estimator, name)
         if name not in _PREDICTIONS:
-            return found
+            return attribute
 
-        @wraps(found)
+        @wraps(attribute)
         def told(X, **more):
             return predict_with_metadata(name, self._estimator, X, {**self._metadata, **more})
 
@@ -831,9 +835,9 @@ def score_by_group(
     score = []
     for k in range(len(names)):
         rows = code == k
-        told = None if y is None else np.asarray(y)[rows]
+        group_answers = None if y is None else np.asarray(y)[rows]
         share = None if weight is None else weight[rows]
-        score.append(metric(told, proba[rows], kind=kind, sample_weight=share))
+        score.append(metric(group_answers, proba[rows], kind=kind, sample_weight=share))
     size = np.bincount(code, minlength=len(names))
     columns = {"score": np.array(score), "size": size}
     frame = table_frame(columns, names, name="group")

@@ -433,16 +433,16 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         ids = _column(rows, self._id_column)
         output = _dense(self.transformer_.transform(rows), len(rows))
         names = self._output_names(output.shape[1])
-        told = [str(name).rpartition("__")[2] == str(self._id_column) for name in names]
-        kept = np.flatnonzero((output == ids[:, None]).all(axis=0))
-        if len(kept):
-            return int(max(kept, key=lambda j: (told[j], -j)))
+        is_named_id = [str(name).rpartition("__")[2] == str(self._id_column) for name in names]
+        id_outputs = np.flatnonzero((output == ids[:, None]).all(axis=0))
+        if len(id_outputs):
+            return int(max(id_outputs, key=lambda j: (is_named_id[j], -j)))
         if len(np.unique(ids)) > 2:
             apart = (ids - ids.mean()) / ids.std()
             spread = output.std(axis=0)
             scaled = (output - output.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
             near = np.abs(np.abs(apart @ scaled / len(ids)) - 1.0) < _AFFINE
-            if (near & told).any():
+            if (near & is_named_id).any():
                 warn(
                     f"The transformer rescales the column {self._id_column!r}, which says who an "
                     "item is, so that a model behind takes it for a measured feature. Let it pass: "
@@ -469,8 +469,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             for name in ("n_features_in_", "feature_names_in_") if text else ():
                 self.__dict__.pop(name, None)
         elif text != self._text:
-            seen, came = ("texts", "features") if self._text else ("features", "texts")
-            raise ValueError(f"Itemwise was fitted on {seen}, but {came} came; fit it again.")
+            fitted_kind, X_kind = ("texts", "features") if self._text else ("features", "texts")
+            raise ValueError(
+                f"Itemwise was fitted on {fitted_kind}, but {X_kind} came; fit it again."
+            )
         if text and len(rows) == 0:
             raise ValueError("X holds no text; give at least one.")
         if not text:

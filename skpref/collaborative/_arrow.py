@@ -223,7 +223,7 @@ class ByUser:
         counts = np.bincount(self.user, minlength=self.n_users)
         begin = np.cumsum(counts) - counts
         ranked = np.argsort(counts, kind="stable")
-        found, at = [], 0
+        user_blocks, at = [], 0
         while at < self.n_users:
             # Users are ranked by their numbers of answers, so the last of a block has the most.
             n = min(self.n_users - at, 64)
@@ -232,11 +232,11 @@ class ByUser:
             users = ranked[at : at + n]
             longest = int(counts[users[-1]])
             place = np.arange(longest)
-            there = place < counts[users][:, None]
-            rows = np.where(there, begin[users][:, None] + place, 0)
-            found.append(Block(users, rows, there))
+            is_answer = place < counts[users][:, None]
+            rows = np.where(is_answer, begin[users][:, None] + place, 0)
+            user_blocks.append(Block(users, rows, is_answer))
             at += n
-        return found
+        return user_blocks
 
 
 class Weighed(NamedTuple):
@@ -362,8 +362,8 @@ class Tastes(NamedTuple):
             Slopes in ε.
         """
         n = len(high)
-        found = self.at(high, users, psi, rest)
-        own, between = np.diag(found.variance), np.zeros((n, n))
+        values = self.at(high, users, psi, rest)
+        own, between = np.diag(values.variance), np.zeros((n, n))
         psi, rest, unknown = self.features_of(n, psi, rest)
         for user, rows in _by_user(users):
             if user != -1:
@@ -382,7 +382,7 @@ class Tastes(NamedTuple):
             for user, rows in _by_user(users):
                 if user < -1 and not unknown[rows[0]]:
                     own[np.ix_(rows, rows)] += between[np.ix_(rows, rows)]
-        return own, between, found.sway
+        return own, between, values.sway
 
     def features_of(
         self, n: int, psi: Array | None, rest: Array | None
@@ -516,11 +516,11 @@ class Common(NamedTuple):
     def second(self) -> Array:
         """Second moments of b, averaged over inducing users, (d, d)."""
         d, r = self.by_feature.shape
-        found = self.by_feature @ self.by_feature.T
+        moments = self.by_feature @ self.by_feature.T
         for part in (self.by_feature_root.transpose(1, 0, 2), self.by_feature_slope):
             flat = part.reshape(d, part[0].size)
-            found += flat @ flat.T
-        return found / r
+            moments += flat @ flat.T
+        return moments / r
 
     @property
     def by_feature_cov(self) -> Array:
@@ -552,7 +552,7 @@ def look_at(block: Block, table: Array, d: int, told: tuple[Array, Array], basis
     high = table[:, :, :d]
     across = high.transpose(0, 2, 1)
     inner = np.matmul(across * share[:, None], table)
-    given = inner[:, :, d:]
+    cross_information = inner[:, :, d:]
     shift = times(across, pulled)
     variance = basis.variance(block.users)
     root = np.sqrt(variance)
@@ -561,22 +561,22 @@ def look_at(block: Block, table: Array, d: int, told: tuple[Array, Array], basis
     inverse, log_det = inverse_blocks(precision)
     inverse = 0.5 * (inverse + inverse.transpose(0, 2, 1))
     cov = root[:, :, None] * inverse * root[:, None]
-    level, by_population = times(cov, shift), np.matmul(cov, given)
+    level, by_population = times(cov, shift), np.matmul(cov, cross_information)
     local = Local(variance, cov, level, by_population)
     n, m = len(block.users), table.shape[2] - d
     # Aᵀ (T⁻¹ + H V Hᵀ)⁻¹ A as a sum of squares: a difference would be lost to rounding where
     # answers tell much more than the prior.
-    left = table[:, :, d:] - np.matmul(high, by_population)
-    gain = _gram(left * np.sqrt(share)[:, :, None])
+    population_residual = table[:, :, d:] - np.matmul(high, by_population)
+    gain = _gram(population_residual * np.sqrt(share)[:, :, None])
     gain += _gram(by_population / root[:, :, None])
-    down = np.einsum("unm,un->m", left, pulled)
+    down = np.einsum("unm,un->m", population_residual, pulled)
     psi = basis.psi[block.users]
     r = psi.shape[1]
     cross, by_feature = np.zeros((d, r, m)), np.zeros((d * d, r * r))
     if r:
         # (Λ⁻¹ + V)⁻¹ with Λ the precision of the factors
-        seen = (np.eye(d) - inverse) / root[:, :, None] / root[:, None]
-        by_feature = seen.reshape(-1, d * d).T @ squares(psi)
+        taste_precision = (np.eye(d) - inverse) / root[:, :, None] / root[:, None]
+        by_feature = taste_precision.reshape(-1, d * d).T @ squares(psi)
         share = by_population / variance[:, :, None]
         cross = (share.reshape(n, d * m).T @ psi).reshape(d, m, r).transpose(0, 2, 1)
     lifted = (level / variance).T @ psi

@@ -125,8 +125,8 @@ class FitcPrior:
         """
         psi, (precision, shift) = self.features, told
         shrink = 1.0 / (1.0 + self.rest * precision)
-        seen, pulled = shrink * precision, shrink * shift
-        inner = np.stack([psi.T @ (each[:, None] * psi) for each in seen])
+        row_precision, pulled = shrink * precision, shrink * shift
+        inner = np.stack([psi.T @ (each[:, None] * psi) for each in row_precision])
         inner[:, np.arange(psi.shape[1]), np.arange(psi.shape[1])] += 1.0
         cov, log_det = inverse_blocks(inner)
         cov = 0.5 * (cov + cov.transpose(0, 2, 1))
@@ -204,17 +204,19 @@ def factorise(
     bound = -np.inf
     for _ in range(sweeps):
         mean = products(cells, weights, functions)[0]
-        for mine, other, k in ((functions, weights, 1), (weights, functions, 0)):
-            here, there, prior = index[k], index[1 - k], before[k]
+        for mine, partner, k in ((functions, weights, 1), (weights, functions, 0)):
+            own_index, partner_index, prior = index[k], index[1 - k], before[k]
             for d in range(len(mine.mean)):
-                w, w_second = other.mean[d][there], other.second[d][there]
-                without = mean - w * mine.mean[d][here]
+                w, w_second = partner.mean[d][partner_index], partner.second[d][partner_index]
+                without = mean - w * mine.mean[d][own_index]
                 n = mine.mean.shape[1]
-                precision = prior.precision[d] + np.bincount(here, told.precision * w_second, n)
+                precision = prior.precision[d] + np.bincount(
+                    own_index, told.precision * w_second, n
+                )
                 pull = w * (told.shift - told.precision * without)
                 mine.variance[d] = 1.0 / precision
-                mine.mean[d] = (prior.shift[d] + np.bincount(here, pull, n)) / precision
-                mean = without + w * mine.mean[d][here]
+                mine.mean[d] = (prior.shift[d] + np.bincount(own_index, pull, n)) / precision
+                mean = without + w * mine.mean[d][own_index]
         last, bound = bound, bound_of(cells, told, before, (weights, functions))
         if bound - last < _GROWTH:
             break
@@ -345,21 +347,21 @@ class State:
     def refine(self, share: float) -> float:
         """One damped pass. Returns how far the margins moved, in standard deviations."""
         at = self._of_margins.given(self.functions_told)
-        wanted = Normals.of(at.mean, at.variance).over(self.functions_told)
-        self._functions_before = self._functions_before.towards(wanted, share)
+        target = Normals.of(at.mean, at.variance).over(self.functions_told)
+        self._functions_before = self._functions_before.towards(target, share)
         at = self._of_users.given(self.weights_told)
-        wanted = Normals.of(at.mean, at.variance).over(self.weights_told)
-        self._weights_before = self._weights_before.towards(wanted, share)
+        target = Normals.of(at.mean, at.variance).over(self.weights_told)
+        self._weights_before = self._weights_before.towards(target, share)
         before = self._weights_before, self._functions_before
         q = factorise(self._cells, self._told, before, (self._weights, self._functions))
         self._weights, self._functions = q.weights, q.functions
-        wanted = Normals.of(*q.weights).over(before[0])
-        self.weights_told = self.weights_told.towards(wanted, share)
-        wanted = Normals.of(*q.functions).over(before[1])
-        self.functions_told = self.functions_told.towards(wanted, share)
+        target = Normals.of(*q.weights).over(before[0])
+        self.weights_told = self.weights_told.towards(target, share)
+        target = Normals.of(*q.functions).over(before[1])
+        self.functions_told = self.functions_told.towards(target, share)
         mean, variance = products(self._cells, q.weights, q.functions)
-        wanted = Normals.of(mean, variance).over(self._told)
-        self._margins_told = self._margins_told.towards(wanted, share)
+        target = Normals.of(mean, variance).over(self._told)
+        self._margins_told = self._margins_told.towards(target, share)
         move, self._mean = (mean - self._mean) / np.sqrt(variance), mean
         self._ask(share)
         return float(np.sqrt(np.mean(move**2)))
@@ -375,15 +377,15 @@ class State:
 
     def _ask(self, share):
         """Update the answers' factors by expectation propagation; their part of the evidence."""
-        one, by_user = self._sites, self._by_user
+        sites, by_user = self._sites, self._by_user
         total = [a + b for a, b in zip(self._margins_told, self._told, strict=True)]
         variance = 1.0 / total[0][self._cell]
         mean = variance * total[1][self._cell]
-        wanted, gained = factors(
-            self._likelihood, by_user, (mean, variance), 0.0, (one.precision, one.shift)
+        target, gained = factors(
+            self._likelihood, by_user, (mean, variance), 0.0, (sites.precision, sites.shift)
         )
-        self._sites = one.towards(Normals(wanted.precision, wanted.shift), share)
-        return by_user.copies @ (gained - one.shift * mean + 0.5 * one.precision * mean**2)
+        self._sites = sites.towards(Normals(target.precision, target.shift), share)
+        return by_user.copies @ (gained - sites.shift * mean + 0.5 * sites.precision * mean**2)
 
     def log_evidence(self, weights: Processes, functions: Processes) -> float:
         """Of the answers: expectation propagation's, with the bound for the products in it.
@@ -393,9 +395,9 @@ class State:
         weights, functions : Processes
             q given what the products tell of them.
         """
-        told = self._told
+        cell_factors = self._told
         mean, variance = products(self._cells, weights.values, functions.values)
-        value = told.shift @ mean - 0.5 * told.precision @ (mean**2 + variance)
+        value = cell_factors.shift @ mean - 0.5 * cell_factors.precision @ (mean**2 + variance)
         value += self._ask(0.0)
         return float(value) - weights.divergence - functions.divergence
 
@@ -466,8 +468,8 @@ class FactorisedPosterior(CollaborativePosterior):
             w = self._weights(*self._asked(rows, len(phi)))
             w_var = w.shrink**2 * squares(w.psi, self.weights.cov).T + w.rest
             h = phi @ self.functions.T
-            left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
-            h_var = squares(phi, self.functions_cov).T + left[:, None]
+            residual_variance = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
+            h_var = squares(phi, self.functions_cov).T + residual_variance[:, None]
             mean[rows] = np.einsum("nd,nd->n", w.mean, h)
             variance[rows] = (w.mean**2 * h_var + w_var * (h**2 + h_var)).sum(axis=1)
             variance[rows] += np.where(w.unknown, squares(h, self._between[None])[0], 0.0)
@@ -476,46 +478,46 @@ class FactorisedPosterior(CollaborativePosterior):
     def _cov(self, A, B):
         self._check_rows(len(A))
         phi, _ = self._features(A, B)
-        users, *seen = self._asked(slice(None), len(phi))
-        w, h = self._weights(users, *seen), phi @ self.functions.T
-        left, same = self._prior(A, B) - phi @ phi.T, same_user(users)
-        found = np.zeros_like(left)
+        users, *user_features = self._asked(slice(None), len(phi))
+        w, h = self._weights(users, *user_features), phi @ self.functions.T
+        residual_covariance, same = self._prior(A, B) - phi @ phi.T, same_user(users)
+        covariance = np.zeros_like(residual_covariance)
         for d in range(len(self.functions)):
             lean = w.shrink[:, [d]] * w.psi
             of_w = lean @ self.weights.cov[d] @ lean.T
             root = np.sqrt(w.rest[:, d])
             of_w += np.where(same, root[:, None] * root, 0.0)
-            of_h = phi @ self.functions_cov[d] @ phi.T + left
-            found += np.outer(w.mean[:, d], w.mean[:, d]) * of_h
-            found += of_w * (np.outer(h[:, d], h[:, d]) + of_h)
-        found += np.where(same & w.unknown, h @ self._between @ h.T, 0.0)
-        return 0.5 * (found + found.T)
+            of_h = phi @ self.functions_cov[d] @ phi.T + residual_covariance
+            covariance += np.outer(w.mean[:, d], w.mean[:, d]) * of_h
+            covariance += of_w * (np.outer(h[:, d], h[:, d]) + of_h)
+        covariance += np.where(same & w.unknown, h @ self._between @ h.T, 0.0)
+        return 0.5 * (covariance + covariance.T)
 
     def _weights(self, users, psi, rest):
         """Of users by their codes, those that were not fitted by their features."""
         d, old = len(self.functions), users >= 0
-        seen = np.zeros((len(users), self.features.shape[1]))
+        user_features = np.zeros((len(users), self.features.shape[1]))
         wide = np.full((len(users), d), self.own)
         if self.population:
-            seen[:, 0] = 1.0 / np.sqrt(d)
+            user_features[:, 0] = 1.0 / np.sqrt(d)
         unknown = np.zeros(len(users), dtype=bool)
         if self.somebody is not None:
             typical, unknown = self.somebody, ~old
             if psi is not None and rest is not None:
                 unknown = unknown & np.isnan(rest)
-                seen[:, int(self.population) :] = np.sqrt(self.shared) * psi
+                user_features[:, int(self.population) :] = np.sqrt(self.shared) * psi
                 wide += self.shared * rest[:, None]
-            seen[unknown, int(self.population) :] = np.sqrt(self.shared) * typical.psi
+            user_features[unknown, int(self.population) :] = np.sqrt(self.shared) * typical.psi
             of_features = self.weights.cov[:, int(self.population) :, int(self.population) :]
             varied = np.einsum("rk,drs,sk->d", typical.root, of_features, typical.root)
             varied += np.square(self._by_features).sum(axis=1)
             wide[unknown] = self.own + self.shared * (typical.rest + varied)
         shrink = np.ones((len(users), d))
-        mean = seen @ self.weights.centre.T
+        mean = user_features @ self.weights.centre.T
         who = users[old]
-        seen[old], shrink[old] = self.features[who], self.weights.shrink.T[who]
+        user_features[old], shrink[old] = self.features[who], self.weights.shrink.T[who]
         wide[old], mean[old] = self.weights.rest.T[who], self.weights.mean.T[who]
-        return Weights(mean, seen, shrink, wide, unknown)
+        return Weights(mean, user_features, shrink, wide, unknown)
 
     @property
     def _by_features(self):

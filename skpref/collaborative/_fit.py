@@ -81,14 +81,14 @@ def everybody(crew: Crew, at: Joint, somebody: Somebody) -> Tastes:
             if pull is not None:
                 pull[users] = np.matmul(turn, local.pull)
     prior, (typical, rest, root) = at.basis.prior, somebody
-    told = common.by_feature, common.by_feature_root, common.by_feature_slope
+    by_feature_moments = common.by_feature, common.by_feature_root, common.by_feature_slope
     unsure = common.by_feature_root.transpose(1, 0, 2)
     varied = [part @ root for part in (common.by_feature, common.by_feature_slope, unsure)]
     unknown = prior.own + rest * prior.of_features
     for part in (unsure @ typical, *varied):
         by_users = turn @ part.reshape(d, -1)
         unknown = unknown + by_users @ by_users.T
-    return Tastes(mean, cov, slope, prior, turn, *told, pull, typical, unknown)
+    return Tastes(mean, cov, slope, prior, turn, *by_feature_moments, pull, typical, unknown)
 
 
 def look(by_user: ByUser, crew: Crew, at: Joint) -> Look:
@@ -309,17 +309,17 @@ def fit(
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
         at = posterior(crew, sites, basis)
-        found = look(by_user, crew, at)
-        stride = stride.next(sites, found.wanted) if n > 1 else stride
-        if watch is not None and watch(Pass(n, found.log_evidence, stride.residual)):
+        pass_result = look(by_user, crew, at)
+        stride = stride.next(sites, pass_result.wanted) if n > 1 else stride
+        if watch is not None and watch(Pass(n, pass_result.log_evidence, stride.residual)):
             break
         if n > _WAIT and stride.residual < tol:
             break
-        sites = stride.along(sites, found.wanted)
+        sites = stride.along(sites, pass_result.wanted)
         if n > _WAIT and task.prior_users is not None:
-            prior = _next(found.own, at, centre, task)
+            prior = _next(pass_result.own, at, centre, task)
     tastes = everybody(crew, at, task.somebody)
-    return Found(functions, at.common, tastes, found.log_evidence, n, stride.residual)
+    return Found(functions, at.common, tastes, pass_result.log_evidence, n, stride.residual)
 
 
 def functions_of(task: Task) -> Functions:
@@ -382,13 +382,13 @@ def learned(task: Task, n_jobs: int | None = None) -> Task:
     if task.n_latent >= n or task.prior_users is None or task.total == 0.0:
         return task
     few = replace(_of_some_users(task), n_latent=n)
-    found = fit(few, _PASSES, _TOL, n_jobs)
-    prior, (candidates, spare) = found.tastes.prior, found.functions
+    pilot = fit(few, _PASSES, _TOL, n_jobs)
+    prior, (candidates, spare) = pilot.tastes.prior, pilot.functions
     taste = candidates @ semidefinite_root(prior.own + prior.of_features)
     basis = taste @ leading_axes(taste.T @ task.scatter() @ taste, task.n_latent)
     axes = leading_axes(basis @ basis.T, task.n_latent)
-    left = taste - axes @ (axes.T @ taste)
-    return replace(task, functions=Functions(axes, np.hstack([left, spare])))
+    unlearned_axes = taste - axes @ (axes.T @ taste)
+    return replace(task, functions=Functions(axes, np.hstack([unlearned_axes, spare])))
 
 
 def _of_some_users(task):

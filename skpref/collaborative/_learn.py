@@ -227,7 +227,7 @@ def _part(answered, rows):
     if features is not None:
         table = np.hstack([table, features[np.tile(who, 2)]])
     lead = comparisons.order[rows, 0]
-    found = Comparisons.from_duels(
+    part = Comparisons.from_duels(
         table,
         np.arange(len(rows)),
         np.arange(len(rows)) + len(rows),
@@ -236,7 +236,7 @@ def _part(answered, rows):
         kind=comparisons.kind[rows],
         order=np.where(lead == 0, 1, np.where(lead == 1, -1, 0)),
     )
-    return replace(found, ordered=comparisons.ordered)
+    return replace(part, ordered=comparisons.ordered)
 
 
 def _joint(start, n_items, bounds, population, features):
@@ -456,31 +456,32 @@ class Study:
             )
         width, population = self.comparisons.items.shape[1], self.method.population
         model = joint_model(found, width, self.features, self.bounds, population, EP())
-        other = taken_apart(found, model.checked_at(theta), population)
+        hyperparameters = taken_apart(found, model.checked_at(theta), population)
         with blas_threads(0):
-            return self.fitted(other).result.log_evidence
+            return self.fitted(hyperparameters).result.log_evidence
 
     def _prepared(self, found):
         """Users as inducing users see them, and the task."""
         people: People | Nobody = Nobody()
-        seen = None
+        user_features = None
         if self.table is not None and self.features is not None and found.users is not None:
             Z = place(
                 np.unique(self.features, axis=0), found.users, self.n_inducing_users, self.seed
             )
             people = People(self.table, found.users, Z)
-            seen = Features(*people.seen(self.names))
-        found = replace(found, shared=people.level * found.shared)
-        method, kernel, comparisons = self.method, found.kernel, self.comparisons
+            user_features = Features(*people.seen(self.names))
+        hyperparameters = replace(found, shared=people.level * found.shared)
+        kernel = hyperparameters.kernel
+        method, comparisons = self.method, self.comparisons
         Z = place(comparisons.items, kernel, self.n_inducing, self.seed)
         task = Task(
             space=Inducing(kernel, comparisons.items, comparisons.rows.margins, Z),
             by_user=ByUser.of(comparisons, self.user, len(self.names)),
-            likelihood=found.likelihood,
+            likelihood=hyperparameters.likelihood,
             n_latent=len(Z) if method.prior_users is None else self.n_latent,
-            own=found.own if method.own else _NEXT_TO_NONE * found.shared,
-            shared=found.shared,
-            features=seen,
+            own=hyperparameters.own if method.own else _NEXT_TO_NONE * hyperparameters.shared,
+            shared=hyperparameters.shared,
+            features=user_features,
             population=method.population,
             prior_users=method.prior_users,
         )

@@ -195,10 +195,10 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
         bounds=estimator.taste_variance_bounds,
     )
     with reported(estimator, what, names, some) as report, blas_threads(0):
-        found = start
+        hyperparameters = start
         if lesson is not None and settings.search is not None:
-            found = lesson.learned(settings.search, rng, report.evaluated)
-        fitted = study.fitted(found, report.passed)
+            hyperparameters = lesson.learned(settings.search, rng, report.evaluated)
+        fitted = study.fitted(hyperparameters, report.passed)
     result = fitted.result
     if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
@@ -294,13 +294,13 @@ def _features_of(estimator, name):
 
 def _keep(estimator, engine, training, users, study, fitted):
     """The fitted attributes, all at once."""
-    found, task, result = fitted.found, fitted.task, fitted.result
+    hyperparameters, task, result = fitted.found, fitted.task, fitted.result
     forget(estimator, "_model", "_all_at_once", "_earlier_items", "_start", "_stream")
     posterior = _posterior(
         task,
         result,
-        kernel=found.kernel,
-        likelihood=found.likelihood,
+        kernel=hyperparameters.kernel,
+        likelihood=hyperparameters.likelihood,
         anchors=task.space.Z,
         whiten=task.space.whiten,
         reader=training.reader,
@@ -310,17 +310,17 @@ def _keep(estimator, engine, training, users, study, fitted):
         _users=users,
         _people=fitted.people,
         _study=study,
-        _found=found,
+        _found=hyperparameters,
         posterior_=posterior,
         users_=users.names,
         engine_=engine,
         diagnostics_=None,
         comparisons_=training.comparisons,
-        kernel_=found.kernel,
-        likelihood_=found.likelihood,
-        user_kernel_=found.users,
+        kernel_=hyperparameters.kernel,
+        likelihood_=hyperparameters.likelihood,
+        user_kernel_=hyperparameters.users,
         taste_variance_=task.own,
-        taste_variance_by_features_=found.shared,
+        taste_variance_by_features_=hyperparameters.shared,
         log_marginal_likelihood_value_=result.log_evidence,
         n_iter_=result.n_iter,
     )

@@ -117,7 +117,7 @@ class Team:
             own.append(Block(first + np.arange(len(block.users)), within, block.there))
             first, row = first + len(block.users), row + n
         none = Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users))
-        known = none if features is None else features
+        user_features = none if features is None else features
         return cls(
             users=users,
             rows=rows,
@@ -127,8 +127,8 @@ class Team:
             copies=by_user.copies[rows],
             power=None if by_user.power is None else by_user.power[rows],
             answers=by_user.answers.take(rows),
-            psi=known.psi[users],
-            rest=known.rest[users],
+            psi=user_features.psi[users],
+            rest=user_features.rest[users],
             likelihood=likelihood,
         )
 
@@ -152,11 +152,13 @@ class Team:
 
         def said() -> Iterator[Seen]:
             for block in self.blocks:
-                one, other = (np.where(block.there, part[block.rows], 0.0) for part in every)
+                block_precision, block_shift = (
+                    np.where(block.there, part[block.rows], 0.0) for part in every
+                )
                 rows = table[self.margin[block.rows]]
-                local, seen = look_at(block, rows, d, (one, other), basis)
+                local, summary = look_at(block, rows, d, (block_precision, block_shift), basis)
                 kept.append(local)
-                yield seen
+                yield summary
 
         total = reduce(Seen.plus, said())
         return kept, total
@@ -182,12 +184,12 @@ class Team:
             q = marginal(known, view.common, self.psi[block.users], view.wide)
             own, value = own + q.own, value - 0.5 * q.quadratic
             here = block.rows[block.there]
-            found = view.moments(self.margin[block.rows], q)
-            mean[here], variance[here] = (part[block.there] for part in found)
-        wanted, gained = factors(
+            moments = view.moments(self.margin[block.rows], q)
+            mean[here], variance[here] = (part[block.there] for part in moments)
+        sites, gained = factors(
             self.likelihood, self, (mean, variance), rest[self.margin], (precision, shift)
         )
-        return Looked(wanted, value + float(self.copies @ gained), own)
+        return Looked(sites, value + float(self.copies @ gained), own)
 
 
 def factors(
@@ -219,7 +221,7 @@ def factors(
         Each answer's part of the log evidence, but for a constant of q.
     """
     (mean, variance), (precision, shift), sign = marginal, before, answered.sign
-    found = site_update(
+    update = site_update(
         (sign * mean, variance),
         (precision, sign * shift),
         likelihood,
@@ -228,9 +230,9 @@ def factors(
         rest,
     )
     sites = AnswerSites(
-        found.site_precision, sign * found.site_shift, found.cav_mean, found.cav_var
+        update.site_precision, sign * update.site_shift, update.cav_mean, update.cav_var
     )
-    return sites, found.log_gain
+    return sites, update.log_gain
 
 
 class Crew:
@@ -251,15 +253,17 @@ class Crew:
 
     def tell(self, sites: AnswerSites, basis: Basis) -> list[Seen]:
         """Likelihood that each team has of what users have in common."""
-        found = list(self._told(sites, basis))
-        self._local = [local for local, _ in found]
-        return [seen for _, seen in found]
+        team_results = list(self._told(sites, basis))
+        self._local = [local for local, _ in team_results]
+        return [seen for _, seen in team_results]
 
     def look(self, sites: AnswerSites, basis: Basis, at: Common) -> list[Looked]:
         """What each team finds, of the same factors as it told of last."""
-        given = View.of(self.margins, basis, at), self.margins.rest
+        arguments = View.of(self.margins, basis, at), self.margins.rest
         calls = (
-            delayed(team.look)(local, *given, sites.precision[team.rows], sites.shift[team.rows])
+            delayed(team.look)(
+                local, *arguments, sites.precision[team.rows], sites.shift[team.rows]
+            )
             for team, local in zip(self.teams, self._local, strict=True)
         )
         return list(self._parallel(calls))
@@ -269,9 +273,11 @@ class Crew:
         return self._local
 
     def _told(self, sites, basis):
-        given = self.margins.turned(basis), self.margins.heights.shape[1]
+        arguments = self.margins.turned(basis), self.margins.heights.shape[1]
         return self._parallel(
-            delayed(team.tell)(*given, sites.precision[team.rows], sites.shift[team.rows], basis)
+            delayed(team.tell)(
+                *arguments, sites.precision[team.rows], sites.shift[team.rows], basis
+            )
             for team in self.teams
         )
 
@@ -337,8 +343,8 @@ class Away(Crew):
             for team in self.teams
         ]
         questions = [(for_all, each) for each in own]
-        found = self._shared.ask(_work, questions, "tell" if at is None else "look")
-        return [pickle.loads(each) for each in found]
+        results = self._shared.ask(_work, questions, "tell" if at is None else "look")
+        return [pickle.loads(each) for each in results]
 
     def _package(self, k):
         """A team and the margins that it asks about, as bytes.
@@ -367,21 +373,21 @@ _HERE = Store[_Known](_RUNS)
 
 def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | None) -> bytes | None:
     """The result of a team; None if this process does not have the team."""
-    known = _HERE.get(run, number)
-    if known is None:
+    entry = _HERE.get(run, number)
+    if entry is None:
         if team is None:
             return None
-        known = _HERE.add(run, number, _Known(*pickle.loads(team)))
+        entry = _HERE.add(run, number, _Known(*pickle.loads(team)))
     turn, basis, at = pickle.loads(question[0])
     precision, shift = pickle.loads(question[1])
     with blas_threads(0):
-        found: Any = None
-        if at is None or known.at != turn:
-            table, d = known.margins.turned(basis), known.margins.heights.shape[1]
-            known.local, found = known.team.tell(table, d, precision, shift, basis)
-            known.at = turn
+        result: Any = None
+        if at is None or entry.at != turn:
+            table, d = entry.margins.turned(basis), entry.margins.heights.shape[1]
+            entry.local, result = entry.team.tell(table, d, precision, shift, basis)
+            entry.at = turn
         if at is not None:
-            view = View.of(known.margins, basis, at)
-            found = known.team.look(known.local, view, known.margins.rest, precision, shift)
-            known.local, known.at = [], 0
-    return pickle.dumps(found, protocol=5)
+            view = View.of(entry.margins, basis, at)
+            result = entry.team.look(entry.local, view, entry.margins.rest, precision, shift)
+            entry.local, entry.at = [], 0
+    return pickle.dumps(result, protocol=5)

@@ -89,11 +89,11 @@ class UserTable(Fields):
         place = self.places(ids)
         if np.any(place < 0):
             missing = [ids[k] for k in np.flatnonzero(place < 0)]
-            known = next(iter(self._row))
+            known_user = next(iter(self._row))
             raise ValueError(
                 f"user_features have no row for {len(missing)} of {len(ids)} users, such as "
-                f"{missing[0]!r} (they have one for {known!r}). Add them, leave their answers out, "
-                "or use method='cp'."
+                f"{missing[0]!r} (they have one for {known_user!r}). Add them, leave their answers "
+                "out, or use method='cp'."
             )
         return self.rows[place]
 
@@ -115,10 +115,10 @@ def _of_mapping(table):
     lengths = [len(row) for row in rows]
     if len(set(lengths)) > 1:
         odd = next(k for k, length in enumerate(lengths) if length != lengths[0])
-        first, other = (list(table)[k] for k in (0, odd))
+        first, odd_name = (list(table)[k] for k in (0, odd))
         raise ValueError(
             f"user_features have rows of unequal length: {lengths[0]} numbers for {first!r}, "
-            f"{lengths[odd]} for {other!r}. Give every user the same features."
+            f"{lengths[odd]} for {odd_name!r}. Give every user the same features."
         )
     return np.array(rows)
 
@@ -144,16 +144,16 @@ def _of_frame(frame):
 
 def _numbers(values, what="user_features"):
     values = unmasked(values)
-    found: np.ndarray | None
+    numbers: np.ndarray | None
     try:
-        found = np.asarray(values)
+        numbers = np.asarray(values)
     except ValueError:  # lists of unequal lengths
-        found = None
-    if found is not None and found.dtype.kind == "O":
-        found = column_floats(found) if found.ndim == 1 else None
-    if found is None or found.dtype.kind not in "biuf":
+        numbers = None
+    if numbers is not None and numbers.dtype.kind == "O":
+        numbers = column_floats(numbers) if numbers.ndim == 1 else None
+    if numbers is None or numbers.dtype.kind not in "biuf":
         raise ValueError(f"user_features must be {_FORMS}; {what} came as {_shown(values)}.")
-    return found.astype(np.float64)
+    return numbers.astype(np.float64)
 
 
 def _shown(values):

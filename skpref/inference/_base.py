@@ -139,8 +139,8 @@ class Problem(Generic[PriorT]):
         """Sum over the rows on each margin, weighted, by default by their counts."""
         weights = self.counts if weights is None else weights
         weighted = weights * values
-        found = np.bincount(self.index, weighted, self.prior.n_margins)
-        return found  # type: ignore[return-value]  # floats, which numpy's stub does not know
+        sums = np.bincount(self.index, weighted, self.prior.n_margins)
+        return sums  # type: ignore[return-value]  # floats, which numpy's stub does not know
 
 
 class Approximation(NamedTuple, Generic[Found]):
@@ -353,8 +353,8 @@ def check_answers(
     """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
     MemoryError if an exact fit does not fit."""
     rows = comparisons.rows
-    known = likelihood.kinds | {INEQUALITY}
-    check_kinds(np.unique(rows.kind).tolist(), known, type(likelihood).__name__)
+    allowed_kinds = likelihood.kinds | {INEQUALITY}
+    check_kinds(np.unique(rows.kind).tolist(), allowed_kinds, type(likelihood).__name__)
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
         unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]

@@ -204,9 +204,9 @@ class AnswerChains:
             draws = np.concatenate([part.draws for part in parts], axis=1)
         rejected = [getattr(part, "rejected_share", 0.0) for part in parts]
         weights = [part.draws.shape[1] for part in parts]
-        each = np.arange(draws.shape[2])
+        answer_index = np.arange(draws.shape[2])
         share = float(np.average(rejected, weights=weights))
-        return Found(draws, self._state, draws, each, share)
+        return Found(draws, self._state, draws, answer_index, share)
 
 
 class Mixed(NamedTuple):
@@ -231,15 +231,15 @@ def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> 
         Whether batches may be discarded.
     """
     for discarded in range(_TRIES):  # noqa: B007 (used below the loop)
-        found = draw(n_draws)
-        complete = 4 <= n_draws == found.draws.shape[1]
-        split = split_rhat(found.judged) if found.draws.shape[1] >= 4 else None
-        most = tolerated(found.judged.shape)
+        batch = draw(n_draws)
+        complete = 4 <= n_draws == batch.draws.shape[1]
+        split = split_rhat(batch.judged) if batch.draws.shape[1] >= 4 else None
+        most = tolerated(batch.judged.shape)
         if not (automatic and complete) or np.all(split <= most):
             break
-        if is_slow(found.judged, most) and not drifts(found.judged):
+        if is_slow(batch.judged, most) and not drifts(batch.judged):
             break
-    return Mixed(found, split, discarded)
+    return Mixed(batch, split, discarded)
 
 
 def is_slow(draws: NDArray[np.float64], most_rhat: float) -> bool:
@@ -304,14 +304,14 @@ def check_sampled(comparisons: Comparisons, likelihood: Likelihood) -> None:
 
 
 def _regions(likelihood: Likelihood, answers: Answers) -> TruncationBox:
-    found = likelihood.regions(answers)
-    if found is None:
+    regions = likelihood.regions(answers)
+    if regions is None:
         raise ValueError(
             f"{type(likelihood).__name__} does not say which regions of a noisy margin its answers "
             "stand for (Likelihood.regions), so that it cannot be sampled. Use inference='ep' or "
             "'laplace'."
         )
-    return found
+    return regions
 
 
 class NoisyMargins:
@@ -426,10 +426,10 @@ class NoisyMargins:
             return np.broadcast_to(typical, (n_chains, len(typical)))
         carried = carried[np.arange(n_chains) % len(carried)]
         lower, upper = (0.0, np.inf) if self.box is None else self.box
-        kept = (carried > lower) & (carried < upper)
+        is_inside = (carried > lower) & (carried < upper)
         if self._sets is not None:
-            kept = self._sets.whole(kept)
-        return np.where(kept, carried, typical)
+            is_inside = self._sets.whole(is_inside)
+        return np.where(is_inside, carried, typical)
 
     def sites(self, draws: NDArray[np.float64], log_evidence: float) -> Sites:
         """Sites of z with one component a draw: v = z + e is a Gaussian observation."""
@@ -438,8 +438,8 @@ class NoisyMargins:
         with np.errstate(divide="ignore"):
             weight = 1.0 / self._noise
         precision = np.asarray(np.bincount(self._index, weight, n_margins), dtype=np.float64)
-        known = np.isinf(precision)
-        if known.any():  # the mean of v over equal answers
+        is_noiseless = np.isinf(precision)
+        if is_noiseless.any():  # the mean of v over equal answers
             repeated = np.bincount(self._index, minlength=n_margins)[self._index]
             weight = np.where(np.isinf(weight), 1.0 / repeated, weight)
         pool = csr_array((self._sign * weight, positions), shape=(n_margins, n_answers))
@@ -463,12 +463,12 @@ class _Sets:
             mine = sizes == size
             at = part[begins[mine][:, None] + np.arange(size)]
             order = np.argsort(block.margin[:, 0])
-            found = order[np.searchsorted(block.margin[order, 0], margin[mine])]
+            block_rows = order[np.searchsorted(block.margin[order, 0], margin[mine])]
             self._at.append(at)
             self._margin.append(margin[mine][:, None] + np.arange(size))
-            self._counts.append(block.counts[found])
-            self._pattern.append(block.pattern[found])
-            self._follow.append(~block.basis[found].all(axis=1))
+            self._counts.append(block.counts[block_rows])
+            self._pattern.append(block.pattern[block_rows])
+            self._follow.append(~block.basis[block_rows].all(axis=1))
 
     def add_noise(self, covariance):
         for at, pattern in zip(self._at, self._pattern, strict=True):
@@ -697,9 +697,9 @@ class MarginChains:
         self._budget.spend(n_draws * self._work)
         n_trajectories, steps = n_draws * self._thin, self._n_steps
         potential = self._posterior.potential
-        found = split_hmc(potential, self._x, n_trajectories, rng=self._rng, n_steps=steps)
-        x = found.draws[:, self._thin - 1 :: self._thin]
-        self._x = found.state
+        chains = split_hmc(potential, self._x, n_trajectories, rng=self._rng, n_steps=steps)
+        x = chains.draws[:, self._thin - 1 :: self._thin]
+        self._x = chains.state
         of_answer, n_chains = self._noisy.row, len(self._x)
         draws = np.empty((n_chains, n_draws, len(of_answer)))
         judged = np.empty((n_chains, n_draws, len(self._posterior.rows)))

@@ -190,9 +190,11 @@ class EP(Engine):
                 sites = path.back(best)
             else:
                 sites = path.forward(sweep)
-        found = Sites(best.shift, best.precision, best.log_evidence())
+        margin_sites = Sites(best.shift, best.precision, best.log_evidence())
         state = rows.state(best.sites)
-        return Approximation(found, best.conditioned, state, n_iter, best.residual, converged)
+        return Approximation(
+            margin_sites, best.conditioned, state, n_iter, best.residual, converged
+        )
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
@@ -204,12 +206,12 @@ class EP(Engine):
         behind = rows.behind_noise(sites)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             marginals = rows.marginals(conditioned, behind)
-            found = _cavities(marginals, (sites.precision, sites.shift))
+            cavities = _cavities(marginals, (sites.precision, sites.shift))
             joint = [
                 each.update(conditioned, *at)
                 for each, *at in zip(rows.whole, sites.roots, sites.shifts, behind, strict=False)
             ]
-        cavity = found.mean, found.variance
+        cavity = cavities.mean, cavities.variance
         slopes = likelihood.tilted_theta_gradient(*cavity, rows.answers, rows.power)
         by_kernel = problem.prior.pull_back(conditioned, approximation.sites.precision)
         by_likelihood = slopes @ rows.copies
@@ -420,8 +422,8 @@ class _Rows:
 
     def pooled(self, values):
         """Sum over the rows on each margin, as often as they were given."""
-        found = np.bincount(self.index, self.shared * values, self.prior.n_margins)
-        return found.astype(np.float64, copy=False)  # of no row they would be integers
+        sums = np.bincount(self.index, self.shared * values, self.prior.n_margins)
+        return sums.astype(np.float64, copy=False)  # of no row they would be integers
 
     def behind_noise(self, sites):
         """Joint answers' sites on the margins without noise: `Behind` of each block, in order."""
@@ -621,17 +623,19 @@ class _JointRows(_NoisyBlock):
         cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
         slope = of_z.shift - _times(_squared(of_z.root), mean)
         centre, noisy = mean - _times(cavity, slope), cavity + self.noise
-        found, precision, wanted = self._matched(centre, noisy)
-        off_mean = np.abs(_times(noisy, found.gradient - slope)) / _diagonal_root(noisy)
-        tilted = cavity - cavity @ found.curvature @ cavity
+        tilted_moments, site_precision, site_shift = self._matched(centre, noisy)
+        off_mean = np.abs(_times(noisy, tilted_moments.gradient - slope)) / _diagonal_root(noisy)
+        tilted_covariance = cavity - cavity @ tilted_moments.curvature @ cavity
         scale = _diagonal_root(covariance)
-        off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
-        log_gain = found.log_probability - 0.5 * inverse_blocks(share)[1]
+        off = np.abs(tilted_covariance - covariance) / (scale[:, :, None] * scale[:, None, :])
+        log_gain = tilted_moments.log_probability - 0.5 * inverse_blocks(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
-        precision = _semidefinite_factor(precision, self.least)
-        precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
+        site_precision = _semidefinite_factor(site_precision, self.least)
+        site_precision[~proper], site_shift[~proper] = root[~proper], shift[~proper]
         off_mean, off = self._residual * off_mean.max(axis=1), self._residual * off.max(axis=(1, 2))
-        return _JointUpdate(found, precision, wanted, log_gain, off_mean, off, bool(proper.all()))
+        return _JointUpdate(
+            tilted_moments, site_precision, site_shift, log_gain, off_mean, off, bool(proper.all())
+        )
 
     def _matched(self, mean, covariance):
         """Moments of the answer, and the site of v that reproduces them."""

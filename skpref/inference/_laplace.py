@@ -115,8 +115,8 @@ class Laplace(Engine):
         conditioned = problem.prior.condition(precision, shift)
         evidence = mode.value - 0.5 * conditioned.log_det  # GPML (3.32)
         sites = Sites(shift, precision, float(evidence))
-        found = {"pull": at.gradient}
-        return Approximation(sites, conditioned, found, mode.n_iter, mode.promise, mode.converged)
+        state = {"pull": at.gradient}
+        return Approximation(sites, conditioned, state, mode.n_iter, mode.promise, mode.converged)
 
     def mode(self, problem: Problem, start: State | None = None) -> Mode:
         """The mode alone."""
@@ -203,10 +203,10 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
     """
     duels = problem.in_duels() if problem.rows.joint else problem
     if len(problem.counts) >= MANY:
-        found = Laplace(tol=_NEAR).mode(duels).margin
+        mode_margins = Laplace(tol=_NEAR).mode(duels).margin
     else:
-        found = Laplace(tol=1e-6).run(duels).conditioned.mean
-    margin = duels.oriented(found)
+        mode_margins = Laplace(tol=1e-6).run(duels).conditioned.mean
+    margin = duels.oriented(mode_margins)
     at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
     return share * at.curvature, share * (at.gradient + at.curvature * margin)

@@ -20,13 +20,13 @@ def available() -> float:
 
     Infinite where the system does not tell.
     """
-    found = [_physical(), _unused(Path("/proc/meminfo"))]
-    found += _within_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
+    limits = [_physical(), _unused(Path("/proc/meminfo"))]
+    limits += _within_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
     if resource is not None:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
-            found.append(max(limit - _address_space(), 0.0))
-    return min(found)
+            limits.append(max(limit - _address_space(), 0.0))
+    return min(limits)
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
@@ -99,9 +99,9 @@ def _within_groups(of_process: Path, root: Path) -> Iterator[float]:
             continue
         group = mount / path.lstrip("/")
         for each in (group, *group.parents):
-            left = _left(each, *names)
-            if left is not None:
-                yield left
+            n_bytes = _left(each, *names)
+            if n_bytes is not None:
+                yield n_bytes
             if each == mount:
                 break
 
@@ -115,8 +115,8 @@ def _left(group: Path, limit: str, usage: str, cache: str) -> float | None:
             return None
         used = float((group / usage).read_text(encoding="ascii"))
         stat = (group / "memory.stat").read_text(encoding="ascii").split()
-        kept = dict(zip(stat[::2], stat[1::2], strict=True)).get(cache, "0")
-        return max(float(most) - used + float(kept), 0.0)
+        cache_bytes = dict(zip(stat[::2], stat[1::2], strict=True)).get(cache, "0")
+        return max(float(most) - used + float(cache_bytes), 0.0)
     except (OSError, ValueError):
         return None
 

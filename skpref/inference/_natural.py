@@ -56,8 +56,8 @@ class Batch:
         before: Weights | None = None,
     ) -> Self:
         margins = rows.margins
-        told = rows.counts, rows.answers
-        return cls(prior, likelihood, margins.index, margins.sign, *told, before)
+        answer_arrays = rows.counts, rows.answers
+        return cls(prior, likelihood, margins.index, margins.sign, *answer_arrays, before)
 
     def pool(self, values):
         """Sum over the rows on each margin."""
@@ -95,10 +95,10 @@ class Batch:
         fit = float(self.counts @ expected.value)
         pull = self.pull(expected, at)
         precision = -2.0 * pull.by_variance
-        wanted = self.prior.weights(pull.by_mean, precision, at)
+        target_weights = self.prior.weights(pull.by_mean, precision, at)
         sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
         pulled = -float(self.counts @ (expected.by_noise * rest))
-        return Look(at, fit, wanted, sites, pulled)
+        return Look(at, fit, target_weights, sites, pulled)
 
     def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
         """Some of the rows, by number; ``prior`` is that of their margins."""
@@ -144,8 +144,8 @@ class Look(NamedTuple):
         goal, mean = self.goal, self.at.mean
         if goal is not None:
             goal += float((before.shift - 0.5 * before.gain @ mean) @ mean)
-        fit, wanted = self.fit + before.told(self.at), before.plus(self.wanted)
-        return self._replace(fit=fit, wanted=wanted, goal=goal)
+        fit, target_weights = self.fit + before.told(self.at), before.plus(self.wanted)
+        return self._replace(fit=fit, wanted=target_weights, goal=goal)
 
     def plus(self, other: "Look") -> "Look":
         """Of the answers of both, under the same q; without sites on the margins."""
@@ -254,17 +254,17 @@ class Path:
         """The next q and the batch seen under it; None where rounding allows no step."""
         ahead = self._extrapolated(weights, look)
         if ahead is not None:
-            there = self._seen(ahead, look)
-            if there is not None:
-                return ahead, there
+            next_look = self._seen(ahead, look)
+            if next_look is not None:
+                return ahead, next_look
             self._forget()
         longer = 2.0
         while self._step >= _LEAST_STEP:
             ahead = weights.towards(look.wanted, self._step)
-            there = self._seen(ahead, look)
-            if there is not None:
+            next_look = self._seen(ahead, look)
+            if next_look is not None:
                 self._step = min(1.0, longer * self._step)
-                return ahead, there
+                return ahead, next_look
             self._step *= 0.5
             longer = 1.0
         return None
@@ -288,11 +288,11 @@ class Path:
 
     def _forget(self):
         """All differences but the last."""
-        depth, kept = len(self._points), min(self._known, _KEPT)
-        newest = np.arange(self._known - kept, self._known) % depth
+        depth, n_kept = len(self._points), min(self._known, _KEPT)
+        newest = np.arange(self._known - n_kept, self._known) % depth
         for each in (self._points, self._moves):
-            each[:kept] = each[newest]
-        self._known = kept
+            each[:n_kept] = each[newest]
+        self._known = n_kept
 
     def _packed(self, weights):
         return np.concatenate([weights.shift, self._weight * weights.gain.take(self._lower)])
@@ -306,11 +306,11 @@ class Path:
     def _seen(self, weights, look):
         """The batch under q, unless that lowers the bound."""
         try:
-            there = self._batch.look(weights)
+            next_look = self._batch.look(weights)
         except NoCovarianceError:  # an extrapolation too far
             return None
         low = look.height - _ROUNDING * abs(look.height)
-        return there if there.height >= low else None
+        return next_look if next_look.height >= low else None
 
 
 # Of a run at a scale that is not the last: looseness, as a share of how far the scale is off.
@@ -432,31 +432,37 @@ def ascend_with_scale(
     """
     m = len(weights.shift)
     history: list[float] = []
-    now = Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
+    precision_posterior = Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
     loose, before = max(tol, _LOOSEST), None
     while True:
-        scaled = batch.scaled(with_scale(batch.prior.kernel, 1.0 / now.mean), 1.0 / now.mean)
-        gap = now.bound(prior, m)
-        told = watch and after(watch, len(history), gap)
-        end = ascend(scaled, weights, loose, max_iter - len(history), told)
+        scaled = batch.scaled(
+            with_scale(batch.prior.kernel, 1.0 / precision_posterior.mean),
+            1.0 / precision_posterior.mean,
+        )
+        gap = precision_posterior.bound(prior, m)
+        watch_with_gap = watch and after(watch, len(history), gap)
+        end = ascend(scaled, weights, loose, max_iter - len(history), watch_with_gap)
         history += [bound + gap for bound in end.history]
-        wanted = updated(prior, now, end.at, end.look.pulled)
-        off = float(np.log(wanted.mean / now.mean))
-        left = np.sqrt(now.shape) * abs(off)
-        if left <= tol and loose <= tol:
+        target_posterior = updated(prior, precision_posterior, end.at, end.look.pulled)
+        off = float(np.log(target_posterior.mean / precision_posterior.mean))
+        scale_gap = np.sqrt(precision_posterior.shape) * abs(off)
+        if scale_gap <= tol and loose <= tol:
             break
         if end.stopped or not end.converged or len(history) >= max_iter:
             break
-        if left <= tol:
+        if scale_gap <= tol:
             loose, weights = tol, end.weights
             continue
-        loose = float(np.clip(_LOOSE * left, tol, _LOOSEST))
-        step = _secant(before, now, off)
-        before = np.log(now.mean), off
-        ahead = now.around(now.mean * np.exp(step))
-        weights, now = rescaled(end.weights, now.mean / ahead.mean), ahead
-    residual = float(np.hypot(end.residual, left))
-    converged = end.converged and left <= tol
+        loose = float(np.clip(_LOOSE * scale_gap, tol, _LOOSEST))
+        step = _secant(before, precision_posterior, off)
+        before = np.log(precision_posterior.mean), off
+        next_posterior = precision_posterior.around(precision_posterior.mean * np.exp(step))
+        weights, precision_posterior = (
+            rescaled(end.weights, precision_posterior.mean / next_posterior.mean),
+            next_posterior,
+        )
+    residual = float(np.hypot(end.residual, scale_gap))
+    converged = end.converged and scale_gap <= tol
     end = end._replace(
         bound=end.bound + gap,
         n_iter=len(history),
@@ -464,7 +470,7 @@ def ascend_with_scale(
         converged=converged,
         history=history,
     )
-    return end, now
+    return end, precision_posterior
 
 
 def _secant(before, now, off):
@@ -553,11 +559,11 @@ class Linearised(Batch):
             np.asarray(np.bincount(self.index, each, self.prior.n_margins), dtype=np.float64)
             for each in (self.sign * weight * slope * off, weight * slope**2)
         )
-        wanted = self.prior.weights(by_mean, precision, at)
+        target_weights = self.prior.weights(by_mean, precision, at)
         sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
         goal = -0.5 * float(weight @ off**2)
         # the update does not see variances
-        return look._replace(wanted=wanted, sites=sites, pulled=0.0, goal=goal)
+        return look._replace(wanted=target_weights, sites=sites, pulled=0.0, goal=goal)
 
 
 def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:

@@ -242,9 +242,9 @@ class SampledEngine(AnswerEngine):
         burn_in += mixed.discarded * self._shape[1]
         diagnostics = None
         if mixed.split is not None:
-            found = mixed.found
-            chains = found.judged, found.of_answer, mixed.split
-            diagnostics = diagnose(*chains, burn_in, found.rejected_share, method)
+            chains = mixed.found
+            diagnose_arguments = chains.judged, chains.of_answer, mixed.split
+            diagnostics = diagnose(*diagnose_arguments, burn_in, chains.rejected_share, method)
         return _Drawn(mixed.found, diagnostics, burn_in, method)
 
     def _otherwise(self, problem, noisy, gaussian, start, rng, budget):
@@ -286,20 +286,20 @@ class SampledEngine(AnswerEngine):
     # -- warnings ------------------------------------------------------------------------
 
     def _warn_of_chains(self, drawn, joint):
-        found, diagnostics = drawn.found, drawn.diagnostics
-        done, wanted = found.draws.shape[1], self._shape[1]
-        if done < wanted:
+        chains, diagnostics = drawn.found, drawn.diagnostics
+        n_done, n_requested = chains.draws.shape[1], self._shape[1]
+        if n_done < n_requested:
             warn(
-                f"The chains stopped after {done} of {wanted} draws each, at max_work = "
+                f"The chains stopped after {n_done} of {n_requested} draws each, at max_work = "
                 f"{self.max_work:g} of the engine. Raise it to wait longer, lower draws, or use "
                 "inference='ep', whose error is small with many answers.",
                 ConvergenceWarning,
             )
         if diagnostics is not None:
             self._warn_of_mixing(drawn, joint)
-        elif found.rejected_share > 0.1:
+        elif chains.rejected_share > 0.1:
             warn(
-                f"{found.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
+                f"{chains.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
                 "that draws may be where the chains began. Raise max_walls of the engine, or "
                 "noise_variance.",
                 ConvergenceWarning,

@@ -72,14 +72,14 @@ class InBatches:
         for k in range(0, len(order), self.size):
             numbers = np.sort(order[k : k + self.size])
             used, part = gathered_rows(rows, numbers)
-            there = Inducing(prior.kernel, prior.items[used], part.margins, prior.Z, prior)
-            yield self._answers.part(there, part, numbers)
+            batch_prior = Inducing(prior.kernel, prior.items[used], part.margins, prior.Z, prior)
+            yield self._answers.part(batch_prior, part, numbers)
 
     def look(self, weights: Weights) -> Look:
         """All answers seen under a q; sites on the margins are not kept."""
         at = moments(weights)
-        told = reduce(Look.plus, (batch.told(at) for batch in self.each()))
-        return told.after(self._answers.before)
+        look = reduce(Look.plus, (batch.told(at) for batch in self.each()))
+        return look.after(self._answers.before)
 
     def scaled(self, kernel: Kernel, factor: float) -> "InBatches":
         """The same answers under a kernel that is so many times as large."""
@@ -154,33 +154,42 @@ def drift(
         The output scale of ``weights``.
     """
     rng, total, m = np.random.default_rng(0), float(problem.rows.counts.sum()), len(weights.shift)
-    now = None if prior is None else Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
+    precision_posterior = (
+        None if prior is None else Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
+    )
     history: list[float] = []
     smoothed: list[float] = []
     falls, stopped, last = True, False, (weights, scale)
     residual, t = np.inf, 0
     while falls and not stopped and len(smoothed) < schedule.max_iter:
-        level, mean, wanted = 0.0, _Mean(m), _Mean(m)
+        level, mean, mean_target = 0.0, _Mean(m), _Mean(m)
         for batch in answers.each(rng):
             t += 1
             length = min((t + schedule.delay) ** -schedule.rate, 1.0)
             share = total / float(batch.counts.sum())
-            inverse = 1.0 if now is None else now.mean
-            batch = batch if now is None else _under(batch, now)
+            inverse = 1.0 if precision_posterior is None else precision_posterior.mean
+            batch = batch if precision_posterior is None else _under(batch, precision_posterior)
             look = batch.look(weights)
-            history.append(share * look.fit - look.at.divergence + _gap(now, prior, m))
+            history.append(
+                share * look.fit - look.at.divergence + _gap(precision_posterior, prior, m)
+            )
             level += history[-1] / share
             asked = look.wanted.scaled(share)
-            wanted.add(asked, inverse, 1.0 / share)
+            mean_target.add(asked, inverse, 1.0 / share)
             weights = weights.towards(asked, length)
-            if now is not None and prior is not None:
-                aim = updated(prior, now, look.at, share * look.pulled)
-                ahead = now.around(now.mean * (aim.mean / now.mean) ** length)
-                weights, now = rescaled(weights, now.mean / ahead.mean), ahead
-            mean.add(weights, 1.0 if now is None else now.mean)
+            if precision_posterior is not None and prior is not None:
+                aim = updated(prior, precision_posterior, look.at, share * look.pulled)
+                next_posterior = precision_posterior.around(
+                    precision_posterior.mean * (aim.mean / precision_posterior.mean) ** length
+                )
+                weights, precision_posterior = (
+                    rescaled(weights, precision_posterior.mean / next_posterior.mean),
+                    next_posterior,
+                )
+            mean.add(weights, 1.0 if precision_posterior is None else precision_posterior.mean)
         smoothed.append(level)
         end, inverse = mean.value
-        before, residual = residual, _apart(end, wanted.under(inverse))
+        before, residual = residual, _apart(end, mean_target.under(inverse))
         falls = residual <= _FALLS * before
         watch = problem.watch
         stopped = watch is not None and watch(Pass(len(smoothed), level, residual))
@@ -208,8 +217,8 @@ class _Mean:
 
     def under(self, inverse):
         """For the kernel over this."""
-        one = self._weight * inverse
-        return Weights(self._gain / one, self._shift * np.sqrt(inverse) / one)
+        denominator = self._weight * inverse
+        return Weights(self._gain / denominator, self._shift * np.sqrt(inverse) / denominator)
 
     @property
     def value(self):
@@ -289,8 +298,8 @@ def found(
 
 def state_of(weights: Weights, total: float, course: Course) -> State:
     """Of q, found on answers of this total weight."""
-    told = {"total": np.array([total]), "scale": np.array([course.output_scale])}
-    return {"gain": weights.gain, "shift": weights.shift, **told}
+    scalars = {"total": np.array([total]), "scale": np.array([course.output_scale])}
+    return {"gain": weights.gain, "shift": weights.shift, **scalars}
 
 
 # Of a run under points that are moved: its tolerance, and the steps it has.
@@ -527,18 +536,18 @@ class SVI(Engine):
         if self.scale_prior is not None:
             check_scale(problem.prior.kernel)
         answers = self._answers(problem)
-        weights, scale, seen = self._start(problem, start)
+        weights, scale, n_seen = self._start(problem, start)
         prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
-        way, left, watch = None, self.max_iter, problem.watch
+        way, n_passes, watch = None, self.max_iter, problem.watch
         if isinstance(answers, InBatches):
-            options = self.forgetting_rate, self.delay + seen // answers.size
+            options = self.forgetting_rate, self.delay + n_seen // answers.size
             schedule = Schedule(*options, self.max_iter - _CLOSING)
             way = drift(problem, answers, weights, schedule, prior, scale)
-            weights, scale, done = way.weights, way.scale, len(way.smoothed)
-            left, watch = left - done, watch and after(watch, done)
+            weights, scale, n_done = way.weights, way.scale, len(way.smoothed)
+            n_passes, watch = n_passes - n_done, watch and after(watch, n_done)
             if way.stopped:  # its bound is still to be known
-                left, watch = 1, None
-        run = self.tol, left, watch
+                n_passes, watch = 1, None
+        run = self.tol, n_passes, watch
         if prior is None:
             end, inverse_scale = ascend(answers, weights, *run), None
         else:
@@ -593,20 +602,20 @@ class SVI(Engine):
     def _start(self, problem, start):
         """q to start from, the scale of its kernel, and how many answers it has seen."""
         prior, total = problem.prior, float(problem.counts.sum())
-        n, seen = len(problem.comparisons.positions), 0
+        n, n_seen = len(problem.comparisons.positions), 0
         weights, scale = q_of(start, prior, total), scale_of(start)
         if weights is not None:
             return weights, scale, n
         if self._batch(problem) is not None:
-            seen = min(-(-n // 4), _BEGIN)
+            n_seen = min(-(-n // 4), _BEGIN)
         elif n >= 4 * _BEGIN:
-            seen = _BEGIN
-        if not seen:
+            n_seen = _BEGIN
+        if not n_seen:
             return nothing(len(prior.Z)), 1.0, 0
-        part, kernel, Z = problem.comparisons.spread(seen), prior.kernel, prior.Z
+        part, kernel, Z = problem.comparisons.spread(n_seen), prior.kernel, prior.Z
         small = Inducing(kernel, part.items, part.rows.margins, Z, prior)
-        found = self.relaxed().run(Problem(small, part, problem.likelihood))
-        return q_of(found.state, prior, total), scale_of(found.state), seen
+        approximation = self.relaxed().run(Problem(small, part, problem.likelihood))
+        return q_of(approximation.state, prior, total), scale_of(approximation.state), n_seen
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
@@ -619,9 +628,9 @@ class SVI(Engine):
         scale = scale_of(approximation.state)
         if scale != 1.0:
             batch = batch.scaled(with_scale(problem.prior.kernel, scale), scale)
-        seen = batch.seen(batch.prior.under(approximation.conditioned))
-        expected = batch.likelihood.expected(*seen, batch.answers)
-        slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
+        row_moments = batch.seen(batch.prior.under(approximation.conditioned))
+        expected = batch.likelihood.expected(*row_moments, batch.answers)
+        slopes = batch.likelihood.expected_theta_gradient(*row_moments, batch.answers)
         prior, by_kernel = cast(Inducing, problem.prior), np.zeros(0)
         if len(prior.kernel.theta):
             pull = batch.pull(expected, approximation.conditioned)

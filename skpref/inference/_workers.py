@@ -130,11 +130,11 @@ class SharedOut:
         """
         every = range(self._count)
         new = self._new.get(kind, set(every))
-        found = self._tasks(work, questions, every, new)
+        answers = self._tasks(work, questions, every, new)
         # Who does not know a part will be asked about it again: it is sent the part then, too.
-        self._new[kind] = new = {k for k in every if found[k] is None}
-        found |= self._tasks(work, questions, sorted(new), new)
-        return [found[k] for k in every]
+        self._new[kind] = new = {k for k in every if answers[k] is None}
+        answers |= self._tasks(work, questions, sorted(new), new)
+        return [answers[k] for k in every]
 
     def _tasks(self, work, questions, numbers, new):
         for left in reversed(range(_TRIES if len(numbers) else 0)):
@@ -250,8 +250,8 @@ class _Shard:
         prior = cast(Inducing, problem.prior)
         used, rows = gathered_rows(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
-        told = rows.kind, rows.lead, rows.counts, rows.judge
-        arrays = prior.Z, prior.items[used], *ends, *told
+        row_arrays = rows.kind, rows.lead, rows.counts, rows.judge
+        arrays = prior.Z, prior.items[used], *ends, *row_arrays
         return cls(prior.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
 
     def batch(self, like: Inducing | None) -> Batch:
@@ -280,12 +280,12 @@ class _ShardStore(Store[_Known]):
     def learn(self, run: str, number: int, shard: _Shard) -> _Known:
         """Add a shard, which keeps its features if there is room; older runs make room."""
         others = self.of(run)
-        known = self.add(
+        entry = self.add(
             run, number, _Known(shard.batch(others[0].batch.prior if others else None))
         )
         with self._lock:
-            known.stays = self._room_for(known.batch.prior.size, run)
-        return known
+            entry.stays = self._room_for(entry.batch.prior.size, run)
+        return entry
 
     def _room_for(self, size, run):
         for name, shards in self._runs.items():  # the run itself is last
@@ -303,15 +303,15 @@ _HERE = _ShardStore(_RUNS)
 
 def _work(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.float64] | None:
     """Sums over a shard under q; None if this process does not know the shard."""
-    known = _HERE.get(run, number)
-    if known is None:
+    entry = _HERE.get(run, number)
+    if entry is None:
         if shard is None:
             return None
-        known = _HERE.learn(run, number, shard)
-    prior = known.batch.prior
+        entry = _HERE.learn(run, number, shard)
+    prior = entry.batch.prior
     with blas_threads(len(prior.Z)):
-        look = known.batch.look_at(_moments(q, len(prior.Z)))
-    if not known.stays:
+        look = entry.batch.look_at(_moments(q, len(prior.Z)))
+    if not entry.stays:
         prior.forget()
     lower = np.tril_indices(len(prior.Z))
     return np.concatenate([[look.fit], look.wanted.shift, look.wanted.gain[lower]])

@@ -84,15 +84,15 @@ def answer_effects(
     ]
     linear = np.array([likelihood.free[place] in likelihood.linear for place in places], dtype=bool)
     if len(over.weights) > 1:
-        each = np.array(
+        values_by_draw = np.array(
             [
                 _values(_own(one.posterior.likelihood), unit, one.posterior.effect_variance)
                 for one in over.subjects
             ]
         )
-        each = each[:, places]
-        value = over.weights @ each
-        centre, deviation = _moments(over.weights, each, linear)
+        values_by_draw = values_by_draw[:, places]
+        value = over.weights @ values_by_draw
+        centre, deviation = _moments(over.weights, values_by_draw, linear)
     else:
         value = _values(likelihood, unit, subject.posterior.effect_variance)[places]
         centre = np.where(linear, value, np.log(np.where(linear, 1.0, value)))

@@ -102,10 +102,12 @@ class Columns:
         else:
             place = -1
         if not 0 <= place < n:
-            known = f"columns {listed}" if listed else f"columns 0 to {n - 1}, without names"
+            known_columns = (
+                f"columns {listed}" if listed else f"columns 0 to {n - 1}, without names"
+            )
             advice = "" if listed else " Pass the votes of from_votes as items=, they name them."
             raise ValueError(
-                f"There is no column {reprlib.repr(column)}; the model has {known}.{advice}"
+                f"There is no column {reprlib.repr(column)}; the model has {known_columns}.{advice}"
             )
         if place == self._subject.id_place:
             raise ValueError(f"Column {column!r} holds the ids that are ranked; name another.")
@@ -118,24 +120,25 @@ class Columns:
         if not isinstance(at, Mapping):
             n = self._subject.n_features
             others = [j for j in range(n) if j != self._subject.id_place]
-            given = np.asarray(at)
-            if given.shape != (len(others),):
+            values_in_order = np.asarray(at)
+            if values_in_order.shape != (len(others),):
                 raise ValueError(
-                    f"at has shape {given.shape}; give a dict of column and value, or one value "
-                    f"for each of the {len(others)} columns {[self.label(j) for j in others]}."
+                    f"at has shape {values_in_order.shape}; give a dict of column and value, or "
+                    f"one value for each of the {len(others)} columns "
+                    f"{[self.label(j) for j in others]}."
                 )
-            at = dict(zip(others, given.tolist(), strict=True))
+            at = dict(zip(others, values_in_order.tolist(), strict=True))
         places = {self.place(column): value for column, value in at.items()}
-        found = {place: self._in_rows(place, value) for place, value in places.items()}
-        for j in found.keys() & self.categories - self._subject.groups.keys():
+        values_held = {place: self._in_rows(place, value) for place, value in places.items()}
+        for j in values_held.keys() & self.categories - self._subject.groups.keys():
             values = np.unique(self._subject.training[:, j])
-            if found[j] not in values:
+            if values_held[j] not in values:
                 shown = ", ".join(f"{value:g}" for value in values[:8])
                 raise ValueError(
-                    f"No answer has {found[j]:g} in column {self.label(j)!r}, which holds "
+                    f"No answer has {values_held[j]:g} in column {self.label(j)!r}, which holds "
                     f"categories; there are {shown}{', …' if len(values) > 8 else ''}."
                 )
-        return found
+        return values_held
 
     @property
     def weight(self) -> Array:
@@ -158,21 +161,21 @@ class Columns:
 
     def by_id(self, place: int, ids: Array) -> Array:
         """Mean of a column over what was shown of each id; of ids never shown, of all."""
-        known, means = self._means(place, self._subject.training, self.weight)
-        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        return np.where(known[at] == ids, means[at], self.mean(place))
+        known_ids, means = self._means(place, self._subject.training, self.weight)
+        at = np.minimum(np.searchsorted(known_ids, ids), len(known_ids) - 1)
+        return np.where(known_ids[at] == ids, means[at], self.mean(place))
 
     def _means(self, place, rows, weight):
         """Ids in some rows, ascending, and the mean of a column over those of each."""
-        known, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
+        row_ids, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
         code = code.reshape(-1)
-        return known, np.bincount(code, weight * rows[:, place]) / np.bincount(code, weight)
+        return row_ids, np.bincount(code, weight * rows[:, place]) / np.bincount(code, weight)
 
     def _own_means(self, place: int, ids: Array) -> Array:
         """Mean of a column over the rows of each id."""
-        known, means = self._means(place, *self._own)
-        found: Array = means[np.searchsorted(known, ids)]
-        return found
+        row_ids, means = self._means(place, *self._own)
+        id_means: Array = means[np.searchsorted(row_ids, ids)]
+        return id_means
 
     def _usual(self, place: int, ids: Array) -> Array:
         """The value of a column that each id was shown with most often, the least of several."""
@@ -183,9 +186,9 @@ class Columns:
         first, code = group_rows(both)
         pairs, often = both[first], np.bincount(code, weight[some])
         order = np.lexsort((pairs[:, 1], -often, pairs[:, 0]))
-        known, at = np.unique(pairs[order, 0], return_index=True)
+        row_ids, at = np.unique(pairs[order, 0], return_index=True)
         values: Array = pairs[order[at], 1]
-        return values[np.searchsorted(known, ids)]
+        return values[np.searchsorted(row_ids, ids)]
 
     def take_own(self, base: Array, places: Set[int]) -> None:
         """Of rows, one an id, `mixed` columns become the mean, or usual category, of ids that
@@ -340,8 +343,8 @@ def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
             )
         return _as_they_are(subject, names, rows)
     ids, first = np.unique(rows[:, subject.id_place], return_index=True)
-    came = items is not None or subject.source is not None
-    if at is None and (came or len(ids) == len(rows)):
+    has_items = items is not None or subject.source is not None
+    if at is None and (has_items or len(ids) == len(rows)):
         return _as_they_are(subject, subject.ids(rows) if answered else names, rows)
     first.sort()
     columns = Columns(subject, rows, items is not None)
@@ -362,10 +365,10 @@ def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
             )
         every = np.repeat(every, len(values), axis=1)
         every[:, :, open_] = values
-    said: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
-    said |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
-    names = subject.ids(base) if not came or names is None else names[first]
-    return Contenders(subject, _named(names, len(base)), every, shares, said, columns)
+    held_values: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
+    held_values |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
+    names = subject.ids(base) if not has_items or names is None else names[first]
+    return Contenders(subject, _named(names, len(base)), every, shares, held_values, columns)
 
 
 def _as_they_are(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:

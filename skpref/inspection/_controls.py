@@ -182,7 +182,7 @@ def _slope(
     up, down = _about(rows, place, 0.5 * spread), _about(rows, place, -0.5 * spread)
     linear = _one_slope(ranked, up, down, place, spread)
     step = up[0, place] - down[0, place]  # as rounded
-    found, above = [], 0.0
+    slopes, above = [], 0.0
     for share, subject, length in zip(over.weights, over.subjects, over.lengths(unit), strict=True):
         if linear:
             means, variance = subject.margins(up[:1], down[:1])
@@ -191,9 +191,9 @@ def _slope(
             moments = subject.moments(np.concatenate([up, down]))
             means = (signed @ moments.means)[None]
             variance = np.maximum(signed @ moments.cov @ signed, 0.0)[None]
-        found.append((means / (step * length), np.sqrt(variance) / (step * length)))
+        slopes.append((means / (step * length), np.sqrt(variance) / (step * length)))
         above += share * float(positive(means, variance)[0])
-    slope = mixed(over.weights, found, level)
+    slope = mixed(over.weights, slopes, level)
     ends = float(slope.mean[0]), float(slope.lower[0]), float(slope.upper[0])
     return _Slope(*ends, above, spread, linear)
 

@@ -94,10 +94,10 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
     more = given_metadata(sample_weight=sample_weight, qid=qid)
-    value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
-    baseline = value(model, X, y, **told, **more)
+    value = _own_score if scoring is None else with_metadata(scoring, tuple(metadata))
+    baseline = value(model, X, y, **metadata, **more)
     featured = _featured(model, X)
     rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
     first, inverse = group_rows(rows)
@@ -108,7 +108,7 @@ def permutation_importance(
         for k in range(n_repeats):
             items = _exchanged(distinct, j, rng.permutation(len(first)))
             shown = _shown(items, inverse, pairs, id_column)
-            losses[j, k] = baseline - value(model, shown, y, **told, **more)
+            losses[j, k] = baseline - value(model, shown, y, **metadata, **more)
     return PrintableBunch(
         importances_mean=losses.mean(axis=1),
         importances_std=losses.std(axis=1),

@@ -308,17 +308,17 @@ class _Board(Bunch):
 
     def _rows(self):
         """Name, utility and its ends, ranks, and chance of being best of the first places."""
-        found = []
+        table_rows = []
         for k, name in enumerate(self["names"][:_SHOWN].tolist()):
             # 0 without a sign
             utility = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
             ranks = self["rank_lower"][k], self["rank_upper"][k]
-            found.append((printable_text(name), *utility, *ranks, self["probability_best"][k]))
-        return found
+            table_rows.append((printable_text(name), *utility, *ranks, self["probability_best"][k]))
+        return table_rows
 
     def _rest(self):
-        left = len(self["names"]) - _SHOWN
-        return f"… {left} more" if left > 0 else ""
+        n_hidden = len(self["names"]) - _SHOWN
+        return f"… {n_hidden} more" if n_hidden > 0 else ""
 
 
 def _prompts_in_words(posterior: Any) -> list[str]:
@@ -342,12 +342,12 @@ def _lead(
     if len(order) < 2:
         return None
     first, second = order[:1], order[1:2]
-    found = mixture.margins(first, second, level)
+    lead_margin = mixture.margins(first, second, level)
     return PrintableBunch(
         names=ranked.names[order[:2]],
-        margin=float(found.mean[0]),
-        lower=float(found.lower[0]),
-        upper=float(found.upper[0]),
+        margin=float(lead_margin.mean[0]),
+        lower=float(lead_margin.lower[0]),
+        upper=float(lead_margin.upper[0]),
         probability=float(mixture.better(first, second)[0]),
     )
 
@@ -423,13 +423,13 @@ def leaderboards(
     values, shares = columns.combinations([place])
     boards = {}
     for value in values[np.argsort(-shares, kind="stable"), 0].tolist():
-        said = columns.users(place, value)
-        whole = isinstance(said, float) and said.is_integer()
-        boards[int(said) if whole else said] = leaderboard(
+        category = columns.users(place, value)
+        whole = isinstance(category, float) and category.is_integer()
+        boards[int(category) if whole else category] = leaderboard(
             model,
             items,
             user=user,
-            at={**held, place: said},
+            at={**held, place: category},
             time=time,
             unit=unit,
             level=level,
@@ -517,14 +517,14 @@ def undecided_pairs(
     open_ = (sure > tail) & (sure < 1.0 - tail)
     first, second, sure = first[open_], second[open_], sure[open_]
     across = component[first] != component[second]
-    found = mixture.margins(first, second, level)
+    margins = mixture.margins(first, second, level)
     columns = {
         "first": ranked.names[first],
         "second": ranked.names[second],
         "probability": sure,
-        "margin": np.where(across, np.nan, found.mean),
-        "lower": np.where(across, -np.inf, found.lower),
-        "upper": np.where(across, np.inf, found.upper),
+        "margin": np.where(across, np.nan, margins.mean),
+        "lower": np.where(across, -np.inf, margins.lower),
+        "upper": np.where(across, np.inf, margins.upper),
     }
     n_components = int(component.max()) + 1
     shown = columns | {"prior_alone": across} if n_components > 1 else columns
@@ -601,16 +601,16 @@ def win_rates(
     # With neither shown first, one half of the table follows from the other.
     i, j = np.triu_indices(n) if order == 0 else np.divmod(np.arange(n * n), n)
     subject, shown_first = ranked.subject.at(len(i)), np.full(len(i), order)
-    told = sum(
+    outcome_proba = sum(
         share * np.exp(subject.outcome_log_proba(rows[i], rows[j], shown_first))
         for share, rows in zip(ranked.shares, np.moveaxis(ranked.rows, 1, 0), strict=True)
     )
     win, tie = np.empty((n, n)), np.zeros((n, n))
     if order == 0:
-        win[j, i] = first_wins(told[:, ::-1])
-    win[i, j] = first_wins(told)
-    if told.shape[1] % 2:  # a tie is in the middle
-        tie[i, j] = told[:, told.shape[1] // 2]
+        win[j, i] = first_wins(outcome_proba[:, ::-1])
+    win[i, j] = first_wins(outcome_proba)
+    if outcome_proba.shape[1] % 2:  # a tie is in the middle
+        tie[i, j] = outcome_proba[:, outcome_proba.shape[1] // 2]
         if order == 0:
             tie[j, i] = tie[i, j]
     scores = win + 0.5 * tie

@@ -46,19 +46,19 @@ class Predicted(NamedTuple):
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
         """Those of some answers."""
-        there = rows[self.answers]
+        is_taken = rows[self.answers]
         return type(self)(
-            self.outcome, self.proba[there], self.happened[there], self.answers[there]
+            self.outcome, self.proba[is_taken], self.happened[is_taken], self.answers[is_taken]
         )
 
 
-def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
+def predicted_proba(model: Any, X: Any, metadata: dict[str, Any] | None) -> Array:
     """What a model predicts, told what else it takes; a warning where it lacks some of it."""
-    told = told or {}
+    metadata = metadata or {}
     best = getattr(model, "best_estimator_", model)  # of a search, which passes nothing on
     last = best.steps[-1][1] if hasattr(best, "steps") else best
     lacking: set[str] = (
-        getattr(last, "_lacking", lambda given: set())(given_metadata(**told)) & _WITHOUT.keys()
+        getattr(last, "_lacking", lambda given: set())(given_metadata(**metadata)) & _WITHOUT.keys()
     )
     if lacking:
         names = sorted(lacking)
@@ -69,8 +69,8 @@ def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
             f"which other answers do not follow. Pass predict_params={{{params}}}"
             + (" and the search's best_estimator_." if best is not model else ".")
         )
-    found: Array = model.predict_proba(X, **told)
-    return found
+    proba: Array = model.predict_proba(X, **metadata)
+    return proba
 
 
 def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
@@ -132,8 +132,8 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
     if names is None:  # each item of a set against the others
         happened = np.zeros(proba.shape, dtype=bool)
         happened[np.arange(len(proba)), column] = True
-        there = happened | (proba > 0.0)  # no item, no probability
-        return [Predicted("chosen", proba[there], happened[there], np.nonzero(there)[0])]
+        is_item = happened | (proba > 0.0)  # no item, no probability
+        return [Predicted("chosen", proba[is_item], happened[is_item], np.nonzero(is_item)[0])]
     every = np.arange(len(proba))
     shown = [1] if len(names) == 2 else reversed(range(len(names)))
     return [Predicted(names[j], proba[:, j], column == j, every) for j in shown]

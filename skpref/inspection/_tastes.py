@@ -137,28 +137,28 @@ def _listed(users: Any) -> NDArray[Any]:
     listed = users.tolist() if hasattr(users, "tolist") else list(users)
     if not listed:
         raise ValueError("users is empty; name one at least, or leave it out for all.")
-    found = np.empty(len(listed), dtype=object)
-    found[:] = listed
-    return found
+    user_ids = np.empty(len(listed), dtype=object)
+    user_ids[:] = listed
+    return user_ids
 
 
 def _repeated(user: Any, n: int) -> NDArray[Any]:
-    found = np.empty(n, dtype=object)
-    found[:] = [user] * n
-    return found
+    user_ids = np.empty(n, dtype=object)
+    user_ids[:] = [user] * n
+    return user_ids
 
 
 def _means(last: Any, who: NDArray[Any], rows: Array) -> Array:
     """Posterior means of users' utilities of rows, (n_users, n_rows)."""
     step = max(1, _BLOCK // rows.size)
-    found = []
+    means = []
     for begin in range(0, len(who), step):
         some = who[begin : begin + step]
         asked = np.concatenate([_repeated(user, len(rows)) for user in some])
         posterior = last.posterior_for(asked)
         every = posterior.mean(ParsedX("items", np.tile(rows, (len(some), 1))))
-        found.append(every.reshape(len(some), len(rows)))
-    return np.concatenate(found)
+        means.append(every.reshape(len(some), len(rows)))
+    return np.concatenate(means)
 
 
 def _projected(last: Any, user: Any, rows: Array, project: Array) -> Array:

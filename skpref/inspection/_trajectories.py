@@ -150,13 +150,13 @@ def trajectories(
     beside = component[:, None] == groups
     rows, weights = _differences(chosen, reference, beside)
     n_components = len(np.unique(np.append(component, groups)))
-    known = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
-    found = []
+    is_joined = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
+    summaries = []
     for when in asked:
         rows[:, -1] = when
-        found.append(over.sums(rows, weights, unit, level))
-    mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
-    mean[~known], lower[~known], upper[~known] = 0.0, -np.inf, np.inf
+        summaries.append(over.sums(rows, weights, unit, level))
+    mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*summaries, strict=True))
+    mean[~is_joined], lower[~is_joined], upper[~is_joined] = 0.0, -np.inf, np.inf
     met = chosen.subject.answer_times(chosen.rows[:, 0])
     names, answered = chosen.names, [axis.times(part) for part in met]
     if best:
@@ -165,10 +165,10 @@ def trajectories(
             part[order] for part in (names, mean, lower, upper, component)
         )
         answered = [answered[k] for k in order]
-    told = axis.times(asked)
+    shown_times = axis.times(asked)
     columns = {
-        "name": np.repeat(names, len(told)),
-        "time": np.tile(told, len(names)),
+        "name": np.repeat(names, len(shown_times)),
+        "time": np.tile(shown_times, len(names)),
         "utility": mean.ravel(),
         "lower": lower.ravel(),
         "upper": upper.ravel(),
@@ -176,7 +176,7 @@ def trajectories(
     posterior = board.subject.posterior
     return _Trajectories(
         names=names,
-        times=told,
+        times=shown_times,
         utility=mean,
         lower=lower,
         upper=upper,
@@ -186,7 +186,7 @@ def trajectories(
         reference=None if relative is None else reference.names,
         n_items=len(reference),
         now=axis.times(np.array([axis.now]))[0],
-        frame=table_frame(columns, range(len(names) * len(told))),
+        frame=table_frame(columns, range(len(names) * len(shown_times))),
         level=level,
         unit=unit,
         unit_length=unit_length(posterior, unit),

@@ -361,15 +361,15 @@ class Likelihood(BaseEstimator, ABC):
         """
         mean, variance, lead = np.broadcast_arrays(mean, variance, lead)
         flat, wide = mean.ravel(), floor_variance(variance.ravel(), 0.0)
-        spread, kept = wide > 0.0, []
+        spread, log_probabilities = wide > 0.0, []
         for kind, side in self.duel_scale.outcomes:
             kinds = np.full(len(flat), kind, dtype=np.int8)
             answers = Answers(kinds, (side * lead.ravel()).astype(np.int8))
             oriented = side * flat
             value = self.log_prob(oriented, answers).value
             value[spread] = self.tilted(oriented[spread], wide[spread], answers.take(spread))[0]
-            kept.append(value.reshape(mean.shape))
-        return np.stack(kept, axis=-1)
+            log_probabilities.append(value.reshape(mean.shape))
+        return np.stack(log_probabilities, axis=-1)
 
     def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Return probabilities, as `outcome_log_proba` their logarithms."""

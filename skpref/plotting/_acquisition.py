@@ -118,10 +118,10 @@ class AcquisitionDisplay:
                 "An acquisition over two dimensions is that of a PreferenceOptimizer; got "
                 f"{type(optimizer).__name__}."
             )
-        found = optimizer.acquisition_surface(
+        surface = optimizer.acquisition_surface(
             dimensions, acquisition=acquisition, at=at, resolution=resolution
         )
-        return cls(**found).plot(ax=ax, **kwargs)
+        return cls(**surface).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, cmap: Any = "viridis") -> Self:
         """Draw.

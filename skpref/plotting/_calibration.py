@@ -197,11 +197,11 @@ class CalibrationDisplay:
         check_number("n_bins", n_bins, low=1, integer=True)
         check_choice("strategy", strategy, ("quantile", "uniform"))
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-        told = predicted_outcomes(y, proba, classes)
+        outcomes = predicted_outcomes(y, proba, classes)
         curves = [
             _reliability(each.take(rows), n_bins, strategy, level)._replace(group=group)
             for group, rows in _members(groups, len(np.asarray(proba)))
-            for each in told
+            for each in outcomes
         ]
         return cls(curves=curves, level=level).plot(ax=ax)
 
@@ -238,8 +238,8 @@ class CalibrationDisplay:
                 mark = _MARKS[(int(which.split()[-1]) - 1) % len(_MARKS)]
             color, label = getattr(palette(ax), name), curve.outcome
             if curve.group is not None:
-                color, told = colors[names.index(curve.group)], plain(shortened(curve.group))
-                label = told if alone else f"{told}, {label}"
+                color, group_name = colors[names.index(curve.group)], plain(shortened(curve.group))
+                label = group_name if alone else f"{group_name}, {label}"
             drawn = ax.errorbar(
                 curve.predicted,
                 curve.observed,

@@ -97,10 +97,10 @@ class ControlEffectsDisplay:
             As `control_effects`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = control_effects(
+        effects = control_effects(
             model, votes, user=user, at=at, unit=unit, level=level, average=average
         )
-        shown = {name: found[name] for name in ("names", "slope", "lower", "upper", "spread")}
+        shown = {name: effects[name] for name in ("names", "slope", "lower", "upper", "spread")}
         return cls(**shown, level=level, unit=unit).plot(ax=ax, color=color)
 
     def plot(self, ax: Any = None, *, color: Any = None) -> Self:

@@ -220,13 +220,13 @@ class LeaderboardDisplay:
         color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
-        known = np.isfinite(lower) & np.isfinite(upper)
-        ends = np.where(known, lower, utility), np.where(known, upper, utility)
+        has_interval = np.isfinite(lower) & np.isfinite(upper)
+        ends = np.where(has_interval, lower, utility), np.where(has_interval, upper, utility)
         self.intervals_ = ax.hlines(rows, *ends, color=color, alpha=0.45, linewidth=2.5)
         if self.component is not None:
             for row in np.flatnonzero(np.diff(np.asarray(self.component))):
                 ax.axhline(row + 0.5, color="0.5", linewidth=0.6, zorder=0)
-        where = np.where(known, utility, np.nan)
+        where = np.where(has_interval, utility, np.nan)
         (self.points_,) = ax.plot(where, rows, "o", color=color, markersize=4.5)
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"

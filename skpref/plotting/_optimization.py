@@ -75,11 +75,11 @@ def _winner(outcome: Any) -> int | None:
 
 def best_so_far(run: Run, mean: Array) -> NDArray[np.intp]:
     """Of the items shown up to each answer, the one of the largest posterior mean."""
-    found, best = [], run.shown[0][0]
+    best_items, best = [], run.shown[0][0]
     for positions in run.shown:
         best = max((best, *positions), key=lambda i: mean[i])
-        found.append(best)
-    return np.array(found, dtype=np.intp)
+        best_items.append(best)
+    return np.array(best_items, dtype=np.intp)
 
 
 class Line(NamedTuple):

@@ -256,7 +256,7 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=1.8, foreground=paper(ax))]
-    size, taken, found = _LABEL * letters(), list[Any](), list[Any]()
+    size, taken, texts = _LABEL * letters(), list[Any](), list[Any]()
     frame = ax.get_window_extent()
     dots = ax.transData.transform([place for place, _, _ in labels]) if labels else []
     for (place, name, color), dot in zip(labels, dots, strict=True):
@@ -279,7 +279,7 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
             )
             if inside and box.y1 <= frame.y1 and not covers:
                 taken.append(box)
-                found.append(text)
+                texts.append(text)
                 break
             text.remove()
-    return found
+    return texts

@@ -101,8 +101,8 @@ class TracesDisplay:
             As `sampler_traces`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = sampler_traces(model, items, at=at, time=time, top=top, unit=unit)
-        return cls(**{name: found[name] for name in cls.__dataclass_fields__}).plot(ax=ax)
+        traces = sampler_traces(model, items, at=at, time=time, top=top, unit=unit)
+        return cls(**{name: traces[name] for name in cls.__dataclass_fields__}).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -148,8 +148,8 @@ class TracesDisplay:
             )
         names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
         means = [f"{mean:+.2g}".replace("-", "−") for mean in middle]
-        told = [f"{name}\n{mean}" for name, mean in zip(names, means, strict=True)]
-        ax.set_yticks(base, told)
+        row_names = [f"{name}\n{mean}" for name, mean in zip(names, means, strict=True)]
+        ax.set_yticks(base, row_names)
         ax.set_ylim(base[-1] - 0.55 * height, base[0] + 0.55 * height)
         ax.set_xlim(1, max(n_draws, 2))
         ax.set_xlabel(f"draw of a chain ({n_chains} {'chain' if n_chains == 1 else 'chains'})")

@@ -122,7 +122,7 @@ class TrajectoryDisplay:
             As `trajectories`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = trajectories(
+        curves = trajectories(
             model,
             items,
             times,
@@ -133,7 +133,7 @@ class TrajectoryDisplay:
             level=level,
             average=average,
         )
-        return cls.from_trajectories(found, answers=answers, ax=ax)
+        return cls.from_trajectories(curves, answers=answers, ax=ax)
 
     @classmethod
     def from_trajectories(cls, found: Any, *, answers: bool = True, ax: Any = None) -> Self:
@@ -155,10 +155,10 @@ class TrajectoryDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib(f"{cls.__name__}.from_trajectories")
-        told = {name: found[name] for name in cls.__dataclass_fields__}
+        columns = {name: found[name] for name in cls.__dataclass_fields__}
         if not answers:
-            told["answered"] = None
-        return cls(**told).plot(ax=ax)
+            columns["answered"] = None
+        return cls(**columns).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -183,10 +183,12 @@ class TrajectoryDisplay:
         times = np.asarray(self.times)[order]
         parts = (self.utility, self.lower, self.upper)
         utility, lower, upper = (np.asarray(part)[:, order] for part in parts)
-        known = np.isfinite(lower) & np.isfinite(upper)  # what is not is not drawn
-        utility, lower, upper = (np.where(known, part, np.nan) for part in (utility, lower, upper))
+        has_interval = np.isfinite(lower) & np.isfinite(upper)  # what is not is not drawn
+        utility, lower, upper = (
+            np.where(has_interval, part, np.nan) for part in (utility, lower, upper)
+        )
         names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
-        if np.any(known) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
+        if np.any(has_interval) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
         for k, (color, dashes) in enumerate(looks(ax, len(names))):
@@ -195,11 +197,13 @@ class TrajectoryDisplay:
             look = {"color": color, "linestyle": dashes, "linewidth": 1.6}
             self.lines_ += ax.plot(times, utility[k], label=names[k], **look)
             if self.answered is not None:
-                seen = np.asarray(self.answered[k])
-                seen = seen[(seen >= times[0]) & (seen <= times[-1])]
-                height = np.interp(_as_numbers(seen), _as_numbers(times), utility[k])
+                answer_times = np.asarray(self.answered[k])
+                answer_times = answer_times[
+                    (answer_times >= times[0]) & (answer_times <= times[-1])
+                ]
+                height = np.interp(_as_numbers(answer_times), _as_numbers(times), utility[k])
                 look = {"color": color, "markersize": 4.5, "markeredgewidth": 0.7, "alpha": 0.7}
-                self.marks_ += ax.plot(seen, height, "|", **look)
+                self.marks_ += ax.plot(answer_times, height, "|", **look)
         if self.now is not None and times[-1] > self.now:
             ax.axvline(self.now, color="0.5", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
         if len(times) > 1:

@@ -87,12 +87,12 @@ def along(
     columns = list(X.columns) if is_frame(X) else _columns(X.shape[1], feature_names)
     places = _places(features, columns)
     values = [column_at(X, j) if is_frame(X) else X[:, j] for j in range(len(columns))]
-    seen = [column_floats(values[j]) for j in places]
-    for place, column in zip(places, seen, strict=True):
+    feature_columns = [column_floats(values[j]) for j in places]
+    for place, column in zip(places, feature_columns, strict=True):
         if column is None or np.isnan(column).all():
             raise ValueError(f"The feature {columns[place]!r} holds no numbers to draw along.")
-    found = [column for column in seen if column is not None]
-    axes = tuple(np.linspace(np.nanmin(c), np.nanmax(c), resolution) for c in found)
+    numeric_columns = [column for column in feature_columns if column is not None]
+    axes = tuple(np.linspace(np.nanmin(c), np.nanmax(c), resolution) for c in numeric_columns)
     product = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
     n = len(product[0])
     held = (
@@ -103,7 +103,9 @@ def along(
         for j, name in enumerate(columns)
     }
     items = type(X)(full) if is_frame(X) else np.column_stack(list(full.values()))
-    return Grid(tuple(str(columns[j]) for j in places), axes, items, np.column_stack(found))
+    return Grid(
+        tuple(str(columns[j]) for j in places), axes, items, np.column_stack(numeric_columns)
+    )
 
 
 def _columns(width, names):
@@ -276,18 +278,18 @@ class UtilityDisplay:
         listed = [features] if isinstance(features, str | int | np.integer) else list(features)
         resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
         names = subject.feature_names if feature_names is None else feature_names
-        found = along(as_items(X), listed, resolution, reference, names)
-        rows = subject.rows_of(found.items)
-        seen = subject if item_effects else subject.without_item_effects()
-        relative = seen.relative(rows, level).per(length)
-        shape = tuple(len(axis) for axis in found.axes)
-        others = found.items.shape[1] - len(shape)
+        grid = along(as_items(X), listed, resolution, reference, names)
+        rows = subject.rows_of(grid.items)
+        shown_subject = subject if item_effects else subject.without_item_effects()
+        relative = shown_subject.relative(rows, level).per(length)
+        shape = tuple(len(axis) for axis in grid.axes)
+        others = grid.items.shape[1] - len(shape)
         held = "their median" if reference is None else "those of the reference"
         made = cls(
-            features=found.names,
-            grid=found.axes,
+            features=grid.names,
+            grid=grid.axes,
             **{name: part.reshape(shape) for name, part in relative._asdict().items()},
-            items=found.seen,
+            items=grid.seen,
             level=level,
             held=f"other features at {held}" if others else "",
             unit=unit,

@@ -156,14 +156,14 @@ class WinRatesDisplay:
         """Per cent in every cell but those of the diagonal."""
         from matplotlib.colors import to_rgb
 
-        found = []
+        texts = []
         for i, j in np.argwhere(~np.eye(len(share), dtype=bool)).tolist():
             red, green, blue = to_rgb(self.image_.cmap(self.image_.norm(share[i, j])))
             light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             look = {"ha": "center", "va": "center_baseline", "fontsize": size}
             color = "black" if light else "white"
-            found.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
-        return found
+            texts.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
+        return texts
 
 
 def _percent(share):

@@ -147,8 +147,8 @@ def _renew_block(v, rows, pull, walls, uniform, renew):
     np.fill_diagonal(within, 1.0)
     means, before = np.empty_like(change), v[rows].copy()
     ends = (wall[rows].tolist() for wall in walls)
-    each = enumerate(zip(means, v[rows], before, uniform[rows], *ends, strict=True))
-    for i, (mean, new, old, share, lower, upper) in each:
+    coordinates = enumerate(zip(means, v[rows], before, uniform[rows], *ends, strict=True))
+    for i, (mean, new, old, share, lower, upper) in coordinates:
         np.dot(within[i, : i + 1], change[: i + 1], out=mean)
         renew(mean, lower, upper, share, new)
         np.subtract(new, old, out=change[i])

@@ -160,23 +160,24 @@ def minimax_draws(
     check_number("n", n, low=1, integer=True)
     check_generator(rng)
     tilting = _tilt(covariance)
-    accepted, found, proposed, batch = [], 0, 0, max(n, 1000)
-    while found < n:
+    accepted, n_accepted, n_proposed, batch = [], 0, 0, max(n, 1000)
+    while n_accepted < n:
         z, log_ratio = _propose(tilting, batch, rng)
-        kept = z[:, -rng.standard_exponential(batch) <= log_ratio - tilting.bound]
-        accepted.append(kept)
-        found += kept.shape[1]
-        proposed += batch
-        if proposed * smallest_acceptance > max(found, 10):
+        accepted_batch = z[:, -rng.standard_exponential(batch) <= log_ratio - tilting.bound]
+        accepted.append(accepted_batch)
+        n_accepted += accepted_batch.shape[1]
+        n_proposed += batch
+        if n_proposed * smallest_acceptance > max(n_accepted, 10):
             raise RuntimeError(
-                f"Only {found} of {proposed} proposals were accepted (t = {len(tilting.shift)}): "
-                "independent draws would take too long; use hmc, or a larger noise variance."
+                f"Only {n_accepted} of {n_proposed} proposals were accepted "
+                f"(t = {len(tilting.shift)}): independent draws would take too long; "
+                "use hmc, or a larger noise variance."
             )
-        share = max(found, 1) / proposed
-        batch = int(np.clip(1.1 * (n - found) / share + 100, 1000, 100_000))
+        share = max(n_accepted, 1) / n_proposed
+        batch = int(np.clip(1.1 * (n - n_accepted) / share + 100, 1000, 100_000))
     draws = np.empty((n, len(tilting.shift)))
     draws[:, tilting.order] = (tilting.factor @ np.concatenate(accepted, axis=1)[:, :n]).T
-    return MinimaxDraws(draws, found / proposed)
+    return MinimaxDraws(draws, n_accepted / n_proposed)
 
 
 def _propose(tilting, n, rng):

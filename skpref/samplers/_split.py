@@ -175,17 +175,17 @@ def adapt_steps(
     """
     at = _At.of(potential, np.array(start, dtype=np.float64, ndmin=2))
     centre = log_step = np.log(LENGTH / min(max(first, 1), most))
-    missing, average, seen = 0.0, log_step, []
+    missing, average, acceptances = 0.0, log_step, []
     for k in range(1, n_draws + 1):
         n_steps = int(np.clip(np.ceil(LENGTH * np.exp(-log_step)), 1, most))
         at, acceptance = _trajectory(potential, at, n_steps, rng)
-        seen.append(acceptance.mean())
-        missing += (_WANTED - seen[-1] - missing) / (k + 5.0)
+        acceptances.append(acceptance.mean())
+        missing += (_WANTED - acceptances[-1] - missing) / (k + 5.0)
         log_step = centre - np.sqrt(k) / 0.1 * missing
         log_step = max(log_step, np.log(LENGTH / most))
         average += k**-0.75 * (log_step - average)
     n_steps = int(np.clip(np.ceil(LENGTH * np.exp(-average)), 1, most))
-    return Adapted(n_steps, at.x, float(np.mean(seen[len(seen) // 2 :])))
+    return Adapted(n_steps, at.x, float(np.mean(acceptances[len(acceptances) // 2 :])))
 
 
 class _At(NamedTuple):

@@ -168,11 +168,11 @@ def _far(near, end, share):
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         wide = log_left(end - near)
         missing = np.where(wide > -np.inf, -np.expm1(wide), 1.0)  # 0/0 where M ends as 0
-        wanted = np.maximum(np.log1p((share - 1.0) * missing), wide)
-        step = -wanted / near
+        log_target = np.maximum(np.log1p((share - 1.0) * missing), wide)
+        step = -log_target / near
         for _ in range(5):
             hazard = np.sqrt(2.0 / np.pi) / erfcx((near + step) / root2)
-            step = step + (log_left(step) - wanted) / hazard
+            step = step + (log_left(step) - log_target) / hazard
     return near + np.where(step >= 0, step, 0.0)  # NaN: so far out that all is at `near`
 
 
