@@ -58,6 +58,7 @@ from skpref.fitting import (
     fit_judged,
     fit_posterior,
     held_engine,
+    judged_comparisons,
     make_model,
     n_components_of,
     progress,
@@ -281,7 +282,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     def _log_evidence(self, theta, eval_gradient):
         """Of one utility."""
         model = self._model if theta is None else self._model.checked_at(theta)
-        result = evidence(self.comparisons_, model, eval_gradient=eval_gradient)
+        result = evidence(judged_comparisons(self)[0], model, eval_gradient=eval_gradient)
         value = result.approximation.sites.log_evidence
         return (value, result.gradient) if eval_gradient else value
 

@@ -82,7 +82,7 @@ def compared(case, averaged=True):
         # Of the most probable reading of the judges, whose reliability the model keeps.
         leading, judges = copy.copy(model), model.judges_.readings()[0]
         leading.posterior_, leading.judges_ = posterior_parts(model.posterior_)[1][0], judges
-        moved = np.abs(judges.reliability - reliability_used(model)[0])
+        moved = np.abs(judges.reliability - reliability_used(model))
         deviation = np.sqrt(judges.marginals.variance)
         parts["reliability_moved"] = float(np.max(moved / (deviation + _ROUGH)))
         truth = truth_given_reliability(case, model)

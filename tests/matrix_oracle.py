@@ -78,7 +78,7 @@ class Truth(NamedTuple):
     log_evidence: float | None = None
 
 
-def exact(K, noise, answers, asked, law=None, n_judges=0):
+def exact(K, noise, answers, asked, law=None, n_judges=0, order_variance=0.0):
     """Probabilities of the outcomes of ``asked``, and the posterior of g.
 
     Parameters
@@ -90,9 +90,11 @@ def exact(K, noise, answers, asked, law=None, n_judges=0):
         Their ranks do not count. Judge −1 is one never seen, None the reference judge.
     law : JudgesLaw, optional
     n_judges : int
+    order_variance : float, default=0.0
+        Of judges' own order effects, where there is no law and each answer says its reliability.
     """
     root = _root(K)
-    own = 0.0 if law is None else law.order_variance
+    own = order_variance if law is None else law.order_variance
     n_own = n_judges if own > 0.0 else 0
     basis, rank = _seen(root, answers)
     p = root.shape[1]
@@ -164,13 +166,10 @@ def _log_likelihood(g, effects, noise, answers, law, n_judges):
     n = len(g)
     answers = [said for said in answers if said.weight > 0.0]
     if law is None:
-        total = sum(
-            (
-                said.weight * log_prob(g, noise, said, said.reliability, said.own)
-                for said in answers
-            ),
-            0.0,
-        )
+        total = 0.0
+        for said in answers:
+            own = effects[:, said.judge] if effects.shape[1] else said.own
+            total = total + said.weight * log_prob(g, noise, said, said.reliability, own)
         return np.asarray(total), None
     reliability, log_share = law.reliability()
     by_reliability = np.tile(log_share, (n_judges, n, 1))

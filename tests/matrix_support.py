@@ -53,28 +53,20 @@ def truth_of(case, model):
 
 
 def reliability_used(model):
-    """The reliability of each judge, and own order effects, that the utility was found with."""
-    used = model._model.likelihood
-    reliability = np.asarray(used.reliability)
-    return reliability, np.zeros(len(reliability)) if used.own_order is None else np.asarray(
-        used.own_order
-    )
+    """The reliability of each judge that the utility was found with."""
+    return np.asarray(model.judges_.readings()[0].used)
 
 
 def truth_given_reliability(case, model):
     """The same where every judge has the reliability that the utility was found with."""
-    problem, (reliability, own) = problem_of(case), reliability_used(model)
-    said = [
-        one._replace(
-            reliability=float(reliability[one.judge]), own=float(own[one.judge]), judge=None
-        )
-        for one in problem.answers
-    ]
+    problem, reliability = problem_of(case), reliability_used(model)
+    said = [one._replace(reliability=float(reliability[one.judge])) for one in problem.answers]
     asked = [one._replace(judge=None) for one in problem.asked]
     given = problem._replace(answers=said, asked=asked)
     if case.engine == "chains":
         return _of_independent_items(case, given, *_learned(case, model))
-    return _exact(given, *_learned(case, model))
+    own = OWN_ORDER if case.judges == "partial" else 0.0
+    return _exact(given, *_learned(case, model), order_variance=own)
 
 
 def truth_of_independent_items(case):
@@ -161,11 +153,11 @@ def _noise(answers, order):
     return Noise(NOISE, threshold, effect, GRADES if answers == "graded" else ())
 
 
-def _exact(problem, K, noise, law=None, tastes=None):
+def _exact(problem, K, noise, law=None, tastes=None, order_variance=0.0):
     said, asked = problem.answers, problem.asked
     n_judges = 1 + max((one.judge for one in said if one.judge is not None), default=-1)
     if tastes is None:
-        return exact(K, noise, said, asked, law, n_judges)
+        return exact(K, noise, said, asked, law, n_judges, order_variance)
     p, n_users = len(K), 4  # of whom the last was not fitted
 
     def of_user(one, user):
@@ -214,8 +206,8 @@ def model_of(case, **more):
         options["items"] = ItemTable.from_names(NAMES)
     if case.users == "some":
         return CollaborativePreferenceRegressor(**options | {"tol": 1e-4} | more)
-    if case.judges == "partial":
-        options["judge_prior"] = JudgePrior(order_variance=OWN_ORDER)
+    own = OWN_ORDER if case.judges == "partial" else 0.0
+    options["judge_prior"] = JudgePrior(order_variance=own)
     return PairwisePreferenceRegressor(**options | more)
 
 

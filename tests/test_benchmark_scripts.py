@@ -20,6 +20,7 @@ SCRIPTS = {str(path.relative_to(BENCHMARKS)): path for path in BENCHMARKS.glob("
 # Options of each script, OUT being a folder for its output.
 SMALLEST = {
     "leaderboard/coverage.py": "--tournaments 1 --truth normal",
+    "leaderboard/biases.py": "--seeds 1",
     "leaderboard/judges.py": "--seeds 1 --only simulated",
     "leaderboard/leaderboard.py": "--tournaments 1",
     "leaderboard/leaderboard_scale.py": "--votes 1000 --tasks 'names, positions'",
@@ -90,6 +91,7 @@ SMALLEST = {
 }
 # Over two seconds.
 SLOW = (
+    "leaderboard/biases.py",
     "leaderboard/judges.py",
     "leaderboard/leaderboard_scale.py",
     "leaderboard/sandwich.py",

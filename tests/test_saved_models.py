@@ -177,6 +177,8 @@ NEEDED = {
     "kernels": [RBF(0.7), RBF(2.0)],
     "exponent": 2.0,
     "columns": [1],
+    "n_columns": 2,
+    "fill": [],
     "members": [[0], [1]],
     "base": Probit(0.3),
     "reliability": np.array([0.5, -1.0]),

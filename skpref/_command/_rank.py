@@ -24,6 +24,7 @@ from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
     answer_effects,
     control_effects,
+    judge_reliability,
     leaderboard,
     leaderboards,
     undecided_pairs,
@@ -246,7 +247,9 @@ def _report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | None) 
         drift=None if times is None else _drift(model, board.unit_length, times.unit),
         by=votes.by,
         groups={name: _board_table(group_board) for name, group_board in boards.items()},
-        judges=_judges_table(model, arguments.level) if arguments.judge is not None else None,
+        judges=None
+        if arguments.judge is None
+        else _judges_table(model, votes, arguments.level, board),
         learned=_learned(model, scale),
     )
 
@@ -340,23 +343,31 @@ def _same(votes: Bunch) -> list[str]:
     return names
 
 
-def _judges_table(model: Any, level: float) -> ReportTable | None:
-    judges = model.judges_
-    if judges is None:
+def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportTable | None:
+    if model.judges_ is None:
         return None
-    order = np.argsort(-judges.reliability, kind="stable")  # as `judge_reliability` has them
-    ends = judges.reliability_interval(level)[order]
-    return ReportTable(
-        {
-            "judge": judges.ids[order],
-            "votes": judges.n_answers[order],
-            "reliability": judges.reliability[order],
-            "lower": ends[:, 0],
-            "upper": ends[:, 1],
-            "probability_random": judges.probability_random[order],
-            "probability_adversarial": judges.probability_adversarial[order],
+    judges = judge_reliability(model, votes, level=level)
+    columns = {
+        "judge": judges.names,
+        "votes": judges.n_answers,
+        "reliability": judges.reliability,
+        "lower": judges.lower,
+        "upper": judges.upper,
+        "probability_random": judges.probability_random,
+        "probability_adversarial": judges.probability_adversarial,
+    }
+    for name, slopes in judges.slopes.items():
+        slope, lower, upper = slopes.T / board.unit_length
+        columns |= {
+            f"slope_{name}": slope,
+            f"slope_{name}_lower": lower,
+            f"slope_{name}_upper": upper,
         }
-    )
+    if judges.order_effect is not None:
+        ends = judges.order_effect, judges.order_lower, judges.order_upper
+        for name, column in zip(("first", "first_lower", "first_upper"), ends, strict=True):
+            columns[name] = column / board.unit_length
+    return ReportTable(columns)
 
 
 def _learned(model: Any, scale: dict[str, Any]) -> dict[str, AnswerEffect]:

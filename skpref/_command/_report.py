@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -222,12 +223,20 @@ class BoardReport:
         for kind, what in (("random", "at random"), ("adversarial", "the wrong way round")):
             judges = columns["judge"][columns[f"probability_{kind}"] > 0.95]
             if len(judges):
-                named = ", ".join(map(str, judges[:5]))
-                more = f" and {len(judges) - 5} more" if len(judges) > 5 else ""
                 verb = "answers" if len(judges) == 1 else "answer"
                 lines.append(
                     f"{len(judges)} of {len(self.judges)} judges {verb} {what} (probability above "
-                    f"0.95): {named}{more}."
+                    f"0.95): {_first_few(judges)}."
+                )
+        for name in own_effects(self.judges):
+            low, high = (columns[f"{name}_{end}"] for end in ("lower", "upper"))
+            judges = columns["judge"][(low > 0.0) | (high < 0.0)]
+            if len(judges):
+                what = "what is shown first" if name == "first" else name.removeprefix("slope_")
+                lines.append(
+                    f"Another weight than the panel's is given to {what} (the {self.percent} "
+                    f"interval is without 0) by {len(judges)} of {len(self.judges)} judges: "
+                    f"{_first_few(judges)}."
                 )
         lines += [f"{line}." for line in self.board.about_judges]
         return lines or [f"None of {len(self.judges)} judges is found to answer at random."]
@@ -255,6 +264,20 @@ class BoardReport:
                 f"{every} together: tau {effects.tau_together:.2f}, moved {effects.moved_together}."
             )
         return lines
+
+
+def own_effects(table: ReportTable) -> list[str]:
+    """Names of the columns of what biases single judges."""
+    return [
+        name
+        for name in table.columns
+        if f"{name}_lower" in table.columns and (name == "first" or name.startswith("slope_"))
+    ]
+
+
+def _first_few(names: Sequence[Any]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(str, names[:5])) + more
 
 
 def _length(value: float) -> str:

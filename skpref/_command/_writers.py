@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref._command._report import BoardReport, ReportTable
+from skpref._command._report import BoardReport, ReportTable, own_effects
 from skpref._utils import html_text, printable_text
 
 # Heads of columns on paper; files have the names themselves.
@@ -174,11 +174,21 @@ def _on_paper(
         formats["last"] = report.times.in_table
     if "slope" in table.columns:
         formats |= dict.fromkeys(("lower", "upper"), formats["slope"])
+    effects = own_effects(table)
+    for name in effects:
+        shown = report.number if name == "first" else formats["slope"]
+        formats |= dict.fromkeys((name, f"{name}_lower", f"{name}_upper"), shown)
     rows = table.rows(top)
     cells = {
         name: [formats.get(name, printable_text)(row[j]) for row in rows]
         for j, name in enumerate(table.columns)
     }
+    for name in effects:  # a judge's own: the interval stands beside the mean
+        bounds = cells.pop(f"{name}_lower"), cells.pop(f"{name}_upper")
+        cells[name] = [
+            f"{value} [{low}, {high}]"
+            for value, low, high in zip(cells[name], *bounds, strict=True)
+        ]
     if "rank_lower" in cells:
         ends = zip(cells.pop("rank_lower"), cells.pop("rank_upper"), strict=True)
         cells["rank_interval"] = [low if low == high else f"{low}–{high}" for low, high in ends]

@@ -11,6 +11,7 @@ from skpref.fitting._averaging import (
     lattice,
     ratio_prior,
 )
+from skpref.fitting._biases import judged_comparisons
 from skpref.fitting._components import components_in_words
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
@@ -124,6 +125,7 @@ __all__ = [
     "held",
     "held_engine",
     "hyperparameter_spread",
+    "judged_comparisons",
     "last_step",
     "lattice",
     "learn",

@@ -34,6 +34,7 @@ from skpref.data import (
     is_missing,
 )
 from skpref.fitting._averaging import Weighted, affordable, average
+from skpref.fitting._biases import judged_comparisons
 from skpref.fitting._components import component_of_rows, components_in_words
 from skpref.fitting._model import Model
 from skpref.gp import (
@@ -288,8 +289,9 @@ class Inspected:
         Of the items as the user has them, where they are known.
     source : optimizer, learner or None
         Whose items these are: it shows and names them.
-    learned : (Model, Comparisons) or None
-        The fit of one utility that learned hyperparameters, if there was one.
+    learned : (Model, tuple of Comparisons) or None
+        The fit of one utility that learned hyperparameters, if there was one; its answers as the
+        judges see them, in each reading of these.
     all_at_once : bool
         Whether its answers are all that the posterior was told, and not those of a later day.
     id_place : int or None
@@ -315,7 +317,7 @@ class Inspected:
     training: Array
     feature_names: NDArray[Any] | None
     source: Any = None
-    learned: tuple[Model, Comparisons] | None = None
+    learned: tuple[Model, tuple[Comparisons, ...]] | None = None
     all_at_once: bool = True
     id_place: int | None = None
     columns: NDArray[Any] | None = None
@@ -622,7 +624,8 @@ class Inspected:
                     "taken as known. Leave average= out."
                 )
             return alone
-        model, comparisons = self.learned
+        model, readings = self.learned
+        comparisons = readings[0]
         able = self.has_evidence
         if averaged != "auto" and not able:
             later = "" if self.all_at_once else " and partial_fit"
@@ -634,7 +637,7 @@ class Inspected:
         n_likely = int(np.count_nonzero(weights >= _LIKELY))
         if not able or (averaged == "auto" and not affordable(model, comparisons, n_likely)):
             return alone
-        every = _averaged(model, comparisons, self.posterior)
+        every = _averaged(model, readings, self.posterior)
         subjects = tuple(self._with(each.posterior) for each in every)
         n_points = 1 + (len(every) - len(parts)) // n_likely
         return Averaged(np.array([each.weight for each in every]), subjects, n_points)
@@ -654,8 +657,8 @@ class Inspected:
             posterior = replace(posterior, likelihood=posterior.likelihood.base)
         posterior = replace(posterior, reader=self.posterior.reader)
         if self.learned is not None:
-            model, comparisons = self.learned
-            if self.posterior.kernel != utility_kernel(model.kernel, comparisons):
+            model, readings = self.learned
+            if self.posterior.kernel != utility_kernel(model.kernel, readings[0]):
                 posterior = explained(posterior)
         return replace(self, posterior=posterior)
 
@@ -781,21 +784,21 @@ class Averaged:
 
 
 def _averaged(
-    model: Model, comparisons: Comparisons, posterior: Posterior | PosteriorMixture
+    model: Model, readings: tuple[Comparisons, ...], posterior: Posterior | PosteriorMixture
 ) -> list[Weighted]:
     """Average over hyperparameters in each likely reading, once for several tables of one fit."""
     if model in _LAST:
         return _LAST[model]
     every: list[Weighted] = []
     if isinstance(posterior, PosteriorMixture):
-        for weight, part in zip(posterior.weights, posterior.parts, strict=True):
+        for weight, part, seen in zip(posterior.weights, posterior.parts, readings, strict=True):
             reading = replace(model, likelihood=part.likelihood)
             points = [Weighted(1.0, reading, part, {})]
             if weight >= _LIKELY:
-                points = list(average(reading, comparisons))
+                points = list(average(reading, seen))
             every += [each._replace(weight=weight * each.weight) for each in points]
     else:
-        every += average(model, comparisons)
+        every += average(model, readings[0])
     _LAST.clear()
     if sum(_n_numbers(each.posterior) for each in every) <= _KEPT:
         _LAST[model] = every
@@ -817,7 +820,7 @@ def _learned(last, posterior):
         return None
     if getattr(last, "optimizer", None) is None or posterior is not last.posterior_:
         return None
-    return model, last.comparisons_
+    return model, judged_comparisons(last)
 
 
 def _informing_answers(last, reader, user):
@@ -904,7 +907,9 @@ def explained(posterior: Any) -> Any:
     """
     reader = posterior.reader
     time = None if reader.time is None else reader.n_features
-    kernel = features_part(posterior.kernel, posterior.anchors.shape[1], reader.id_column, time)
+    kernel = features_part(
+        posterior.kernel, reader.n_features + (time is not None), reader.id_column, time
+    )
     if kernel is None:
         raise ValueError(
             f"The kernel {posterior.kernel} has item effects alone: nothing is left without them."

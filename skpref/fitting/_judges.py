@@ -11,16 +11,24 @@ from sklearn.base import BaseEstimator
 
 from skpref._utils import Array, check_bounds, check_number, printable_text
 from skpref.data import Respondents
+from skpref.fitting._biases import asked_rows, at_reliability
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Posterior, defended, stacked
+from skpref.kernels import Padded
+
+# Variance of judges' own advantages of what is shown first, where none was named: a tenth of the
+# deviation of the utilities.
+_ORDER_VARIANCE = 0.01
 
 
 class JudgePrior(BaseEstimator):
-    """Prior of judges' reliability and order effects.
+    """Prior of judges' reliability, and of what biases each.
 
-    A judge answers about reliability × margin. Reliable judges have a positive reliability,
-    adversarial ones a negative one, which log-normal distributions of the same variance describe;
-    the others answer at random, with a reliability of 0.
+    A judge answers about reliability × the difference of the utilities. Reliable judges have a
+    positive reliability, adversarial ones a negative one, which log-normal distributions of the
+    same variance describe; the others answer at random, with a reliability of 0. Beside that stand
+    slopes on controls and an advantage of what is shown first, those of all judges and each
+    judge's own.
 
     Parameters
     ----------
@@ -31,8 +39,16 @@ class JudgePrior(BaseEstimator):
     random, adversarial : float, default=0.1, 0.05
         Expected shares of judges who answer at random, and the wrong way round. They are learned,
         and the expectation weighs as much as ten judges.
+    control_variance : float, default=0.1
+        Variance of judges' own slopes on each control, in units of the utility for one standard
+        deviation of the control: where its search starts. 0: they have none. A control is a column
+        beside ids that differs between rows of one id; with a kernel of your own there is none.
+    control_variance_bounds : (float, float) or "fixed", default=(1e-5, 1e3)
+        Bounds of that search; "fixed" holds it.
     order_variance : float, default=None
-        Variance of judges' own order effects, where its search starts. None: they have none.
+        Variance of judges' own advantages of what is shown first, beside the order effect of all:
+        where its search starts. 0: they have none. None: 0.01 where the model has an order effect
+        and no kernel of your own, else 0.
     order_variance_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
         Bounds of that search; "fixed" holds it.
 
@@ -51,6 +67,8 @@ class JudgePrior(BaseEstimator):
         variance_bounds: tuple[float, float] | str = (1e-4, 1.0),
         random: float = 0.1,
         adversarial: float = 0.05,
+        control_variance: float = 0.1,
+        control_variance_bounds: tuple[float, float] | str = (1e-5, 1e3),
         order_variance: float | None = None,
         order_variance_bounds: tuple[float, float] | str = (1e-4, 10.0),
     ):
@@ -58,17 +76,24 @@ class JudgePrior(BaseEstimator):
         self.variance_bounds = variance_bounds
         self.random = random
         self.adversarial = adversarial
+        self.control_variance = control_variance
+        self.control_variance_bounds = control_variance_bounds
         self.order_variance = order_variance
         self.order_variance_bounds = order_variance_bounds
 
     def check(self, learned: bool = True) -> None:
         """Raise unless the parameters are sound; ``learned``: if a search starts from them."""
-        for name in ("variance", "order_variance"):
+        for name in ("variance", "control_variance", "order_variance"):
             value, bounds = getattr(self, name), getattr(self, f"{name}_bounds")
             ends = check_bounds(f"{name}_bounds of judge_prior", bounds)
             if value is None and name == "order_variance":
                 continue
-            check_number(f"{name} of judge_prior", value, low=0.0, open_low=True, open_high=True)
+            is_bias = name != "variance"
+            check_number(
+                f"{name} of judge_prior", value, low=0.0, open_low=not is_bias, open_high=True
+            )
+            if is_bias and value == 0.0:
+                continue
             if learned and ends is not None and not ends[0] <= value <= ends[1]:
                 raise ValueError(
                     f"{name} of judge_prior must lie within {name}_bounds, {ends[0]:g} to "
@@ -83,6 +108,11 @@ class JudgePrior(BaseEstimator):
                 "random and adversarial of judge_prior are shares of the judges, together below "
                 f"1; got {self.random!r} and {self.adversarial!r}."
             )
+
+    @property
+    def start_of_order(self) -> float:
+        """Variance of own advantages of what is shown first, where there are any."""
+        return _ORDER_VARIANCE if self.order_variance is None else self.order_variance
 
     def law(self, learned: bool) -> Law:
         """How reliability is distributed before any answer; ``learned``: if its variance may be."""
@@ -129,8 +159,11 @@ class Judges:
         Of the judge's noise on the utility of each item: σ²/reliability²; infinite where
         reliability is 0.
     order_effect : ndarray of shape (n_judges,) or None
-        What a judge adds, beside the order effect of all and in units of the reference judge's
-        noise, to what is shown first; None unless asked for (``JudgePrior(order_variance=...)``).
+        What a judge adds, beside the order effect of all and in units of the utility, to what is
+        shown first; None where judges have none of their own, see ``JudgePrior(order_variance=)``.
+    control_slopes : dict of int to ndarray of shape (n_judges,)
+        By the columns that are controls: what a judge adds to the utility for one more of the
+        column, beside the slope that all judges share. Empty without controls.
     probability_random, probability_adversarial : ndarray of shape (n_judges,)
         That the judge answers at random; that reliability is negative.
     law : Law
@@ -166,12 +199,13 @@ class Judges:
     n_answers: NDArray[np.intp]
     law: Law
     marginals: Marginals
-    order: Marginals | None
     reference_noise: float
-    order_variance: float = 0.0
     reference_deviation: float = 0.0
     weights: Array = field(default_factory=lambda: np.ones(1))
     parts: "tuple[Judges, ...]" = ()
+    used: Array | None = None
+    slopes: dict[int, Marginals] = field(default_factory=dict)
+    order: Marginals | None = None
 
     def __len__(self) -> int:
         return len(self.respondents)
@@ -191,6 +225,10 @@ class Judges:
             parts[0],
             marginals=Marginals.mixture(weights, [part.marginals for part in parts]),
             order=Marginals.mixture(weights, every) if every else None,
+            slopes={
+                column: Marginals.mixture(weights, [part.slopes[column] for part in parts])
+                for column in parts[0].slopes
+            },
             weights=weights,
             parts=tuple(parts),
         )
@@ -216,6 +254,11 @@ class Judges:
         return None if self.order is None else self.order.mean
 
     @property
+    def control_slopes(self) -> dict[int, Array]:
+        """Posterior means of own slopes, by the columns that are controls."""
+        return {column: slope.mean for column, slope in self.slopes.items()}
+
+    @property
     def probability_random(self) -> Array:
         """Probability that a judge answers at random."""
         return self.marginals.cdf(0.0) - self.marginals.cdf(0.0, below=True)
@@ -237,6 +280,18 @@ class Judges:
                 "judge_prior=JudgePrior(order_variance=0.01), and fit."
             )
         return _interval(self.order.quantile, level)
+
+    def control_slope_interval(self, column: int, level: float = 0.95) -> Array:
+        """Central intervals of own slopes on a control, shape (n_judges, 2).
+
+        Raises
+        ------
+        ValueError
+            If the column is no control.
+        """
+        if column not in self.slopes:
+            raise ValueError(f"Controls are the columns {list(self.slopes)}, got {column!r}.")
+        return _interval(self.slopes[column].quantile, level)
 
     def noise_interval(self, level: float = 0.95) -> Array:
         """Central intervals of the noise variance, (n_judges, 2); infinite: answers at random."""
@@ -284,6 +339,13 @@ class Judges:
             "probability_random": self.probability_random,
             "probability_adversarial": self.probability_adversarial,
         }
+        for column, slope in self.control_slopes.items():
+            ends = self.control_slope_interval(column, level)
+            columns |= {
+                f"slope_{column}": slope,
+                f"slope_{column}_low": ends[:, 0],
+                f"slope_{column}_high": ends[:, 1],
+            }
         if self.order is not None:
             order = self.order_effect_interval(level)
             columns |= {
@@ -366,8 +428,8 @@ def _listed(names):
     return [f"{', '.join(shown[:-1])} and {shown[-1]}"]
 
 
-# Points of reliability that probabilities are averaged over, and of own order effects.
-_POINTS, _ORDER_NODES = 40, 7
+# Points of reliability that probabilities are averaged over.
+_POINTS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,42 +438,43 @@ class Sight:
 
     Attributes
     ----------
+    judge : ndarray of int of shape (n,)
+        Number of the judge of each duel; −1 is the reference judge, less are judges never seen.
     code : ndarray of shape (n,)
         Of the judge of each duel: a row of what follows.
     reliability, weight : ndarray of shape (n_codes, n_points)
         Points of reliability, and their probabilities.
-    order, order_deviation : ndarray of shape (n_codes,)
-        Own order effects.
     """
 
+    judge: NDArray[np.intp]
     code: NDArray[np.intp]
     reliability: Array
     weight: Array
-    order: Array
-    order_deviation: Array
 
     @classmethod
     def of(cls, judges: Judges, ids: list) -> Self:
         """Of judges by their ids: one never seen is any judge, None the reference judge."""
-        n = len(judges)
-        code = judges.respondents.codes(ids)
-        code = np.where(code < -1, n, np.where(code == -1, n + 1, code))
+        n, judge = len(judges), judges.respondents.codes(ids)
+        code = np.where(judge < -1, n, np.where(judge == -1, n + 1, judge))
         parts = judges.marginals, judges.law.marginals(), Marginals.certain(1.0, 1)
         points, weight = zip(*(_condensed(part) for part in parts), strict=True)
-        order, deviation = np.zeros((2, n + 2))
-        if judges.order is not None:
-            order[:n], deviation[:n] = judges.order.mean, np.sqrt(judges.order.variance)
-            deviation[n] = np.sqrt(judges.order_variance)
-        return cls(code, np.vstack(points), np.vstack(weight), order, deviation)
+        return cls(judge, code, np.vstack(points), np.vstack(weight))
 
     def take(self, rows: slice) -> Self:
         """Of some of the duels."""
-        return replace(self, code=self.code[rows])
+        return replace(self, judge=self.judge[rows], code=self.code[rows])
 
-    def margin(self, margin: Array, order: Array) -> Array:
-        """Mean of what judges see of these margins."""
-        mean = np.sum(self.reliability * self.weight, axis=1)
-        return mean[self.code] * margin + self.order[self.code] * order
+    def margin(self, posterior: Components, first: Array, second: Array, order: Array) -> Array:
+        """Mean of what judges see of the margins of duels.
+
+        Parameters
+        ----------
+        posterior, first, second, order
+            As in `outcome_log_proba`.
+        """
+        mean = np.sum(self.reliability * self.weight, axis=1)[self.code]
+        utility, beside = _parts(posterior, first, second, self.judge, order)[:2]
+        return mean * utility.mean(axis=1) + beside.mean(axis=1)
 
     def outcome_log_proba(
         self, posterior: Posterior, first: Array, second: Array, order: Array
@@ -431,41 +494,74 @@ class Sight:
         ndarray of shape (n, n_outcomes)
         """
         empty = (0, posterior.likelihood.n_outcomes)
-        blocks = (
-            defended(
-                self.take(each.rows)._averaged(posterior.likelihood),
-                each.means,
-                each.variance,
-                order[each.rows],
-                True,
+        if not isinstance(posterior.kernel, Padded):
+            blocks = (
+                defended(
+                    self.take(each.rows)._averaged(posterior.likelihood),
+                    each.means,
+                    each.variance,
+                    order[each.rows],
+                    True,
+                )
+                for each in posterior.answer_moments(first, second)
             )
-            for each in posterior.answer_moments(first, second)
-        )
-        found = stacked(list(blocks), empty)
+            found = stacked(list(blocks), empty)
+        else:
+            parts = _parts(posterior, first, second, self.judge, order)
+            found = self._averaged_beside(posterior.likelihood, parts, order)
         return found - logsumexp(found, axis=1, keepdims=True)
 
     def _averaged(self, likelihood):
-        """Log-probabilities of outcomes, averaged over what is not known of judges."""
-        nodes, shares = np.polynomial.hermite_e.hermegauss(_ORDER_NODES)
-        if not np.any(self.order_deviation):
-            nodes, shares = np.zeros(1), np.ones(1)
+        """Log-probabilities of outcomes, averaged over reliability."""
         used = np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0))
 
         def log_proba(mean, variance, order):
             shape = (-1,) + (1,) * (np.ndim(mean) - 1)
             total = None
-            for node, share in zip(nodes, shares / shares.sum(), strict=True):
-                own = self.order + node * self.order_deviation
-                ahead = own[self.code].reshape(shape) * order
-                for k in used:
-                    r = self.reliability[self.code, k].reshape(shape)
-                    at = likelihood.outcome_log_proba(r * mean + ahead, r**2 * variance, order)
-                    with np.errstate(divide="ignore"):
-                        at += np.log(share * self.weight[self.code, k]).reshape((*shape, 1))
-                    total = at if total is None else np.logaddexp(total, at, out=total)
+            for k in used:
+                r = self.reliability[self.code, k].reshape(shape)
+                at = likelihood.outcome_log_proba(r * mean, r**2 * variance, order)
+                with np.errstate(divide="ignore"):
+                    at += np.log(self.weight[self.code, k]).reshape((*shape, 1))
+                total = at if total is None else np.logaddexp(total, at, out=total)
             return total
 
         return log_proba
+
+    def _averaged_beside(self, likelihood, parts, order):
+        """The same where something stays beside what reliability multiplies."""
+        utility, beside, variance, covariance, rest = parts
+        total = None
+        for k in np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0)):
+            r = self.reliability[self.code, k]
+            spread = np.maximum(r**2 * variance + 2.0 * r * covariance + rest, 0.0)
+            means = r[:, None] * utility + beside
+            at = defended(likelihood.outcome_log_proba, means, spread, order, True)
+            with np.errstate(divide="ignore"):
+                at = at + np.log(self.weight[self.code, k])[:, None]
+            total = at if total is None else np.logaddexp(total, at, out=total)
+        return total
+
+
+def _parts(posterior, first, second, judge, order):
+    """Moments of the two parts of margins: means by component (n, n_components) of what reliability
+    multiplies and of what stays, then variance of the first, their covariance, and variance of the
+    second, (n,)."""
+    kernel = posterior.kernel
+    if not isinstance(kernel, Padded):
+        means, variance = posterior.component_margins(first, second)
+        none = np.zeros(len(variance))
+        return means, np.zeros_like(means), variance, none, none
+    sides = asked_rows(kernel, (first, second), judge, order)
+    moments = []
+    for r in (0.0, 1.0, -1.0):
+        blocks = list(
+            posterior.answer_moments(*(at_reliability(kernel, side, r) for side in sides))
+        )
+        means = stacked([block.means for block in blocks], (0, posterior.n_components))
+        moments.append((means, stacked([block.variance for block in blocks], (0,))))
+    (none, rest), (plus, more), (_, less) = moments
+    return plus - none, none, 0.5 * (more + less) - rest, 0.25 * (more - less), rest
 
 
 def _condensed(found: Marginals) -> tuple[Array, Array]:

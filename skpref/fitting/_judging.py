@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref._utils import Array, blas_threads, check_bounds, covariance_of, seed_of, warn
-from skpref.data import Comparisons, Respondents
+from skpref._utils import Array, blas_threads, covariance_of, seed_of, warn
+from skpref.data import Comparisons, Respondents, distinct_rows
+from skpref.fitting._biases import Biases, judged_rows, own_effect_rows
 from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import JudgePrior, Judges
@@ -24,14 +26,16 @@ from skpref.fitting._readings import (
     open_readings,
 )
 from skpref.fitting._reliability import (
+    POINTS,
     Cavities,
     Law,
     Marginals,
     ReliabilityLikelihood,
-    order_effects,
 )
 from skpref.fitting._search import Monitor, Search
-from skpref.inference import Pass, State, check_answers
+from skpref.gp import Prior, PriorRule
+from skpref.inference import Pass, Problem, State, check_answers
+from skpref.kernels import Padded
 from skpref.likelihoods import JudgeReliability, Likelihood
 
 # Turns of learning hyperparameters and judges; steps of the posterior and judges within one.
@@ -64,58 +68,47 @@ class Beliefs:
     reliability : Marginals
     law : Law
         Of reliability among judges.
-    order : Marginals or None
-        Own order effects.
-    order_variance : float or None
     median_variance : float
         Of the logarithm of the law's median, given the utility; 0 if the law is not learned.
-    used : (ndarray, ndarray or None), optional
-        What a likelihood takes for the means of reliability and own order effects. None: these.
+    used : ndarray of shape (n_judges,), optional
+        What a fit takes for the reliability. None: its mean.
     kinds : ndarray of bool of shape (n_judges, 3), optional
         Whether each judge may be reliable, adversarial, or answer at random. None: any.
     """
 
     reliability: Marginals
     law: Law
-    order: Marginals | None = None
-    order_variance: float | None = None
     median_variance: float = 0.0
-    used: tuple[Array, Array | None] | None = None
+    used: Array | None = None
     kinds: Kinds | None = None
 
     @classmethod
-    def before(cls, law: Law, order_variance: float | None, n_judges: int) -> Self:
+    def before(cls, law: Law, n_judges: int) -> Self:
         """Return beliefs before any answer: all judges have reliability 1, for certain."""
-        order = None if order_variance is None else Marginals.certain(0.0, n_judges)
-        return cls(Marginals.certain(1.0, n_judges), law, order, order_variance)
+        return cls(Marginals.certain(1.0, n_judges), law)
 
     @property
-    def means(self) -> tuple[Array, Array | None]:
-        """Return reliability and own order effects, as a likelihood takes them."""
-        if self.used is not None:
-            return self.used
-        return self.reliability.mean, None if self.order is None else self.order.mean
+    def means(self) -> Array:
+        """Return reliability as a fit takes it."""
+        return self.reliability.mean if self.used is None else self.used
 
     def scaled(self) -> Self:
         """Return the beliefs in units in which the median of reliability is 1."""
         scale = 1.0 / self.law.median
-        used = None if self.used is None else (self.used[0] * scale, self.used[1])
+        used = None if self.used is None else self.used * scale
         law = self.law._replace(median=1.0)
         return replace(self, reliability=self.reliability.scaled(scale), law=law, used=used)
 
     def step(self, before: Self) -> Array:
-        """Return the change of each judge's reliability from the one that a likelihood took before.
+        """Return the change of each judge's reliability from the one that a fit took before.
 
         Relative to the median: a common scale of all judges that drifts is no change of any.
         """
-        return self.reliability.mean - before.means[0] * (self.law.median / before.law.median)
+        return self.reliability.mean - before.means * (self.law.median / before.law.median)
 
     def part_of_the_way(self, before: Self, share: Array) -> Self:
-        """Return beliefs of which a likelihood takes a share of each judge's step."""
-        (reliability, order), last_order = self.means, before.means[1]
-        if order is not None and last_order is not None:
-            order = last_order + share * (order - last_order)
-        return replace(self, used=(reliability - (1.0 - share) * self.step(before), order))
+        """Return beliefs of which a fit takes a share of each judge's step."""
+        return replace(self, used=self.means - (1.0 - share) * self.step(before))
 
     def moved(self, before: Self) -> float:
         """Return the largest change of reliability, in posterior deviations, or of the law.
@@ -125,16 +118,12 @@ class Beliefs:
         before, here = before.scaled(), self.scaled()
         spread = np.sqrt(here.reliability.variance + _ROUGH**2)
         law, last = here.law, before.law
-        last_reliability, last_order = before.means
         moved = [
-            np.max(np.abs(here.reliability.mean - last_reliability) / spread),
+            np.max(np.abs(here.reliability.mean - before.means) / spread),
             abs(law.random - last.random),
             abs(law.adversarial - last.adversarial),
             abs(np.sqrt(law.variance) - np.sqrt(last.variance)),
         ]
-        if here.order is not None and last_order is not None:
-            off = np.abs(here.order.mean - last_order)
-            moved.append(np.max(off / np.sqrt(here.order.variance)))
         return float(np.max(moved))
 
 
@@ -174,8 +163,10 @@ def fit_judged(
     Fitted
         Its likelihood is a `JudgeReliability`.
     """
+    comparisons = judged_rows(comparisons, model.kernel)
     check_answers(model.engine, comparisons, model.likelihood, model.kernel)
-    judging = _Judging(comparisons, prior, search is not None, len(respondents), seed_of(rng) or 0)
+    n_judges, seed = len(respondents), seed_of(rng) or 0
+    judging = _Judging(comparisons, model.kernel, prior, search is not None, n_judges, seed)
     beliefs: Beliefs | None = None
     held: tuple[Model, Beliefs] | None = None
     if search is not None and len(model.theta):
@@ -208,13 +199,14 @@ def fit_judged(
     weights, readings = judging.readings(model, beliefs)
     fits, looks = [], []
     for beliefs in readings:
-        fit = fit_posterior(comparisons, _judged(model, beliefs), start, rng, watch=watch)
+        fit = fit_posterior(*judging.judged(model, beliefs), start, rng, watch=watch)
         fits.append(fit)
         is_learned = beliefs.kinds is None
         look = judging.look(fit.evaluation, fit.model, beliefs, last=True, learns_law=is_learned)
         looks.append(look)
     reference = replace(fits[0].model, likelihood=model.likelihood)
     deviation = reference_deviation(comparisons, reference, readings[0].means, search)
+    effects = [_own_effects(fit, len(respondents)) for fit in fits]
     n_answers = np.bincount(np.asarray(comparisons.judge), minlength=len(respondents))
     parts = [
         Judges(
@@ -222,53 +214,81 @@ def fit_judged(
             n_answers,
             look.law,
             look.reliability,
-            look.order,
             model.likelihood.utility_noise,
-            look.order_variance or 0.0,
             float(np.hypot(deviation, np.sqrt(looks[0].median_variance))),
+            used=beliefs.means,
+            slopes=slopes,
+            order=order,
         )
-        for look in looks
+        for look, beliefs, (slopes, order) in zip(looks, readings, effects, strict=True)
     ]
     return replace(fits[0], judges=Judges.mixture(weights, parts), readings=tuple(fits))
+
+
+class _Look(NamedTuple):
+    """What the last look at the judges saw, and from which beliefs."""
+
+    evaluation: Evaluation
+    rule: PriorRule
+    cavities: Cavities
+    likelihood: ReliabilityLikelihood
+    beliefs: Beliefs
 
 
 class _Judging:
     """Reliability given hyperparameters."""
 
-    def __init__(self, comparisons, prior, is_learned, n_judges, seed):
+    def __init__(self, comparisons, kernel, prior, is_learned, n_judges, seed):
         self._comparisons, self._n_judges, self._seed = comparisons, n_judges, seed
+        self._padded = kernel if isinstance(kernel, Padded) else None
         self._expected, self._is_learned = prior.law(is_learned), is_learned
-        bounds = check_bounds("order_variance_bounds", prior.order_variance_bounds)
-        self._order_variance = prior.order_variance
-        self._order_bounds = bounds if is_learned else None
         self._state: State | None = None
         self._start: ReliabilityLikelihood | None = None
-        self._last: tuple[Evaluation, Cavities, ReliabilityLikelihood, Beliefs] | None = None
+        self._last: _Look | None = None
+
+    def judged(self, model: Model, beliefs: Beliefs) -> tuple[Comparisons, Model]:
+        """Return the answers and the model as these judges see them."""
+        if isinstance(model.kernel, Padded):
+            return judged_rows(self._comparisons, model.kernel, beliefs.means), model
+        likelihood = JudgeReliability(model.likelihood, beliefs.means)
+        return self._comparisons, replace(model, likelihood=likelihood)
+
+    @cached_property
+    def _at_points(self) -> list[Comparisons]:
+        """The answers with all judges of one reliability, at several."""
+        return [judged_rows(self._comparisons, self._padded, point) for point in POINTS]
+
+    def _cavities(self, evaluation: Evaluation, beliefs: Beliefs) -> Cavities:
+        if self._padded is None:
+            return Cavities.of(evaluation)
+        return Cavities.of(evaluation, self._at_points, beliefs.means)
 
     def learned_alike(self, model, search, monitor, rng):
         """Learn hyperparameters as if all judges were the reference judge; return the model."""
-        comparisons = replace(self._comparisons, judge=None)
+        comparisons = self._comparisons
+        if self._padded is None:
+            comparisons = replace(comparisons, judge=None)
         alike = model.prepare(comparisons, self._seed)
         fitted = learned(comparisons, alike, search, None, rng, monitor).model
         return replace(fitted, prepared=model.prepared)
 
     def learned(self, model, beliefs, search, monitor):
         """Learn hyperparameters given reliability; return the model."""
-        judged = _judged(model.prepare(self._comparisons, self._seed), beliefs)
-        fitted = learned(self._comparisons, judged, search, self._state, None, monitor).model
-        return replace(fitted, prepared=model.prepared, likelihood=fitted.likelihood.base)
+        comparisons, judged = self.judged(model.prepare(self._comparisons, self._seed), beliefs)
+        fitted = learned(comparisons, judged, search, self._state, None, monitor).model
+        return replace(fitted, prepared=model.prepared, likelihood=_base(fitted.likelihood))
 
     def fixed_point(self, model, beliefs, free=False, learns_law=True):
         """Find reliability given hyperparameters, at the fixed point of `look`."""
         model = model.prepare(self._comparisons, self._seed)
         rough = model.evidence_engine.relaxed()
         if beliefs is None:
-            beliefs = Beliefs.before(self._expected, self._order_variance, self._n_judges)
+            beliefs = Beliefs.before(self._expected, self._n_judges)
         share, step = np.ones(self._n_judges), np.zeros(self._n_judges)
         with blas_threads(rough.matrix_size(self._comparisons)):
             for _ in range(_STEPS):
-                judged = _judged(model, beliefs)
-                evaluation = judged.evaluate(self._comparisons, self._state, engine=rough)
+                comparisons, judged = self.judged(model, beliefs)
+                evaluation = judged.evaluate(comparisons, self._state, engine=rough)
                 self._state = evaluation.approximation.state
                 scaled, evaluation = judged.absorb_output_scale(evaluation)
                 looked = self.look(evaluation, scaled, beliefs, free, learns_law=learns_law)
@@ -294,25 +314,18 @@ class _Judging:
         ``free``: the median of the law is found too; ``last``: how uncertain it is; ``learns_law``:
         the rest of the law is, too.
         """
-        cavities, base = Cavities.of(evaluation), judged.likelihood.base
-        (reliability, order), law = beliefs.means, beliefs.law
-        by_reliability = cavities.by_reliability(base, order)
+        cavities, law = self._cavities(evaluation, beliefs), beliefs.law
+        by_reliability = cavities.by_reliability(_base(judged.likelihood))
         likelihood = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
         self._start, median_variance = likelihood, 0.0
-        self._last = evaluation, cavities, likelihood, beliefs
+        self._last = _Look(evaluation, judged.rule, cavities, likelihood, beliefs)
         if self._is_learned:
             if free or last:
                 median, median_variance = likelihood.best_median(law, self._expected)
                 law = law._replace(median=median) if free else law
             law = likelihood.learned(law, self._expected) if learns_law else law
-        own_order, variance = None, beliefs.order_variance
-        if variance is not None:
-            by_order = cavities.by_order(base, reliability)
-            own_order, variance = order_effects(
-                by_order, variance, self._n_judges, self._order_bounds
-            )
         kinds, marginals = beliefs.kinds, likelihood.marginals(law, beliefs.kinds)
-        return Beliefs(marginals, law, own_order, variance, median_variance, kinds=kinds)
+        return Beliefs(marginals, law, median_variance, kinds=kinds)
 
     def leading(self, model: Model, beliefs: Beliefs) -> Beliefs:
         """Choose the most probable reading; ``beliefs`` at the last fixed point, if it is alone.
@@ -350,9 +363,9 @@ class _Judging:
             before, likelihood, state = near.fit
             self._start = likelihood
             used = likelihood.marginals(before.law, kinds).mean
-            used[turned] = -before.means[0][turned]
-            self._state = self._turned_state(state, used * before.means[0] < 0.0)
-            start = replace(before, used=(used, before.means[1]), kinds=kinds)
+            used[turned] = -before.means[turned]
+            self._state = self._turned_state(state, used * before.means < 0.0)
+            start = replace(before, used=used, kinds=kinds)
             return self._reading(self.fixed_point(model, start, learns_law=False))
 
         ordered = open_readings(self._reading(beliefs), _log_shares(beliefs.law), evaluate)
@@ -364,22 +377,43 @@ class _Judging:
         """Return the reading of the last look."""
         if self._last is None:
             raise ValueError("A reading follows a look at the judges, and there was none.")
-        evaluation, cavities, likelihood, used = self._last
+        evaluation, rule, cavities, likelihood, used = self._last
         law, kinds = beliefs.law, beliefs.kinds
         kinds = np.ones((self._n_judges, 3), dtype=bool) if kinds is None else kinds
-        reliability, order = used.means
-        by_reliability = cavities.by_reliability(evaluation.problem.likelihood.base, order)
+        by_reliability = cavities.by_reliability(_base(evaluation.problem.likelihood))
         log_weight = evaluation.approximation.sites.log_evidence
         log_weight += likelihood.log_evidence(law, self._expected.weights, kinds)
-        log_weight -= by_reliability(reliability[:, None]).sum()
-        judges = influential_judges(self._comparisons, self._n_judges)
-        coupling = judge_coupling(evaluation.problem, cavities, judges)
+        log_weight -= by_reliability(used.means[:, None]).sum()
+        judges, problem = self._influential, evaluation.problem
+        coupling = judge_coupling(problem, cavities, judges, self._beside(problem, rule))
         masses = likelihood.kind_log_masses(law)
         kept = beliefs, likelihood, evaluation.approximation.state
         return Reading(kinds, log_weight, masses, judges, *coupling, kept)
 
+    @cached_property
+    def _influential(self) -> NDArray[np.intp]:
+        comparisons = self._comparisons
+        if self._padded is not None:  # their rows are of a judge each
+            items = comparisons.items[:, : self._padded.n_columns]
+            numbers = distinct_rows(items)[1]
+            positions = numbers[comparisons.positions]
+            comparisons = replace(comparisons, items=items, positions=positions)
+        return influential_judges(comparisons, self._n_judges)
+
+    def _beside(self, problem: Problem, rule: PriorRule) -> Prior | None:
+        """Return the prior of what reliability does not multiply, if there is any."""
+        if self._padded is None:
+            return None
+        kernel, likelihood = problem.prior.kernel, problem.likelihood
+        return rule.prior(kernel, judged_rows(problem.comparisons, kernel, 0.0), likelihood)
+
     def _turned_state(self, state, judges):
-        """Return the state of an engine to start from where some judges are turned round."""
+        """Return the state of an engine to start from where some judges are turned round.
+
+        Sites on margins of which reliability is a part stay.
+        """
+        if self._padded is not None:
+            return state
         rows = self._comparisons.rows.answers.judge
         if "shift" not in state or state["shift"].shape != rows.shape:
             return None
@@ -392,9 +426,27 @@ def _log_shares(law):
         return np.log(law.shares)
 
 
-def _judged(model, beliefs):
-    """Return the model as these judges see it."""
-    return replace(model, likelihood=JudgeReliability(model.likelihood, *beliefs.means))
+def _base(likelihood: Likelihood) -> Likelihood:
+    """Return the likelihood of the reference judge."""
+    return likelihood.base if isinstance(likelihood, JudgeReliability) else likelihood
+
+
+def _own_effects(fit: Fitted, n_judges: int) -> tuple[dict[int, Marginals], Marginals | None]:
+    """Return the posterior of judges' own slopes, by control, and of their own order effects."""
+    kernel = fit.model.kernel
+    if not isinstance(kernel, Padded):
+        return {}, None
+
+    def effects(column: int | None) -> Marginals:
+        means, variance = fit.posterior.component_margins(
+            *own_effect_rows(kernel, n_judges, column)
+        )
+        total = np.maximum(variance, 0.0) + means.var(axis=1)
+        return Marginals.normal(means.mean(axis=1), np.sqrt(total))
+
+    biases = Biases.of_kernel(kernel)
+    slopes = {column: effects(column) for column in biases.controls}
+    return slopes, effects(None) if biases.by_order else None
 
 
 def _warn_turns(moved):
@@ -424,7 +476,7 @@ _MOST = 20
 def reference_deviation(
     comparisons: Comparisons,
     model: Model,
-    means: tuple[Array, Array | None],
+    reliability: Array,
     search: Search | None,
 ) -> float:
     """Return the standard deviation of the log reliability of all judges together.
@@ -438,8 +490,7 @@ def reference_deviation(
     comparisons : Comparisons
     model : Model
         As fitted, of the reference judge.
-    means : (ndarray, ndarray or None)
-        Reliability and own order effects of the judges.
+    reliability : ndarray of shape (n_judges,)
     search : Search or None
         How hyperparameters were learned, if they were.
     """
@@ -450,7 +501,6 @@ def reference_deviation(
         part = learning_part(comparisons, model, search.n_learning_answers)
         model = model.learner
     engine = model.evidence_engine.relaxed()
-    reliability, order = means
     theta = np.asarray(model.kernel.theta, dtype=np.float64)
     theta = theta if search is not None and len(theta) <= _MOST else theta[:0]
     held = model.likelihood.held()
@@ -458,13 +508,17 @@ def reference_deviation(
 
     def at(log_scale, kernel):
         nonlocal state
-        judged = JudgeReliability(held, np.exp(log_scale) * reliability, order)
-        near_model = replace(model, likelihood=judged)
+        scaled, seen = np.exp(log_scale) * reliability, part
+        if isinstance(model.kernel, Padded):
+            seen = judged_rows(part, model.kernel, scaled)
+            near_model = replace(model, likelihood=held)
+        else:
+            near_model = replace(model, likelihood=JudgeReliability(held, scaled))
         slope = np.zeros(0)
         if len(theta):
             near_model = near_model.at(kernel)
             slope = model.log_prior(np.concatenate([kernel, model.likelihood.theta]))[1]
-        evaluation = near_model.evaluate(part, state, engine=engine, eval_gradient=bool(len(theta)))
+        evaluation = near_model.evaluate(seen, state, engine=engine, eval_gradient=bool(len(theta)))
         state = evaluation.approximation.state
         gradient = slope[: len(theta)]
         if evaluation.gradient is not None:

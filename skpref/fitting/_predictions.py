@@ -88,8 +88,9 @@ class Asked:
             if self.sights is None:
                 return posterior.margin(*query.sides)[0] + shift
             weights, parts = posterior_parts(posterior)
+            first, second = (side.rows for side in query.sides)
             seen = [
-                sight.margin(part.margin(*query.sides)[0], self.order)
+                sight.margin(part, first, second, self.order)
                 for sight, part in zip(self.sights, parts, strict=True)
             ]
             return weights @ np.array(seen) + shift

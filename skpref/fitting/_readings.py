@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from skpref._utils import Array
 from skpref.data import Comparisons
 from skpref.fitting._reliability import Cavities
+from skpref.gp import Prior
 from skpref.inference import Problem
 
 # Readings less probable than the best one by more than so many nats are dropped.
@@ -249,13 +250,25 @@ def influential_judges(comparisons: Comparisons, n_judges: int) -> NDArray[np.in
 
 
 def judge_coupling(
-    problem: Problem, cavities: Cavities, judges: NDArray[np.intp]
+    problem: Problem,
+    cavities: Cavities,
+    judges: NDArray[np.intp],
+    beside: Prior | None = None,
 ) -> tuple[Array, Array]:
     """Compute the nats that the answers of judges have in common, by Gaussian sites.
 
     Sites of shifts ν have the log evidence ½ νᵀ Σ ν and a constant, Σ being the posterior
     covariance. With s the signs of the judges that is ½ Σ_jk s_j s_k M_jk with M_jk = ν_jᵀ Σ ν_k,
-    so that judges who are turned round lose twice the M_jk that they have with all others.
+    so that judges who are turned round lose twice the M_jk that they have with all others. Of a
+    margin that reliability multiplies in part, Σ is the part of that.
+
+    Parameters
+    ----------
+    problem : Problem
+    cavities : Cavities
+    judges : ndarray of int of shape (n,)
+    beside : Prior, optional
+        Of what stays in the margins where judges are turned round.
 
     Returns
     -------
@@ -268,8 +281,13 @@ def judge_coupling(
     precision = problem.pool(cavities.site_precision, problem.copies)
     shift = problem.sign * cavities.site_shift
     own = [problem.pool(shift * (judge == each), problem.copies) for each in judges]
-    mean = [prior.centre(precision, pull)[0] for pull in own]
-    every = prior.centre(precision, problem.pool(shift, problem.copies))[0]
+
+    def turning(pull: Array) -> Array:
+        mean, dual = prior.centre(precision, pull)
+        return mean if beside is None else mean - beside.times(dual)
+
+    mean = [turning(pull) for pull in own]
+    every = turning(problem.pool(shift, problem.copies))
     coupling = np.array([[pull @ each for each in mean] for pull in own])
     coupling = coupling.reshape(len(judges), len(judges))
     support = np.array([pull @ every for pull in own]) - np.diagonal(coupling)

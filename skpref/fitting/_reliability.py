@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,9 @@ from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
 from skpref._utils import Array, row_blocks
+from skpref.data import Comparisons
 from skpref.fitting._model import Evaluation
+from skpref.gp import MarginMoments
 from skpref.inference import SiteUpdate, site_update
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
@@ -21,6 +23,8 @@ _BLOCK = 2**15
 
 # Halvings of an interval that finds a quantile, and how near it is to a point mass to be that.
 _BISECTIONS, _ROUNDING = 60, 1e-12
+# Deviations that a normal distribution reaches on its points.
+_SPAN = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,15 @@ class Marginals:
             np.hstack([getattr(each, name) for each in parts]) for name in ("points", "width")
         )
         return cls(points, width, np.hstack(scaled))
+
+    @classmethod
+    def normal(cls, mean: Array, deviation: Array) -> Self:
+        """Normal distributions of these means and deviations, (n_judges,) each."""
+        u = np.linspace(-_SPAN, _SPAN, _FINE)
+        mass = np.exp(-0.5 * u**2)
+        points = mean[:, None] + deviation[:, None] * u
+        width = np.broadcast_to(deviation[:, None] * (u[1] - u[0]), points.shape)
+        return cls(points, width, np.broadcast_to(mass / mass.sum(), points.shape))
 
     @property
     def mean(self) -> Array:
@@ -483,51 +496,6 @@ def _log(values):
         return np.log(values)
 
 
-# -- judges' own order effects ---------------------------------------------------------------
-
-# Of a search: points of its grid, how often it is narrowed.
-_SIDE, _NARROWED = 33, 5
-
-
-def order_effects(
-    log_likelihood: Callable[[Array], Array],
-    variance: float,
-    n_judges: int,
-    bounds: tuple[float, float] | None = None,
-) -> tuple[Marginals, float]:
-    """Posterior of the order effect of each judge, and the variance among judges.
-
-    Parameters
-    ----------
-    log_likelihood : callable
-        Of order effects (n_judges, n_points), of the same shape.
-    variance : float
-        Of the normal prior around zero.
-    n_judges : int
-    bounds : (float, float), optional
-        Between which the variance of greatest evidence is found. None: it stays.
-    """
-    found = GridLikelihood.of(log_likelihood, 0.0, variance, n_judges)
-    height = found.log_likelihood - 0.5 * found.grid**2 / variance
-    mass = np.exp(height - height.max(axis=1, keepdims=True))
-    weights = mass / mass.sum(axis=1, keepdims=True)
-    marginals = Marginals(found.grid, np.broadcast_to(found.step, weights.shape), weights)
-    if bounds is None:
-        return marginals, variance
-    # The likelihood as a Gaussian: what gives, times the prior, the posterior's two moments.
-    centre = np.sum(weights * found.grid, axis=1)
-    spread = np.sum(weights * (found.grid - centre[:, None]) ** 2, axis=1)
-    precision = np.maximum(1.0 / np.maximum(spread, 1e-12) - 1.0 / variance, 1e-9 / variance)
-    estimate = centre / np.maximum(spread, 1e-12) / precision
-    ends = np.log(bounds)
-    for _ in range(_NARROWED):
-        x = np.exp(np.linspace(ends[0], ends[1], _SIDE))
-        total = x[:, None] + 1.0 / precision
-        k = int((-0.5 * np.sum(np.log(total) + estimate**2 / total, axis=1)).argmax())
-        ends = np.log([x[max(k - 1, 0)], x[min(k + 1, _SIDE - 1)]])
-    return marginals, float(x[k])
-
-
 # -- the likelihood by cavities --------------------------------------------------------------
 
 # Iterations, the least share of a precision that is left, and the change of a site that ends.
@@ -536,12 +504,24 @@ _CAVITY, _LEFT, _CLOSE = 50, 1e-3, 1e-6
 _UNCLOSED = 1e-2
 
 
+# Reliabilities at which the moments of margins tell those of their two parts.
+POINTS = (1.0, -1.0, 2.0)
+
+
+# Mean and variance of what stays beside a scaled part of a margin, and its covariance with that.
+_Beside: TypeAlias = tuple[Array, Array, Array]
+
+
 class Cavities(NamedTuple):
     """Distribution of the margin of each distinct answer, given all other answers.
+
+    What reliability multiplies is the margin itself, or a part of it, the difference of the
+    utilities, with what the judge adds beside it.
 
     Attributes
     ----------
     mean, variance : ndarray of shape (n,)
+        Of what reliability multiplies.
     copies : ndarray of shape (n,)
     answers : Answers
         Of judges.
@@ -549,8 +529,8 @@ class Cavities(NamedTuple):
         See `Likelihood.tilted`.
     site_precision, site_shift : ndarray of shape (n,)
         Of the site of each copy of the answer, on the margin of its winner over its loser.
-    site_share : ndarray of shape (n,)
-        Share of the margin's posterior precision that is this site's.
+    beside : tuple of ndarray of shape (n,) or None
+        Mean and variance of what stays as it is, and its covariance with what is multiplied.
     """
 
     mean: Array
@@ -560,14 +540,28 @@ class Cavities(NamedTuple):
     power: Array | None
     site_precision: Array
     site_shift: Array
-    site_share: Array
+    beside: _Beside | None = None
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Self:
+    def of(
+        cls,
+        evaluation: Evaluation,
+        at: Sequence[Comparisons] | None = None,
+        reliability: Array | None = None,
+    ) -> Self:
         """By the Gaussian site of each answer, taken out of the posterior of its margin.
 
         A site reproduces the posterior's moments where the answer's probability takes its place:
         of expectation propagation its own, and of any other engine's posterior as good a one.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+        at : sequence of three Comparisons, optional
+            The same answers with all judges of the reliabilities `POINTS`, where reliability
+            multiplies a part of the margin.
+        reliability : ndarray of shape (n_judges,), optional
+            That of the evaluation; needed with ``at``.
         """
         problem, approximation = evaluation.problem, evaluation.approximation
         margins, n = problem.prior.under(approximation.conditioned), len(problem.rows)
@@ -598,7 +592,7 @@ class Cavities(NamedTuple):
             tau = tau + step * (found.site_precision - tau)
             nu = nu + step * (found.site_shift - nu)
             step = max(0.9 * step, 0.3)
-        cav_mean, cav_var, share = found.cav_mean, found.cav_var, 1.0 - found.cav_share
+        cav_mean, cav_var = found.cav_mean, found.cav_var
         if np.any(lost):  # no site reproduces moments such as Laplace's may be
             near = problem.likelihood.log_prob(mean, problem.answers)
             power = 1.0 if problem.power is None else problem.power
@@ -607,21 +601,23 @@ class Cavities(NamedTuple):
             plain = update(near_tau, near_nu)
             cav_mean = np.where(lost, plain.cav_mean, cav_mean)
             cav_var = np.where(lost, plain.cav_var, cav_var)
-            share = np.where(lost, 1.0 - plain.cav_share, share)
             tau, nu = np.where(lost, near_tau, tau), np.where(lost, near_nu, nu)
         answers = problem.copies, problem.answers, problem.power
-        return cls(cav_mean, cav_var, *answers, tau, nu, share)
+        if at is None or reliability is None:
+            return cls(cav_mean, cav_var, *answers, tau, nu)
+        parts = _Quadratic.through(*problem.prior.margins_of(at, approximation, problem.likelihood))
+        parts = _Quadratic(*(part[problem.index] for part in parts))
+        sign = problem.sign
+        parts = parts._replace(mean=sign * parts.mean, beside=sign * parts.beside)
+        own = reliability[np.asarray(problem.answers.judge)]
+        parts = parts.without(own, tau, nu)
+        beside = parts.beside, parts.beside_variance, parts.covariance
+        return cls(parts.mean, parts.variance, *answers, tau, nu, beside)
 
-    def by_reliability(self, base: Likelihood, own_order: Array | None) -> Callable[[Array], Array]:
+    def by_reliability(self, base: Likelihood) -> Callable[[Array], Array]:
         """Log-likelihood of each judge's answers as a function of reliability, all else held."""
-        order = None if own_order is None else own_order[:, None]
         sums = self._by_judge()._sums
-        return lambda grid: sums(base, grid.shape, grid, order)
-
-    def by_order(self, base: Likelihood, reliability: Array) -> Callable[[Array], Array]:
-        """The same as a function of judges' own order effects."""
-        sums = self._by_judge()._sums
-        return lambda grid: sums(base, grid.shape, reliability[:, None], grid)
+        return lambda grid: sums(base, grid)
 
     def _by_judge(self):
         """The same answers, those of a judge next to each other."""
@@ -630,39 +626,97 @@ class Cavities(NamedTuple):
         rows = np.argsort(self.answers.judge, kind="stable")
         power = None if self.power is None else self.power[rows]
         cavities = self.mean[rows], self.variance[rows], self.copies[rows]
-        sites = self.site_precision[rows], self.site_shift[rows], self.site_share[rows]
-        return Cavities(*cavities, self.answers.take(rows), power, *sites)
+        sites = self.site_precision[rows], self.site_shift[rows]
+        beside = _taken(self.beside, rows)
+        return Cavities(*cavities, self.answers.take(rows), power, *sites, beside)
 
-    def _sums(self, base, shape, reliability, order):
-        """Sums over the answers of each judge, (n_judges, n_points); answers are `_by_judge`.
-
-        Reliability and own order effects (None: there are none) are of judges × points, or of
-        judges × 1.
-        """
-        reliability = np.broadcast_to(reliability, shape)
-        order = None if order is None else np.broadcast_to(order, shape)
+    def _sums(self, base, reliability):
+        """Sums over the answers of each judge, (n_judges, n_points); answers are `_by_judge`."""
         whose = cast(NDArray[np.intp], self.answers.judge)
-        total = np.zeros(shape)
-        for rows in row_blocks(len(self.mean), shape[1], _BLOCK):
+        total = np.zeros(reliability.shape)
+        for rows in row_blocks(len(self.mean), reliability.shape[1], _BLOCK):
             mean, variance, copies = self.mean[rows], self.variance[rows], self.copies[rows]
             begins = np.flatnonzero(np.diff(whose[rows], prepend=-1))
             judges = whose[rows][begins]
             answers = self.answers.take(np.arange(rows.start, rows.start + len(mean)))
             power = None if self.power is None else self.power[rows]
+            beside = _taken(self.beside, rows)
             scale = reliability[judges].T
             if np.all(scale):
-                ahead = None if order is None else order[judges].T
-                seen = mean, variance, answers, copies, begins, scale, ahead, power
-                found = base.log_normaliser_sums(*seen)
+                told = mean, variance, answers, copies, begins, scale, beside, power
+                found = base.log_normaliser_sums(*told)
             else:
-                by_point = [
-                    JudgeReliability(
-                        base, reliability[:, k], None if order is None else order[:, k]
-                    )
-                    for k in range(shape[1])
-                ]
-                told = mean, variance, answers, power
-                each = [copies * likelihood.log_normaliser(*told) for likelihood in by_point]
-                found = np.add.reduceat(each, begins, axis=1)
+                size = np.diff(begins, append=len(mean))
+                found = np.empty(scale.shape)
+                for k, each in enumerate(np.repeat(scale, size, axis=1)):
+                    at = answers, power
+                    if beside is None:
+                        seen = JudgeReliability(base, reliability[:, k])
+                        value = seen.log_normaliser(mean, variance, *at)
+                    else:
+                        centre = each * mean + beside[0]
+                        width = each**2 * variance + beside[1] + 2.0 * each * beside[2]
+                        value = base.log_normaliser(centre, width, *at)
+                    found[k] = np.add.reduceat(copies * value, begins)
             total[judges] += found.T
         return total
+
+
+def _taken(beside: _Beside | None, rows: Any) -> _Beside | None:
+    if beside is None:
+        return None
+    mean, variance, covariance = beside
+    return mean[rows], variance[rows], covariance[rows]
+
+
+class _Quadratic(NamedTuple):
+    """Moments of r u + c for any r: of u, of c, and their covariance.
+
+    Attributes
+    ----------
+    mean, variance, beside, beside_variance, covariance, rest, beside_rest : ndarray of shape (n,)
+        ``rest`` and ``beside_rest`` are variances of independent noise of u and c.
+    """
+
+    mean: Array
+    variance: Array
+    beside: Array
+    beside_variance: Array
+    covariance: Array
+    rest: Array
+    beside_rest: Array
+
+    @classmethod
+    def through(cls, plus: MarginMoments, minus: MarginMoments, twice: MarginMoments) -> Self:
+        """Return that of the moments at r = 1, −1 and 2; not 0, at which features vanish."""
+        covariance = 0.25 * (plus.variance - minus.variance)
+        variance = np.maximum(twice.variance - plus.variance - 2.0 * covariance, 0.0) / 3.0
+        beside = np.maximum(plus.variance - variance - 2.0 * covariance, 0.0)
+        most = np.sqrt(variance * beside)
+        mean = twice.mean - plus.mean
+        rest = np.maximum(twice.rest - plus.rest, 0.0) / 3.0
+        return cls(
+            mean,
+            variance,
+            plus.mean - mean,
+            beside,
+            np.clip(covariance, -most, most),
+            rest,
+            np.maximum(plus.rest - rest, 0.0),
+        )
+
+    def without(self, r: Array, precision: Array, shift: Array) -> Self:
+        """Return that without a Gaussian site on r u + c, with the noise as a part of the rest."""
+        u, c = r * self.variance + self.covariance, r * self.covariance + self.beside_variance
+        share = np.maximum(1.0 - precision * (r * u + c), _LEFT)
+        step = (precision * (r * self.mean + self.beside) - shift) / share
+        gain, no = precision / share, np.zeros(len(r))
+        return type(self)(
+            self.mean + u * step,
+            self.variance + gain * u**2 + self.rest,
+            self.beside + c * step,
+            self.beside_variance + gain * c**2 + self.beside_rest,
+            self.covariance + gain * u * c,
+            no,
+            no,
+        )

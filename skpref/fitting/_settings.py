@@ -1,15 +1,25 @@
 """The regressor's parameters, checked, as the parts of a fit."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel, Sum
 
 from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons, Reader, Training
+from skpref.fitting._biases import (
+    Biases,
+    bias_priors,
+    controls_apart,
+    judged_rows,
+    shared_slopes,
+    with_biases,
+    within_ids,
+)
 from skpref.fitting._forecast import chosen_engine, with_affordable_prior
 from skpref.fitting._hyperpriors import (
     Hyperprior,
@@ -20,6 +30,7 @@ from skpref.fitting._hyperpriors import (
     likelihood_priors,
     variance_priors,
 )
+from skpref.fitting._judges import check_judge_prior
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search
 from skpref.gp import (
@@ -33,6 +44,7 @@ from skpref.gp import (
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import (
     OnColumns,
+    Padded,
     Teams,
     check_hyperparameters,
     measures,
@@ -216,28 +228,41 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     named_groups = grouped and given is not None and _names(given, comparisons.group_column)
     if given is not None:
         apart = drifts or (grouped and not named_groups)
-        check_kernel(given, static.items if apart else comparisons.items)
+        own_items = static.items if apart else comparisons.items
+        check_kernel(given, own_items)
+        given = with_centred_linear_terms(clone(given), own_items)
     has_unit = grouped and given is not None and not named_groups
     unit = mean_variance(given, static.items) if has_unit else 1.0
+    biases, shared, given = _biases_of(estimator, settings, training, given)
+    if biases and grouped:
+        raise ValueError(
+            "got prompts= with judges who may have biases of their own, on controls or by order; "
+            "effects of prompts go with judges without either. Leave prompts= or the controls and "
+            "order= out."
+        )
+    variances = _bias_variances(estimator)
 
-    def kernel_of(own: bool) -> Kernel:
+    def utility_kernel(own: bool) -> Kernel:
+        kernel = given
         if given is None:
-            kernel = default_kernel(static, has_features, own, reader.id_column)
+            kernel = _default_kernel(static, has_features, own, reader.id_column, biases.controls)
             if drifts and learned and not kernel.n_dims:  # how much of it stays is learned too
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
-        else:
-            seen = static if drifts else comparisons
-            kernel = with_centred_linear_terms(clone(given), seen.items)
         if times is not None:
             return times.beside(kernel, reader.id_column)
-        return (
-            with_group_effects(kernel, comparisons, reader.id_column, unit) if grouped else kernel
-        )
+        return with_group_effects(kernel, comparisons, reader.id_column, unit)
+
+    def kernel_of(own: bool) -> Kernel:
+        kernel = utility_kernel(own)
+        if not biases:
+            return kernel
+        return with_biases(kernel, shared, training.comparisons.items, biases, *variances)
 
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
-        known = kernel_of(learned) if drifts or grouped else given
-        engine = chosen_engine(comparisons, named and not drifts, known, settings.likelihood)
+        known = kernel_of(learned) if drifts or biases or grouped else given
+        rows = judged_rows(comparisons, known)
+        engine = chosen_engine(rows, named and not drifts, known, settings.likelihood)
     teacher = engine.evidence_engine(search=True) or EP()
     kernel = kernel_of(learned and teacher.prior_rule.tells_items_apart(comparisons))
     if given is None or drifts:
@@ -246,12 +271,14 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         _warn_measured_ids(kernel, reader.id_column)
         if times is not None:
             _warn_named_times(kernel, times.column)
+    comparisons = judged_rows(comparisons, kernel)
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
         beside_ids = given is None and (
             reader.id_column is not None or (drifts and not has_features)
         )
+        whole, kernel = kernel, _utility_of(kernel) if biases else kernel
         static_part = _stays(kernel) if drifts else kernel
         if group_column is not None and given is None:
             width = comparisons.items.shape[1]
@@ -268,8 +295,67 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         if group_column is not None and not named_groups:
             width = comparisons.items.shape[1]
             priors += group_priors(kernel, group_column, width, unit)
+        if biases:
+            own = len(kernel.theta) + (0 if given is None or shared is None else shared.n_dims)
+            priors += bias_priors(whole, own)
+            kernel = whole
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
+
+
+def _judge_prior(estimator):
+    prior = getattr(estimator, "judge_prior", None)
+    return check_judge_prior(prior, estimator.optimizer is not None)
+
+
+def _bias_variances(estimator):
+    """Variances of judges' own slopes, None if there are none, and of own order effects."""
+    prior = _judge_prior(estimator)
+    control = ConstantKernel(prior.control_variance, prior.control_variance_bounds)
+    order = ConstantKernel(prior.start_of_order, prior.order_variance_bounds)
+    return control if prior.control_variance else None, order
+
+
+def _biases_of(
+    estimator, settings: Settings, training: Training, given: Kernel | None
+) -> tuple[Biases, Kernel | None, Kernel | None]:
+    """Which effects judges have beside their reliability, none without judges; the kernel of what
+    controls do for all judges; and of a kernel that was given what is left of it."""
+    none = Biases((), (), False)
+    if training.judges is None or isinstance(given, Padded):  # that of an earlier fit has them
+        return none, None, given
+    prior, reader, items = _judge_prior(estimator), training.reader, training.comparisons.items
+    columns, shared = within_ids(items[:, : reader.n_features], reader.id_column), None
+    controls = columns
+    if given is None and columns:
+        shared = shared_slopes(items, columns)
+    elif given is not None:
+        utility, shared, controls = controls_apart(given, columns)
+        if utility is None:
+            return none, None, given
+        given = utility
+    by_order = bool(prior.order_variance)
+    if prior.order_variance is None and (given is None or controls):
+        by_order = settings.likelihood.uses_order
+    return Biases.of_items(items, controls, by_order), shared, given
+
+
+def _utility_of(kernel: Padded) -> Kernel:
+    """The utility's kernel in one that `with_biases` made."""
+    inner = kernel.kernel
+    while isinstance(inner, Sum):
+        inner = inner.k1
+    return inner.k1
+
+
+def _default_kernel(comparisons, has_features, own, id_column, controls):
+    """`default_kernel` of the columns that are no controls."""
+    kept = [k for k in range(comparisons.items.shape[1]) if k not in controls]
+    if not controls:
+        return default_kernel(comparisons, has_features, own, id_column)
+    static = replace(comparisons, items=comparisons.items[:, kept])
+    kernel = default_kernel(static, has_features, own, kept.index(id_column))
+    return kernel if kept == list(range(len(kept))) else OnColumns(kernel, kept)
 
 
 class _Times(NamedTuple):

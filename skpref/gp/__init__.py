@@ -22,7 +22,7 @@ from skpref.gp._drift import (
     forgetting,
     mean_variance,
 )
-from skpref.gp._finite_rank import FiniteRank, spanning_items
+from skpref.gp._finite_rank import FiniteRank, carry_groups, spanning_items
 from skpref.gp._group_effects import GroupedPosterior, utility_kernel, utility_posterior
 from skpref.gp._grouped import Grouped
 from skpref.gp._inducing import (
@@ -108,6 +108,7 @@ __all__ = [
     "Weights",
     "at_present",
     "carried",
+    "carry_groups",
     "choice_proba",
     "choose_prior",
     "default_kernel",

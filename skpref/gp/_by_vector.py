@@ -75,10 +75,14 @@ class ByVector(Prior):
         return self._centre(self._given_sites(precision), precision, shift)
 
     def _centre(self, vector, precision, shift):
-        mean = self.lifted(vector.times(self.pulled(shift)))
+        mean = self._margin_mean(vector, shift)
         if isinstance(precision, SitePrecision):
             return mean, shift - precision.times(mean)
         return mean, shift - (precision if shift.ndim == 1 else precision[:, None]) * mean
+
+    def _margin_mean(self, vector: Any, shift: Array) -> Array:
+        """Compute the mean of the margins given sites of such a shift."""
+        return self.lifted(vector.times(self.pulled(shift)))
 
     def condition(self, precision: Array | SitePrecision, shift: Array) -> Marginals:
         """See `Prior.condition`."""
@@ -114,7 +118,7 @@ class ByVector(Prior):
         finite = np.where(np.isinf(precision), 0.0, precision)
         wide = finite if shift.ndim == 1 else finite[:, None]
         pull = self._pull(precision, shift)
-        mean = self.lifted(vector.times(self.pulled(pull)))
+        mean = self._margin_mean(vector, pull)
         dual = pull - wide * mean
         for block, joint in self._shared.known():
             at = block.margin

@@ -8,7 +8,7 @@ as all answers about one competitor, those two alone that the margin's items bel
 a team are the weighted sums of its members'.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +34,7 @@ from skpref.gp._prior import (
     Cost,
     Marginals,
     MarginErrors,
+    MarginMoments,
     check_finite,
     check_means,
 )
@@ -91,6 +92,14 @@ def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
         comparisons.kept[name] = _Sides(first, second, n_groups)
     found: _Sides = comparisons.kept[name]
     return found
+
+
+def carry_groups(before: Comparisons, now: Comparisons) -> None:
+    """Hand on which rows share a group, to the same answers about rows that differ from these in
+    columns by which nothing is grouped."""
+    for name, found in before.kept.items():
+        if name[0] == "sides":
+            now.kept[name] = found
 
 
 def _known(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
@@ -619,6 +628,21 @@ class FiniteRank(ByVector):
         """Zᵀ times values of the margins."""
         return self._features.pulled(values)
 
+    def margins_of(
+        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+    ) -> list[MarginMoments]:
+        """See `Prior.margins_of`; by the weights, where the others have the same features."""
+        mean = self._own * self.pulled(found.conditioned.dual)
+        covariance, moments = found.conditioned.root.covariance, []
+        for each in several:
+            margins = each.rows.margins
+            features = MarginFeatures.of(each, self._finite.terms, margins)
+            if not np.array_equal(features.source, self._features.source):
+                return super().margins_of(several, found, likelihood)
+            spread = floor_variance(features.squares(covariance), 0.0)
+            moments.append(MarginMoments(features.times(mean), spread, np.zeros(len(spread))))
+        return moments
+
     def _gained(self, precision):
         """What sites add to the precision of the weights, as if those had variance 1."""
         if self.noise is None:
@@ -668,7 +692,8 @@ class FiniteRank(ByVector):
         inner.flat[:: len(inner) + 1] += 1.0
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
         told = root @ inverse_cholesky(inner.T)[0].T
-        pull = columns(self.pulled(self._pull(sites.precision, sites.shift)))
+        shift = self._pull_of(marginals.root, sites.precision, sites.shift)
+        pull = columns(self.pulled(shift))
         both = np.hstack([marginals.root.unit_mean(pull), told])
         if self._largest > 0.0:
             chosen, Q, R = self._spanning()
@@ -686,6 +711,10 @@ class FiniteRank(ByVector):
     def _gain_of(self, weights, precision):
         """What sites add to the precision of the weights, where these are known already."""
         return self._gained(precision)
+
+    def _pull_of(self, weights, precision, shift):
+        """The shift of sites on what the weights tell of the margins."""
+        return self._pull(precision, shift)
 
     def _spanning(self):
         """Margins whose features span those of all, which are (Q R)ᵀ for weights of variance 1."""

@@ -1,10 +1,11 @@
 """The exact prior where some effects belong to groups of answers: shared weights, and blocks.
 
-z = Z w + L e, with w the weights of features that all answers share, and e those of features that
-belong to one group of answers each, such as a prompt's effects on its competitors. Given w the
-groups are independent, so that their weights are integrated out group by group (Schur complements);
-square matrices are of the shared features, and of each group's own. All else is linear in the
-number of answers and of groups.
+z = Z w + L e + u, with w the weights of features that all answers share, e those of features that
+belong to one group of answers each, such as a prompt's effects on its competitors, and u what
+belongs to one margin alone. Given w the groups are independent, so that their weights are
+integrated out group by group (Schur complements); square matrices are of the shared features, and
+of each group's own. A u of variance d turns a site of precision τ on z into one of τ/(1 + τ d) on
+the rest. All else is linear in the number of answers and of groups.
 """
 
 from collections.abc import Iterator
@@ -64,6 +65,9 @@ class GroupFeatures:
     ----------
     matrix : csr_array of shape (n_margins, rank)
         L, as if each weight had variance 1.
+    alone : csr_array of shape (n_margins, n_monomials)
+        Squares of the features that belong to one margin without noise alone, summed by what they
+        are of: times the variances of the monomials they are the variance of u.
     source : ndarray of int of shape (rank,)
         Which of the terms' monomials each feature is of.
     group, feature_group : ndarray of int of shape (n_margins,) and (rank,)
@@ -101,7 +105,12 @@ class GroupFeatures:
         matrix = csr_array(told, shape=(n, n_keys))  # of an item on both sides nothing is left
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        used = np.unique(matrix.indices)
+        entries = matrix.tocoo()
+        is_alone = np.bincount(entries.col, minlength=n_keys)[entries.col] == 1
+        is_alone &= entries.row < margins.n_shared
+        places = entries.row[is_alone], key_source[entries.col[is_alone]]
+        self.alone = csr_array((entries.data[is_alone] ** 2, places), shape=(n, begin))
+        used = np.unique(entries.col[~is_alone])
         used = used[np.argsort(key_group[used], kind="stable")]
         self.matrix = csr_array(matrix[:, used])
         self.source, self.feature_group = key_source[used], key_group[used]
@@ -171,8 +180,8 @@ class _BatchWeights(NamedTuple):
     Attributes
     ----------
     batch : _Batch
-    effects : ndarray of shape (n_groups, n, r)
-        L of weights of variance 1.
+    scale : ndarray of shape (n_groups, r)
+        Prior deviations of the weights.
     inverse : ndarray of shape (n_groups, r, r)
         Covariance of the groups' weights given the shared ones.
     pull : ndarray of shape (n_groups, r, rank)
@@ -180,9 +189,15 @@ class _BatchWeights(NamedTuple):
     """
 
     batch: _Batch
-    effects: Array
+    scale: Array
     inverse: Array
     pull: Array
+
+    @property
+    def effects(self) -> Array:
+        """Return L of weights of variance 1, (n_groups, n, r); it is not kept, for its size."""
+        scaled: Array = self.batch.effects * self.scale[:, None, :]
+        return scaled
 
     def shared_rows(self, rows: Array) -> Array:
         """Return what is left of the shared features of margins, (n_groups, n, rank)."""
@@ -199,11 +214,14 @@ class _GroupedWeights:
         self.parts: list[_BatchWeights] = []
         self.log_det = 0.0
         single = precision.single if isinstance(precision, SitePrecision) else precision
-        single = np.append(np.where(np.isinf(single), 0.0, single), 0.0)
+        self.shrink = prior.shrink(precision)
+        self.log_det -= float(np.log(self.shrink).sum())
+        single = np.append(np.where(np.isinf(single), 0.0, single * self.shrink), 0.0)
         joint = prior.joint_matrix(precision)
         scale = np.append(prior.group_scale, 0.0)
         for batch in prior.batches:
-            effects = batch.effects * scale[batch.feature][:, None, :]
+            own_scale = scale[batch.feature]
+            effects = batch.effects * own_scale[:, None, :]
             sites = _BatchSites(single[batch.margin], joint, batch.margin)
             rows = prior.shared_rows(batch)
             weighted = sites.times(effects)
@@ -217,7 +235,7 @@ class _GroupedWeights:
             left = rows - effects @ pull
             gain += _product(left, sites.times(left)) + _product(pull, pull)
             self.log_det += float(log_det.sum())
-            self.parts.append(_BatchWeights(batch, effects, inverse, pull))
+            self.parts.append(_BatchWeights(batch, own_scale, inverse, pull))
         self.gain = 0.5 * (gain + gain.T)
         inner = self.gain.copy()
         inner.flat[:: rank + 1] += 1.0
@@ -320,7 +338,8 @@ class Grouped(FiniteRank):
         self.shared_scale = self._scale
         self._group_own = finite.variance[groups.source]
         self.group_scale = np.sqrt(self._group_own)
-        self.variance = self.variance + groups.matrix**2 @ self._group_own
+        self._alone_own = groups.alone @ finite.variance  # the variance of u
+        self.variance = self.variance + groups.matrix**2 @ self._group_own + self._alone_own
         check_finite(kernel, np.concatenate([finite.variance, self.variance]))
         self.batches = _batches(comparisons, groups, len(self.shared_scale))
 
@@ -359,8 +378,15 @@ class Grouped(FiniteRank):
         if self.noise is None:
             return None
         sites = site_entries(self.noise, precision, np.zeros((self.n_margins, 1)))
-        pairs = sites.row, sites.column
-        return csr_array((sites.precision, pairs), shape=(self.n_margins + 1,) * 2)
+        values = sites.precision * np.where(
+            sites.row == sites.column, self.shrink(precision)[sites.row], 1.0
+        )
+        return csr_array((values, (sites.row, sites.column)), shape=(self.n_margins + 1,) * 2)
+
+    def shrink(self, precision: Any) -> Array:
+        """Return 1/(1 + τ d), by which sites are weaker on what is not u, (n_margins,)."""
+        single = precision.single if isinstance(precision, SitePrecision) else precision
+        return 1.0 / (1.0 + np.where(np.isinf(single), 0.0, single) * self._alone_own)
 
     def lifted(self, vector: Array) -> Array:
         """Z and L times weights."""
@@ -374,15 +400,24 @@ class Grouped(FiniteRank):
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         own = np.concatenate([self._own, self._group_own])
-        return self.lifted((own * self.pulled(vector).T).T)
+        alone = (self._alone_own * vector.T).T
+        return alone + self.lifted((own * self.pulled(vector).T).T)
 
     def root(self) -> Array:
         """See `Prior.root`."""
         groups = self._groups.matrix.toarray() * self.group_scale
-        return np.hstack([super().root(), groups])
+        has_alone = self._alone_own > 0.0
+        alone = np.diag(np.sqrt(self._alone_own))[:, has_alone]
+        return np.hstack([super().root(), groups, alone])
 
     def _given_sites(self, precision):
         return _GroupedWeights(self, precision)
+
+    def _margin_mean(self, vector, shift):
+        shrink, alone = (
+            each if shift.ndim == 1 else each[:, None] for each in (vector.shrink, self._alone_own)
+        )
+        return shrink * (super()._margin_mean(vector, shrink * shift) + alone * shift)
 
     def _margin_parts(self, vector: _GroupedWeights) -> Iterator[tuple[_BatchWeights, Array]]:
         """Parts of the margins of each batch that shared weights move, by a root of their
@@ -394,9 +429,11 @@ class Grouped(FiniteRank):
     def _spread(self, vector):
         variance = np.zeros(self.n_margins + 1)
         for part, half in self._margin_parts(vector):
-            own = np.einsum("gni,gni->gn", part.effects @ part.inverse, part.effects)
+            effects = part.effects
+            own = np.einsum("gni,gni->gn", effects @ part.inverse, effects)
             variance[part.batch.margin] = own + np.einsum("gni,gni->gn", half, half)
-        return floor_variance(variance[:-1], 0.0)
+        shrink = vector.shrink
+        return floor_variance(shrink * (self._alone_own + shrink * variance[:-1]), 0.0)
 
     def _among(self, vector, at):
         covariance = np.empty((*at.shape, at.shape[1]))
@@ -429,8 +466,15 @@ class Grouped(FiniteRank):
         own = np.concatenate([self._own, self._group_own])
         spread = (1.0 - variance) / np.where(own > 0.0, own, 1.0)  # without variance, no slope
         source = np.concatenate([self._shared_index[self._features.source], self._groups.source])
-        found: Array = 0.5 * (fit - spread) @ self._whole_finite.slope[source]
-        return found
+        slope: Array = (fit - spread) @ self._whole_finite.slope[source]
+        single = precision.single if isinstance(precision, SitePrecision) else precision
+        single = np.where(np.isinf(single), 0.0, single)
+        dual = marginals.dual
+        of_alone = dual**2 - single * (1.0 - single * marginals.variance)
+        if push is not None:
+            of_alone += 2.0 * dual * push
+        slope = slope + (of_alone @ self._groups.alone) @ self._whole_finite.slope
+        return 0.5 * slope
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`; it is that of the utility without effects of groups."""
@@ -442,6 +486,10 @@ class Grouped(FiniteRank):
     def _gain_of(self, weights, precision):
         return weights.gain
 
+    def _pull_of(self, weights, precision, shift):
+        pull = self._pull(precision, shift)
+        return (weights.shrink * pull.T).T
+
     # -- rounding ----------------------------------------------------------------------------
 
     def rounding(self, dual: Array) -> MarginErrors:
@@ -450,7 +498,8 @@ class Grouped(FiniteRank):
         effects = abs(self._groups.matrix)
         unit = UNIT * np.sqrt(len(self.shared_scale))
         mean = effects @ (self._group_own * (effects.T @ np.abs(dual)))
-        variance = (effects @ self.group_scale) ** 2
+        mean = mean + self._alone_own * np.abs(dual)
+        variance = (effects @ self.group_scale) ** 2 + self._alone_own
         return MarginErrors(error.mean + unit * mean, error.variance + unit * variance)
 
     def energy_error(self, dual: Array) -> float:

@@ -8,7 +8,7 @@ conditional prior, FITC); a variational treatment of it, as a part of the margin
 its prior, takes answers that the points cannot explain for surprises, and is sure of errors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -374,6 +374,17 @@ class Inducing(Prior):
         if not self._by_margins:
             mean = mean[self.first] - mean[self.second]
         return MarginMoments(mean, self._squares(self._features @ found.root.T), self._rest)
+
+    def margins_of(
+        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+    ) -> list[MarginMoments]:
+        """See `Prior.margins_of`; with what the points leave open of each margin."""
+        return [
+            Inducing(self.kernel, each.items, each.rows.margins, self.Z, self).under(
+                found.conditioned
+            )
+            for each in several
+        ]
 
     def weights(self, by_mean: Array, precision: Array, at: Moments) -> Weights:
         """Gaussian sites on the margins, seen from w.

@@ -11,6 +11,7 @@ from skpref._utils import NEGLIGIBLE, Array, pivoted_cholesky, solve_lower, symm
 from skpref.kernels import (
     CrossKernel,
     Kernel,
+    all_columns,
     difference_steps,
     far_origin,
     kernel_values,
@@ -81,7 +82,7 @@ class SamplePaths:
 
     def __call__(self, X: Any) -> Array:
         posterior = self._posterior
-        X = posterior.check_items(X)
+        X = all_columns(posterior.kernel, posterior.check_items(X))
         return (
             self._prior(X - self._origin)
             + kernel_values(posterior.kernel, X, posterior.anchors) @ self._weights
@@ -103,12 +104,14 @@ class SamplePaths:
         gradient : ndarray of shape (m, n_features, n_paths)
         """
         posterior = self._posterior
-        X, anchors = posterior.check_items(X), posterior.anchors
+        items, anchors = posterior.check_items(X), posterior.anchors
+        X, width = all_columns(posterior.kernel, items), items.shape[1]
         value, gradient = self._prior.value_and_gradient(X - self._origin)
         cross = CrossKernel(posterior.kernel, X, anchors)
         shape = cross.value.shape
         along = [cross.contract(np.broadcast_to(w, shape)) for w in self._weights.T]
-        return value + cross.value @ self._weights, gradient + np.stack(along, axis=2)
+        gradient = (gradient + np.stack(along, axis=2))[:, :width]
+        return value + cross.value @ self._weights, gradient
 
     def value_and_gradient_of(self, X: Any, path: NDArray[np.intp]) -> tuple[Array, Array]:
         """The same of one path for each item.
@@ -125,11 +128,12 @@ class SamplePaths:
         gradient : ndarray of shape (m, n_features)
         """
         posterior = self._posterior
-        X = posterior.check_items(X)
+        items = posterior.check_items(X)
+        X, width = all_columns(posterior.kernel, items), items.shape[1]
         value, gradient = self._prior.value_and_gradient_of(X - self._origin, path)
         cross, weights = CrossKernel(posterior.kernel, X, posterior.anchors), self._weights.T[path]
         along = np.einsum("ij,ij->i", cross.value, weights)
-        return value + along, gradient + cross.contract(weights)
+        return value + along, (gradient + cross.contract(weights))[:, :width]
 
 
 def _cosine(turns: Array) -> Array:

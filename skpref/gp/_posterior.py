@@ -28,6 +28,7 @@ from skpref.gp._utilities import Utilities
 from skpref.kernels import (
     CrossKernel,
     Kernel,
+    all_columns,
     contracted_input_gradient,
     diag_gradient,
     diag_with_gradient,
@@ -366,7 +367,7 @@ class Joint:
     ) -> None:
         self._kernel, self._weights, self._factor = kernel, weights, factor
         # The fixed item is one more anchor: the covariance with it is then a column like others.
-        self._anchors = np.concatenate([anchors, item[None]])
+        self._anchors = np.concatenate([anchors, all_columns(kernel, item[None])])
         at = kernel_values(kernel, item[None], anchors)
         self._half = (at @ factor)[0]
         prior = float(kernel.diag(item[None])[0])
@@ -442,7 +443,7 @@ class JointRows:
     def __init__(self, posterior: Components, fixed: Array) -> None:
         self._posterior, self._n_anchors = posterior, len(posterior.anchors)
         # As in `Joint`, a fixed item is one more anchor.
-        self._anchors = np.concatenate([posterior.anchors, fixed])
+        self._anchors = np.concatenate([posterior.anchors, all_columns(posterior.kernel, fixed)])
         self._half = kernel_values(posterior.kernel, fixed, posterior.anchors) @ posterior.factor
 
     def moments_and_pull_back(self, X: Array) -> tuple[RowMoments, RowPullBack]:
@@ -456,7 +457,7 @@ class JointRows:
             the arrays of the moments, where entries (i, j) and (j, i) of ``cov`` are two numbers.
         """
         kernel, weights = self._posterior.kernel, self._posterior.weights
-        cross = CrossKernel(kernel, X, np.concatenate([self._anchors, X]))
+        cross = CrossKernel(kernel, X, np.concatenate([self._anchors, all_columns(kernel, X)]))
         prior, slope = diag_with_gradient(kernel, X)
         at, fixed, own = np.split(cross.value, [self._n_anchors, len(self._anchors)], axis=1)
         half = at @ self._posterior.factor
@@ -528,8 +529,8 @@ class Anchors:
 
     def places(self, A: Array, B: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Where the rows of A and B stand among the anchors, −1 where they do not."""
-        anchors = self._posterior.anchors
-        n = len(anchors)
+        anchors, kernel = self._posterior.anchors, self._posterior.kernel
+        A, B, n = all_columns(kernel, A), all_columns(kernel, B), len(anchors)
         _, code = distinct_rows(np.concatenate([anchors, A, B]))
         place = np.full(int(code.max()) + 1, -1)
         place[code[:n]] = np.arange(n)

@@ -7,6 +7,7 @@ own affair.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -242,6 +243,26 @@ class Prior(ABC):
     def under(self, found: Any) -> MarginMoments:
         """Moments of the margins under what an engine found with this prior."""
         return MarginMoments(found.mean, found.variance, np.zeros(self.n_margins))
+
+    def margins_of(
+        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+    ) -> list[MarginMoments]:
+        """Moments of the margins of other comparisons under what an engine found with this prior.
+
+        Parameters
+        ----------
+        several : sequence of Comparisons
+        found : Approximation
+        likelihood : Likelihood
+        """
+        posterior = self.posterior(found.sites, found.conditioned, likelihood)
+        moments = []
+        for each in several:
+            margins = each.rows.margins
+            ends = each.items[margins.first], each.items[margins.second]
+            means, variance = posterior.component_margins(*ends)
+            moments.append(MarginMoments(means[:, 0], variance, np.zeros(len(variance))))
+        return moments
 
     def shifted(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
         """`condition` on sites of the same, finite precision, whose marginals are known."""

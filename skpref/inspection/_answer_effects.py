@@ -135,7 +135,8 @@ def _deviations(subject: Inspected, likelihood: Likelihood, unit: str) -> Array:
     n = len(likelihood.free)
     if subject.learned is None or not n or not subject.has_evidence:
         return np.full(n, np.nan)
-    root = hyperparameter_spread(*subject.learned)[-n:]
+    model, readings = subject.learned
+    root = hyperparameter_spread(model, readings[0])[-n:]
     own = root @ root.T
     theta = likelihood.theta
     values = partial(_values, effect_variance=subject.posterior.effect_variance)

@@ -7,16 +7,19 @@ from sklearn.utils import Bunch
 
 from skpref._utils import PrintableBunch, check_number
 from skpref.data import table_frame
-from skpref.fitting import last_step
+from skpref.fitting import Judges, last_step
 
 
-def judge_reliability(model: Any, *, level: float = 0.9) -> Bunch:
-    """Judges with the intervals of their reliability, the most reliable first.
+def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> Bunch:
+    """Judges with their reliability and what biases each, the most reliable first.
 
     Parameters
     ----------
     model : estimator, pipeline or search
         Fitted with ``judges``.
+    votes : Bunch, default=None
+        What `skpref.duels.from_votes` gave, for the names of the controls; slopes are then per unit
+        of the columns as they stand in the table of votes.
     level : float, default=0.9
         Probability that an interval holds, of each judge for itself.
 
@@ -31,8 +34,11 @@ def judge_reliability(model: Any, *, level: float = 0.9) -> Bunch:
             0 answers at random, below 0 is the wrong way round
         probability_random, probability_adversarial : that a judge answers at random, or the wrong
             way round
-        order_effect, order_lower, order_upper : what a judge adds to what is shown first, in units
-            of the reference judge's noise; None unless ``JudgePrior(order_variance=...)`` was set
+        order_effect, order_lower, order_upper : what a judge adds to the utility of what is shown
+            first, beside the order effect of all; None where judges have none of their own
+        slopes : dict of arrays (n_judges, 3), by the name or the position of each control: what a
+            judge adds to the utility for one more of it, beside the slope that all share, and the
+            ends of the interval
         level : float
         frame : DataFrame, one row a judge, where pandas is installed, else None
 
@@ -79,6 +85,25 @@ def judge_reliability(model: Any, *, level: float = 0.9) -> Bunch:
         ends = judges.order_effect_interval(level)[order]
         own = dict(zip(own, (judges.order_effect[order], *ends.T), strict=True))
         columns |= own
+    slopes = {
+        name: np.column_stack([judges.control_slopes[column], ends])[order] / scale
+        for column, name, scale in control_labels(judges, votes)
+        for ends in [judges.control_slope_interval(column, level)]
+    }
+    for name, slope in slopes.items():
+        columns |= dict(
+            zip((f"{name}_slope", f"{name}_lower", f"{name}_upper"), slope.T, strict=True)
+        )
     names = judges.ids[order]
     frame = table_frame(columns, list(names))
-    return PrintableBunch(**{"names": names, **columns, **own}, level=level, frame=frame)
+    found = {"names": names, **columns, **own}
+    return PrintableBunch(**found, slopes=slopes, level=level, frame=frame)
+
+
+def control_labels(judges: Judges, votes: Any = None) -> list[tuple[int, Any, float]]:
+    """List the position of each control of judges, its name, and how much of it is one unit."""
+    if votes is None:
+        return [(column, column, 1.0) for column in judges.slopes]
+    names, scales = list(votes["controls"]), np.asarray(votes["control_scale"], dtype=float)
+    # The first column of votes is of ids.
+    return [(column, names[column - 1], float(scales[column - 1])) for column in judges.slopes]

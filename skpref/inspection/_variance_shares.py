@@ -98,7 +98,7 @@ def _repeats(subject: Inspected) -> tuple[int, float]:
     """Count the prompts of a fit with effects of these, and answers beyond the first of each."""
     if subject.learned is None:
         return 0, 0.0
-    comparisons = subject.learned[1]
+    comparisons = subject.learned[1][0]
     column = comparisons.group_column
     if column is None:
         return 0, 0.0

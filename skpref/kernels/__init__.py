@@ -45,13 +45,14 @@ from skpref.kernels._hyperparameters import (
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
 from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
 from skpref.kernels._views import features_part, with_centred_linear_terms
-from skpref.kernels._wrappers import OnColumns, PreferenceKernel, Teams
+from skpref.kernels._wrappers import OnColumns, Padded, PreferenceKernel, Teams, all_columns
 
 __all__ = [
     "Identity",
     "ItemEffect",
     "Linear",
     "OnColumns",
+    "Padded",
     "PreferenceKernel",
     "ProductMatern",
     "Teams",

@@ -16,7 +16,7 @@ from sklearn.gaussian_process import kernels as gp
 from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._hyperparameters import seen_columns
 from skpref.kernels._leaves import Identity, Linear, lengths_of
-from skpref.kernels._wrappers import OnColumns, View, fold
+from skpref.kernels._wrappers import OnColumns, Padded, View, fold
 
 # Columns of a monomial, ascending, and what is subtracted of each; () is 1; a column that occurs
 # twice is squared.
@@ -234,6 +234,12 @@ class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
     def of_duels(self, inner, kernel, *rows):
         return None, kernel
 
+    def padded(self, inner, kernel, *rows):
+        parts = (
+            None if each is None else Padded(each, kernel.n_columns, kernel.fill) for each in inner
+        )
+        return tuple(parts)
+
 
 def _is_whole(exponent: float) -> bool:
     return exponent == int(exponent) and 1 <= exponent <= _STEEPEST
@@ -340,6 +346,22 @@ class _FeaturesView(View[Form | None]):
 
     def of_duels(self, inner: Form | None, kernel: Kernel, *rows: Array) -> None:
         return None
+
+    def padded(self, inner: Form | None, kernel: Padded, *rows: Array) -> Form | None:
+        width = rows[0].shape[1]
+        if inner is None or width == kernel.width:
+            return inner
+        fill = dict(enumerate(kernel.fill, start=width))
+        keys, factors = [], []
+        for group, monomial in inner.keys:
+            own = tuple(each for each in monomial if each[0] < width)
+            keys.append((tuple(column for column in group if column < width), own))
+            further = [fill[at] - centre for at, centre in monomial if at >= width]
+            factors.append(float(np.prod(further)) ** 2)
+        present = [k for k, factor in enumerate(factors) if factor > 0.0]
+        factor = np.array(factors)[present]
+        value, slope = factor * inner.value[present], factor[:, None] * inner.slope[present]
+        return Form.gathered([keys[k] for k in present], value, slope)
 
 
 FEATURES, _PARTS = _FeaturesView(), _PartsView()

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from skpref.kernels._contracts import Array, Kernel, assemble, condense, far_origin, paired
 from skpref.kernels._views import ACROSS, CROSS, DIAGONAL, PAIRED, PAIRS, SPECTRUM
-from skpref.kernels._wrappers import check_rows, fold
+from skpref.kernels._wrappers import Padded, check_rows, fold
 
 
 def _extremes() -> np.errstate:
@@ -99,6 +99,9 @@ def kernel_values(
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
     """
+    if isinstance(kernel, Padded):
+        Z = None if Z is None else kernel.inner_rows(Z)
+        kernel, X = kernel.kernel, kernel.inner_rows(X)
     if Z is None:
         return kernel(X) if far_origin(X) is None else kernel_with_gradient(kernel, X)[0]
     if far_origin(X, Z) is None:

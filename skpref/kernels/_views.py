@@ -23,7 +23,7 @@ from skpref.kernels._contracts import (
     power_slope,
 )
 from skpref.kernels._leaves import OTHER, Identity, ItemEffect, Linear, leaf_of
-from skpref.kernels._wrappers import OnColumns, Teams, View, fold, fold_margins
+from skpref.kernels._wrappers import OnColumns, Padded, Teams, View, fold, fold_margins
 
 # Duels whose cross-covariances are taken together.
 _ROWS = 64
@@ -155,6 +155,17 @@ class _CrossView(View[Cross]):
 
         return Cross(inner.value, [(factor, outer(slope)) for factor, slope in inner.slopes])
 
+    def padded(self, inner: Cross, kernel: Padded, *rows: Array) -> Cross:
+        width = rows[0].shape[1]
+
+        def outer(slope: Slope) -> Slope:
+            return Slope(
+                lambda factor: slope.gradient(factor)[..., :width],
+                lambda weight: slope.contract(weight)[..., :width],
+            )
+
+        return Cross(inner.value, [(factor, outer(slope)) for factor, slope in inner.slopes])
+
     def of_duels(self, inner: Cross, kernel: Kernel, *rows: Array) -> Cross:
         n, m = len(rows[0]), len(rows[1])
         signs = np.kron([[1.0, -1.0], [-1.0, 1.0]], np.ones((n, m)))
@@ -198,6 +209,11 @@ class _DiagonalView(View[Diagonal]):
         if inner.gradient is None:
             return inner
         return Diagonal(inner.value, _spread(inner.gradient, columns, rows[0].shape[1]))
+
+    def padded(self, inner: Diagonal, kernel: Padded, *rows: Array) -> Diagonal:
+        if inner.gradient is None:
+            return inner
+        return Diagonal(inner.value, inner.gradient[:, : rows[0].shape[1]])
 
     def of_duels(self, inner: Diagonal, kernel: Kernel, *rows: Array) -> Diagonal:
         # ∂/∂a of k(a, a) + k(b, b) − 2 k(a, b), and likewise for b
@@ -277,6 +293,9 @@ class _SpectrumView(View[Spectrum | None]):
     def of_duels(self, inner: Spectrum | None, kernel: Kernel, *rows: Array) -> None:
         return None
 
+    def padded(self, inner: Spectrum | None, kernel: Padded, *rows: Array) -> None:
+        return None
+
 
 # --- the leaves themselves, in the order of theta; asked without rows ---------------------------
 
@@ -302,6 +321,12 @@ class _SeenView(View[list[Seen]]):
 
     def of_duels(self, inner: list[Seen], kernel: Kernel, *rows: Array) -> list[Seen]:
         return inner
+
+    def padded(self, inner: list[Seen], kernel: Padded, *rows: Array) -> list[Seen]:
+        return [
+            Seen(leaf, seen and tuple(column for column in seen if column < kernel.n_columns))
+            for leaf, seen in inner
+        ]
 
     def of_teams(self, kernel: Teams, *rows: Array) -> list[Seen]:
         found = []
@@ -388,6 +413,9 @@ class _FeaturesPart(View[Kernel | None]):
     def of_duels(self, inner: Kernel | None, kernel: Kernel, *rows: Array) -> Kernel | None:
         return kernel
 
+    def padded(self, inner: Kernel | None, kernel: Padded, *rows: Array) -> Kernel | None:
+        return None if inner is None else Padded(inner, kernel.n_columns, kernel.fill)
+
 
 class _CentredView(View[tuple[Kernel, Kernel]]):
     """A kernel with the same margins and its linear terms centred, and the kernel as it is."""
@@ -422,6 +450,10 @@ class _CentredView(View[tuple[Kernel, Kernel]]):
 
     def of_duels(self, inner, kernel, *rows):
         return kernel, kernel
+
+    def padded(self, inner, kernel, *rows):
+        centred, plain = (Padded(each, kernel.n_columns, kernel.fill) for each in inner)
+        return centred, plain
 
 
 def with_centred_linear_terms(kernel: Kernel, items: Array) -> Kernel:

@@ -255,6 +255,98 @@ class OnColumns(Wrapper):
         return self.kernel.is_stationary()
 
 
+class Padded(Wrapper):
+    """A kernel on items with further columns, which items without these have at fixed values.
+
+    Rows of answers may say more than rows of items do, such as who answered. A posterior that was
+    learned from the first is asked about the second: these get what ``fill`` says.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Kernel on all columns. Its hyperparameters are those of this kernel, prefixed ``kernel__``.
+    n_columns : int
+        Columns of an item; the further ones come after these.
+    fill : sequence of float
+        Value of each further column for rows that have ``n_columns`` columns alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.kernels import Identity, Linear, OnColumns
+    >>> kernel = Padded(OnColumns(Identity(), [0]) * OnColumns(Linear(), [1]), 1, fill=[1.0])
+    >>> kernel(np.array([[7.0]]), np.array([[7.0, 1.0], [7.0, -0.5]]))
+    array([[ 1. , -0.5]])
+    """
+
+    def __init__(self, kernel: Kernel, n_columns: int, fill: Sequence[float]) -> None:
+        self.kernel = kernel
+        self.n_columns = n_columns
+        self.fill = fill
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return False
+        alike = self.n_columns == other.n_columns and list(self.fill) == list(other.fill)
+        return alike and bool(self.kernel == other.kernel)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.kernel}, {self.n_columns}, fill={list(self.fill)})"
+
+    @property
+    def width(self) -> int:
+        """Number of all columns."""
+        return self.n_columns + len(self.fill)
+
+    def inner_rows(self, X: ArrayLike) -> Array:
+        """X with all columns, (n, n_columns + n_further).
+
+        Raises
+        ------
+        ValueError
+            If X has neither the columns of items nor all.
+        """
+        rows = check_rows(X)
+        if rows.shape[1] == self.width:
+            return rows
+        if rows.shape[1] != self.n_columns:
+            raise ValueError(
+                f"{type(self).__name__} takes items of {self.n_columns} columns, or rows of "
+                f"{self.width}, but X has {rows.shape[1]} columns."
+            )
+        fill = np.broadcast_to(np.asarray(self.fill, dtype=np.float64), (len(rows), len(self.fill)))
+        return np.hstack([rows, fill])
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """The kernel of rows X and Y, each with the columns of items or all, and its gradient.
+
+        Returns
+        -------
+        K : ndarray of shape (n, m)
+        K_gradient : ndarray of shape (n, n, n_theta)
+            Only with ``eval_gradient``, which needs ``Y=None``.
+        """
+        if eval_gradient:
+            _check_symmetric(Y)
+            return self.kernel(self.inner_rows(X), eval_gradient=True)
+        return self.kernel(self.inner_rows(X), None if Y is None else self.inner_rows(Y))
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances k(x, x), (n,)."""
+        return self.kernel.diag(self.inner_rows(X))
+
+    def is_stationary(self) -> bool:
+        """Whether the kernel inside is."""
+        return self.kernel.is_stationary()
+
+
+def all_columns(kernel: Kernel, X: Array) -> Array:
+    """Rows with all columns that a kernel knows, so that they can stand beside others."""
+    return kernel.inner_rows(X) if isinstance(kernel, Padded) else X
+
+
 class Teams(Wrapper):
     """Covariance of teams, whose utility is the sum of that of their members.
 
@@ -458,6 +550,10 @@ class View(ABC, Generic[T]):
         """Of `Teams`, by default as of an elementary kernel."""
         return self.leaf(kernel, *rows)
 
+    def padded(self, inner: T, kernel: Padded, *rows: Array) -> T:
+        """Of `Padded`, by default as of the kernel inside, which was asked at all columns."""
+        return inner
+
 
 def fold(kernel: Kernel, view: View[T], *rows: Array) -> T:
     """The answer of a tree of kernels to a view's question, from its leaves up."""
@@ -471,6 +567,9 @@ def fold(kernel: Kernel, view: View[T], *rows: Array) -> T:
     if kind is OnColumns:
         inner = fold(kernel.kernel, view, *map(kernel.inner_rows, rows))
         return view.on_columns(inner, kernel.positions(), *rows)
+    if kind is Padded:
+        inner = fold(kernel.kernel, view, *map(kernel.inner_rows, rows))
+        return view.padded(inner, kernel, *rows)
     if kind is PreferenceKernel:
         inner = fold(kernel.kernel, view, *map(kernel.inner_rows, rows))
         return view.of_duels(inner, kernel, *rows)

@@ -429,7 +429,7 @@ class Likelihood(BaseEstimator, ABC):
         copies: NDArray[np.float64],
         begins: NDArray[np.intp],
         scale: NDArray[np.float64],
-        ahead: NDArray[np.float64] | None = None,
+        beside: tuple[Array, Array, Array] | None = None,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Sum `log_normaliser` over neighbouring answers, their margins on several scales.
@@ -444,8 +444,9 @@ class Likelihood(BaseEstimator, ABC):
             Where each group of neighbours begins, ascending from 0; none is empty.
         scale : ndarray of shape (m, n_groups)
             What the margins of a group are multiplied by; of either sign, not 0.
-        ahead : ndarray of shape (m, n_groups), optional
-            What is then added to the margin of the item that was shown first.
+        beside : tuple of ndarray of shape (n,), optional
+            Mean and variance of what is then added to each margin, and its covariance with the
+            margin before it is scaled.
         power : ndarray of shape (n,), optional
             As in `log_normaliser`.
 
@@ -455,10 +456,11 @@ class Likelihood(BaseEstimator, ABC):
         """
         size = np.diff(begins, append=len(mean))
         r, every = np.repeat(scale, size, axis=1), np.tile(np.arange(len(mean)), len(scale))
-        centre = r * mean
-        if ahead is not None:
-            centre += np.repeat(ahead, size, axis=1) * answers.lead
-        cavities = centre.ravel(), (r * r * variance).ravel()
+        centre, spread = r * mean, r * r * variance
+        if beside is not None:
+            centre += beside[0]
+            spread += beside[1] + 2.0 * r * beside[2]
+        cavities = centre.ravel(), spread.ravel()
         powers = None if power is None else power[every]
         values = self.log_normaliser(*cavities, answers.take(every), powers)
         return np.add.reduceat(copies * values.reshape(r.shape), begins, axis=1)

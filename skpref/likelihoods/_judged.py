@@ -1,6 +1,6 @@
 """Judges of one truth who differ in reliability: each sees the margin on a scale of their own."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,14 +37,11 @@ class JudgeReliability(Likelihood):
     base : Likelihood
         Of the reference judge.
     reliability : ndarray of shape (n_judges,)
-    own_order : ndarray of shape (n_judges,), default=None
-        What each judge adds, beside the order effect of all, to the margin of the item that is
-        shown first, in units of the reference judge's noise; None: nothing.
 
     Notes
     -----
     Answers without a judge are the reference judge's. Everything is the base's at
-    reliability × margin + own order effect, by the chain rule.
+    reliability × margin, by the chain rule.
 
     Examples
     --------
@@ -57,20 +54,15 @@ class JudgeReliability(Likelihood):
     array([0.84, 0.5 , 0.16])
     """
 
-    def __init__(self, base: Likelihood, reliability: Array, own_order: Array | None = None):
+    def __init__(self, base: Likelihood, reliability: Array):
         self.base = base
         self.reliability = reliability
-        self.own_order = own_order
 
-    def seen(self, answers: Answers) -> "Seen":
-        """Return scale and offset of each row's margin by its judge."""
-        n = len(answers.kind)
+    def scale(self, answers: Answers) -> Array:
+        """Return what each row's margin is multiplied by."""
         if answers.judge is None:
-            return Seen(np.ones(n), np.zeros(n))
-        r = np.asarray(self.reliability, dtype=np.float64)[answers.judge]
-        if self.own_order is None:
-            return Seen(r, np.zeros(n))
-        return Seen(r, np.asarray(self.own_order)[answers.judge] * answers.lead)
+            return np.ones(len(answers.kind))
+        return np.asarray(self.reliability, dtype=np.float64)[answers.judge]
 
     # -- the reference judge -------------------------------------------------------------
 
@@ -80,6 +72,7 @@ class JudgeReliability(Likelihood):
     item_noise_gradient = _of_base("item_noise_gradient")
     margin_variance = _of_base("margin_variance")
     linear = _of_base("linear")
+    uses_order = _of_base("uses_order")
     unit_powers = _of_base("unit_powers")
     free = _of_base("free")
     theta = _of_base("theta")
@@ -87,42 +80,37 @@ class JudgeReliability(Likelihood):
     check = _of_base("check")
     outcome_log_proba = _of_base("outcome_log_proba")
 
-    @property
-    def uses_order(self) -> bool:
-        """Tell whether the base does, or judges have order effects of their own."""
-        return self.base.uses_order or self.own_order is not None
-
     def at(self, theta: Array) -> Self:
         """Return the same reliability with the base at other hyperparameters."""
-        return type(self)(self.base.at(theta), self.reliability, self.own_order)
+        return type(self)(self.base.at(theta), self.reliability)
 
     def held(self) -> Self:
         """Return the likelihood with every hyperparameter fixed where it is."""
-        return type(self)(self.base.held(), self.reliability, self.own_order)
+        return type(self)(self.base.held(), self.reliability)
 
     # -- what judges see -----------------------------------------------------------------
 
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, see `Likelihood.log_prob`."""
-        r, ahead = self.seen(answers)
-        at = self.base.log_prob(r * margin + ahead, answers)
+        r = self.scale(answers)
+        at = self.base.log_prob(r * margin, answers)
         return Derivatives(at.value, r * at.gradient, r**2 * at.curvature, r**3 * at.third)
 
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in the base's hyperparameters, see `Likelihood.theta_derivatives`."""
-        r, ahead = self.seen(answers)
-        value, gradient, curvature = self.base.theta_derivatives(r * margin + ahead, answers)
+        r = self.scale(answers)
+        value, gradient, curvature = self.base.theta_derivatives(r * margin, answers)
         return value, r * gradient, r**2 * curvature
 
     def tilted(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z)^power, see `Likelihood.tilted`."""
-        r, ahead = self.seen(answers)
+        r = self.scale(answers)
         blind = r == 0.0
         if np.any(blind):
             return self._tilted_blind(mean, variance, answers, power, blind)
-        at = self.base.tilted(r * mean + ahead, r**2 * variance, answers, power)
+        at = self.base.tilted(r * mean, r**2 * variance, answers, power)
         gradient, curvature = r * at.gradient, r**2 * at.curvature
         return TiltedMoments(at.log_normaliser, gradient, curvature, at.shrink)
 
@@ -130,7 +118,7 @@ class JudgeReliability(Likelihood):
         """Return `tilted` where some judges answer at random: nothing is integrated over."""
         log_normaliser, gradient, curvature = np.zeros((3, len(mean)))
         moments = TiltedMoments(log_normaliser, gradient, curvature, np.ones(len(mean)))
-        at = self.base.log_prob(self.seen(answers).ahead[blind], answers.take(blind))
+        at = self.base.log_prob(np.zeros(np.count_nonzero(blind)), answers.take(blind))
         moments.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
         rest = mean[~blind], variance[~blind], answers.take(~blind)
         parts = self.tilted(*rest, None if power is None else power[~blind])
@@ -142,23 +130,25 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
         """Return the log normaliser alone, see `Likelihood.log_normaliser`."""
-        r, ahead = self.seen(answers)
+        r = self.scale(answers)
         if np.any(r == 0.0):
             return self.tilted(mean, variance, answers, power).log_normaliser
-        return self.base.log_normaliser(r * mean + ahead, r**2 * variance, answers, power)
+        return self.base.log_normaliser(r * mean, r**2 * variance, answers, power)
 
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
         """Derivatives of its log normaliser, see `Likelihood.tilted_theta_gradient`."""
-        r, ahead = self.seen(answers)
+        r = self.scale(answers)
         slopes = np.zeros((len(self.free), len(mean)))
         blind = r == 0.0
         if np.any(blind):
-            at = self.base.theta_derivatives(ahead[blind], answers.take(blind))[0]
+            at = self.base.theta_derivatives(
+                np.zeros(np.count_nonzero(blind)), answers.take(blind)
+            )[0]
             slopes[:, blind] = at if power is None else power[blind] * at
         looks = ~blind
-        of = r[looks] * mean[looks] + ahead[looks], r[looks] ** 2 * variance[looks]
+        of = r[looks] * mean[looks], r[looks] ** 2 * variance[looks]
         rest = answers.take(looks), None if power is None else power[looks]
         slopes[:, looks] = self.base.tilted_theta_gradient(*of, *rest)
         return slopes
@@ -173,25 +163,25 @@ class JudgeReliability(Likelihood):
     ) -> Site:
         """Site of each of several equal answers, see `Likelihood.repeated_site`."""
         sites = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
-        looks = self.seen(answers).reliability != 0.0
+        looks = self.scale(answers) != 0.0
         some = answers.take(looks)
-        r, ahead = self.seen(some)
+        r = self.scale(some)
 
         def as_seen(mean, variance):
-            return r * mean[looks] + ahead, r**2 * variance[looks]
+            return r * mean[looks], r**2 * variance[looks]
 
         centre, spread = as_seen(mean, variance)
         cavity = None if near is None else as_seen(*near)
         site = self.base.repeated_site(centre, spread, counts[looks], some, cavity)
         sites.precision[looks] = r**2 * site.precision
-        sites.shift[looks] = r * (site.shift - site.precision * ahead)
+        sites.shift[looks] = r * site.shift
         return sites
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
-        r, ahead = self.seen(answers)
+        r = self.scale(answers)
         square = r**2
-        at = self.base.expected(r * mean + ahead, square * variance, square * noise, answers)
+        at = self.base.expected(r * mean, square * variance, square * noise, answers)
         by_variance, by_noise = square * at.by_variance, square * at.by_noise
         return Expected(at.value, r * at.by_mean, by_variance, by_noise)
 
@@ -199,8 +189,8 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, noise: Array, answers: Answers
     ) -> Array:
         """Derivatives of its value, see `Likelihood.expected_theta_gradient`."""
-        r, ahead = self.seen(answers)
-        of = r * mean + ahead, r**2 * variance, r**2 * noise
+        r = self.scale(answers)
+        of = r * mean, r**2 * variance, r**2 * noise
         return self.base.expected_theta_gradient(*of, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:
@@ -208,15 +198,8 @@ class JudgeReliability(Likelihood):
         boxes = self.base.regions(answers)
         if boxes is None:
             return None
-        r, ahead = self.seen(answers)
+        r = self.scale(answers)
         scale = np.maximum(np.abs(r), _LEAST_RELIABILITY)
         turn = np.where(r < 0.0, -1.0, 1.0)
-        lower, upper = (boxes.lower - ahead) / scale, (boxes.upper - ahead) / scale
+        lower, upper = boxes.lower / scale, boxes.upper / scale
         return TruncationBox(lower, upper, boxes.variance / scale**2, turn)
-
-
-class Seen(NamedTuple):
-    """The margin as the judge of each row sees it: reliability × margin + ahead."""
-
-    reliability: Array
-    ahead: Array

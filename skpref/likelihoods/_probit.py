@@ -466,7 +466,7 @@ class Probit(ExpectedProbit):
         copies: NDArray[np.float64],
         begins: NDArray[np.intp],
         scale: NDArray[np.float64],
-        ahead: NDArray[np.float64] | None = None,
+        beside: tuple[Array, Array, Array] | None = None,
         power: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Sums of log normalisers, as logarithms of products: see `Likelihood.log_normaliser_sums`.
@@ -475,7 +475,7 @@ class Probit(ExpectedProbit):
         for all of a group is done once for it: the noise, not the margin, is scaled.
         """
         rows, size = self._rows(answers), np.diff(begins, append=len(mean))
-        arguments = mean, variance, answers, copies, begins, scale, ahead, power
+        arguments = mean, variance, answers, copies, begins, scale, beside, power
         if power is not None or (rows is not None and not np.all(rows.noise)):
             return super().log_normaliser_sums(*arguments)
 
@@ -484,10 +484,12 @@ class Probit(ExpectedProbit):
 
         deviation = spread(self.margin_variance / scale**2)
         deviation += variance
-        np.sqrt(deviation, out=deviation)
         away = mean
-        if ahead is not None:
-            away = away + spread(ahead / scale) * answers.lead
+        if beside is not None:
+            inverse = spread(1.0 / scale)
+            deviation += inverse * (inverse * beside[1] + 2.0 * beside[2])
+            away = away + inverse * beside[0]
+        np.sqrt(deviation, out=deviation)
         if rows is not None:
             away = away + spread(1.0 / scale) * rows.shift
         u = away / deviation
@@ -514,10 +516,11 @@ class Probit(ExpectedProbit):
             m, n = np.divmod(few, len(mean))
             group = np.repeat(np.arange(len(begins)), size)[n]
             r = scale[m, group]
-            centre = r * mean[n]
-            if ahead is not None:
-                centre += ahead[m, group] * answers.lead[n]
-            logs = self.log_normaliser(centre, r * r * variance[n], answers.take(n))
+            centre, width = r * mean[n], r * r * variance[n]
+            if beside is not None:
+                centre += beside[0][n]
+                width += beside[1][n] + 2.0 * r * beside[2][n]
+            logs = self.log_normaliser(centre, width, answers.take(n))
             np.add.at(sums, (m, group), copies[n] * logs)
         return sums
 

@@ -13,14 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
-from skpref.data import Respondents
+from skpref.data import Reader, Respondents
 from skpref.duels import Comparisons
 from skpref.fitting import _judging
 from skpref.fitting._fit import fit_posterior, learned
 from skpref.fitting._judges import _condensed
 from skpref.fitting._judging import Beliefs
 from skpref.fitting._model import Model
-from skpref.fitting._reliability import Cavities, Law, Marginals, order_effects
+from skpref.fitting._reliability import Cavities, Law, Marginals
 from skpref.fitting._search import Search
 from skpref.gp import posterior_parts
 from skpref.inference import EP, SVI
@@ -65,21 +65,36 @@ def test_a_few_points_have_the_variance_of_all():
 
 
 def test_own_order_effects_are_averaged_over(ordered):
+    """By the posterior at every point of reliability, of rows that say who judges."""
     model, X = ordered
     some, scale = X[:4], np.sqrt(2.0 * 0.1)
     known, unknown = np.zeros((2, 4))
     weights, parts = posterior_parts(model.posterior_)
     for weight, part, judges in zip(weights, parts, model.judges_.readings(), strict=True):
-        mean, variance = part.margin(some[:, 0], some[:, 1])
-        own = judges.marginals, judges.order.mean[0], judges.order.variance[0], known
-        of_any = judges.law.marginals(), 0.0, judges.order_variance, unknown
-        for reliability, centre, spread, truth in (own, of_any):
+        rows = [np.hstack([side, np.tile(FIRST[k], (4, 1))]) for k, side in enumerate(sides(some))]
+        raw = replace(part, reader=Reader(rows[0].shape[1]))
+        own = judges.marginals, raw, rows, known
+        other = [np.hstack([side, np.tile(FIRST[k], (4, 1))]) for k, side in enumerate(sides(some))]
+        for each in other:
+            each[:, 1] = -2.0
+        of_any = judges.law.marginals(), raw, other, unknown
+        for reliability, posterior, (first, second), truth in (own, of_any):
             row = reliability.points[0], reliability.weights[0]
             for r, share in zip(*row, strict=True):
-                u = (r * mean + centre) / np.sqrt(scale**2 + r**2 * variance + spread)
-                truth += weight * share * norm.cdf(u)
+                for each in (first, second):
+                    each[:, 2] = r
+                mean, variance = posterior.margin(first, second)
+                truth += weight * share * norm.cdf(mean / np.sqrt(scale**2 + variance))
     for truth, ids in ((known, [0] * 4), (unknown, ["new"] * 4)):
         assert_allclose(model.predict_proba(some, judges=ids)[:, 1], truth, atol=3e-3)
+
+
+# Judge, reliability, shown first, own effects: of the first item and of the second.
+FIRST = np.array([[0.0, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]])
+
+
+def sides(X):
+    return X[:, 0], X[:, 1]
 
 
 def test_decisions_hold_the_order_effects_of_judges(ordered):
@@ -99,7 +114,6 @@ def test_who_was_shown_first_tells_the_answers_of_judges_apart():
     model.fit(X, (first > 0).astype(int), judges=["one"] * 40, order=first)
     assert model.judges_.order_effect_interval(0.99)[0, 0] > 0.0
     assert_allclose(model.predict(X[0]), 0.0, atol=1e-6)
-    assert JudgeReliability(Probit(), np.ones(1), np.ones(1)).uses_order
     model.fit(X, np.ones(40, dtype=int), judges=["one"] * 40, order=first)
     assert_allclose(model.judges_.order_effect, 0.0, atol=1e-3)
 
@@ -114,12 +128,6 @@ def test_distributions_of_points_spread_about_them():
 
 
 SHARES = np.array([[0.2, 0.3, 0.4, 0.1]])
-
-
-def test_own_order_effects_vary_as_their_estimates_do_less_their_errors():
-    centre = np.array([[1.0], [-1.0]])
-    spread = order_effects(lambda grid: -5.0 * (grid - centre) ** 2, 0.5, 2, (1e-3, 10.0))[1]
-    assert spread == pytest.approx(0.9, rel=0.01)
 
 
 def answers(judge, weight=None, turned=False):
@@ -143,7 +151,7 @@ def test_the_evidence_in_reliability_has_the_slope_of_the_cavities_of_weighted_a
         return fit_posterior(comparisons, model).evaluation
 
     truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, reliability, 1e-3)
-    told = Cavities.of(run(reliability)).by_reliability(Probit(0.1), None)
+    told = Cavities.of(run(reliability)).by_reliability(Probit(0.1))
     found = np.diff(told(reliability[:, None] + np.array([-1e-4, 1e-4])), axis=1)[:, 0] / 2e-4
     assert_allclose(found, truth, atol=1e-4)
 
@@ -169,7 +177,7 @@ def test_the_fixed_point_is_reached_where_a_judge_may_be_adversarial():
     case = Case("ep", "ties", "some", "some", identity="id_column", shape="repeated")
     model = fitted(case)
     judges = model.judges_.readings()[0]
-    used, deviation = reliability_used(model)[0], np.sqrt(judges.marginals.variance)
+    used, deviation = reliability_used(model), np.sqrt(judges.marginals.variance)
     assert_allclose(judges.reliability, used, atol=0.1 * deviation.max())
 
 
@@ -181,13 +189,13 @@ def test_a_scale_that_all_judges_have_in_common_moves_none_of_them():
     drifted = Beliefs(reliability.scaled(1.4), law._replace(median=1.4 * law.median))
     assert_allclose(drifted.step(before), 0.0, atol=1e-14)
     part = drifted.part_of_the_way(before, np.array([1.0, 0.5, 0.25]))
-    assert_allclose(part.means[0], 1.4 * reliability.mean)
+    assert_allclose(part.means, 1.4 * reliability.mean)
     assert drifted.moved(part) < 1e-12
     # Beside that scale, the share of each judge's own way.
     own = np.array([0.3, -0.2, 0.1])
     moved = Beliefs(replace(reliability, points=1.4 * (points + own[:, None])), drifted.law)
     part = moved.part_of_the_way(before, np.array([1.0, 0.5, 0.25]))
-    assert_allclose(part.means[0], 1.4 * (reliability.mean + own * [1.0, 0.5, 0.25]))
+    assert_allclose(part.means, 1.4 * (reliability.mean + own * [1.0, 0.5, 0.25]))
 
 
 @pytest.fixture
@@ -195,7 +203,11 @@ def judging():
     """A model, and reliability given its hyperparameters, of two judges who repeat themselves."""
     comparisons = answers(np.repeat([0, 1], 12), np.tile([1.0, 2.0, 3.0], 8))
     model = Model(RBF(0.8), Probit(0.1, noise_variance_bounds=(1e-3, 10.0)), EP())
-    return model, _judging._Judging(comparisons, JudgePrior(), True, 2, 0), comparisons
+    return (
+        model,
+        _judging._Judging(comparisons, model.kernel, JudgePrior(), True, 2, 0),
+        comparisons,
+    )
 
 
 def test_hyperparameters_are_first_those_of_judges_who_are_alike(judging):

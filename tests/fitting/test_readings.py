@@ -79,7 +79,8 @@ def test_readings_of_two_items_are_those_of_quadrature(answers, tie, order):
     y = np.concatenate(answers)
     options = {"tie_threshold": tie} if tie else {}
     if order:
-        options["order_effect"] = order
+        prior = JudgePrior(variance_bounds="fixed", order_variance=0.0)
+        options |= {"order_effect": order, "judge_prior": prior}
     model = fitted([["a", "b"]] * len(y), y, judge, noise_variance=0.3, **options)
     judges = model.judges_
     for kind, found in ((1, judges.probability_adversarial), (2, judges.probability_random)):

@@ -15,7 +15,7 @@ from skpref.inference import EP, SVI, Laplace
 from skpref.likelihoods import DUEL, TIE, JudgeReliability, Probit
 
 TIES = Probit(0.3, tie_threshold=0.6, order_effect=0.4, order_effect_bounds=(-2.0, 2.0))
-RELIABILITY, OWN = np.array([1.3, 0.4, 0.0, -0.7]), np.array([0.2, -0.5, 0.3, 0.0])
+RELIABILITY = np.array([1.3, 0.4, 0.0, -0.7])
 KINDS, LEADS = np.tile(np.repeat([DUEL, TIE], 3), 4), np.tile([1, 0, -1], 8)
 JUDGE = np.repeat(np.arange(4), 6)
 ANSWERS = rows(KINDS, LEADS)._replace(judge=JUDGE)
@@ -37,16 +37,16 @@ def averaged(function, mean, variance, rule=(NODES, WEIGHTS)):
     return (rule[1] / rule[1].sum()) @ np.array([function(z) for z in at])
 
 
-def test_a_judge_sees_reliability_times_the_margin_and_leans_towards_the_first():
-    found = JudgeReliability(TIES, RELIABILITY, OWN).log_prob(MEAN, ANSWERS).value
-    seen = norm(RELIABILITY[JUDGE] * MEAN + (OWN[JUDGE] + 0.4) * LEADS, np.sqrt(0.6))
+def test_a_judge_sees_reliability_times_the_margin():
+    found = JudgeReliability(TIES, RELIABILITY).log_prob(MEAN, ANSWERS).value
+    seen = norm(RELIABILITY[JUDGE] * MEAN + 0.4 * LEADS, np.sqrt(0.6))
     truth = np.where(KINDS == DUEL, seen.sf(0.6), seen.cdf(0.6) - seen.cdf(-0.6))
     assert_allclose(np.exp(found), truth, rtol=1e-12)
 
 
 @BOTH
 def test_derivatives_in_the_margin_are_differences(base, answers):
-    judged = JudgeReliability(base, RELIABILITY, OWN)
+    judged = JudgeReliability(base, RELIABILITY)
     found = judged.log_prob(MEAN, answers)
     parts = found.value, found.gradient, -found.curvature, found.third
     step = 1e-3
@@ -59,8 +59,8 @@ def test_derivatives_in_the_margin_are_differences(base, answers):
 @BOTH
 def test_tilted_moments_are_those_of_quadrature(base, answers):
     judged, looking = (
-        JudgeReliability(base, RELIABILITY, OWN),
-        JudgeReliability(base, RELIABILITY + 0.1, OWN),
+        JudgeReliability(base, RELIABILITY),
+        JudgeReliability(base, RELIABILITY + 0.1),
     )
     power = np.where(np.arange(24) % 2, 0.5, 1.0)
     for each in (None, power):
@@ -92,7 +92,7 @@ def test_tilted_moments_are_those_of_quadrature(base, answers):
 
 @BOTH
 def test_slopes_in_hyperparameters_are_differences(base, answers):
-    judged, noise = JudgeReliability(base, RELIABILITY, OWN), np.full(24, 0.2)
+    judged, noise = JudgeReliability(base, RELIABILITY), np.full(24, 0.2)
     of_tilted = judged.tilted_theta_gradient(MEAN, VARIANCE, answers)
     of_expected = judged.expected_theta_gradient(MEAN, VARIANCE, noise, answers)
     of_log_prob = judged.theta_derivatives(MEAN, answers)
@@ -115,7 +115,7 @@ def test_slopes_in_hyperparameters_are_differences(base, answers):
 
 @BOTH
 def test_expected_log_probabilities_are_those_of_quadrature(base, answers):
-    judged, noise = JudgeReliability(base, RELIABILITY, OWN), np.full(24, 0.2)
+    judged, noise = JudgeReliability(base, RELIABILITY), np.full(24, 0.2)
     found = judged.expected(MEAN, VARIANCE, noise, answers)
 
     def noisy(z):
@@ -134,7 +134,7 @@ def test_expected_log_probabilities_are_those_of_quadrature(base, answers):
 
 
 def test_the_common_site_of_equal_answers_reproduces_their_moments():
-    judged, counts = JudgeReliability(TIES, RELIABILITY, OWN), np.full(24, 5.0)
+    judged, counts = JudgeReliability(TIES, RELIABILITY), np.full(24, 5.0)
     site = judged.repeated_site(MEAN, VARIANCE, counts, ANSWERS)
     precision = 1.0 / VARIANCE + 4.0 * site.precision
     centre = (MEAN / VARIANCE + 4.0 * site.shift) / precision
@@ -146,8 +146,8 @@ def test_the_common_site_of_equal_answers_reproduces_their_moments():
 
 def test_regions_hold_their_probability():
     found, judged = (
-        JudgeReliability(TIES, RELIABILITY, OWN).regions(ANSWERS),
-        JudgeReliability(TIES, RELIABILITY, OWN),
+        JudgeReliability(TIES, RELIABILITY).regions(ANSWERS),
+        JudgeReliability(TIES, RELIABILITY),
     )
     noisy = norm(found.turn * MEAN, np.sqrt(found.variance))
     truth = np.exp(judged.log_prob(MEAN, ANSWERS).value)
@@ -208,7 +208,7 @@ def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
         return fit_posterior(comparisons, model).evaluation
 
     truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, reliability, 1e-3)
-    told = Cavities.of(run(reliability)).by_reliability(base, None)
+    told = Cavities.of(run(reliability)).by_reliability(base)
     step = 1e-4
     grid = reliability[:, None] + np.array([-step, step])
     found = np.diff(told(grid), axis=1)[:, 0] / (2 * step)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpref.data import DUEL, GRADED, TIE, Answers
-from skpref.likelihoods import JudgeReliability, Likelihood, Probit
+from skpref.likelihoods import Likelihood, Probit
 from skpref.likelihoods._graded import GradedProbit
 from skpref.likelihoods._normal import _difference, _integral, mills, slab
 
@@ -20,28 +20,38 @@ LIKELIHOODS = {
 }
 
 
+def beside_of(variance, rng):
+    """Means and variances of what stays beside the margins, and covariances with these."""
+    n = len(variance)
+    spread = rng.uniform(0.0, 0.5, n)
+    covariance = rng.uniform(-1.0, 1.0, n) * np.sqrt(spread * variance)
+    return rng.normal(size=n), spread, covariance
+
+
 def answers_of(kinds, n, rng):
     kind = rng.choice(np.array(kinds, dtype=np.int8), n)
     return Answers(kind, rng.integers(-1, 2, n).astype(np.int8), rng.integers(0, 3, n))
 
 
-def one_by_one(likelihood, mean, variance, answers, copies, begins, scale, ahead, power=None):
+def one_by_one(likelihood, mean, variance, answers, copies, begins, scale, beside, power=None):
     """The definition."""
     total = np.zeros(scale.shape)
     group = np.searchsorted(begins, np.arange(len(mean)), side="right") - 1
     for m in range(len(scale)):
         r = scale[m, group]
-        centre = r * mean + (0.0 if ahead is None else ahead[m, group] * answers.lead)
-        value = likelihood.log_normaliser(centre, r**2 * variance, answers, power)
+        centre, spread = r * mean, r**2 * variance
+        if beside is not None:
+            centre, spread = centre + beside[0], spread + beside[1] + 2.0 * r * beside[2]
+        value = likelihood.log_normaliser(centre, spread, answers, power)
         np.add.at(total[m], group, copies * value)
     return total
 
 
 @pytest.mark.parametrize("improbable", [False, True])
 @pytest.mark.parametrize("weighed", [False, True])
-@pytest.mark.parametrize("own_order", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("name", LIKELIHOODS)
-def test_logarithms_of_products_are_sums_of_logarithms(name, own_order, weighed, improbable):
+def test_logarithms_of_products_are_sums_of_logarithms(name, biased, weighed, improbable):
     likelihood, kinds = LIKELIHOODS[name]
     rng = np.random.default_rng(0)
     begins = np.array([0, 1, 3, 11, 19, 36])  # groups of 1 to 24 answers
@@ -51,9 +61,9 @@ def test_logarithms_of_products_are_sums_of_logarithms(name, own_order, weighed,
     if improbable:
         mean[::7] *= 300.0
         mean[::14] *= 100.0
-    ahead = rng.normal(size=shape) if own_order else None
+    beside = beside_of(variance, rng) if biased else None
     copies = rng.integers(1, 4, n) * 0.5 if weighed else np.ones(n)
-    told = mean, variance, answers_of(kinds, n, rng), copies, begins, scale, ahead
+    told = mean, variance, answers_of(kinds, n, rng), copies, begins, scale, beside
     truth = one_by_one(likelihood, *told)
     assert np.isfinite(truth).all()
     assert_allclose(likelihood.log_normaliser_sums(*told), truth, rtol=1e-10, atol=1e-10)
@@ -70,35 +80,31 @@ def test_answers_that_count_less_than_once_go_one_by_one():
     assert_allclose(found, one_by_one(Probit(0.3), *told), rtol=1e-12)
 
 
-@pytest.mark.parametrize("own_order", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("zero", [False, True])
-def test_cavities_are_summed_by_judge_as_their_likelihood_sees_them(monkeypatch, zero, own_order):
+def test_cavities_are_summed_by_judge_as_their_likelihood_sees_them(monkeypatch, zero, biased):
     from skpref.fitting import _reliability
 
     rng, n = np.random.default_rng(2), 50
     base, answers = Probit(0.3, tie_threshold=0.4), answers_of([DUEL, TIE], n, rng)
-    cavities = rng.normal(size=n), rng.uniform(0.1, 0.5, n), rng.uniform(0.5, 2.0, n)
-    sites = np.zeros((3, n))
+    mean, variance, copies = rng.normal(size=n), rng.uniform(0.1, 0.5, n), rng.uniform(0.5, 2.0, n)
     grid = rng.normal(size=(4, 5))  # of the last judge there is no answer
     if zero:
         grid[1, 2] = 0.0
-    order = rng.normal(size=4) if own_order else None
+    beside = beside_of(variance, rng) if biased else None
     truth = np.zeros((4, 5))
     for k in range(5):
-        seen = JudgeReliability(base, grid[:, k], order)
-        value = cavities[2] * seen.log_normaliser(*cavities[:2], answers)
-        truth[:, k] = np.bincount(answers.judge, value, 4)
+        r = grid[answers.judge, k]
+        centre, spread = r * mean, r**2 * variance
+        if biased:
+            centre, spread = centre + beside[0], spread + beside[1] + 2.0 * r * beside[2]
+        value = base.log_normaliser(centre, spread, answers)
+        truth[:, k] = np.bincount(answers.judge, copies * value, 4)
+    cavities = mean, variance, copies, answers, None, *np.zeros((2, n)), beside
     for block in (7, 2**15):
         monkeypatch.setattr(_reliability, "_BLOCK", block)
-        told = _reliability.Cavities(*cavities, answers, None, *sites).by_reliability(base, order)
+        told = _reliability.Cavities(*cavities).by_reliability(base)
         assert_allclose(told(grid), truth, rtol=1e-11, atol=1e-12)
-    reliability = grid[:, 2]
-    told = _reliability.Cavities(*cavities, answers, None, *sites).by_order(base, reliability)
-    for k in range(5):
-        seen = JudgeReliability(base, reliability, grid[:, k])
-        value = cavities[2] * seen.log_normaliser(*cavities[:2], answers)
-        summed = np.bincount(answers.judge, value, 4)
-        assert_allclose(told(grid)[:, k], summed, rtol=1e-11, atol=1e-12)
 
 
 def test_both_ways_to_a_slab_agree_where_either_is_good():

@@ -1,0 +1,301 @@
+"""Biases of judges as a part of the prior: own slopes on controls, own advantage of the first.
+
+The margin of a vote is r u + c + own: reliability r multiplies the difference u of the utilities;
+what the controls do for all judges, c, and what they and the order do for the judge alone stay
+beside it. Rows of answers say who answered, so that all of it is one kernel on these rows.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Sum
+
+from skpref._utils import Array
+from skpref.data import Comparisons
+from skpref.fitting._hyperpriors import HalfCauchy, Hyperprior
+from skpref.gp import carry_groups, feature_spread
+from skpref.kernels import (
+    Identity,
+    Linear,
+    OnColumns,
+    Padded,
+    finite_features,
+    finite_parts,
+    seen_columns,
+)
+
+# Columns of a row after those of the item: number of the judge, reliability, whether the item was
+# shown first, and whether a judge answers at all, who then has effects of their own.
+_JUDGE, _RELIABILITY, _FIRST, _OWN = range(4)
+# The same of items without a judge: nobody, the reference judge, no order, no effects of their own.
+_FILL = (-1.0, 1.0, 0.0, 0.0)
+# Variance of the slopes that all judges share, and its bounds, as that of the linear part of the
+# default kernel beside ids.
+_SHARED, _SHARED_BOUNDS = 0.1, (1e-5, 1e5)
+
+
+class Biases(NamedTuple):
+    """Which effects judges have beside their reliability.
+
+    Attributes
+    ----------
+    controls : tuple of int
+        Columns of the items on which judges have slopes, shared ones and their own.
+    centres : tuple of float
+        Means of these columns.
+    by_order : bool
+        Whether judges have an advantage of the first of their own.
+    """
+
+    controls: tuple[int, ...]
+    centres: tuple[float, ...]
+    by_order: bool
+
+    @classmethod
+    def of_items(cls, items: Array, controls: Sequence[int], by_order: bool) -> "Biases":
+        """Return the effects of these controls, beside these items."""
+        means = items[:, list(controls)].mean(axis=0)
+        return cls(tuple(controls), tuple(means.tolist()), by_order)
+
+    def __bool__(self) -> bool:
+        return bool(self.controls) or self.by_order
+
+    @classmethod
+    def of_kernel(cls, kernel: Padded) -> "Biases":
+        """Return the effects that a kernel has, see `with_biases`."""
+        finite, _ = finite_parts(kernel.kernel, kernel.width)
+        form = None if finite is None else finite_features(finite, kernel.width)
+        centres: dict[int, float] = {}
+        for term in () if form is None else form.terms:
+            if kernel.n_columns + _JUDGE in term.group:
+                centres |= {column: centre for each in term.monomials for column, centre in each}
+        controls = tuple(sorted(column for column in centres if column < kernel.n_columns))
+        by_order = kernel.n_columns + _FIRST in centres
+        return cls(controls, tuple(centres[column] for column in controls), by_order)
+
+
+def within_ids(items: Array, id_column: int | None) -> tuple[int, ...]:
+    """Find the columns that differ between rows of one id, which are no features of that id."""
+    if id_column is None:
+        return ()
+    order = np.argsort(items[:, id_column], kind="stable")
+    rows = items[order]
+    same = rows[1:, id_column] == rows[:-1, id_column]
+    differs = (rows[1:][same] != rows[:-1][same]).any(axis=0)
+    return tuple(int(column) for column in np.flatnonzero(differs) if column != id_column)
+
+
+def controls_apart(
+    kernel: Kernel, columns: Collection[int]
+) -> tuple[Kernel | None, Kernel | None, tuple[int, ...]]:
+    """Split a sum of kernels into the utility and the terms that are linear in controls alone.
+
+    What is not linear, such as an RBF of all that is known of an answer, tells how good that is.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : collection of int
+        That may be controls.
+
+    Returns
+    -------
+    utility, shared : Kernel or None
+        None where there is no such term.
+    controls : tuple of int
+        Columns that the second part sees.
+    """
+    utility: Kernel | None = None
+    shared: Kernel | None = None
+    controls: set[int] = set()
+    for term in _terms(kernel):
+        n_columns = max(columns, default=0) + 2
+        named, measured = seen_columns(term, n_columns)
+        is_linear = not named and finite_features(term, n_columns) is not None
+        if measured and is_linear and set(measured) <= set(columns):
+            shared = term if shared is None else shared + term
+            controls |= set(measured)
+        else:
+            utility = term if utility is None else utility + term
+    return utility, shared, tuple(sorted(controls))
+
+
+def _terms(kernel: Kernel) -> list[Kernel]:
+    if isinstance(kernel, Sum):
+        return [*_terms(kernel.k1), *_terms(kernel.k2)]
+    return [kernel]
+
+
+def shared_slopes(items: Array, controls: Sequence[int]) -> Kernel:
+    """Return the kernel of slopes that all judges share, where none was given."""
+    columns = list(controls)
+    spread, centres = feature_spread(items[:, columns]), items[:, columns].mean(axis=0)
+    linear = OnColumns(Linear(spread, centre=centres), columns)
+    return ConstantKernel(_SHARED, _SHARED_BOUNDS) * linear
+
+
+def with_biases(
+    kernel: Kernel,
+    shared: Kernel | None,
+    items: Array,
+    biases: Biases,
+    control_variance: ConstantKernel | None,
+    order_variance: ConstantKernel,
+) -> Padded:
+    """Return the kernel of judged rows: reliability times the utility, and all effects beside it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the utility, on the columns of the items.
+    shared : Kernel or None
+        Of what controls do for all judges.
+    items : ndarray of shape (n_items, n_columns)
+    biases : Biases
+    control_variance : ConstantKernel or None
+        Variance of judges' own slopes, on each control; None: they have none.
+    order_variance : ConstantKernel
+        Variance of judges' own advantages of the first, if biases are by order.
+    """
+    n = items.shape[1]
+    judge, reliability, first, own = ([n + k] for k in (_JUDGE, _RELIABILITY, _FIRST, _OWN))
+    by_judge = OnColumns(Identity(), judge)
+    if any(n in columns for columns in seen_columns(kernel, n + 1)):
+        kernel = OnColumns(kernel, list(range(n)))
+    whole = kernel * OnColumns(Linear(), reliability)
+    columns, centres = list(biases.controls), np.array(biases.centres)
+    spread = feature_spread(items[:, columns])
+    if shared is not None:
+        whole = whole + shared
+    for column, width, centre in zip(columns, spread, centres, strict=True):
+        if control_variance is not None:
+            slope = OnColumns(Linear(width, centre=centre), [column]) * OnColumns(Linear(), own)
+            whole = whole + clone(control_variance) * (slope * by_judge)
+    if biases.by_order:
+        whole = whole + order_variance * (OnColumns(Linear(), first) * by_judge)
+    return Padded(whole, n, _FILL)
+
+
+def bias_priors(kernel: Padded, n_before: int) -> tuple[Hyperprior, ...]:
+    """Return the priors on the free variances of the effects: half-Cauchy deviations.
+
+    Parameters
+    ----------
+    kernel : Padded
+        Its variances are squares of the medians.
+    n_before : int
+        Free hyperparameters that come before these.
+    """
+    start = np.exp(kernel.theta[n_before:])
+    index = np.arange(n_before, n_before + len(start))
+    return (HalfCauchy(index, np.sqrt(start)),) if len(start) else ()
+
+
+def judged_rows(
+    comparisons: Comparisons, kernel: Kernel, reliability: Array | float = 1.0
+) -> Comparisons:
+    """Return the same answers about rows that also say who judged, and how reliably.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+        About items, or rows of these that were made here.
+    kernel : Kernel
+        Where it is not `Padded`, or nobody is said to have judged, the answers stay as they are.
+    reliability : float or ndarray of shape (n_judges,), default=1.0
+    """
+    if not isinstance(kernel, Padded) or comparisons.judge is None:
+        return comparisons
+    n, judge = kernel.n_columns, comparisons.judge
+    r = np.asarray(reliability, dtype=np.float64)
+    r = np.full(int(judge.max(initial=-1)) + 1, r) if r.ndim == 0 else r
+    if comparisons.items.shape[1] == kernel.width:
+        items = comparisons.items.copy()
+        items[:, n + _RELIABILITY] = r[items[:, n + _JUDGE].astype(np.intp)]
+        rows = replace(comparisons, items=items)
+        if "_counted" in vars(comparisons):  # who met whom stays
+            vars(rows)["_counted"] = vars(comparisons)["_counted"]
+            carry_groups(comparisons, rows)
+        return rows
+    positions = comparisons.positions[:, :2]
+    first = np.where(comparisons.ordered, comparisons.order[:, :2] == 0, False)
+    further = np.stack(
+        np.broadcast_arrays(judge[:, None], r[judge][:, None], first, np.ones((1, 1))), axis=-1
+    )
+    every = np.concatenate([comparisons.items[positions], further], axis=-1)
+    numbers = np.arange(positions.size).reshape(positions.shape)
+    whole = replace(comparisons, items=every.reshape(-1, kernel.width), positions=numbers)
+    return whole.part(np.arange(len(numbers)))
+
+
+def judged_comparisons(estimator: Any) -> tuple[Comparisons, ...]:
+    """Return the answers of a fit as its model takes them, in each reading of the judges."""
+    comparisons, judges = estimator.comparisons_, getattr(estimator, "judges_", None)
+    if judges is None:
+        return (comparisons,)
+    kernel = estimator.kernel_
+    return tuple(judged_rows(comparisons, kernel, each.used) for each in judges.readings())
+
+
+def own_effect_rows(kernel: Padded, n_judges: int, column: int | None) -> tuple[Array, Array]:
+    """Return two rows for each judge that differ by one effect of the judge's own.
+
+    Parameters
+    ----------
+    kernel : Padded
+    n_judges : int
+    column : int or None
+        A control: the effect is of one more of it. None: the advantage of the first.
+
+    Returns
+    -------
+    with_effect, without : ndarray of shape (n_judges, width)
+    """
+    biases, n = Biases.of_kernel(kernel), kernel.n_columns
+    rows = np.zeros((n_judges, kernel.width))
+    rows[:, list(biases.controls)] = biases.centres
+    rows[:, n + _JUDGE] = np.arange(n_judges)
+    without = rows.copy()
+    if column is None:
+        rows[:, n + _FIRST] = 1.0
+    else:
+        without[:, column] = rows[:, column] = rows[:, column] + 1.0
+        rows[:, n + _OWN] = 1.0
+    return rows, without
+
+
+def asked_rows(
+    kernel: Padded, sides: tuple[Array, Array], judge: NDArray[np.intp], order: Array
+) -> tuple[Array, Array]:
+    """Return the rows of duels as their judges see them, at reliability 1.
+
+    Parameters
+    ----------
+    kernel : Padded
+    sides : tuple of ndarray of shape (n, n_columns)
+        First and second items.
+    judge : ndarray of int of shape (n,)
+        Numbers of the judges; −1 is the reference judge, another negative one any judge.
+    order : ndarray of shape (n,)
+        1 where the first item is shown first, −1 where the second is, else 0.
+    """
+    first, second = (
+        np.hstack([side, np.broadcast_to(_FILL, (len(side), len(_FILL)))]) for side in sides
+    )
+    known, n = judge != -1, kernel.n_columns
+    for rows, place in ((first, 1), (second, -1)):
+        rows[known, n + _JUDGE] = judge[known]
+        rows[known, n + _FIRST] = order[known] == place
+        rows[known, n + _OWN] = 1.0
+    return first, second
+
+
+def at_reliability(kernel: Padded, rows: Array, reliability: float) -> Array:
+    """Return rows at another reliability."""
+    rows = rows.copy()
+    rows[:, kernel.n_columns + _RELIABILITY] = reliability
+    return rows
