@@ -464,7 +464,7 @@ class Sight:
         """Of some of the duels."""
         return replace(self, judge=self.judge[rows], code=self.code[rows])
 
-    def margin(self, posterior: Components, first: Array, second: Array, order: Array) -> Array:
+    def margin(self, posterior: Posterior, first: Array, second: Array, order: Array) -> Array:
         """Mean of what judges see of the margins of duels.
 
         Parameters

@@ -117,7 +117,7 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatc
     fits = [model_of(comparisons, likelihood, SVI(18, tol=1e-9, n_jobs=n)) for n in (1, None)]
     undisturbed = fit_posterior(comparisons, fits[0])
     workers = set(client.run(os.getpid).values())
-    look, looks = _shards.Shards.look, []
+    look, looks = _shards.Shards.evaluate, []
 
     def watched(self, weights):
         looks.append(self)
@@ -125,7 +125,7 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatc
             order.touch()
         return look(self, weights)
 
-    monkeypatch.setattr(_shards.Shards, "look", watched)
+    monkeypatch.setattr(_shards.Shards, "evaluate", watched)
     with parallel_config("dask"):
         fitted = fit_posterior(comparisons, fits[1])
     assert len(looks) > 3
