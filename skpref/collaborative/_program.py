@@ -36,7 +36,7 @@ from skpref.fitting import (
     reported,
     seconds_of,
 )
-from skpref.inference import EP, available
+from skpref.inference import EP, available_bytes
 from skpref.kernels import seen_columns
 
 # Operations of a pass, as measured, over those of products of large matrices.
@@ -79,7 +79,7 @@ def warn_cost(
         of_duel, of_user = d * (_PRODUCT + 4.0 * m**2), 4.0 * d * (1.0 + r) ** 2
         bytes_ = 8.0 * 12.0 * d * (n_users + n_duels)
     work = _SMALL_MATRICES * max_iter * (n_duels * of_duel + n_users * of_user)
-    crowded = bytes_ > 0.7 * available()
+    crowded = bytes_ > 0.7 * available_bytes()
     learning = 0.0
     if lesson is not None:
         learning = forecast(lesson.part, lesson.model, True)[0]
