@@ -173,7 +173,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         return A, B
 
     def _features(self, A, B):
-        """Whitened features of items or of margins, and prior variances."""
+        """Return whitened features of items or of margins, and prior variances."""
         phi, prior = kernel_values(self.kernel, A, self.anchors), self.kernel.diag(A)
         if B is not None:
             phi = phi - kernel_values(self.kernel, B, self.anchors)
@@ -184,11 +184,11 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
 
     @abstractmethod
     def _moments(self, A: Array, B: Array | None = None) -> tuple[Array, Array]:
-        """Means and variances of utilities, or of margins."""
+        """Return means and variances of utilities, or of margins."""
 
     @abstractmethod
     def _cov(self, A: Array, B: Array | None) -> Array:
-        """Covariances of them."""
+        """Return covariances of utilities, or of margins."""
 
     def _prior(self, A, B):
         if B is None:
@@ -197,7 +197,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
 
     def _asked(self, rows, n):
-        """Codes and features of the users of some rows."""
+        """Return codes and features of the users of some rows."""
         if self.asked is None:
             return np.full(n, -2), None, None
         return tuple(None if part is None else part[rows] for part in self.asked)
@@ -275,7 +275,7 @@ class TastesPosterior(CollaborativePosterior):
 
 
 def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which two rows are about one user; −1 is somebody else each time."""
+    """Return which two rows are about one user; −1 is another user each time."""
     return (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
 
 

@@ -427,7 +427,7 @@ class _SiteRows:
         sums = np.bincount(self.index, self.shared * values, self.prior.n_margins)
         return sums.astype(np.float64, copy=False)  # of no row they would be integers
 
-    def noiseless_site(self, sites):
+    def noiseless_sites(self, sites):
         """Return the `_NoiselessSite` of each block of joint answers, in order."""
         whole = zip(self.whole, sites.roots, sites.shifts, strict=True)
         behind = [each.noiseless_site(root, shift) for each, root, shift in whole]

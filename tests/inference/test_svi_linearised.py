@@ -144,7 +144,7 @@ def test_batches_add_up_to_all_answers(kind, later):
         scaled = [each.scaled(ConstantKernel(factor) * KERNEL, factor) for each in (whole, parts)]
         at = some_weights(rng)
         look, added = (each.evaluate(at) for each in scaled)
-        for name in ("bound", "height", "pulled"):
+        for name in ("bound", "height", "scale_slope"):
             assert_allclose(getattr(added, name), getattr(look, name), atol=1e-10)
         for k in range(2):
             assert_allclose(added.target[k], look.target[k], atol=1e-10)
