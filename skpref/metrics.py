@@ -39,13 +39,13 @@ from skpref.data import (
 
 
 def _pair_weight(code, weight):
-    """Summed weight, w_i w_j each, of the pairs with equal codes."""
+    """Return the summed weight, w_i w_j each, of the pairs with equal codes."""
     total, square = np.bincount(code, weight), np.bincount(code, weight**2)
     return 0.5 * float(np.sum(total**2 - square))
 
 
 def _inversions(rank, weight):
-    """Summed weight of the pairs whose earlier rank is strictly larger.
+    """Return the summed weight of the pairs whose earlier rank is strictly larger.
 
     Two ranks that agree above bit b and differ in it are ordered by it, so the sequence is
     partitioned stably by one bit after the other: n log n in all, without a Python loop over n.
@@ -111,7 +111,7 @@ def concordance(
     weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     check_consistent_length(score, weight)
     if weight.min() < 0:
-        raise ValueError(f"sample_weight must not be negative; {weight.min():.3g} came.")
+        raise ValueError(f"sample_weight must not be negative, got {weight.min():.3g}.")
     group = np.zeros(len(score)) if qid is None else column_or_1d(qid)
     score, rating, group, weight = (a[weight > 0] for a in (score, rating, group, weight))
 
@@ -201,7 +201,7 @@ def _check_proba(proba: Any) -> np.ndarray:
 
 
 def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, np.ndarray]:
-    """Column of each answer, and the probabilities of all.
+    """Return the column of each answer, and the probabilities of all.
 
     Parameters
     ----------
@@ -213,14 +213,14 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
     if kind == "choice":
         if proba.ndim != 2 or proba.shape[1] < 2:
             raise ValueError(
-                f"proba came with shape {proba.shape}; give (n_sets, k), that each item is chosen."
+                f"got proba of shape {proba.shape}; give (n_sets, k), that each item is chosen."
             )
         return chosen_of(y, proba.shape), proba
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
     if proba.ndim != 2 or proba.shape[1] < 2:
         raise ValueError(
-            f"proba came with shape {proba.shape}; give (n_duels,), that the first item wins, or "
+            f"got proba of shape {proba.shape}; give (n_duels,), that the first item wins, or "
             "(n_duels, n_outcomes) as predict_proba does. "
             "(Probabilities of choices are for kind='choice'.)"
         )
@@ -242,7 +242,7 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
             raise ValueError(
                 f"Beside probabilities of {scale.n_columns} outcomes labels must be in "
                 f"{scale.labels.tolist()} (below 0: the second won, 0: a tie, above 0: the first "
-                f"won); values such as [{some}] came. (Choices are for kind='choice'.)"
+                f"won), got values such as [{some}]. (Choices are for kind='choice'.)"
             )
         columns = scale.columns(signs)
     check_consistent_length(columns, proba)
@@ -250,20 +250,20 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
 
 
 def accuracy(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
-    """Share of columns that had the largest probability; equal ones share."""
+    """Return the share of columns that had the largest probability; equal ones share."""
     best = proba == proba.max(axis=1, keepdims=True)
     right = best[np.arange(len(proba)), columns] / best.sum(axis=1)
     return _average(right, weights)
 
 
 def log_loss(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
-    """Mean negative logarithm of the probability of what came true."""
+    """Return the mean negative logarithm of the probability of what happened."""
     answer_proba = np.maximum(proba[np.arange(len(proba)), columns], np.finfo(np.float64).eps)
     return -_average(np.log(answer_proba), weights)
 
 
 def brier(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
-    """Mean squared error, of the second of two columns, else summed over all."""
+    """Return the mean squared error, of the second of two columns, else summed over all."""
     happened = np.arange(proba.shape[1]) == columns[:, None]
     # Both columns of two err alike: one of them is the Brier score of events.
     events = slice(1, 2) if proba.shape[1] == 2 else slice(None)
@@ -281,7 +281,7 @@ _ASKED = ("judges", "order", "time", "users")
 
 
 def _routed(scorer: Callable) -> Callable:
-    """A scorer of this module, which asks for its metadata by scikit-learn's routing."""
+    """Return a scorer of this module that asks for its metadata by scikit-learn's routing."""
 
     def get_metadata_routing() -> MetadataRequest:
         return _request(scorer, dict.fromkeys((*_ASKED, "sample_weight"), True))
@@ -304,13 +304,13 @@ def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
 
 
 def _answers(estimator: Any, X: Any, y: Any, metadata: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Column of each answer, and the probabilities of all: of choices where X holds sets."""
+    """Return the column of each answer, and the probabilities of all: of choices for sets."""
     proba = predict_with_metadata("predict_proba", estimator, X, metadata)
     return answer_columns(y, proba, "choice" if _n_shown(X) > 2 else "duel")
 
 
 def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping[str, Any]) -> Any:
-    """Predictions with metadata, of a fitted search those of the model that it found best.
+    """Return predictions with metadata, of a fitted search those of its best model.
 
     scikit-learn's searches hand no metadata to predictions.
 
@@ -580,7 +580,7 @@ class _WithMetadata:
             for name, v in metadata.items()
             if name not in answer_metadata or self._own.get(name)
         }
-        return self._scorer(_Told(estimator, answer_metadata), X, y, **own)
+        return self._scorer(_WithGivenMetadata(estimator, answer_metadata), X, y, **own)
 
     def __repr__(self):
         return f"with_metadata({getattr(self._scorer, '__name__', repr(self._scorer))})"
@@ -591,12 +591,12 @@ class _WithMetadata:
         return "sample_weight" in inspect.signature(self._scorer).parameters
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """The metadata requested: the names, and those of the scorer itself."""
+        """Return the metadata requested: the names, and those of the scorer itself."""
         aliases = {name: alias for name, alias in self._names.items() if alias is not True}
         return _request(self, {**self._names, **self._own, **aliases})
 
 
-class _Told:
+class _WithGivenMetadata:
     """An estimator whose predictions get metadata."""
 
     def __init__(self, estimator, metadata):
@@ -611,10 +611,10 @@ class _Told:
             return attribute
 
         @wraps(attribute)
-        def told(X, **more):
+        def predict(X, **more):
             return predict_with_metadata(name, self._estimator, X, {**self._metadata, **more})
 
-        return told
+        return predict
 
 
 __all__ = [
@@ -763,7 +763,7 @@ def answer_brier(
 
 
 def group_codes(groups: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct groups in ascending order, and the place of each of n answers' group among them."""
+    """Return the groups in ascending order, and the number of each answer's group."""
     values = np.asarray(unmasked(groups))
     if values.shape != (n,):
         raise ValueError(

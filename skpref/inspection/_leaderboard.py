@@ -81,7 +81,7 @@ or votes, default=None
         categories of a column that the kernel sees by `skpref.kernels.Identity` the utility is
         averaged, by how often each was shown. A column of which every id has one value is the
         id's own; where a few ids have several, a warning says so, and each of these has its mean,
-        or the category it had most often. Rows that came as ``items`` keep what they say. With
+        or the category it had most often. Rows of ``items`` keep what they say. With
         ``items`` None holds nothing. Behind a pipeline the columns are those that the model at its
         end sees.
     time : number or date, default=None
@@ -168,8 +168,8 @@ or votes, default=None
     points, weighed by evidence times prior. That has a weak prior on ratios to the noise beside the
     priors of the fit: on the deviation that a term of the kernel gives to the margins of the
     answers (median 1, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
-    was learned, or a `Posterior` came alone, that is the board. With judges their reliability stays
-    as it is. `win_rates` and predictions are those of the fit.
+    was learned, or a `Posterior` is given alone, that is the board. With judges their reliability
+    stays as it is. `win_rates` and predictions are those of the fit.
 
     ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
@@ -237,7 +237,7 @@ or votes, default=None
         about_judges=readings_in_words(judges),
         about_prompts=_prompts_in_words(posterior),
         has_prompts=posterior.reader.prompts is not None,
-        lead=_lead(ranked, mixture, order[component[order] == component[order[0]]], level),
+        lead=_lead_of_first(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
     )
 
@@ -284,7 +284,7 @@ class _Board(Bunch):
         return [*self._about_groups(), *self["about_judges"], *prompts]
 
     def _group_heads(self):
-        """Lines above the first place of each group, of all that are alone once."""
+        """Return lines above the first place of each group; of all lone items one line."""
         if self["n_components"] == 1:
             return {}
         component, sizes = self["component"], np.bincount(self["component"])
@@ -294,7 +294,7 @@ class _Board(Bunch):
         return heads | {k + 1: ["  alone"] for k in alone}
 
     def _about_groups(self):
-        """How many groups there are, if there are several."""
+        """Return in words how many groups there are, if there are several."""
         if self["n_components"] == 1:
             return []
         groups = components_in_words(self["names"], self["component"])
@@ -307,7 +307,7 @@ class _Board(Bunch):
         )
 
     def _rows(self):
-        """Name, utility and its ends, ranks, and chance of being best of the first places."""
+        """Return name, utility with ends, ranks and chance of being best of the first places."""
         table_rows = []
         for k, name in enumerate(self["names"][:_SHOWN].tolist()):
             # 0 without a sign
@@ -336,7 +336,7 @@ def _prompts_in_words(posterior: Any) -> list[str]:
     ]
 
 
-def _lead(
+def _lead_of_first(
     ranked: Contenders, mixture: Mixture, order: NDArray[np.intp], level: float
 ) -> Bunch | None:
     if len(order) < 2:
@@ -416,7 +416,7 @@ def leaderboards(
             "would have one board. Give it a term for ids within groups, as "
             "skpref.kernels.leaderboard_kernel(X, by=...) does."
         )
-    held = columns.told(at)
+    held = columns.held_values(at)
     if place in held:
         raise ValueError(f"at= holds column {by!r}, which tells the groups apart; leave it out.")
     held = {j: columns.users(j, value) for j, value in held.items()}
@@ -646,7 +646,7 @@ def _places(
     component: NDArray[np.intp],
     level: float,
 ) -> _Places:
-    """Places within each component, with room for all other components above and below.
+    """Return places within each component, with room for all other components above and below.
 
     Parameters
     ----------
@@ -665,15 +665,15 @@ def _places(
         some, at = np.unique(inverse[rows], return_inverse=True)
         at = at.reshape(-1)
         part = draws[some] if len(some) < len(draws) else draws
-        share, ranks = _ranked(part, counts[some])
-        low, high = _shortest(ranks, level)
+        share, ranks = _rank_draws(part, counts[some])
+        low, high = _shortest_interval(ranks, level)
         best[rows] = share[at] / n_components
         lower[rows], upper[rows] = low[at], (high + counts[some] - 1)[at] + n - len(rows)
     return _Places(best, lower, upper)
 
 
-def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:
-    """Probability of being best of each copy of an item, and ranks (n, n_draws) from 1.
+def _rank_draws(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:
+    """Return each item's probability of being best, and ranks (n, n_draws) from 1.
 
     Parameters
     ----------
@@ -695,10 +695,10 @@ def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.i
     return wins / (n_draws * counts), ranks.T
 
 
-def _shortest(
+def _shortest_interval(
     ranks: NDArray[np.int32], level: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Of the ranks of each item the shortest interval that holds at least ``level``.
+    """Return the shortest interval of each item's ranks that holds at least ``level``.
 
     Central intervals leave out less than they may at either end, as ranks are whole numbers. Of
     intervals as short the one that holds most, then the first.

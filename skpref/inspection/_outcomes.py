@@ -45,7 +45,7 @@ class Predicted(NamedTuple):
     answers: NDArray[np.intp]
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Those of some answers."""
+        """Return the predictions of some answers."""
         is_taken = rows[self.answers]
         return type(self)(
             self.outcome, self.proba[is_taken], self.happened[is_taken], self.answers[is_taken]
@@ -53,12 +53,13 @@ class Predicted(NamedTuple):
 
 
 def predicted_proba(model: Any, X: Any, metadata: dict[str, Any] | None) -> Array:
-    """What a model predicts, told what else it takes; a warning where it lacks some of it."""
+    """Return a model's predictions with metadata; warn where some of the fit's lack."""
     metadata = metadata or {}
     best = getattr(model, "best_estimator_", model)  # of a search, which passes nothing on
     last = best.steps[-1][1] if hasattr(best, "steps") else best
     lacking: set[str] = (
-        getattr(last, "_lacking", lambda given: set())(given_metadata(**metadata)) & _WITHOUT.keys()
+        getattr(last, "_missing_metadata", lambda given: set())(given_metadata(**metadata))
+        & _WITHOUT.keys()
     )
     if lacking:
         names = sorted(lacking)
@@ -74,7 +75,7 @@ def predicted_proba(model: Any, X: Any, metadata: dict[str, Any] | None) -> Arra
 
 
 def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
-    """What was predicted and what happened, whichever kind of answers came.
+    """Return what was predicted and what happened, for duels, ties, grades and choices.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
 
 
 def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:
-    """Each outcome: of duels "first wins", with ties or grades one each, of choices "chosen".
+    """Return each outcome: of duels "first wins", with ties or grades one each, or "chosen".
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class GradedProbit(Probit):
         if len(cuts) >= LARGEST_LABEL:
             raise ValueError(
                 f"grade_thresholds may be {LARGEST_LABEL - 1} at most, one fewer than there are "
-                f"grades; {len(cuts)} came. Give fewer grades, or learn from ratings of items."
+                f"grades, got {len(cuts)}. Give fewer grades, or learn from ratings of items."
             )
         check_bounds("grade_threshold_bounds", self.grade_threshold_bounds)
         below = self.tie_threshold or 0.0

@@ -43,7 +43,7 @@ _BLOCK = 16384
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
-class Moments(NamedTuple):
+class PowerMoments(NamedTuple):
     """As `TiltedMoments` in units of the noise; ``edge`` is d log Z/dw of a slab, else 0."""
 
     log_normaliser: Array
@@ -53,7 +53,7 @@ class Moments(NamedTuple):
     edge: Array
 
 
-def moments(centre: Array, ratio: Array, power: Array, width: Array | None = None) -> Moments:
+def moments(centre: Array, ratio: Array, power: Array, width: Array | None = None) -> PowerMoments:
     """Return moments of N(u; centre, ratio) F(u)^power.
 
     Parameters
@@ -65,9 +65,9 @@ def moments(centre: Array, ratio: Array, power: Array, width: Array | None = Non
 
     Returns
     -------
-    Moments
+    PowerMoments
     """
-    values = Moments(*np.empty((len(Moments._fields), len(centre))))
+    values = PowerMoments(*np.empty((len(PowerMoments._fields), len(centre))))
     _by_blocks((_narrow_moments, _wide_moments), values, centre, ratio, power, width)
     return values
 
@@ -122,7 +122,7 @@ def _rule(rule, centre, ratio, power, width):
     return _Rule(centre[:, None] + off, off, log_weights - _LOG_SQRT_2PI)
 
 
-class _Factor(NamedTuple):
+class _LogFactor(NamedTuple):
     """log F and its derivatives in u, of which ``left`` is one minus ``curvature``, and in w."""
 
     value: Array
@@ -135,9 +135,9 @@ class _Factor(NamedTuple):
 def _factor(u, width):
     if width is None:
         at = mills(u)
-        return _Factor(at.value, at.ratio, at.curvature, at.left, np.zeros(u.shape))
+        return _LogFactor(at.value, at.ratio, at.curvature, at.left, np.zeros(u.shape))
     of = slab(u, width)
-    return _Factor(of.value, of.gradient, of.curvature, of.left, of.edge)
+    return _LogFactor(of.value, of.gradient, of.curvature, of.left, of.edge)
 
 
 def _narrow_value(rule, centre, ratio, power, width):
@@ -148,7 +148,7 @@ def _narrow_value(rule, centre, ratio, power, width):
 
 
 def _narrow_moments(rule, centre, ratio, power, width):
-    """Return `Moments` by averages of the factor's derivatives: differences lose digits."""
+    """Return `PowerMoments` by averages of the factor's derivatives: differences lose digits."""
     at, shape = _rule(rule, centre, ratio, power, width), (len(centre), len(rule[0]))
     u = at.nodes.ravel()
     factor = _factor(u, None if width is None else np.repeat(width, shape[1]))

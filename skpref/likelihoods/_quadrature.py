@@ -42,7 +42,7 @@ _NEWTON = 60
 _BISECTIONS = 24
 
 
-class Grid(NamedTuple):
+class QuadratureNodes(NamedTuple):
     """Nodes of all rows, the row of each, and its share of the row's integral.
 
     ``density`` sums to 1 over a row; ``log_normaliser`` is the logarithm of the integral.
@@ -88,7 +88,7 @@ def grid(log_prob, mean, variance, answers, power=None):
 
     Returns
     -------
-    Grid
+    QuadratureNodes
     """
     mean, variance = (np.asarray(a, dtype=np.float64) for a in (mean, variance))
     power = np.ones(len(mean)) if power is None else np.asarray(power, dtype=np.float64)
@@ -107,7 +107,7 @@ def grid(log_prob, mean, variance, answers, power=None):
     total = np.bincount(row, density, len(mean))
     log_normaliser = np.log(total) + top - 0.5 * np.log(2.0 * np.pi * variance)
     density /= total[row]
-    return Grid(nodes, row, density, log_normaliser, mean, variance, answers, power)
+    return QuadratureNodes(nodes, row, density, log_normaliser, mean, variance, answers, power)
 
 
 def panels(height, edges, top, least):

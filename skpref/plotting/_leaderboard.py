@@ -12,13 +12,13 @@ from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     check_matplotlib,
     in_unit,
-    letters,
+    letter_size,
     new_axes,
     palette,
     percent,
-    points_of,
     row_letters,
     rows_of_names,
+    size_in_points,
 )
 
 # Inches of a row, of what is not rows, and of the tallest figure.
@@ -232,7 +232,7 @@ class LeaderboardDisplay:
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
         mean = mean if self.component is None else "the mean of each group"
         ax.set_xlabel(in_unit(f"utility above {mean}", self.unit))
-        _, step = row_letters(points_of(ax)[1], n)
+        _, step = row_letters(size_in_points(ax)[1], n)
         columns = self._annotated(ax) if annotate and step == 1 else []
         names = np.asarray(self.names).tolist()
         self.annotations_ = rows_of_names(ax, names, columns, _ENDS[-1])
@@ -240,7 +240,7 @@ class LeaderboardDisplay:
         return self
 
     def _annotated(self, ax):
-        """Columns at the right: the interval of the rank, the probability of being best."""
+        """Draw columns at the right: the interval of the rank, the probability of being best."""
         low, high = np.asarray(self.rank_lower), np.asarray(self.rank_upper)
         columns = (
             (f"rank\n({percent(self.level)})", map(_range, low, high)),
@@ -250,7 +250,7 @@ class LeaderboardDisplay:
         top = style | {"va": "bottom", "fontstyle": "italic"}
         texts = []
         for end, (head, column) in zip(_ENDS, columns, strict=True):
-            place = (end * letters("ytick.labelsize"), 0.0)
+            place = (end * letter_size("ytick.labelsize"), 0.0)
             texts.append(ax.annotate(head, xy=(1.0, -0.6), xytext=place, **top))
             style["va"] = "center_baseline"
             texts += [

@@ -144,7 +144,7 @@ class ResidualsDisplay:
         ImportError
             If matplotlib is not installed.
         ValueError
-            If y, proba and groups do not fit together; if ``kind="outcomes"`` came for choices.
+            If y, proba and groups do not fit together; if ``kind="outcomes"`` is given for choices.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_choice("kind", kind, _KINDS)
@@ -212,6 +212,6 @@ class ResidualsDisplay:
         return self
 
     def _outcomes(self):
-        """Name, residuals and bands of each; of two outcomes the one says it all."""
+        """Return name, residuals and bands of each outcome; of two outcomes those of the second."""
         shown = [1] if len(self.outcomes) == 2 else list(reversed(range(len(self.outcomes))))
         return [(self.outcomes[j], self.residual[:, j], self.band[:, j]) for j in shown]

@@ -19,9 +19,9 @@ from skpref.plotting._style import (
     palette,
     percent,
     place_labels,
-    plain,
+    plain_text,
     radius_of,
-    shortened,
+    shorten,
     tidy,
 )
 
@@ -179,10 +179,10 @@ class TastesDisplay:
         tidy(ax)
         legend_above(ax, 2)
         lay_out(ax)
-        label_texts = self._told(self.names, chosen)
+        label_texts = self._label_texts(self.names, chosen)
         every = [(at, name, colors.orange) for at, name in zip(tips, label_texts, strict=True)]
         if len(self.tastes) <= _NAMED:
-            label_texts = self._told(self.users, range(len(self.tastes)))
+            label_texts = self._label_texts(self.users, range(len(self.tastes)))
             every += [
                 (at, name, colors.blue) for at, name in zip(self.tastes, label_texts, strict=True)
             ]
@@ -191,6 +191,6 @@ class TastesDisplay:
         return self
 
     @staticmethod
-    def _told(names, chosen):
+    def _label_texts(names, chosen):
         listed = np.asarray(names, dtype=object).tolist()
-        return [plain(shortened(listed[k], _MOST)) for k in chosen]
+        return [plain_text(shorten(listed[k], _MOST)) for k in chosen]

@@ -14,8 +14,8 @@ from skpref.plotting._style import (
     legend_above,
     looks,
     new_axes,
-    plain,
-    shortened,
+    plain_text,
+    shorten,
     tidy,
     wrap_to,
 )
@@ -187,7 +187,7 @@ class TrajectoryDisplay:
         utility, lower, upper = (
             np.where(has_interval, part, np.nan) for part in (utility, lower, upper)
         )
-        names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
         if np.any(has_interval) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
@@ -218,25 +218,25 @@ class TrajectoryDisplay:
         else:
             ax.set_xlabel("time")
         tidy(ax)
-        label = ax.set_ylabel(in_unit(f"utility above {self._zero()}", self.unit))
+        label = ax.set_ylabel(in_unit(f"utility above {self._zero_in_words()}", self.unit))
         wrap_to(label, ax.get_window_extent().height)
         legend_above(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _zero(self) -> str:
-        """What utilities are measured from, in words."""
+    def _zero_in_words(self) -> str:
+        """Return in words what utilities are measured from."""
         total = len(np.asarray(self.names)) if self.n_items is None else self.n_items
         if self.reference is None:
             several = self.n_components > 1
             return "the mean of each group" if several else f"the mean of {total} items"
         if total > 1:
             return "the mean of the reference"
-        return plain(shortened(np.asarray(self.reference).tolist()[0], _MOST))
+        return plain_text(shorten(np.asarray(self.reference).tolist()[0], _MOST))
 
 
 def _as_numbers(times: NDArray[Any]) -> NDArray[Any]:
-    """Times as numbers, in any unit."""
+    """Return times as numbers, in any unit."""
     if times.dtype.kind != "M":
         return times
     return times.astype("datetime64[us]").astype(np.float64)

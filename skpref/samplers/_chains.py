@@ -136,7 +136,7 @@ def _checked(covariance):
     return covariance
 
 
-class Box(NamedTuple):
+class SamplingBox(NamedTuple):
     """Where the samplers draw: lower < v < upper in every coordinate.
 
     Attributes
@@ -153,7 +153,7 @@ class Box(NamedTuple):
     most: np.ndarray
 
     @classmethod
-    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, t: int) -> "Box":
+    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, t: int) -> "SamplingBox":
         """Check walls and fill in those that are not given: 0 and inf."""
         walls = []
         for name, given, default in (("lower", lower, 0.0), ("upper", upper, np.inf)):
@@ -197,7 +197,7 @@ def _no_offset(wall):
 
 
 def start_positions(
-    start: np.ndarray, n_chains: int | None, t: int, box: Box | None = None
+    start: np.ndarray, n_chains: int | None, t: int, box: SamplingBox | None = None
 ) -> np.ndarray:
     """Starting positions of all chains, strictly inside the box, in an array of their own.
 
@@ -209,7 +209,7 @@ def start_positions(
         Number of chains; None takes it from `start`.
     t : int
         Number of coordinates.
-    box : Box, optional
+    box : SamplingBox, optional
         By default v > 0.
 
     Returns
@@ -229,7 +229,7 @@ def start_positions(
         raise ValueError(
             f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
         )
-    box = Box.of(None, None, t) if box is None else box
+    box = SamplingBox.of(None, None, t) if box is None else box
     start = np.broadcast_to(start, (n_chains, t)).copy()
     inside = (start > box.lower) & (start < box.upper) & np.isfinite(start)
     if not inside.all():

@@ -12,8 +12,8 @@ from scipy.special import ndtr, ndtri
 from skpref._utils import check_number
 from skpref.samplers._chains import (
     SMALLEST,
-    Box,
     Chains,
+    SamplingBox,
     check_generator,
     cholesky_factor,
     singular_below,
@@ -101,7 +101,7 @@ def gibbs(
     pull = precision / np.multiply.outer(-scale, scale)
     np.fill_diagonal(pull, 0.0)
     # Coordinates by chains: the values of one coordinate over the chains lie together.
-    box = Box.of(lower, upper, t)
+    box = SamplingBox.of(lower, upper, t)
     start = start_positions(start, n_chains, t, box)
     walls = box.lower * scale, box.upper * scale
     radius_move = radius_move and box.is_cone

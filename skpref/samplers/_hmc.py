@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._utils import check_number
-from skpref.samplers._chains import Box, check_generator, covariance_root, start_positions
+from skpref.samplers._chains import SamplingBox, check_generator, covariance_root, start_positions
 from skpref.samplers._walls import AnyWalls, WallsAtOrigin, reflector_rows
 
 # Events between two looks at which trajectories are over: a look costs as much as an event or two,
@@ -138,7 +138,7 @@ class HMCSampler:
     ):
         covariance, self._root = covariance_root(covariance)
         self._variance = covariance.diagonal()
-        self._box = Box.of(lower, upper, len(covariance))
+        self._box = SamplingBox.of(lower, upper, len(covariance))
         self._reflectors = reflector_rows(covariance)
 
     def draw(
