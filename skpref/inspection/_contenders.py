@@ -200,7 +200,7 @@ class Columns:
         every = np.zeros(len(base), dtype=bool)
         for j in places:
             whose = np.isin(ids, self.mixed[j])
-            of_these = self._usual if j in self.categories else self._own_means
+            of_these = self._modal_values if j in self.categories else self._own_means
             base[whose, j] = of_these(j, ids[whose])
             every |= whose
         kinds = {j in self.categories for j in places}

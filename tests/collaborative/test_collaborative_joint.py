@@ -157,9 +157,9 @@ def test_margins_of_answers_are_those_of_the_gaussian(features, population):
     for team, known in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
         for block, local in zip(team.blocks, known, strict=True):
             q = marginal(local, at.common, team.psi[block.users], view.wide)
-            here = team.rows[block.rows[block.there]]
+            here = team.rows[block.rows[block.is_answer]]
             parts = view.moments(team.margin[block.rows], q)
-            mean[here], variance[here] = (part[block.there] for part in parts)
+            mean[here], variance[here] = (part[block.is_answer] for part in parts)
     assert_allclose(mean, design @ truth.mean, atol=1e-10)
     assert_allclose(variance, np.einsum("nt,nt->n", design @ truth.cov, design), atol=1e-10)
 

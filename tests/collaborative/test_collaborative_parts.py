@@ -42,11 +42,11 @@ def test_blocks_hold_every_answer_once():
     assert_array_equal(
         np.sort(np.concatenate([b.users for b in blocks])), np.arange(by_user.n_users)
     )
-    rows = np.concatenate([b.rows[b.there] for b in blocks])
+    rows = np.concatenate([b.rows[b.is_answer] for b in blocks])
     assert_array_equal(np.sort(rows), np.arange(len(by_user.user)))
     for block in blocks:
         whose = np.broadcast_to(block.users[:, None], block.rows.shape)
-        assert_array_equal(by_user.user[block.rows[block.there]], whose[block.there])
+        assert_array_equal(by_user.user[block.rows[block.is_answer]], whose[block.is_answer])
 
 
 def test_answers_are_counted_by_user_and_keep_their_winner():
