@@ -686,7 +686,7 @@ def marginal(local: Local, at: Common, psi: Array, by_feature_cov: Array) -> Mar
     return Marginal(mean, slope, cov, own, float(np.vdot(own_mean, share * own_mean)))
 
 
-class MarginFeatures(NamedTuple):
+class MarginTable(NamedTuple):
     """Functions and features of the distinct margins.
 
     Attributes
@@ -728,7 +728,7 @@ class TasteMargins(NamedTuple):
     wide: Array
 
     @classmethod
-    def of(cls, margins: MarginFeatures, basis: Basis, at: Common) -> Self:
+    def of(cls, margins: MarginTable, basis: Basis, at: Common) -> Self:
         """Return the margins under q of what users have in common."""
         table = np.hstack([margins.heights @ basis.turn, margins.features @ at.root.T])
         return cls(at, margins.features @ at.mean, table, at.by_feature_cov)

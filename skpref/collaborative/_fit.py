@@ -14,7 +14,7 @@ from skpref.collaborative._arrow import (
     Common,
     Covariances,
     Features,
-    MarginFeatures,
+    MarginTable,
     Tastes,
     common,
     marginal,
@@ -343,8 +343,8 @@ def _margins(task, functions):
     rest = task.total * task.space.rest + np.einsum("pk,pk->p", spared, spared)
     heights = features @ functions.axes
     if not task.population:
-        return MarginFeatures(heights, features[:, :0], rest)
-    return MarginFeatures(heights, features, rest + task.space.rest)
+        return MarginTable(heights, features[:, :0], rest)
+    return MarginTable(heights, features, rest + task.space.rest)
 
 
 def _covariance_mode(

@@ -18,7 +18,7 @@ from skpref.collaborative._arrow import (
     Common,
     Features,
     Local,
-    MarginFeatures,
+    MarginTable,
     SharedLikelihood,
     TasteMargins,
     UserBlock,
@@ -78,7 +78,7 @@ class Team:
     blocks : list of UserBlock
         With numbers within the team.
     margin : ndarray of int of shape (n,)
-        Rows of `MarginFeatures`.
+        Rows of `MarginTable`.
     sign, copies : ndarray of shape (n,)
     power : ndarray of shape (n,) or None
     answers : Answers
@@ -140,7 +140,7 @@ class Team:
         Parameters
         ----------
         table : ndarray of shape (n_margins, d + m)
-            `MarginFeatures.turned`.
+            `MarginTable.turned`.
         d : int
         precision, shift : ndarray of shape (n,)
             Of one of equal answers.
@@ -242,13 +242,13 @@ class Crew:
 
     Parameters
     ----------
-    margins : MarginFeatures
+    margins : MarginTable
     teams : list of Team
     parallel : joblib.Parallel
         Over teams.
     """
 
-    def __init__(self, margins: MarginFeatures, teams: list[Team], parallel: Parallel) -> None:
+    def __init__(self, margins: MarginTable, teams: list[Team], parallel: Parallel) -> None:
         self.margins, self.teams = margins, teams
         self._parallel = parallel
         self._local: list[list[Local]] = []
@@ -299,7 +299,7 @@ def in_teams(
 _RUNS = 2
 
 
-def crew_of(margins: MarginFeatures, teams: list[Team], n_jobs: int | None) -> Crew:
+def crew_of(margins: MarginTable, teams: list[Team], n_jobs: int | None) -> Crew:
     """Return all teams, in threads unless a `joblib.parallel_config` asks for processes."""
     backend, jobs_there = get_active_backend(prefer="threads")
     jobs = n_jobs if n_jobs is not None else jobs_there
@@ -314,12 +314,12 @@ class RemoteCrew(Crew):
 
     Parameters
     ----------
-    margins : MarginFeatures
+    margins : MarginTable
     teams : list of Team
     n_jobs : int or None
     """
 
-    def __init__(self, margins: MarginFeatures, teams: list[Team], n_jobs: int | None) -> None:
+    def __init__(self, margins: MarginTable, teams: list[Team], n_jobs: int | None) -> None:
         super().__init__(margins, teams, Parallel(n_jobs=1))
         self._pass = 0
         self._shared = SharedOut(len(teams), self._package, n_jobs, _HERE)
@@ -356,7 +356,7 @@ class RemoteCrew(Crew):
         """
         team = self.teams[k]
         used, margin = np.unique(team.margin, return_inverse=True)
-        margins = MarginFeatures(*(part[used] for part in self.margins))
+        margins = MarginTable(*(part[used] for part in self.margins))
         return pickle.dumps((margins, replace(team, margin=margin)), protocol=5)
 
 
@@ -364,7 +364,7 @@ class RemoteCrew(Crew):
 class _HeldTeam:
     """A team that this process holds, and the tastes that it last computed."""
 
-    margins: MarginFeatures
+    margins: MarginTable
     team: Team
     at: int = 0
     local: list[Local] = field(default_factory=list)

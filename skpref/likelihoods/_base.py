@@ -18,11 +18,10 @@ from skpref._utils import Array, check_bounds, check_number, floor_variance
 from skpref.data import DUEL, INEQUALITY, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
+from skpref.likelihoods._normal import SQRT_2PI
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
-_SQRT_2PI = np.sqrt(2.0 * np.pi)
-
 
 # A slope of a log-probability that rises by less than this share of the largest is taken for one
 # of a concave function: differences in the place of derivatives err by up to a tenth of that.
@@ -381,7 +380,7 @@ class Likelihood(BaseEstimator, ABC):
 
         By default that of the probit whose slope at a margin of zero is this one's.
         """
-        return 1.0 / (_SQRT_2PI * self.score_slope) ** 2
+        return 1.0 / (SQRT_2PI * self.score_slope) ** 2
 
     @property
     def utility_noise(self) -> float:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-_SQRT_2PI = np.sqrt(2.0 * np.pi)
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
+SQRT_2PI = np.sqrt(2.0 * np.pi)
+LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
 _FAR = -4.0
 _DEPTH = 45
@@ -30,7 +30,7 @@ def mills(u: np.ndarray) -> Mills:
         tail = ndtr(-np.abs(u))
         above = u > 0.0
         mass = np.where(above, 1.0 - tail, tail)
-        ratio = np.asarray(np.exp(-0.5 * u * u) / (_SQRT_2PI * mass))
+        ratio = np.asarray(np.exp(-0.5 * u * u) / (SQRT_2PI * mass))
         value = np.asarray(np.where(above, np.log1p(-tail), np.log(mass)))
         curvature = np.asarray(ratio * (u + ratio))
         residual_variance = np.asarray(1.0 - curvature)
@@ -45,7 +45,7 @@ def mills(u: np.ndarray) -> Mills:
         then = 2.0 / (x + after)
         t = 1.0 / (x + then)
         ratio[far] = x + t
-        value[far] = -0.5 * x * x - _LOG_SQRT_2PI - np.log(x + t)
+        value[far] = -0.5 * x * x - LOG_SQRT_2PI - np.log(x + t)
         # With t (x + then) = 1 every difference below is of terms of unlike size.
         residual_variance[far] = t * (then - t)
         curvature[far] = 1.0 - residual_variance[far]
@@ -120,7 +120,7 @@ def log_slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray
         near, w = c[some], width[some]
         mass = np.exp(_HALF_SQUARES * (w * w)) * np.cosh(_NODES * (near * w))
         mass = 2.0 * w * (_WEIGHTS * mass).sum(axis=0)
-        value[some] = np.log(mass) - 0.5 * near * near - _LOG_SQRT_2PI
+        value[some] = np.log(mass) - 0.5 * near * near - LOG_SQRT_2PI
     at = np.flatnonzero(~narrow)
     above = log_ndtr(width[at] - c[at])
     value[at] = above + np.log1p(-np.exp(log_ndtr(-width[at] - c[at]) - above))
@@ -176,7 +176,7 @@ def _integral(c, w):
     residual_variance = w * w * (second - centre * centre)
     third = w * w * w * (third - centre * (3.0 * second - 2.0 * centre * centre))
     centre = w * centre
-    value = np.log(w * mass) - 0.5 * c * c - _LOG_SQRT_2PI
+    value = np.log(w * mass) - 0.5 * c * c - LOG_SQRT_2PI
     ends = np.tanh(c * w)
     edge = 2.0 * np.exp(-0.5 * w * w) * np.cosh(c * w) / (w * mass)
     off = w * ends - centre

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from skpref._utils import Array
-from skpref.likelihoods._normal import log_slab, mills, slab
+from skpref.likelihoods._normal import LOG_SQRT_2PI, log_slab, mills, slab
 
 
 def _hermite(order):
@@ -40,7 +40,6 @@ _LITTLE_LOST, _LITTLE_POWER = -0.7, 0.5
 _NARROW_SLAB = 3.0
 # Nodes that are looked at together, which the processor's cache has room for.
 _BLOCK = 16384
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 class PowerMoments(NamedTuple):
@@ -119,7 +118,7 @@ def _rule(rule, centre, ratio, power, width):
     ] * points
     narrower = 0.5 * np.log(variance / ratio)[:, None]
     log_weights = log_weights + narrower - 0.5 * off**2 / ratio[:, None]
-    return _Rule(centre[:, None] + off, off, log_weights - _LOG_SQRT_2PI)
+    return _Rule(centre[:, None] + off, off, log_weights - LOG_SQRT_2PI)
 
 
 class _LogFactor(NamedTuple):
@@ -207,7 +206,7 @@ def _trapezoid(centre, ratio, power, width):
     nodes = _from_t(t, own)
     away = (nodes - centre[row]) / np.sqrt(ratio)[row]
     factor = power[row] * _log_factor(nodes, None if width is None else own)
-    constant = np.log(step) - 0.5 * np.log(ratio) - _LOG_SQRT_2PI
+    constant = np.log(step) - 0.5 * np.log(ratio) - LOG_SQRT_2PI
     log_weights = constant[row] - np.log(_density(nodes, own)) - 0.5 * away**2
     return _Trapezoid(nodes, row, begins, away, factor, log_weights, complement, side)
 
@@ -305,7 +304,7 @@ def _wide_moments(centre, ratio, power, width):
     edge = np.zeros(len(centre))
     if width is not None:
         u, own = np.abs(at.nodes), width[at.row]
-        ends = -0.5 * (u - own) ** 2 - _LOG_SQRT_2PI + np.log1p(np.exp(-2.0 * u * own))
+        ends = -0.5 * (u - own) ** 2 - LOG_SQRT_2PI + np.log1p(np.exp(-2.0 * u * own))
         share = at.log_weights + at.factor - log_normaliser[at.row]
         share += ends - at.factor / power[at.row]
         edge = power * np.add.reduceat(np.exp(share), at.begins)

@@ -15,7 +15,7 @@ from skpref.collaborative._arrow import (
     ByUser,
     Covariances,
     Features,
-    MarginFeatures,
+    MarginTable,
     TasteMargins,
     marginal,
 )
@@ -41,7 +41,7 @@ class Given(NamedTuple):
     """Answers, and Gaussian factors of them."""
 
     by_user: ByUser
-    margins: MarginFeatures
+    margins: MarginTable
     sites: AnswerSites
 
 
@@ -58,7 +58,7 @@ def given(population=True):
     if not population:
         features = features[:, :0]
     sites = AnswerSites(rng.exponential(2.0, n), rng.standard_normal(n), np.zeros(n), np.ones(n))
-    return Given(by_user, MarginFeatures(heights, features, np.zeros(len(heights))), sites)
+    return Given(by_user, MarginTable(heights, features, np.zeros(len(heights))), sites)
 
 
 def found(told, prior, features=None):
