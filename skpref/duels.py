@@ -476,7 +476,8 @@ def from_teams(
     second_teams, others = _listed(second, two_weights, "second")
     if len(first_teams) != len(second_teams):
         raise ValueError(
-            f"first has {len(first_teams)} teams and second {len(second_teams)}; a duel has one each."
+            f"first has {len(first_teams)} teams and second {len(second_teams)}; a duel has one "
+            "each."
         )
     for k, (team, rivals) in enumerate(zip(first_teams, second_teams, strict=True)):
         both = set(team) & set(rivals)

@@ -253,7 +253,7 @@ class Likelihood(BaseEstimator, ABC):
         return fixed
 
     def bounded(self, name: str, bounds: tuple[float, float]) -> Self:
-        """The same likelihood with other bounds of a hyperparameter."""
+        """Return the likelihood with other bounds of a hyperparameter."""
         changed = copy(self)
         setattr(changed, f"{name}_bounds", bounds)
         return changed
@@ -536,7 +536,7 @@ class Likelihood(BaseEstimator, ABC):
         return None
 
     def _row_log_prob(self, noise: Array, answers: Answers) -> Callable[..., _Averaged]:
-        """`_averaged` at margins of rows by number."""
+        """Return `_averaged` as a function of margins and the numbers of their rows."""
         return lambda margin, row: self._averaged(margin, noise[row], answers.take(row))
 
     def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:

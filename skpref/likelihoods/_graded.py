@@ -118,7 +118,7 @@ class GradedProbit(Probit):
 
     @property
     def hyperparameters(self) -> tuple[str, ...]:  # type: ignore[override]  # as many as thresholds
-        """Return those of `Probit`, and the increments of the thresholds."""
+        """Return the hyperparameters of `Probit`, and the increments of the thresholds."""
         steps = (f"{_INCREMENT}{i + 1}" for i in range(len(self.grade_thresholds)))
         return (*Probit.hyperparameters, *steps)
 
@@ -149,7 +149,7 @@ class GradedProbit(Probit):
         return changed
 
     def held(self) -> Self:
-        """The same likelihood with every hyperparameter fixed where it is."""
+        """Return the likelihood with every hyperparameter fixed where it is."""
         fixed = copy(self)
         for name in (*Probit.hyperparameters, "grade_threshold"):
             setattr(fixed, f"{name}_bounds", "fixed")

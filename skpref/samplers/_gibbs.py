@@ -156,7 +156,7 @@ def _renew_block(v, rows, pull, walls, uniform, renew):
 
 
 def _renew(mean, lower, upper, uniform, out):
-    """N(mean, 1) between two walls, at one uniform a chain, in ``out``."""
+    """Write quantiles of N(mean, 1) between two walls, at one uniform a chain, to ``out``."""
     if upper < np.inf:
         np.clip(mean + quantile_between(lower - mean, upper - mean, uniform), lower, upper, out)
         return
@@ -165,7 +165,7 @@ def _renew(mean, lower, upper, uniform, out):
 
 
 def _renew_above(mean, lower, upper, uniform, out):
-    """The same above one wall that is not too far in the tail, which the caller looks at."""
+    """Write quantiles of N(mean, 1) above a wall to ``out``; the caller checks its distance."""
     ndtr(mean - lower if lower else mean, out)
     out *= uniform
     ndtri(out, out)

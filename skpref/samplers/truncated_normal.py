@@ -92,7 +92,7 @@ def _uniforms(rng, shape):
 
 
 def quantile_between(lower: np.ndarray, upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Point x with Q(x) = Q(upper) + u (Q(lower) − Q(upper)), Q = 1 − Φ.
+    """Return x with Q(x) = Q(upper) + u (Q(lower) − Q(upper)), Q = 1 − Φ.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def quantile_between(lower: np.ndarray, upper: np.ndarray, uniform: np.ndarray) 
 
 
 def _narrow(lower, upper, uniform):
-    """The quantile of a density exp(−κ s) on a slab, κ its middle, s from the end near 0."""
+    """Return the quantile of a density exp(−κ s) on a slab, κ its middle, s from the near end."""
     flip = lower < -upper  # more of it is below 0: seen from there, u turned round with it
     near = np.where(flip, -upper, lower)
     width = upper - lower
@@ -141,7 +141,7 @@ def _narrow(lower, upper, uniform):
 
 
 def _slab(lower, upper, uniform):
-    """The quantile between two finite ends, by Φ of whichever of them is further in its tail."""
+    """Return the quantile between two finite ends, by Φ from the tail that is further out."""
     flip = lower > -upper  # mirrored, so that Φ is small and its differences are exact
     low, high = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
     share = np.where(flip, uniform, 1.0 - uniform)  # of the mass, below x
@@ -154,7 +154,7 @@ def _slab(lower, upper, uniform):
 
 
 def _far(near, end, share):
-    """Where share of the mass between near > 36 and end is further out, by Newton from `near`.
+    """Return the point beyond which ``share`` of the mass between near > 36 and end lies.
 
     At near + s there is left Q(near + s)/Q(near) = exp(−near s − s²/2) M(near + s)/M(near), with
     Mills' ratio M; no logarithm of Q is taken, which far out has lost the digits that s needs.
@@ -177,7 +177,7 @@ def _far(near, end, share):
 
 
 def quantile_below(upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Quantile Φ⁻¹(u Φ(upper)) of N(0, 1) given x <= upper.
+    """Return the quantile Φ⁻¹(u Φ(upper)) of N(0, 1) given x <= upper.
 
     Parameters
     ----------
