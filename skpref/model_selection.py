@@ -34,11 +34,11 @@ def _item_codes(X: Any, integers: str | None) -> np.ndarray:
     if len(shown) == 0:
         raise ValueError(f"X of shape {np.shape(X)} holds no duel and no item; give at least one.")
     if shown.id_column is not None:  # who an item is, whatever it is like in a duel
-        shown = shown.used()
+        shown = shown.without_unshown()
         column = column_at(shown.rows, list(shown.rows.columns).index(shown.id_column))
         rows = np.asarray(column.to_numpy()).reshape(-1, 1)
     elif is_frame(rows):
-        shown = shown.used()
+        shown = shown.without_unshown()
         rows = shown.rows
     codes = group_rows(rows)[1]
     pairs = shown.pairs

@@ -458,7 +458,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             raise ValueError("This ItemTable has no features, so there is nothing to transform.")
         shown = read(X, text_sets=_takes_texts(self.transformer))
         if is_frame(shown.rows):
-            shown = shown.used()
+            shown = shown.without_unshown()
         kind, rows, pairs = shown.kind, shown.rows, shown.pairs
         asked = reset or (self._text and is_frame(rows))
         if asked and kind == "items" and len(rows.shape) == 2 and _takes_texts(self.transformer):

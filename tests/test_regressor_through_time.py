@@ -11,8 +11,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
-from skpref.fitting import _fit, _forecast
-from skpref.fitting._search import Learned
 from skpref.inference import EP, SVI, Laplace
 from skpref.kernels import Identity, OnColumns, Wiener
 from skpref.likelihoods import DUEL, Answers
@@ -78,22 +76,13 @@ def test_learned_hyperparameters_are_near_those_of_joint_items():
 
 
 @pytest.mark.slow
-def test_the_search_ends_alike_from_far_starts_and_by_way_of_a_part(monkeypatch):
+def test_the_search_ends_alike_from_far_starts():
     X, y, time = season(400, 8)
     skill = np.random.default_rng(2).normal(size=8)
     y = skill[X[:, 0]] - skill[X[:, 1]] + np.random.default_rng(3).normal(size=400) > 0.0
     options = {"optimizer": "fmin_l_bfgs_b", "drift": "matern12"}
     fits = [regressor(noise_variance=v, **options).fit(X, y, time=time) for v in (0.01, 9.0)]
-    monkeypatch.setattr(_forecast, "FIRST_OF_MANY", 100)
-    parts, learn = [], _fit.learn
-
-    def counted(model, part, *rest):
-        parts.append(len(part.positions))
-        return learn(model, part, *rest)
-
-    monkeypatch.setattr(_fit, "learn", counted)
     fits.append(regressor(**options).fit(X, y, time=time))
-    assert parts == [100, 400]
     ends = [each._model.log_prior(each._model.theta)[0] for each in fits]
     found = [e + each.log_marginal_likelihood_value_ for e, each in zip(ends, fits, strict=True)]
     assert_allclose(found, found[0], atol=0.1)
@@ -120,24 +109,6 @@ def test_what_stays_and_what_moves_are_found_from_far_starts():
 
     far = [evidence(*begin) for begin in ((1e-4, 1.0), (100.0, 1e-5))]
     assert_allclose(far, evidence(1.0, 0.01), atol=0.01)
-
-
-@pytest.mark.slow
-def test_a_walk_that_a_first_part_has_no_use_for_begins_anew(monkeypatch):
-    """From next to nothing the search of all answers took thrice as long, or never came back."""
-    X, y, time = season(400, 8)
-    monkeypatch.setattr(_forecast, "FIRST_OF_MANY", 100)
-    begins, learn = [], _fit.learn
-
-    def noted(model, *rest):
-        begins.append(model.theta)
-        if len(begins) == 2:
-            return learn(model, *rest)
-        return Learned(model.at(model.theta - [3.0, 6.0, 0.5]), None)
-
-    monkeypatch.setattr(_fit, "learn", noted)
-    regressor(optimizer="fmin_l_bfgs_b", drift="wiener").fit(X, y, time=time)
-    assert_allclose(begins[1], begins[0] - [3.0, 0.0, 0.5])
 
 
 class Filtered:

@@ -160,17 +160,17 @@ def real(splits):
             order = np.random.default_rng(split).permutation(len(X))[: few(None, 100)]
             test, train = np.split(order, [len(order) // 5])
             row = {"setting": name, "seed": split}
-            for own_order in (None, 0.01) if "ties" in name else (None,):
+            for own_order in (0.0, 0.01) if "ties" in name else (0.0,):
                 began = time.perf_counter()
                 model = PairwisePreferenceRegressor(
                     items=items, judge_prior=JudgePrior(order_variance=own_order), **options
                 ).fit(X[train], y[train], judges=judge[train])
                 took = time.perf_counter() - began
-                label = "judges" if own_order is None else "judges_own_order"
+                label = "judges_own_order" if own_order else "judges"
                 at = np.searchsorted(model.classes_, y[test])
                 row[label] = log_loss(model.predict_proba(X[test], judges=judge[test]), at)
                 row[f"seconds_{label}"] = took
-                if own_order is None:
+                if not own_order:
                     row |= told(model.judges_)
             equal = PairwisePreferenceRegressor(items=items, **options).fit(X[train], y[train])
             row["equal"] = log_loss(equal.predict_proba(X[test]), at)

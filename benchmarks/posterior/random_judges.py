@@ -229,6 +229,7 @@ def fit_engine(problem, engine, seed=0):
         variance_bounds="fixed",
         random=problem.random,
         adversarial=problem.adversarial,
+        order_variance=0.0,
     )
     model = PairwisePreferenceRegressor(
         items=names.tolist(),

@@ -42,12 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 2 where arguments or votes are not as they must be, with one line on standard error.
     """
     try:
-        arguments_given = _parser().parse_args(arguments)
+        arguments_given = _make_parser().parse_args(arguments)
     except SystemExit as ended:  # argparse has said why
         return int(ended.code or 0)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _print_warning
         try:
             report = rank_votes(arguments_given)
             file_names = (
@@ -55,17 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if arguments_given.out is not None
                 else []
             )
-            _show(report, arguments_given.top, arguments_given.out, file_names)
+            _print_report(report, arguments_given.top, arguments_given.out, file_names)
         except (ValueError, ImportError, OSError, MemoryError) as error:
-            _tell(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
+            _print_error(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
             return 2
         except KeyboardInterrupt:
-            _tell("skpref: stopped.")
+            _print_error("skpref: stopped.")
             return 130
     return 0
 
 
-def _show(report: BoardReport, top: int, out: Path | None, names: list[str]) -> None:
+def _print_report(report: BoardReport, top: int, out: Path | None, names: list[str]) -> None:
+    """Print a report to standard output, and the names of its files."""
     lines = as_text(report, top)
     if out is not None:
         lines += ["", printable_text(f"Written to {out}: {', '.join(names)}.")]
@@ -80,17 +81,20 @@ def _show(report: BoardReport, top: int, out: Path | None, names: list[str]) -> 
             raise
 
 
-def _tell(line: str) -> None:
+def _print_error(line: str) -> None:
+    """Print a line to standard error, unless that is closed or full."""
     with suppress(OSError):  # a full disk has no room for what is said of it
         sys.stderr.write(printable_text(line) + "\n")
         sys.stderr.flush()
 
 
-def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
-    _tell(f"skpref: note: {as_options(str(message))}")
+def _print_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    """Print a warning as a note of the command."""
+    _print_error(f"skpref: note: {as_options(str(message))}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="skpref", description="Preference learning from votes, on the command line."
     )
@@ -122,6 +126,14 @@ def _parser() -> argparse.ArgumentParser:
         default=".",
         help="what numbers of the table have before their decimals (default: .)",
     )
+    _add_columns(rank)
+    _add_handling(rank)
+    _add_output(rank)
+    return parser
+
+
+def _add_columns(rank: argparse.ArgumentParser) -> None:
+    """Add the options that name columns of the table of votes."""
     rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
     rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
     rank.add_argument(
@@ -174,6 +186,10 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--by", metavar="COLUMN", help="also a board for each value of a column, such as a language"
     )
+
+
+def _add_handling(rank: argparse.ArgumentParser) -> None:
+    """Add the options that say how votes are read and learned from."""
     rank.add_argument(
         "--order",
         action="store_true",
@@ -201,6 +217,10 @@ def _parser() -> argparse.ArgumentParser:
         help="names that differ in case, spaces, dashes or Unicode form alone are different, or "
         "are one",
     )
+
+
+def _add_output(rank: argparse.ArgumentParser) -> None:
+    """Add the options that say what is written, and where."""
     rank.add_argument(
         "--unit",
         choices=tuple(UNITS),
@@ -212,7 +232,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     rank.add_argument("--title", help="of the pages (default: the name of the file)")
     rank.add_argument(
-        "--top", type=_count, default=25, help="rows of the table on the screen (default: 25)"
+        "--top", type=_parse_count, default=25, help="rows of the table on the screen (default: 25)"
     )
     rank.add_argument("--seed", type=int, default=0, help="of the draws of ranks (default: 0)")
     rank.add_argument(
@@ -227,7 +247,6 @@ def _parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--progress", action="store_true", help="say what is done, and how the fit goes on"
     )
-    return parser
 
 
 class _ParseMeanings(argparse.Action):
@@ -243,7 +262,8 @@ class _ParseMeanings(argparse.Action):
         setattr(namespace, self.dest, {value: MEANINGS[meaning] for value, meaning in pairs})
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
+    """Parse a number of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")

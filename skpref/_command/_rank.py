@@ -42,7 +42,7 @@ _MANY_GROUPS, _FEW_VOTES = 20, 5
 
 
 def rank_votes(arguments: Any) -> BoardReport:
-    """Read, fit and rank.
+    """Read votes, fit a model and return the report on its board.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def rank_votes(arguments: Any) -> BoardReport:
     ValueError, ImportError, OSError
         If the votes cannot be read, or nothing can be said of them.
     """
-    _check(arguments)
+    _check_arguments(arguments)
     steps = _StepTimer(arguments.progress)
-    votes = _read(arguments)
+    votes = _read_votes(arguments)
     _check_votes(arguments, votes)
     times = None
     if arguments.time is not None:
@@ -73,20 +73,21 @@ def rank_votes(arguments: Any) -> BoardReport:
     )
     # The board alone goes to standard output, and says itself that there are groups.
     with contextlib.redirect_stdout(sys.stderr), without_component_warnings():
-        model.fit(votes.X, votes.y, **_metadata(arguments, votes))
+        model.fit(votes.X, votes.y, **_fit_metadata(arguments, votes))
     steps.done("fitted")
-    report = _report(arguments, votes, model, times)
+    report = _make_report(arguments, votes, model, times)
     steps.done("ranked")
     return report
 
 
-def _read(arguments: Any) -> Bunch:
-    with _readable(arguments.votes) as source:
+def _read_votes(arguments: Any) -> Bunch:
+    """Read the table of votes that the arguments name."""
+    with _votes_file(arguments.votes) as source:
         return from_votes(
             source,
             arguments.a,
             arguments.b,
-            _winner(arguments.winner),
+            _winner_columns(arguments.winner),
             arguments.judge,
             arguments.controls or None,
             prompt=arguments.prompt,
@@ -103,8 +104,8 @@ def _read(arguments: Any) -> Bunch:
         )
 
 
-def _metadata(arguments: Any, votes: Bunch) -> dict[str, Any]:
-    """What goes along with the votes; who was shown first where its advantage is to be learned."""
+def _fit_metadata(arguments: Any, votes: Bunch) -> dict[str, Any]:
+    """Return the metadata of a fit; who was shown first only where its advantage is learned."""
     return {
         name: each for name, each in votes.metadata.items() if name != "order" or arguments.order
     }
@@ -117,6 +118,7 @@ class _StepTimer:
         self._wanted, self._since = wanted, perf_counter()
 
     def done(self, what: str) -> None:
+        """Report a step that is done, and the seconds since the last one."""
         seconds = perf_counter() - self._since
         if self._wanted:
             sys.stderr.write(f"[skpref] {what} in {seconds:.2g} s\n")
@@ -124,8 +126,8 @@ class _StepTimer:
         self._since += seconds
 
 
-def _check(arguments: Any) -> None:
-    """Refuse arguments before any work."""
+def _check_arguments(arguments: Any) -> None:
+    """Raise ValueError for arguments that are not allowed, before any work."""
     check_number("--level", arguments.level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("--seed", arguments.seed, low=0, high=2**32 - 1, integer=True)
     if arguments.at is not None and arguments.time is None:
@@ -133,7 +135,7 @@ def _check(arguments: Any) -> None:
             "got --at without --time; name by --time the column that says when each vote was given."
         )
     if arguments.at is not None:
-        _when(arguments.at)
+        _board_time(arguments.at)
     if arguments.prompt is not None and arguments.time is not None:
         raise ValueError(
             "got --prompt with --time; one of them is allowed, as effects of prompts do not move "
@@ -147,8 +149,8 @@ def _check(arguments: Any) -> None:
             raise ValueError(f"--out must be a folder; {str(nearest)!r} is a file.")
 
 
-def _when(text: str | None) -> Any:
-    """The time of the board as times of votes are."""
+def _board_time(text: str | None) -> Any:
+    """Return the time of the board, as times of votes are; ValueError for other texts."""
     if text is None:
         return None
     with contextlib.suppress(ValueError):
@@ -161,8 +163,8 @@ def _when(text: str | None) -> Any:
 
 
 @contextlib.contextmanager
-def _readable(votes: Path) -> Iterator[Path]:
-    """The file of the votes; of standard input a copy, which is of the kind that it seems."""
+def _votes_file(votes: Path) -> Iterator[Path]:
+    """Yield the file of the votes; of standard input a copy with a suffix for its content."""
     if str(votes) != "-":
         yield votes
         return
@@ -181,7 +183,7 @@ def _readable(votes: Path) -> Iterator[Path]:
 
 
 def _check_votes(arguments: Any, votes: Bunch) -> None:
-    """Refuse what the votes cannot tell before the time of a fit is spent on it."""
+    """Raise ValueError for votes that cannot tell what was asked, before a fit."""
     _check_groups(votes)
     n_judges = 0 if arguments.judge is None else len(set(votes.judges.tolist()))
     if n_judges > 1 and n_judges == len(np.unique(votes.rows)):
@@ -197,7 +199,7 @@ def _check_votes(arguments: Any, votes: Bunch) -> None:
 
 
 def _check_groups(votes: Bunch) -> None:
-    """Refuse groups that are nearly one a vote before the time of a fit is spent on them."""
+    """Raise ValueError for groups that are nearly one a vote, before a fit."""
     n = 0 if votes.groups is None else len(votes.groups)
     if n <= _MANY_GROUPS:
         return
@@ -209,25 +211,27 @@ def _check_groups(votes: Bunch) -> None:
         )
 
 
-def _winner(columns: list[str] | None) -> Any:
+def _winner_columns(columns: list[str] | None) -> Any:
+    """Return the columns of outcomes as `from_votes` takes them."""
     if columns is None or len(columns) == 1:
         return columns[0] if columns else None
     return tuple(columns)
 
 
-def _report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | None) -> BoardReport:
+def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | None) -> BoardReport:
+    """Make the report on a fitted model."""
     scale = {"unit": arguments.unit, "level": arguments.level}
     # Who is better may be another at another time; what votes are like stays.
-    scale_at_time = {**scale, "time": _when(arguments.at)}
+    scale_at_time = {**scale, "time": _board_time(arguments.at)}
     drawn_options = {**scale_at_time, "random_state": arguments.seed}
     board = leaderboard(model, votes, **drawn_options)
     pairs = undecided_pairs(model, votes, **scale_at_time)
-    counts = _votes_of(votes)
+    counts = _count_votes(votes)
     effects = control_effects(model, votes, **scale) if votes.controls else None
     boards = {} if votes.by is None else leaderboards(model, votes.by, votes, **drawn_options)
     return BoardReport(
-        title=arguments.title or _name(arguments.votes),
-        source=_name(arguments.votes),
+        title=arguments.title or _source_name(arguments.votes),
+        source=_source_name(arguments.votes),
         summary=as_options(votes.summary),
         dropped={as_options(reason): n for reason, n in votes.dropped.items()},
         n_votes=len(np.unique(votes.rows)),
@@ -236,54 +240,55 @@ def _report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | None) 
         unit_in_words=UNITS[arguments.unit],
         level=arguments.level,
         board=board,
-        table=_board_table(board, counts, None if times is None else _last_of(votes, times)),
+        table=_board_table(board, counts, None if times is None else _last_votes(votes, times)),
         undecided=_pairs_table(pairs),
         n_pairs=len(pairs.first) + pairs.n_decided,
         n_prior_alone=int(pairs.prior_alone.sum()),
         effects=effects,
         controls=None if effects is None else _controls_table(effects),
-        same=_same(votes),
+        same=_constant_controls(votes),
         times=times,
-        drift=None if times is None else _drift(model, board.unit_length, times.unit),
+        drift=None if times is None else _strength_drift(model, board.unit_length, times.unit),
         by=votes.by,
         groups={name: _board_table(group_board) for name, group_board in boards.items()},
         judges=None
         if arguments.judge is None
         else _judges_table(model, votes, arguments.level, board),
-        learned=_learned(model, scale),
+        learned=_answer_effects(model, scale),
     )
 
 
-def _name(votes: Path) -> str:
+def _source_name(votes: Path) -> str:
+    """Return the name of the file of votes, for titles."""
     return "standard input" if str(votes) == "-" else votes.name
 
 
-def _ids(votes: Bunch) -> NDArray[np.intp]:
-    """Positions of the two competitors of each vote, (n, 2)."""
+def _competitor_positions(votes: Bunch) -> NDArray[np.intp]:
+    """Return the positions of the two competitors of each vote, (n, 2)."""
     ids = votes.X if votes.X.ndim == 2 else votes.X[:, :, 0]
     positions: NDArray[np.intp] = ids.astype(np.intp)
     return positions
 
 
-def _votes_of(votes: Bunch) -> dict[Any, int]:
-    """Number of votes about each competitor, by its name."""
-    ids, names = _ids(votes), votes.item_table.names
+def _count_votes(votes: Bunch) -> dict[Any, int]:
+    """Count the votes about each competitor, by its name."""
+    ids, names = _competitor_positions(votes), votes.item_table.names
     # Of a soft vote there is a row for each outcome.
     once = np.unique(votes.rows, return_index=True)[1]
     count = np.bincount(ids[once].ravel(), minlength=len(names))
     return dict(zip(names.tolist(), count.tolist(), strict=True))
 
 
-def _last_of(votes: Bunch, times: BoardTimes) -> dict[Any, int | float | str]:
-    """When the last vote about each competitor was, by its name."""
+def _last_votes(votes: Bunch, times: BoardTimes) -> dict[Any, int | float | str]:
+    """Return when the last vote about each competitor was, by its name."""
     names = votes.item_table.names.tolist()
     last = np.full(len(names), -np.inf)
-    np.maximum.at(last, _ids(votes), in_days(votes.times)[:, None])
+    np.maximum.at(last, _competitor_positions(votes), in_days(votes.times)[:, None])
     return dict(zip(names, map(times.written, last.tolist()), strict=True))
 
 
-def _drift(model: Any, unit_length: float, unit_of_time: str) -> StrengthDrift | None:
-    """How strengths move as the fit has it; None where its kernel does not tell."""
+def _strength_drift(model: Any, unit_length: float, unit_of_time: str) -> StrengthDrift | None:
+    """Return how strengths move, or None where the kernel does not tell."""
     drifts = drifts_of(model.posterior_.kernel, model.posterior_.reader.n_features + 1)
     moving = [] if drifts is None else [each for each in drifts.drift.processes if each.order >= 0]
     if len(moving) != 1:
@@ -294,6 +299,7 @@ def _drift(model: Any, unit_length: float, unit_of_time: str) -> StrengthDrift |
 
 def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> ReportTable:
     # Within the group, where there are several.
+    """Make the table of a board, with numbers of votes and last votes if given."""
     of_group = [int(np.sum(board.component == each)) for each in range(board.n_components)]
     rank = np.concatenate([np.arange(1, size + 1) for size in of_group])
     columns: dict[str, Any] = {"rank": rank, "name": board.names}
@@ -308,12 +314,14 @@ def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = N
 
 
 def _pairs_table(pairs: Bunch) -> ReportTable:
+    """Make the table of undecided pairs."""
     names = ["first", "second", "probability", "margin", "lower", "upper"]
     names += ["prior_alone"] * (pairs.n_components > 1)
     return ReportTable({name: pairs[name] for name in names})
 
 
 def _controls_table(effects: Bunch) -> ReportTable:
+    """Make the table of the effects of controls."""
     return ReportTable(
         {
             "control": effects.names,
@@ -330,9 +338,9 @@ def _controls_table(effects: Bunch) -> ReportTable:
     )
 
 
-def _same(votes: Bunch) -> list[str]:
-    """Controls that are the same in all votes of each competitor."""
-    ids = _ids(votes).ravel()
+def _constant_controls(votes: Bunch) -> list[str]:
+    """Return the controls that are the same in all votes of each competitor."""
+    ids = _competitor_positions(votes).ravel()
     _, first, code = np.unique(ids, return_index=True, return_inverse=True)
     first_rows = first[code.reshape(-1)]
     names = []
@@ -344,6 +352,7 @@ def _same(votes: Bunch) -> list[str]:
 
 
 def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportTable | None:
+    """Make the table of judges, the most reliable first; None if no judges were learned."""
     if model.judges_ is None:
         return None
     judges = judge_reliability(model, votes, level=level)
@@ -370,8 +379,8 @@ def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportT
     return ReportTable(columns)
 
 
-def _learned(model: Any, scale: dict[str, Any]) -> dict[str, AnswerEffect]:
-    """What the answers say of ties and of who is shown first, in units."""
+def _answer_effects(model: Any, scale: dict[str, Any]) -> dict[str, AnswerEffect]:
+    """Return what was learned of ties and of who is shown first, in units."""
     effects = answer_effects(model, **scale)
     ends = (effects.value, effects.lower, effects.upper)
     rows = zip(*(column.tolist() for column in ends), strict=True)

@@ -26,7 +26,7 @@ class ReportTable:
         return len(next(iter(self.columns.values())))
 
     def rows(self, top: int | None = None) -> list[list]:
-        """The first rows, in Python's own numbers and texts."""
+        """Return the first rows, in Python's own numbers and texts."""
         listed = [
             column[:top].tolist() if hasattr(column, "tolist") else list(column[:top])
             for column in self.columns.values()
@@ -96,17 +96,17 @@ class BoardReport:
 
     @property
     def percent(self) -> str:
-        """The level in words."""
+        """The level of intervals in percent, as a text."""
         return f"{100.0 * self.level:.4g} %"
 
     def number(self, value: float) -> str:
-        """A utility in its unit."""
+        """Write a utility in its unit."""
         if not math.isfinite(value):  # of competitors that no vote joins
             return "–"
         return f"{value:.0f}" if self.unit == "elo" else f"{value:.2f}"
 
     def about_components(self) -> list[str]:
-        """Into how many groups the competitors fall that no vote joins, if there are several."""
+        """Say into how many groups competitors fall that no vote joins, if there are several."""
         board = self.board
         if board.n_components == 1:
             return []
@@ -119,7 +119,7 @@ class BoardReport:
         ]
 
     def lead(self) -> str:
-        """By what margin the first is first, of the largest group where there are several."""
+        """Say by what margin the first competitor leads, of the largest group."""
         lead, several = self.board.lead, self.board.n_components > 1
         if lead is None:
             return f"{self.board.names[0]} is alone."
@@ -129,12 +129,13 @@ class BoardReport:
         return (
             f"{first} is first{of_group}, by {self.number(lead.margin)} over {second} "
             f"({self.percent} interval {self.number(lead.lower)} to {self.number(lead.upper)}). "
-            f"The probability that it is better than {second} is {_chance(lead.probability)}, that "
-            f"it is the best of {'its group' if several else 'all'} {_chance(best)}."
+            f"The probability that it is better than {second} is "
+            f"{_write_chance(lead.probability)}, that it is the best of "
+            f"{'its group' if several else 'all'} {_write_chance(best)}."
         )
 
     def open_pairs(self) -> str:
-        """How many pairs are undecided."""
+        """Say how many pairs are undecided."""
         tail, across = 0.5 * (1.0 - self.level), self.n_prior_alone
         apart = f"{across} of {self.n_pairs} pairs are of different groups. "
         of = f"the other {self.n_pairs - across}" if across else self.n_pairs
@@ -144,10 +145,10 @@ class BoardReport:
         )
 
     def about(self) -> list[str]:
-        """What the columns of the board are."""
+        """Say what the columns of the board are."""
         lines = self._about_judges()
         lines += [
-            f"Utilities are above their mean over {self._field()}, in {self.unit_in_words}; "
+            f"Utilities are above their mean over {self._mean_over()}, in {self.unit_in_words}; "
             f"intervals hold with probability {self.percent}."
         ]
         lines += [f"{line}." for line in self.board.about_prompts]
@@ -170,12 +171,12 @@ class BoardReport:
             lines.append(f"The first side has an advantage of {value}.")
         return lines
 
-    def _field(self) -> str:
-        """Those over whom the mean is zero."""
+    def _mean_over(self) -> str:
+        """Say over whom the mean utility is zero."""
         return "all competitors" if self.board.n_components == 1 else "those of the group"
 
     def _about_held(self) -> list[str]:
-        """Which controls are held, and which are features of the competitors."""
+        """Say which controls are held, and which are features of the competitors."""
         if self.effects is None:
             return []
         held, lines = self.board.held, []
@@ -194,7 +195,7 @@ class BoardReport:
         return lines
 
     def _about_drift(self) -> list[str]:
-        """How fast strengths move, if that is known."""
+        """Say how fast strengths move, if that is known."""
         if self.drift is None:
             return []
         if self.times is not None and self.times.first == self.times.last:
@@ -206,17 +207,18 @@ class BoardReport:
             return ["The votes show no change of strengths with time."]
         return [
             f"Strengths move by about {self.number(deviation)} (standard deviation of the part "
-            f"that changes) on a scale of {_length(length)} {unit}."
+            f"that changes) on a scale of {_write_length(length)} {unit}."
         ]
 
     def _with_interval(self, learned: AnswerEffect) -> str:
+        """Write an effect with its interval, if that is known."""
         if math.isnan(learned.lower):
             return self.number(learned.value)
         ends = f"{self.number(learned.lower)} to {self.number(learned.upper)}"
         return f"{self.number(learned.value)} ({self.percent} interval {ends})"
 
     def _about_judges(self) -> list[str]:
-        """Which judges are not to be relied on."""
+        """Say which judges answer at random or the wrong way round."""
         if self.judges is None:
             return []
         columns, lines = self.judges.columns, []
@@ -242,7 +244,7 @@ class BoardReport:
         return lines or [f"None of {len(self.judges)} judges is found to answer at random."]
 
     def about_controls(self) -> list[str]:
-        """What the columns of the controls are."""
+        """Say what the columns of the controls are."""
         effects = self.effects
         if effects is None:
             return []
@@ -267,7 +269,7 @@ class BoardReport:
 
 
 def own_effects(table: ReportTable) -> list[str]:
-    """Names of the columns of what biases single judges."""
+    """Return the names of the columns of what biases single judges."""
     return [
         name
         for name in table.columns
@@ -280,23 +282,25 @@ def _first_few(names: Sequence[Any]) -> str:
     return ", ".join(map(str, names[:5])) + more
 
 
-def _length(value: float) -> str:
+def _write_length(value: float) -> str:
+    """Write a length of time."""
     return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
-def _chance(probability: float) -> str:
+def _write_chance(probability: float) -> str:
+    """Write a probability."""
     if probability >= 0.9995:
         return "above 0.999"
     return "below 0.001" if probability < 0.0005 else f"{probability:.3f}"
 
 
 def as_options(text: str) -> str:
-    """A message with the arguments of `from_votes` as the options of the command."""
+    """Return a message with arguments of `from_votes` written as options of the command."""
     text = re.sub(r"(?<![\w'\"])ties=False\b", "--ties drop", text)
     text = text.replace("hold them by at={column: value}", "leave them out of --controls")
     text = re.sub(
         r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}( \(1 the first, -1 the second, 0 a tie\))?",
-        _as_outcomes,
+        _outcomes_option,
         text,
     )
     names = (
@@ -304,7 +308,7 @@ def as_options(text: str) -> str:
         "|soft"
     )
     pattern = rf"(?<![\w'\"])({names})=(?:\"([\w,]+)\"|(True))?(?![\w'])"
-    return re.sub(pattern, _as_option, text)
+    return re.sub(pattern, _option, text)
 
 
 # Outcomes in a message, and what may be said of their labels, which the command does not have.
@@ -313,15 +317,16 @@ _OUTCOMES = r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}(?: \(1 the first, [^)]*\))?
 MEANINGS = {"a": 1, "tie": 0, "b": -1}
 
 
-def _as_outcomes(match: re.Match[str]) -> str:
-    """Outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
+def _outcomes_option(match: re.Match[str]) -> str:
+    """Write outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
     meanings = {str(code): meaning for meaning, code in MEANINGS.items()}
     pairs = (each.rpartition(": ") for each in re.split(r"(?<=\d), ", match[1]))
     assignments = (f"{word.strip(chr(39))}={meanings[code]}" for word, _, code in pairs)
     return " ".join(["--outcomes", *(f"'{each}'" if " " in each else each for each in assignments)])
 
 
-def _as_option(match: re.Match[str]) -> str:
+def _option(match: re.Match[str]) -> str:
+    """Write an argument as an option of the command."""
     name, value, _ = match.groups()
     option = "--" + name.replace("_", "-")
     return option if value is None else f"{option} {value}"

@@ -58,7 +58,7 @@ class BoardTimes:
 
     @classmethod
     def of(cls, column: str, times: Any, are: str, at: str | None) -> Self:
-        """From the times of votes, what they are (see `from_votes`), and ``--at``.
+        """Make it of the times of votes, their kind (see `from_votes`), and ``--at``.
 
         Raises
         ------
@@ -86,11 +86,11 @@ class BoardTimes:
 
     @property
     def unit(self) -> str:
-        """One more of the times."""
+        """Name of one unit of the times."""
         return "days" if self.dated else f"units of {self.column}"
 
     def written(self, time: float) -> int | float | str:
-        """A time as programs read it: a number, or a date by ISO 8601."""
+        """Return a time as programs read it: a number, or a date by ISO 8601."""
         if not self.dated:
             return int(time) if time.is_integer() else time
         if self.by_day and time.is_integer():
@@ -98,7 +98,7 @@ class BoardTimes:
         return f"{_to_the_second(time)}{'Z' if self.zone else ''}"
 
     def in_words(self, time: float) -> str:
-        """A time as people read it."""
+        """Write a time for people."""
         if not self.dated:
             return f"{time:.10g}"
         if time.is_integer():
@@ -106,13 +106,13 @@ class BoardTimes:
         return str(_to_the_second(time)).replace("T", " ") + (" UTC" if self.zone else "")
 
     def in_table(self, written: int | float | str) -> str:
-        """A time that `written` gave, as short as a column needs it."""
+        """Write a time that `written` gave, as short as a column needs it."""
         if isinstance(written, str):
             return written[:10] if self.last - self.first > 1.0 else written.replace("T", " ")
         return f"{written:.10g}"
 
     def about(self) -> list[str]:
-        """When the board is of, and what that means."""
+        """Say of when the board is, and what that means."""
         first, last, board = map(self.in_words, (self.first, self.last, self.board))
         of = board if self.dated else f"{self.column} {board}"
         if self.board == self.last:
@@ -131,7 +131,7 @@ class BoardTimes:
 
 
 def in_days(times: Any) -> Array:
-    """Numbers as floats, and dates in days since 1970-01-01."""
+    """Return numbers as floats, and dates as days since 1970-01-01."""
     times = np.asarray(times)
     if times.dtype.kind == "M":
         return (times - np.datetime64(0, "D")) / np.timedelta64(1, "D")
@@ -139,4 +139,5 @@ def in_days(times: Any) -> Array:
 
 
 def _to_the_second(days: float) -> np.datetime64:
+    """Return a date of so many days since 1970-01-01, to the second."""
     return np.datetime64(round(days * _DAY), "s")

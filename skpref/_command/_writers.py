@@ -75,22 +75,22 @@ def write(report: BoardReport, folder: Path, raw: bool = False) -> list[str]:
     OSError
         If a file cannot be written; all that were there are as they were.
     """
-    picture = _picture(report)
+    picture = _draw_board(report)
     files = {
-        "board.csv": _csv(report.table, raw),
+        "board.csv": _write_csv(report.table, raw),
         "board.md": as_markdown(report),
         "board.html": as_html(report, picture),
         "board.json": as_json(report),
-        "undecided.csv": _csv(report.undecided, raw),
+        "undecided.csv": _write_csv(report.undecided, raw),
     }
     if picture is not None:
         files["board.svg"] = picture
     if report.controls is not None:
-        files["controls.csv"] = _csv(report.controls, raw)
+        files["controls.csv"] = _write_csv(report.controls, raw)
     if report.judges is not None:
-        files["judges.csv"] = _csv(report.judges, raw)
+        files["judges.csv"] = _write_csv(report.judges, raw)
     if report.groups:
-        files["groups.csv"] = _csv(_of_groups(report), raw)
+        files["groups.csv"] = _write_csv(_groups_table(report), raw)
     _replace_files(folder, files)
     names = list(files)
     if picture is None:
@@ -120,8 +120,8 @@ def _replace_files(folder: Path, files: dict[str, str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _of_groups(report: BoardReport) -> ReportTable:
-    """The boards of all groups, one below the other."""
+def _groups_table(report: BoardReport) -> ReportTable:
+    """Make one table of the boards of all groups, one below the other."""
     tables = report.groups.values()
     which = np.repeat(np.array(list(map(str, report.groups)), dtype=object), list(map(len, tables)))
     names = next(iter(tables)).columns
@@ -133,7 +133,7 @@ def _of_groups(report: BoardReport) -> ReportTable:
 
 
 def csv_cell(value: Any) -> Any:
-    """A value as a cell that no spreadsheet runs: an apostrophe stands before what looks a formula.
+    """Return a value as a cell that no spreadsheet runs as a formula.
 
     Numbers are as they are, and so are texts of negative ones, which a spreadsheet leaves alone.
 
@@ -147,23 +147,26 @@ def csv_cell(value: Any) -> Any:
     return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
 
 
-def _csv(table: ReportTable, raw: bool) -> str:
+def _write_csv(table: ReportTable, raw: bool) -> str:
+    """Return a table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    rows = _finite(table.rows())
+    rows = _without_nan(table.rows())
     writer.writerows(row if raw else map(csv_cell, row) for row in rows)
     return text.getvalue()
 
 
-def _on_paper(
+def _formatted_columns(
     report: BoardReport, table: ReportTable, top: int | None = None
 ) -> tuple[list[str], list[list]]:
-    """Heads and cells as texts; the two ends of an interval are one column."""
+    """Return heads and cells as texts; the two ends of an interval are one column."""
     formats: dict[str, Callable[[Any], str]] = {
         **dict.fromkeys(("utility", "lower", "upper", "margin"), report.number),
-        **dict.fromkeys(("probability", "probability_best", "probability_positive"), _share),
-        **dict.fromkeys(("probability_random", "probability_adversarial"), _share),
+        **dict.fromkeys(
+            ("probability", "probability_best", "probability_positive"), _write_probability
+        ),
+        **dict.fromkeys(("probability_random", "probability_adversarial"), _write_probability),
         "tau": lambda value: _NONE if value is None else f"{value:.2f}",
         "moved": lambda value: _NONE if value is None else str(value),
         "reliability": lambda value: f"{value:.2f}",
@@ -189,6 +192,13 @@ def _on_paper(
             f"{value} [{low}, {high}]"
             for value, low, high in zip(cells[name], *bounds, strict=True)
         ]
+    made = _with_intervals(cells, f"{report.percent} interval")
+    heads = [_HEADS.get(name) or printable_text(name) for name in made]
+    return heads, [list(row) for row in zip(*made.values(), strict=True)]
+
+
+def _with_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
+    """Return columns with one column in place of the two ends of each interval."""
     if "rank_lower" in cells:
         ends = zip(cells.pop("rank_lower"), cells.pop("rank_upper"), strict=True)
         cells["rank_interval"] = [low if low == high else f"{low}–{high}" for low, high in ends]
@@ -198,67 +208,73 @@ def _on_paper(
     for name, column in cells.items():
         made[name] = column
         if name in ("utility", "margin", "slope", "reliability"):
-            made[f"{report.percent} interval"] = [
+            made[head] = [
                 _NONE if low == high == _NONE else f"[{low}, {high}]" for low, high in ends
             ]
-    heads = [_HEADS.get(name, name) for name in made]
-    return heads, [list(row) for row in zip(*made.values(), strict=True)]
+    return made
 
 
-def _share(value: float) -> str:
+def _write_probability(value: float) -> str:
+    """Write a probability, or a dash for one near 0."""
     if value < 0.0005:
         return _NONE
     return f"{value:.3f}"
 
 
-def _is_text(table: ReportTable) -> list[bool]:
-    """Which of the columns on paper are texts; they are the first ones."""
+def _text_columns(table: ReportTable) -> list[bool]:
+    """Mark the columns of texts, which are the first ones."""
     return [name in ("name", "first", "second", "control", "judge") for name in table.columns]
 
 
 def as_text(report: BoardReport, top: int) -> list[str]:
-    """Lines for a terminal."""
-    lines = [*_wrapped(report.summary + ".", *report.about_components()), ""]
-    lines += _lines(report, report.table, top)
+    """Return the lines of a report for a terminal."""
+    lines = [*_wrap(report.summary + ".", *report.about_components()), ""]
+    lines += _table_lines(report, report.table, top)
     if len(report.table) > top:
         lines.append(f"… and {len(report.table) - top} more.")
-    lines += ["", *_wrapped(report.lead(), report.open_pairs(), *report.about())]
+    lines += ["", *_wrap(report.lead(), report.open_pairs(), *report.about())]
     if report.controls is not None:
-        lines += ["", *_lines(report, report.controls), *_wrapped(*report.about_controls())]
+        lines += ["", *_table_lines(report, report.controls), *_wrap(*report.about_controls())]
     for name, table in report.groups.items():
-        lines += ["", f"{report.by}: {name}", *_lines(report, table, min(top, 5))]
+        lines += ["", f"{report.by}: {name}", *_table_lines(report, table, min(top, 5))]
     return list(map(printable_text, lines))
 
 
-def _wrapped(*sentences: str) -> list[str]:
+def _wrap(*sentences: str) -> list[str]:
+    """Break sentences into lines of the terminal's width."""
     width = max(40, min(100, shutil.get_terminal_size().columns))
     return [line for each in sentences for line in textwrap.wrap(each, width)]
 
 
-def _lines(report: BoardReport, table: ReportTable, top: int | None = None) -> list[str]:
-    heads, rows = _on_paper(report, table, top)
-    is_text = _is_text(table)
-    widths = [max(map(_width, column)) for column in zip(heads, *rows, strict=True)]
+def _table_lines(report: BoardReport, table: ReportTable, top: int | None = None) -> list[str]:
+    """Return a table as lines of aligned columns."""
+    heads, rows = _formatted_columns(report, table, top)
+    is_text = _text_columns(table)
+    widths = [max(map(_terminal_width, column)) for column in zip(heads, *rows, strict=True)]
     return [
         "  ".join(
-            _padded(cell, width, text)
-            for cell, width, text in zip(row, widths, _filled(is_text, len(heads)), strict=True)
+            _pad_cell(cell, width, text)
+            for cell, width, text in zip(
+                row, widths, _padded_flags(is_text, len(heads)), strict=True
+            )
         ).rstrip()
         for row in (heads, *rows)
     ]
 
 
-def _filled(flags: list[bool], n: int) -> list[bool]:
+def _padded_flags(flags: list[bool], n: int) -> list[bool]:
+    """Return flags with False for the columns at the end."""
     return (flags + [False] * n)[:n]
 
 
-def _padded(cell: str, width: int, is_text: bool) -> str:
-    space = " " * (width - _width(cell))
+def _pad_cell(cell: str, width: int, is_text: bool) -> str:
+    """Pad a cell to a width: texts on the right, numbers on the left."""
+    space = " " * (width - _terminal_width(cell))
     return cell + space if is_text else space + cell
 
 
-def _width(text: str) -> int:
-    """Columns of a terminal: wide letters take two, marks above others none."""
+def _terminal_width(text: str) -> int:
+    """Count the columns of a terminal that a text takes; wide letters take two, marks none."""
     return sum(
         0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
         for letter in text
@@ -269,34 +285,35 @@ def _width(text: str) -> int:
 
 
 def as_markdown(report: BoardReport) -> str:
-    """The report as a page in Markdown."""
+    """Return the report as a page in Markdown."""
 
     def said(*lines: str) -> list[str]:
         return list(map(markdown_text, lines))
 
     parts = [f"# {markdown_text(report.title)}", *said(report.summary + ".")]
     parts += said(*report.about_components(), report.lead(), report.open_pairs())
-    parts += [_markdown(report, report.table), *said(*report.about())]
+    parts += [_markdown_table(report, report.table), *said(*report.about())]
     if report.controls is not None:
-        parts += ["## Controls", _markdown(report, report.controls)]
+        parts += ["## Controls", _markdown_table(report, report.controls)]
         parts += said(*report.about_controls())
     for name, table in report.groups.items():
-        parts += [f"## {markdown_text(f'{report.by}: {name}')}", _markdown(report, table)]
+        parts += [f"## {markdown_text(f'{report.by}: {name}')}", _markdown_table(report, table)]
     if report.judges is not None:
-        parts += ["## Judges", _markdown(report, report.judges)]
+        parts += ["## Judges", _markdown_table(report, report.judges)]
     if len(report.undecided):
-        parts += ["## Undecided pairs", _markdown(report, report.undecided, _MOST_PAIRS)]
+        parts += ["## Undecided pairs", _markdown_table(report, report.undecided, _MOST_PAIRS)]
         parts += _more_pairs(report)
     return "\n\n".join(parts) + "\n"
 
 
 def _more_pairs(report: BoardReport) -> list[str]:
+    """Say how many undecided pairs are not shown, if any."""
     more = len(report.undecided) - _MOST_PAIRS
     return [f"{more} more are in undecided.csv."] if more > 0 else []
 
 
 def markdown_text(text: Any) -> str:
-    """A text that Markdown, also GitHub's, shows as it is, at the beginning of a line too.
+    """Escape a text so that Markdown, also GitHub's, shows it as it is.
 
     Examples
     --------
@@ -309,10 +326,14 @@ def markdown_text(text: Any) -> str:
     return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", text)
 
 
-def _markdown(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
-    heads, rows = _on_paper(report, table, top)
-    is_text = _filled(_is_text(table), len(heads))
-    lines = [heads, ["---" if text else "---:" for text in is_text]]
+def _markdown_table(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
+    """Return a table in Markdown."""
+    heads, rows = _formatted_columns(report, table, top)
+    is_text = _padded_flags(_text_columns(table), len(heads))
+    lines = [
+        [markdown_text(head) for head in heads],
+        ["---" if text else "---:" for text in is_text],
+    ]
     lines += [
         [markdown_text(cell) if text else cell for cell, text in zip(row, is_text, strict=True)]
         for row in rows
@@ -321,7 +342,7 @@ def _markdown(report: BoardReport, table: ReportTable, top: int | None = None) -
 
 
 def as_html(report: BoardReport, picture: str | None) -> str:
-    """The report as one page that needs nothing else."""
+    """Return the report as one page of HTML that needs nothing else."""
 
     def said(*lines: str) -> list[str]:
         return [f"<p>{html_text(line)}</p>" for line in lines]
@@ -332,16 +353,16 @@ def as_html(report: BoardReport, picture: str | None) -> str:
         parts += [picture]
         if len(report.table) > _MOST_DRAWN:
             parts += said(f"The best {_MOST_DRAWN} of {len(report.table)}.")
-    parts += [_html(report, report.table), *said(*report.about())]
+    parts += [_html_table(report, report.table), *said(*report.about())]
     if report.controls is not None:
-        parts += ["<h2>Controls</h2>", _html(report, report.controls)]
+        parts += ["<h2>Controls</h2>", _html_table(report, report.controls)]
         parts += said(*report.about_controls())
     for name, table in report.groups.items():
-        parts += [f"<h2>{html_text(f'{report.by}: {name}')}</h2>", _html(report, table)]
+        parts += [f"<h2>{html_text(f'{report.by}: {name}')}</h2>", _html_table(report, table)]
     if report.judges is not None:
-        parts += ["<h2>Judges</h2>", _html(report, report.judges)]
+        parts += ["<h2>Judges</h2>", _html_table(report, report.judges)]
     if len(report.undecided):
-        parts += ["<h2>Undecided pairs</h2>", _html(report, report.undecided, _MOST_PAIRS)]
+        parts += ["<h2>Undecided pairs</h2>", _html_table(report, report.undecided, _MOST_PAIRS)]
         parts += said(*_more_pairs(report))
     body = "\n".join(parts)
     return (
@@ -352,9 +373,12 @@ def as_html(report: BoardReport, picture: str | None) -> str:
     )
 
 
-def _html(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
-    heads, rows = _on_paper(report, table, top)
-    kinds = [' class="text"' if text else "" for text in _filled(_is_text(table), len(heads))]
+def _html_table(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
+    """Return a table in HTML."""
+    heads, rows = _formatted_columns(report, table, top)
+    kinds = [
+        ' class="text"' if text else "" for text in _padded_flags(_text_columns(table), len(heads))
+    ]
 
     def line(tag: str, cells: list[str]) -> str:
         made = (
@@ -367,8 +391,8 @@ def _html(report: BoardReport, table: ReportTable, top: int | None = None) -> st
     return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
-def _picture(report: BoardReport) -> str | None:
-    """The board as SVG, None where matplotlib is not installed."""
+def _draw_board(report: BoardReport) -> str | None:
+    """Draw the board as SVG; None where matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -393,7 +417,7 @@ def _picture(report: BoardReport) -> str | None:
 
 
 def as_json(report: BoardReport) -> str:
-    """All numbers of the report, to be drawn by others."""
+    """Return all numbers of the report as JSON."""
     effects, lead, times = report.effects, report.board.lead, report.times
     document = {
         "title": report.title,
@@ -424,20 +448,21 @@ def as_json(report: BoardReport) -> str:
         "judges": None if report.judges is None else _records(report.judges),
         "learned": {name: document._asdict() for name, document in report.learned.items()},
     }
-    return json.dumps(_finite(document), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(_without_nan(document), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def _records(table: ReportTable) -> list[dict]:
+    """Return the rows of a table as dicts."""
     names = list(table.columns)
     return [dict(zip(names, row, strict=True)) for row in table.rows()]
 
 
-def _finite(value: Any) -> Any:
-    """The same without NaN and infinity, which JSON does not have, and tables do not show."""
+def _without_nan(value: Any) -> Any:
+    """Return the same with None for NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
+        return {name: _without_nan(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_finite(part) for part in value]
+        return [_without_nan(part) for part in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return value.item() if isinstance(value, np.generic) else value

@@ -25,7 +25,7 @@ class NoCovarianceError(ValueError):
 
 
 def floor_variance(variance: Array, scale: Array | float, share: float = ROUNDING) -> Array:
-    """A variance that is at least a share of the scale it was computed at.
+    """Return a variance of at least a share of the scale it was computed at.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def cholesky(matrix: ArrayLike) -> Array:
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
     scale = max(float(np.max(np.diagonal(matrix), initial=0.0)), 1e-300)
     jitter = ROUNDING * scale
-    while _failed(factor, info):
+    while _has_failed(factor, info):
         jitter *= 8.0
         if not (np.isfinite(scale) and jitter <= _REPAIRABLE * scale):
             raise NoCovarianceError(
@@ -64,15 +64,16 @@ def cholesky(matrix: ArrayLike) -> Array:
     return factor
 
 
-def _failed(factor: Array, info: int) -> bool:
+def _has_failed(factor: Array, info: int) -> bool:
     # LAPACK lets NaN pass with info = 0.
+    """Whether LAPACK could not factorise a matrix."""
     return info != 0 or not np.isfinite(np.diagonal(factor).sum())
 
 
 def inverse_cholesky(matrix: Array) -> tuple[Array, float]:
-    """L⁻¹ and log-determinant of an I-plus-semidefinite matrix, L its Cholesky factor."""
+    """Return L⁻¹ and log-determinant of an I-plus-semidefinite matrix, L its Cholesky factor."""
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-    if _failed(factor, info):
+    if _has_failed(factor, info):
         factor = cholesky(matrix)
     log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor))))
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
@@ -80,32 +81,32 @@ def inverse_cholesky(matrix: Array) -> tuple[Array, float]:
 
 
 def inverse_blocks(matrices: Array) -> tuple[Array, Array]:
-    """Inverses and log-determinants of many small matrices (n, m, m) at once."""
+    """Return inverses and log-determinants of many small matrices (n, m, m) at once."""
     log_det: Array = np.linalg.slogdet(matrices)[1]
     inverse: Array = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
     return inverse, log_det
 
 
 def cholesky_blocks(matrices: Array) -> Array:
-    """Lower Cholesky factors (n, m, m) of n positive definite matrices."""
+    """Return lower Cholesky factors (n, m, m) of n positive definite matrices."""
     return np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
 
 
 def solve_blocks(matrices: Array, right: Array) -> Array:
-    """Solutions of n systems of equations, of the shape of ``right``: (n, m) or (n, m, k)."""
+    """Solve n systems of equations; the shape is that of ``right``: (n, m) or (n, m, k)."""
     if right.ndim == 2:
         return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0])
     return np.asarray(np.linalg.solve(matrices, right))
 
 
 def spectrum_blocks(matrices: Array) -> tuple[Array, Array]:
-    """Eigenvalues (n, m), ascending, and eigenvectors (n, m, m) of n symmetric matrices."""
+    """Return eigenvalues (n, m), ascending, and eigenvectors (n, m, m) of n symmetric matrices."""
     values, vectors = np.linalg.eigh(matrices)
     return values, vectors
 
 
 def positive_blocks(matrices: Array, least: float) -> NDArray[np.bool_]:
-    """Which of n symmetric matrices have all eigenvalues above ``least``."""
+    """Mark which of n symmetric matrices have all eigenvalues above ``least``."""
     try:
         np.linalg.cholesky(matrices - least * np.eye(matrices.shape[1]))
     except np.linalg.LinAlgError:
@@ -128,7 +129,7 @@ def semidefinite_blocks(matrices: Array, lift: Array) -> Array:
 
 
 def pivoted_cholesky(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp]]:
-    """Cholesky factor of a semi-definite matrix in the order of its pivots.
+    """Return the Cholesky factor of a semi-definite matrix in the order of its pivots.
 
     Parameters
     ----------
@@ -150,12 +151,12 @@ def pivoted_cholesky(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np
 
 
 def semidefinite_root(matrix: Array) -> Array:
-    """F (n, r) with F Fᵀ equal to a positive semi-definite matrix to machine precision.
+    """Return F (n, r) with F Fᵀ equal to a semi-definite matrix to machine precision.
 
     Cholesky where it exists, else pivoted Cholesky, which stops at the numerical rank r.
     """
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
-    if not _failed(factor, info):
+    if not _has_failed(factor, info):
         return factor
     scale = float(np.max(np.diagonal(matrix), initial=0.0))
     factor, order = pivoted_cholesky(matrix, len(matrix) * ROUNDING * scale)
@@ -164,8 +165,8 @@ def semidefinite_root(matrix: Array) -> Array:
     return root
 
 
-def _spectrum(matrix: Array) -> tuple[Array, Array]:
-    """Roots of eigenvalues, of which negative ones are rounding, and eigenvectors."""
+def _root_spectrum(matrix: Array) -> tuple[Array, Array]:
+    """Return roots of eigenvalues, negative ones as 0, and eigenvectors."""
     if not matrix.size:  # SciPy before 1.14 refuses it
         return np.zeros(len(matrix)), np.zeros_like(matrix)
     values, vectors = eigh(matrix)
@@ -173,23 +174,23 @@ def _spectrum(matrix: Array) -> tuple[Array, Array]:
 
 
 def eigen_root(matrix: Array) -> Array:
-    """F with F Fᵀ equal to a symmetric matrix whose negative eigenvalues are rounding."""
-    roots, vectors = _spectrum(matrix)
+    """Return F with F Fᵀ equal to a symmetric matrix whose negative eigenvalues are rounding."""
+    roots, vectors = _root_spectrum(matrix)
     return vectors * roots
 
 
 def symmetric_root(matrix: Array) -> Array:
-    """The symmetric F with F F equal to a matrix whose negative eigenvalues are rounding.
+    """Return the symmetric F with F F equal to a matrix whose negative eigenvalues are rounding.
 
     It is the root for draws: of other roots, by eigenvectors or by pivots, rounding chooses among
     many, and draws of one seed would hang on the processor.
     """
-    roots, vectors = _spectrum(matrix)
+    roots, vectors = _root_spectrum(matrix)
     return np.asarray((vectors * roots) @ vectors.T)
 
 
 def spanning_columns(matrix: Array, least: float) -> tuple[NDArray[np.intp], Array, Array]:
-    """Columns of a matrix that span all, by a factorisation of them.
+    """Choose columns of a matrix that span all, by a factorisation of them.
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ def spanning_columns(matrix: Array, least: float) -> tuple[NDArray[np.intp], Arr
 
 
 def jointly_diagonal(one: Array, other: Array | None) -> tuple[Array, Array]:
-    """L and λ with one = L Lᵀ and other = L diag(λ) Lᵀ, one positive definite.
+    """Return L and λ with one = L Lᵀ and other = L diag(λ) Lᵀ, one positive definite.
 
     Without the other λ is zero.
     """
@@ -223,12 +224,12 @@ def jointly_diagonal(one: Array, other: Array | None) -> tuple[Array, Array]:
 
 
 def leading_axes(matrix: Array, n: int) -> Array:
-    """Eigenvectors of the n largest eigenvalues of a symmetric matrix, as columns."""
+    """Return eigenvectors of the n largest eigenvalues of a symmetric matrix, as columns."""
     return eigh(matrix)[1][:, ::-1][:, :n]
 
 
 def solve_lower(factor: Array, right: Array) -> Array:
-    """L⁻¹ times the right side, L a lower triangular factor."""
+    """Return L⁻¹ times the right side, L a lower triangular factor."""
     if not factor.size or not right.size:  # SciPy before 1.14 refuses them
         return np.zeros_like(right)
     return solve_triangular(factor, right, lower=True)
@@ -266,7 +267,7 @@ def covariance_of(precision: Array, least: float) -> Array:
 
 
 def unit_band(blocks: Array) -> Array:
-    """The lower band of a unit triangular matrix with blocks beside its diagonal.
+    """Return the lower band of a unit triangular matrix with blocks beside its diagonal.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ def unit_band(blocks: Array) -> Array:
 
 
 def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
-    """Solution of a triangular system with a `unit_band`.
+    """Solve a triangular system with a `unit_band`.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class _Probe(BaseEstimator):
     __metadata_request__predict_proba: ClassVar = {"order": True}
 
     def predict(self, X: Any) -> None:
-        """Takes no metadata."""
+        """Take no metadata."""
 
 
 # scikit-learn 1.9 finds requests by a part of their name: what is said of predict_proba holds of
@@ -54,7 +54,7 @@ _BY_PART = "order" in _Probe().get_metadata_routing().predict.requests
 
 
 def unrequested_metadata(*names: str) -> dict[str, str]:
-    """What ``__metadata_request__predict`` says of metadata that ``predict_proba`` alone takes."""
+    """Return requests by which ``predict`` takes none of these metadata of ``predict_proba``."""
     return dict.fromkeys(names, UNUSED) if _BY_PART else {}
 
 
@@ -81,15 +81,15 @@ def refuse_dropped(dropped: Mapping[str, str]) -> None:
     ValueError
         If there are any, and such a caller.
     """
-    caller = _comparing() if dropped else None
+    caller = _comparing_caller() if dropped else None
     if caller is not None:
-        raise _dropped(dropped, caller)
+        raise _dropped_error(dropped, caller)
 
 
 def calibration_method() -> str | None:
-    """Method of scikit-learn's calibration where that asks for a prediction, else None."""
+    """Return the method of scikit-learn's calibration if that asks for a prediction, else None."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _within(frame):
+    while frame is not None and _is_of_libraries(frame):
         if frame.f_globals.get("__name__") == _CALIBRATION:
             inner = frame.f_locals
             return str(inner.get("method") or getattr(inner.get("self"), "method", "sigmoid"))
@@ -115,20 +115,20 @@ def check_metadata_requested(estimator: BaseEstimator, names: Collection[str]) -
     ValueError
         If a search or cross-validation has this fitted, and one of its scorers drops any.
     """
-    fold = _frame("_fit_and_score") if names else None
+    fold = _calling_frame("_fit_and_score") if names else None
     if fold is None:
         return
     fold_variables = fold.f_locals
     scorer, passed_on = fold_variables.get("scorer"), fold_variables.get("score_params") or {}
     requests = estimator.get_metadata_routing()
     for each in getattr(scorer, "_scorers", {"score": scorer}).values():
-        alias = _unheard(each, requests, names, passed_on)
+        alias = _unrequested_by(each, requests, names, passed_on)
         if alias:
-            raise _dropped(alias, "cross-validation")
+            raise _dropped_error(alias, "cross-validation")
 
 
-def _unheard(scorer, requests, names, passed_on):
-    """Metadata that a scorer will not hand on to predictions, and the names that `fit` has."""
+def _unrequested_by(scorer, requests, names, passed_on):
+    """Return metadata that a scorer will not hand on to predictions, and their names in `fit`."""
     kind, score_requests = type(scorer).__module__, None
     if kind == _SCORERS and not hasattr(scorer, "_response_method"):  # the model's own score
         score_requests = requests.score.requests
@@ -153,12 +153,13 @@ def _unheard(scorer, requests, names, passed_on):
 
 
 def _alias(requests, name):
+    """Return the name under which metadata are requested."""
     alias = requests.get(name)
     return alias if isinstance(alias, str) else name
 
 
-def _dropped(dropped: Mapping[str, str], caller: str) -> ValueError:
-    """The error that says what was dropped on the way, and what to do."""
+def _dropped_error(dropped: Mapping[str, str], caller: str) -> ValueError:
+    """Make the error that says what was dropped on the way, and what to do."""
     listed = " and ".join(f"{name}=" for name in dropped)
     others = " and of ".join(_WITHOUT[name] for name in dropped)
     passed_as = dropped.values()
@@ -167,13 +168,13 @@ def _dropped(dropped: Mapping[str, str], caller: str) -> ValueError:
     if caller in ("_fit_and_predict", "cross_val_predict"):
         remedy = (
             "cross_val_predict passes none on to predictions: fit and predict fold by fold, "
-            f"model.fit(X[a], y[a], {_by_fold(dropped, 'a')}).predict_proba(X[b], "
-            f"{_by_fold(dropped, 'b')}) for a, b in cv.split(X)."
+            f"model.fit(X[a], y[a], {_as_fold_keywords(dropped, 'a')}).predict_proba(X[b], "
+            f"{_as_fold_keywords(dropped, 'b')}) for a, b in cv.split(X)."
         )
     elif caller == "permutation_importance":
         remedy = f"Take skpref.inspection.permutation_importance and pass {listed} to it."
     elif caller == "calibration":
-        keywords = _by_name(dropped)
+        keywords = _as_keywords(dropped)
         remedy = (
             "CalibratedClassifierCV hands none on. Calibrate held-out answers by hand: margin = "
             f"model.decision_function(X, {keywords})[:, None], LogisticRegression().fit(margin, y);"
@@ -182,9 +183,9 @@ def _dropped(dropped: Mapping[str, str], caller: str) -> ValueError:
     else:
         remedy = (
             "Call sklearn.set_config(enable_metadata_routing=True), pass "
-            f"params={{{params}}} (to a search: fit(X, y, {_by_name(passed_as)}), and score "
-            f"likewise), and {_asking(aliases)}. To score without them all the same, pass a "
-            "function of your own that calls a scorer of skpref.metrics: "
+            f"params={{{params}}} (to a search: fit(X, y, {_as_keywords(passed_as)}), and score "
+            f"likewise), and {_advice_on_scorers(aliases)}. To score without them all the same, "
+            "pass a function of your own that calls a scorer of skpref.metrics: "
             "scoring=lambda model, X, y: log_loss_scorer(model, X, y)."
         )
     return ValueError(
@@ -193,8 +194,8 @@ def _dropped(dropped: Mapping[str, str], caller: str) -> ValueError:
     )
 
 
-def _asking(aliases):
-    """Advice on passing metadata to scorers, under their own names or aliases."""
+def _advice_on_scorers(aliases):
+    """Return advice on passing metadata to scorers, under their own names or aliases."""
     if not aliases:
         return (
             "leave scoring out, or take a scorer that passes them on: one of skpref.metrics, or "
@@ -208,30 +209,33 @@ def _asking(aliases):
     )
 
 
-def _by_name(names):
+def _as_keywords(names):
+    """Write names as keyword arguments."""
     return ", ".join(f"{name}={name}" for name in names)
 
 
-def _by_fold(names, fold):
+def _as_fold_keywords(names, fold):
+    """Write names as keyword arguments of the rows of a fold."""
     return ", ".join(f"{name}={name}[{fold}]" for name in names)
 
 
-def _frame(function: str) -> FrameType | None:
-    """The nearest caller of this name, before any code of the user's own."""
+def _calling_frame(function: str) -> FrameType | None:
+    """Find the nearest caller of this name, before any code of the user's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _within(frame):
+    while frame is not None and _is_of_libraries(frame):
         if frame.f_code.co_name == function:
             return frame
         frame = frame.f_back
     return None
 
 
-def _within(frame):
+def _is_of_libraries(frame):
+    """Whether a frame is of scikit-learn, joblib or this package."""
     return frame.f_globals.get("__name__", "").partition(".")[0] in _PASSING
 
 
-def _comparing():
-    """Name of the outermost function that compares predictions with answers; None: users ask."""
+def _comparing_caller():
+    """Name the outermost function that compares predictions with answers; None: users ask."""
     caller: str | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -239,7 +243,7 @@ def _comparing():
         by_hand = module == _CALIBRATION and function.startswith("predict")
         if (module in _COMPARING and not by_hand) or (module, function) == (_SEARCH, "score"):
             caller = _BY_MODULE.get(module, function)
-        elif not _within(frame):
+        elif not _is_of_libraries(frame):
             break
         frame = frame.f_back
     return caller

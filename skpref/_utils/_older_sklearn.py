@@ -23,14 +23,14 @@ class _Unheard:
         self.max_subtasks = max_subtasks
 
     def subcontext(self, task_name: str = "", **_: Any) -> Self:
-        """A task within this one."""
+        """Return the context of a task within this one."""
         return type(self)()
 
     def call_on_fit_task_begin(self, **_: Any) -> None:
-        """Nobody is told that it begins."""
+        """Do nothing where a task begins."""
 
     def call_on_fit_task_end(self, **_: Any) -> bool:
-        """Nobody is told that it ends, or wants to stop."""
+        """Return False where a task ends: nobody wants to stop."""
         return False
 
 
@@ -70,7 +70,7 @@ except ImportError:
 
 
 def scored_tags(estimator: Any, tags: Tags) -> Tags:
-    """Tags of a regressor, to scikit-learn's scorers those of a classifier once it has classes.
+    """Return tags of a regressor; to scorers they are a classifier's once it has classes.
 
     ``scoring="neg_log_loss"``, calibration and the like call predictions by one function of
     scikit-learn, which before 1.9 refuses probabilities of all but classifiers. So there, and to

@@ -47,7 +47,7 @@ def check_choice(name, value, choices):
 
 
 def check_bounds(name: str, bounds: Any, positive: bool = True) -> tuple[float, float] | None:
-    """Bounds (low, high) of a hyperparameter, None for "fixed", or raise ValueError."""
+    """Return bounds (low, high) of a hyperparameter, None for "fixed"; ValueError for others."""
     if isinstance(bounds, str) and bounds == "fixed":
         return None
     try:
@@ -62,7 +62,7 @@ def check_bounds(name: str, bounds: Any, positive: bool = True) -> tuple[float, 
 
 
 def check_lognormal(name, prior, allowed):
-    """Median and deviation of the logarithm of a log-normal prior, or raise.
+    """Return median and log-deviation of a log-normal prior; an error for others.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def check_lognormal(name, prior, allowed):
 
 
 def check_scoring_weights(sample_weight: Any, values: ArrayLike) -> NDArray[np.float64]:
-    """Weights of the values of a score, ones for None; not negative, and not all zero."""
+    """Return the weights of the values of a score, ones for None; ValueError for others."""
     weights = _check_sample_weight(sample_weight, values, ensure_non_negative=True)
     if not weights.any():  # scikit-learn itself says so from 1.9 on
         raise ValueError("sample_weight must contain at least one non-zero number.")

@@ -13,7 +13,7 @@ RandomLike = int | np.integer | np.random.RandomState | np.random.Generator | No
 
 
 def generator_of(rng: RandomLike = None) -> np.random.Generator:
-    """The generator of a seed or of another source; a Generator is itself, and moves on.
+    """Return the generator of a seed or another source; a Generator is itself, and moves on.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def generator_of(rng: RandomLike = None) -> np.random.Generator:
 
 
 def source_of(random_state: RandomLike = None) -> np.random.RandomState | np.random.Generator:
-    """A Generator as it is, and anything else as scikit-learn reads it.
+    """Return a Generator as it is, and anything else as scikit-learn reads it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def source_of(random_state: RandomLike = None) -> np.random.RandomState | np.ran
 
 
 def seed_of(random_state: RandomLike) -> int | None:
-    """A seed that can be written down: a non-negative integer, or None for None.
+    """Return a seed that can be written down: a non-negative integer, or None for None.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ _SOURCE = "rng" if "rng" in inspect.signature(qmc.Sobol).parameters else "seed"
 
 
 def sobol(d: int, rng: RandomLike = None) -> qmc.Sobol:
-    """Scrambled Sobol points in d dimensions.
+    """Draw scrambled Sobol points in d dimensions.
 
     Parameters
     ----------

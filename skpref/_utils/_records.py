@@ -142,15 +142,17 @@ def serializable_types() -> dict[str, type]:
     }
 
 
-def _is_public_record(each):
-    is_record = issubclass(each, tuple | BaseEstimator | Kernel | Fields) or is_dataclass(each)
-    return is_record and not each.__name__.startswith("_")
+def _is_public_record(cls):
+    """Whether a class is public and no more than its fields."""
+    is_record = issubclass(cls, tuple | BaseEstimator | Kernel | Fields) or is_dataclass(cls)
+    return is_record and not cls.__name__.startswith("_")
 
 
-def _full_name(each):
-    package, _, rest = each.__module__.partition(".")
+def _full_name(cls):
+    """Return the name of a class in files: its room and its own name."""
+    package, _, rest = cls.__module__.partition(".")
     room = rest.partition(".")[0].lstrip("_") if package == PACKAGE else package
-    return f"{room}.{each.__name__}"
+    return f"{room}.{cls.__name__}"
 
 
 class _Writer:
@@ -165,16 +167,21 @@ class _Writer:
         if isinstance(value, np.generic) and value.dtype.kind in "biufU":
             value = value.item()
         kind = type(value)
-        if value is None or kind in (bool, int, str):
+        if kind in (type(None), bool, int, str) or (kind is float and np.isfinite(value)):
             return value
         if kind is float:
-            return value if np.isfinite(value) else {"number": repr(value)}
+            return {"number": repr(value)}
         if kind is list:
             return self._items(value, path)
         if kind in (tuple, set, frozenset):
             return {kind.__name__: self._items(value if kind is tuple else sorted(value), path)}
         if isinstance(value, np.ndarray):
             return self._array(value, path)
+        return self._object(value, path)
+
+    def _object(self, value: Any, path: tuple[str, ...]) -> Any:
+        """Return the JSON of an object, a mapping or a DataFrame; ValueError if there is none."""
+        kind = type(value)
         name = _full_name(kind)
         if serializable_types().get(name) is kind:
             parts = state_of(value).items()
@@ -183,27 +190,30 @@ class _Writer:
             pairs = zip(self._items(value, path), self._items(value.values(), path), strict=True)
             return {"pairs": [list(pair) for pair in pairs]}
         if kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas":
-            return self._frame(value, path)
-        return _refuse(value, path)
+            return self._write_frame(value, path)
+        return _refuse_value(value, path)
 
     def _items(self, values, path):
+        """Return the JSON of each of some values."""
         return [self.value(each, (*path, str(i))) for i, each in enumerate(values)]
 
     def _array(self, array, path):
+        """Return the JSON of an array, and keep its numbers among the arrays."""
         if array.dtype == object:
             return {"objects": self._items(array.ravel().tolist(), path), "shape": [*array.shape]}
         if array.dtype.kind not in _KINDS or isinstance(array, np.ma.MaskedArray):
-            _refuse(array, path)
+            _refuse_value(array, path)
         key = self._key_of.setdefault(id(array), ".".join(path))
         self.arrays.setdefault(key, np.asarray(array))
         return {"array": key}
 
-    def _frame(self, frame, path):
+    def _write_frame(self, frame, path):
+        """Return the JSON of a DataFrame; ValueError for types that arrays do not tell."""
         for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
             if not isinstance(dtype, np.dtype) and str(dtype) not in _TEXTS:
                 raise ValueError(
-                    f"{_place(path)} is a DataFrame whose column {name!r} is of type {dtype}, "
-                    "which arrays do not tell. Make its columns numbers or texts."
+                    f"{_path_in_words(path)} is a DataFrame whose column {name!r} is of type "
+                    f"{dtype}, which arrays do not tell. Make its columns numbers or texts."
                 )
         columns = [frame.iloc[:, j].to_numpy() for j in range(frame.shape[1])]
         return {
@@ -225,11 +235,13 @@ def state_of(value: Any) -> dict[str, Any]:
     return {name: part for name, part in state.items() if name not in _NOT_WRITTEN}
 
 
-def _place(path):
+def _path_in_words(path):
+    """Write a path in an object for a message."""
     return ".".join(path) or "This object"
 
 
-def _refuse(value: Any, path: tuple[str, ...]) -> NoReturn:
+def _refuse_value(value: Any, path: tuple[str, ...]) -> NoReturn:
+    """Raise ValueError for a value that arrays do not tell."""
     kind = type(value).__name__
     remedy = next(remedy for types, remedy in _REMEDIES if isinstance(value, types))
     if inspect.isroutine(value):
@@ -237,7 +249,8 @@ def _refuse(value: Any, path: tuple[str, ...]) -> NoReturn:
     if isinstance(value, np.ndarray):
         kind = f"{kind} of type {value.dtype}"
     raise ValueError(
-        f"{_place(path)} is a {kind}, which plain arrays do not tell: {value!r:.80}. {remedy}."
+        f"{_path_in_words(path)} is a {kind}, which plain arrays do not tell: {value!r:.80}. "
+        f"{remedy}."
     )
 
 
@@ -249,7 +262,7 @@ def _object_of(arrays):
         version, form = f"{document.get('skpref')!s:.40}", document["format"]
         if form not in range(1, FORMAT + 1):
             raise ValueError(f"format {form!r:.40}, where {FORMAT} is the newest that it knows")
-        copies = {key: _copy(key, arrays[key]) for key in arrays if key != DOCUMENT}
+        copies = {key: _copy_array(key, arrays[key]) for key in arrays if key != DOCUMENT}
         return _value(document["object"], copies)
     except Exception as error:  # of odd fields a constructor may raise anything
         raise ValueError(
@@ -266,7 +279,8 @@ _CONTAINERS: dict[str, Callable[[list], Any]] = {
 }
 
 
-def _copy(key, array):
+def _copy_array(key, array):
+    """Copy an array; TypeError for a type that no file may hold."""
     array = np.array(array)
     if array.dtype.kind not in _KINDS:
         raise TypeError(f"the array {key!r} is of type {array.dtype}, which none may be")
@@ -292,14 +306,15 @@ def _value(content, copies):
         case {"number": str(text)}:
             return float(text)
         case {"frame": list(columns), "types": types, "columns": names, "index": list(index)}:
-            return _frame(columns, types, names, index)
+            return _read_frame(columns, types, names, index)
     ((kind, items),) = parts.items()
     if not isinstance(items, list):
         raise TypeError(f"a list is expected in place of {items!r:.40}")
     return _CONTAINERS[kind](items)
 
 
-def _frame(columns, types, names, index):
+def _read_frame(columns, types, names, index):
+    """Make a DataFrame of its columns; TypeError for types that do not fit."""
     for column, dtype in zip(columns, types, strict=True):
         if dtype not in (*_TEXTS, str(column.dtype)):
             raise TypeError(f"no array of {column.dtype} is a column of {dtype!r:.40}")

@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 
 
 def printable_text(value: Any) -> str:
-    """A value as one line of text, with a space in place of each character that is not printable.
+    """Return a value as one line of text, a space for each character that is not printable.
 
     Line ends, escape sequences, marks of direction and characters of no width go, so that a name
     can neither steer a terminal nor look like another one. Half a character (a lone surrogate) is
@@ -35,14 +35,14 @@ class PrintableBunch(Bunch):
 
 
 def html_text(value: Any) -> str:
-    """A value as text of HTML: no tags, entities or unprintable characters of its own."""
+    """Return a value as text of HTML, without tags or entities of its own."""
     return escape(printable_text(value))
 
 
 def html_table(
     caption: str, rows: Iterable[Sequence[Any]], head: Sequence[str] = (), more: str = ""
 ) -> str:
-    """A table whose rows begin with what they are about; all texts are escaped.
+    """Return an HTML table whose rows begin with what they are about; texts are escaped.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Summarised:
     """For a class with `_facts`: a table of them in notebooks."""
 
     def _facts(self) -> dict[str, Any]:
-        """What there is to say of it, by name."""
+        """Return what there is to say of the object, by name."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:

@@ -32,14 +32,16 @@ class _ThreadLimit:
             )
 
     def enter(self, turn: "_Turn") -> None:
+        """Set one thread, if this is the first turn inside."""
         with self._lock:
             self._inside.add(id(turn))
             if self._before is None:
-                self._before = [(library, library.num_threads) for library in _libraries()]
+                self._before = [(library, library.num_threads) for library in _blas_libraries()]
                 for library, _ in self._before:
                     library.set_num_threads(1)
 
     def leave(self, turn: "_Turn") -> None:
+        """Set the numbers of threads from before, if this is the last turn inside."""
         with self._lock:
             self._inside.discard(id(turn))
             if not self._inside and self._before is not None:
@@ -48,7 +50,7 @@ class _ThreadLimit:
                 self._before = None
 
     def _forked(self):
-        """In a child no other thread lives on; BLAS is left as it is, as its locks may be held."""
+        """Start anew in a child process, where no other thread lives on."""
         self._lock, self._inside, self._before = threading.RLock(), set(), None
 
 
@@ -60,7 +62,8 @@ class _Turn:
 
 
 @cache
-def _libraries():
+def _blas_libraries():
+    """Return the BLAS libraries that are loaded."""
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
@@ -69,7 +72,7 @@ _ONE = _ThreadLimit()
 
 @contextmanager
 def blas_threads(side: int) -> Iterator[None]:
-    """A context in which BLAS has one thread if the largest matrices are small.
+    """Give BLAS one thread within this context if the largest matrices are small.
 
     Parameters
     ----------

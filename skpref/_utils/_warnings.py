@@ -40,16 +40,18 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
         category,
         frame.f_code.co_filename,
         frame.f_lineno,
-        module=_module(frame),
+        module=_module_name(frame),
         registry=frame.f_globals.setdefault("__warningregistry__", {}),
     )
 
 
 def _first_outside(frame: FrameType | None) -> FrameType | None:
-    while frame is not None and _module(frame).partition(".")[0] in _PASSED:
+    """Return the nearest frame that belongs to no library that this package goes through."""
+    while frame is not None and _module_name(frame).partition(".")[0] in _PASSED:
         frame = frame.f_back
     return frame
 
 
-def _module(frame: FrameType) -> str:
+def _module_name(frame: FrameType) -> str:
+    """Return the name of a frame's module."""
     return frame.f_globals.get("__name__") or ""

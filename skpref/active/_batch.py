@@ -38,7 +38,7 @@ class Effects(NamedTuple):
 def outcome_effects(
     likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Effects:
-    """Effects of the outcomes, in the order of the likelihood's ``duel_scale``.
+    """Return effects of the outcomes, in the order of the likelihood's ``duel_scale``.
 
     Means, variances (positive) and who is shown first have shape (n,).
     """
@@ -76,25 +76,25 @@ class Worlds:
     told: Array
 
     @classmethod
-    def before(cls, mean: Array, variance: Array, covariance: Array) -> Self:
-        """The one world without answers."""
+    def without_answers(cls, mean: Array, variance: Array, covariance: Array) -> Self:
+        """Return the one world without answers."""
         nothing = np.zeros((1, 0, len(mean)))
         return cls(covariance, np.ones(1), mean[None], variance[None], nothing)
 
-    def after(self, at: int, likelihood: Likelihood, lead: int) -> Self:
-        """The worlds after an answer to the duel at a position, each outcome of it in its own.
+    def with_answer(self, at: int, likelihood: Likelihood, lead: int) -> Self:
+        """Return the worlds after an answer to a duel, each of its outcomes in its own.
 
         ``lead`` says who is shown first in it.
         """
         mean, variance = self.mean[:, at], self.variance[:, at]
         if not np.all(variance > 0.0):  # a known margin: nothing is learned
             return self
-        of = outcome_effects(likelihood, mean, variance, np.full(len(mean), lead))
+        candidates = outcome_effects(likelihood, mean, variance, np.full(len(mean), lead))
         column = self.prior[at] - np.einsum("wt,wtk->wk", self.told[:, :, at], self.told)
-        weight = (self.weight * of.probability).ravel()
-        indices, weight = _thinned(weight / weight.sum())
+        weight = (self.weight * candidates.probability).ravel()
+        indices, weight = _resample_worlds(weight / weight.sum())
         outcome, world = np.divmod(indices, len(mean))
-        shift, bend = of.gradient[outcome, world], of.curvature[outcome, world]
+        shift, bend = candidates.gradient[outcome, world], candidates.curvature[outcome, world]
         column = column[world]
         change = np.sqrt(np.maximum(bend, 0.0))[:, None] * column
         return replace(
@@ -106,8 +106,8 @@ class Worlds:
         )
 
 
-def _thinned(weight):
-    """Combinations that are followed on, and their probabilities: by systematic resampling."""
+def _resample_worlds(weight):
+    """Return at most so many combinations and their probabilities, by systematic resampling."""
     if len(weight) <= _MOST:
         return np.arange(len(weight)), weight
     marks = (np.arange(_MOST) + 0.5) / _MOST
@@ -115,8 +115,8 @@ def _thinned(weight):
     return np.minimum(indices, len(weight) - 1), np.full(_MOST, 1.0 / _MOST)
 
 
-def ranked(scores: Array, n: int, pairs: NDArray[np.intp], distinct: bool) -> NDArray[np.intp]:
-    """The n duels of the largest scores, best first; fewer if there are not as many.
+def rank_duels(scores: Array, n: int, pairs: NDArray[np.intp], distinct: bool) -> NDArray[np.intp]:
+    """Return the n duels of the largest scores, best first; fewer if there are not as many.
 
     Scores of −inf are not chosen. ``pairs`` (n_duels, 2) says which items duels are of; where
     they are to be ``distinct``, no item is in two of the duels chosen.
@@ -136,9 +136,9 @@ def ranked(scores: Array, n: int, pairs: NDArray[np.intp], distinct: bool) -> ND
     return np.array(found, dtype=np.intp)
 
 
-def diverse(
+def choose_diverse(
     scores: Array,
-    of: Candidates,
+    candidates: Candidates,
     covariance: Callable[[NDArray[np.intp]], Array],
     n: int,
     pairs: NDArray[np.intp],
@@ -164,44 +164,47 @@ def diverse(
     of_variance : bool, default=False
         Scores are variances of the margins, of which is left what is expected after the answers.
     """
-    order = ranked(scores, len(scores), pairs, False)
+    order = rank_duels(scores, len(scores), pairs, False)
     rows = order
     if len(order) > 2 * _SHORTLIST:
         spaced = np.linspace(_SHORTLIST, len(order) - 1, _SHORTLIST).astype(np.intp)
         rows = order[np.r_[:_SHORTLIST, spaced]]
     rows = np.concatenate([pending, rows])
-    mean, variance = (part[rows] for part in of.gaussian)
-    worlds = Worlds.before(mean, variance, covariance(rows))
-    before, likelihood = _open(worlds, of, rows, of_variance), of.posterior.likelihood
+    mean, variance = (part[rows] for part in candidates.gaussian)
+    worlds = Worlds.without_answers(mean, variance, covariance(rows))
+    before, likelihood = (
+        _remaining_information(worlds, candidates, rows, of_variance),
+        candidates.posterior.likelihood,
+    )
     chosen = list(range(len(pending)))
     for at in chosen:
-        worlds = worlds.after(at, likelihood, of.lead[rows[at]])
+        worlds = worlds.with_answer(at, likelihood, candidates.lead[rows[at]])
     free = scores[rows] > -np.inf
     while len(chosen) < len(pending) + n and free.any():
-        shared = before - _open(worlds, of, rows, of_variance)
+        shared = before - _remaining_information(worlds, candidates, rows, of_variance)
         at = int(np.argmax(np.where(free, scores[rows] - shared, -np.inf)))
         chosen.append(at)
         free[at] = False
         if distinct:
             free &= ~np.isin(pairs[rows], pairs[rows[at]]).any(axis=1)
         if len(chosen) < len(pending) + n:
-            worlds = worlds.after(at, likelihood, of.lead[rows[at]])
+            worlds = worlds.with_answer(at, likelihood, candidates.lead[rows[at]])
     best = rows[chosen[len(pending) :]]
     if len(best) < n:  # none of the shortlist is left
         rest = scores.copy()
         rest[best] = -np.inf
         if distinct:
             rest[np.isin(pairs, pairs[best]).any(axis=1)] = -np.inf
-        best = np.r_[best, ranked(rest, n - len(best), pairs, distinct)]
+        best = np.r_[best, rank_duels(rest, n - len(best), pairs, distinct)]
     return best
 
 
-def _open(worlds, of, rows, of_variance):
-    """Remaining information of answers, or remaining variances, as a mean over the worlds."""
+def _remaining_information(worlds, candidates, rows, of_variance):
+    """Return the remaining information of answers, or variances, averaged over the worlds."""
     if of_variance:
         return worlds.weight @ worlds.variance
-    lead = np.broadcast_to(of.lead[rows], worlds.mean.shape).ravel()
-    alone = of._replace(
+    lead = np.broadcast_to(candidates.lead[rows], worlds.mean.shape).ravel()
+    alone = candidates._replace(
         means=worlds.mean.reshape(-1, 1), variance=worlds.variance.ravel(), lead=lead
     )
     return worlds.weight @ information(alone).reshape(worlds.mean.shape)

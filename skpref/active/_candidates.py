@@ -44,14 +44,14 @@ class DuelPosterior(Protocol):
         """Probability of an answer given the margin."""
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
-        """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows."""
+        """Return mean and variance of f(a) − f(b), without observation noise, for pairs of rows."""
 
     def margin_cov(self, A: Any, B: Any) -> Array:
-        """Covariance of the margins f(a_i) − f(b_i), shape (n, n); for diverse batches alone."""
+        """Return the covariance (n, n) of f(a_i) − f(b_i); asked for by diverse batches alone."""
 
 
-def sides(duels: Any) -> tuple[Any, Any]:
-    """First and second items of duels, of shape (n, 2, n_features), (n, 2) or a DuelFrame."""
+def split_duels(duels: Any) -> tuple[Any, Any]:
+    """Return first and second items of duels (n, 2, n_features), (n, 2) or a DuelFrame."""
     shape = np.shape(duels) if not hasattr(duels, "shape") else duels.shape
     if len(shape) not in (2, 3) or shape[1] != 2:
         raise ValueError(
@@ -64,7 +64,7 @@ def sides(duels: Any) -> tuple[Any, Any]:
 
 
 def all_pairs(items: Any) -> Any:
-    """All duels between items, each pair once.
+    """Return all duels between items, each pair once.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def all_pairs(items: Any) -> Any:
     return gather(table, pairs)
 
 
-def pool_of(pool: Any, table: ItemTable | None = None) -> Any:
-    """Duels as they are; of items, all duels between them.
+def read_pool(pool: Any, table: ItemTable | None = None) -> Any:
+    """Return duels as they are, and of items all duels between them.
 
     Names that stand side by side in a frame are duels, where ``table`` has names.
     """
@@ -112,12 +112,12 @@ def pool_of(pool: Any, table: ItemTable | None = None) -> Any:
     return listed
 
 
-def item_codes(duels: Any, more: Any = None) -> NDArray[np.intp]:
-    """Which duels share items: equal numbers for equal items, (n, 2).
+def code_items(duels: Any, more: Any = None) -> NDArray[np.intp]:
+    """Return numbers (n, 2) of the items of duels, equal for equal items.
 
     ``more`` are further duels of the same form, whose codes follow.
     """
-    both = [side for each in (duels, more) if each is not None for side in sides(each)]
+    both = [side for each in (duels, more) if each is not None for side in split_duels(each)]
     parts = [np.asarray(side) for side in both]
     if parts[0].ndim == 1 and not all_strings(parts[0]):
         rows = np.concatenate(parts)[:, None].astype(np.float64)
@@ -157,13 +157,13 @@ class Candidates(NamedTuple):
 
     @classmethod
     def of(cls, posterior: DuelPosterior, duels: Any, order: ArrayLike = 1) -> "Candidates":
-        """Of duels, as `sides` reads them."""
+        """Return duels or their items with what a posterior says of them."""
         if not isinstance(posterior, DuelPosterior):
             raise TypeError(
                 f"posterior must be a Posterior, such as the posterior_ of a fitted estimator; got "
                 f"{type(posterior).__name__}. An estimator goes to query()."
             )
-        first, second = sides(duels)
+        first, second = split_duels(duels)
         if isinstance(posterior, Posterior):
             means, variance = posterior.component_margins(first, second)
         else:
@@ -174,7 +174,7 @@ class Candidates(NamedTuple):
         lead = np.asarray(check_order(order, n, 2), dtype=np.int8)
         return cls(posterior, first, second, means, variance, lead)
 
-    def by_part(self) -> tuple[Array, list["Candidates"]]:
+    def split_by_part(self) -> tuple[Array, list["Candidates"]]:
         """Split candidates of a `PosteriorMixture` into its weights and those of each part."""
         weights, parts = posterior_parts(self.posterior)
         if len(parts) == 1:
@@ -202,7 +202,7 @@ class CandidateRows(NamedTuple):
     def of(
         cls, posterior: Posterior | PosteriorMixture, first: Any, second: Any
     ) -> "CandidateRows":
-        """Of the items of duels."""
+        """Return duels or their items with what a posterior says of them."""
         both = posterior.reader.sides(first, second)
         items, code = distinct_rows(np.concatenate(both))
         return cls(items, code[: len(both[0])], code[len(both[0]) :])

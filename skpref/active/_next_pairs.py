@@ -47,7 +47,7 @@ def next_pairs(
     pending: ArrayLike | None = None,
     random_state: RandomLike = 0,
 ) -> Bunch:
-    """The votes that are expected to tell most of the order of a leaderboard.
+    """Return the votes that are expected to tell most of the order of a leaderboard.
 
     Items that fall into groups which neither answers nor the kernel join
     (`skpref.inspection.connected_items`) are joined first, items without an answer too: as long as
@@ -159,8 +159,8 @@ def next_pairs(
         )
     check_number("k", k, low=1, high=size, integer=True)
     every = np.triu_indices(size, 1)
-    open_pairs = _mask(allowed, ranked.names)[every]
-    waiting = _pairs("pending", pending, ranked.names)
+    open_pairs = _allowed_mask(allowed, ranked.names)[every]
+    waiting = _check_pairs("pending", pending, ranked.names)
     component = ranked.components()
     across = component[every[0]] != component[every[1]]
     averages = ranked.subject.averages(ranked.rows, ranked.shares)
@@ -172,23 +172,23 @@ def next_pairs(
     precision = _vote_precision(ranked.subject.posterior.likelihood, margin, variance)
     count = np.ones(len(margin))
     if goal == "top":
-        count = _at_stake(mean, cov, k, generator_of(random_state))[every]
+        count = _top_probability(mean, cov, k, generator_of(random_state))[every]
         # Where groups stand nobody knows, so that no order across is out of the question.
         count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)
     board = _VoteBoard(mean, cov, precision, count)
-    board.weigh()
-    place = board.square(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
+    board.update_weights()
+    place = board.as_matrix(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
     for a, b in waiting:
-        board.vote(place[a, b])
-    board.weigh()
+        board.add_votes(place[a, b])
+    board.update_weights()
     first = board.gains() * open_pairs
     if not (first * count).max() > 0.0:
         raise ValueError(
             "No vote on an allowed pair tells anything of the order: all orders that count are "
             "known, or all items are one and the same."
         )
-    groups = _Groups(component, waiting, board, open_pairs)
-    votes, gain, own, joins = _hand_out(board, open_pairs * count, int(n), groups)
+    groups = _ComponentGroups(component, waiting, board, open_pairs)
+    votes, gain, own, joins = _allocate_votes(board, open_pairs * count, int(n), groups)
     at = np.flatnonzero(votes)
     at = at[np.lexsort((at, -gain[at], -votes[at], ~joins[at]))]
     position = np.stack([part[at] for part in every], axis=1)
@@ -206,14 +206,14 @@ def next_pairs(
         pairs=pairs,
         position=position,
         **columns,
-        frame=_frame(pairs, columns),
+        frame=_make_frame(pairs, columns),
         names=ranked.names,
-        gain_of_vote=board.square(first),
+        gain_of_vote=board.as_matrix(first),
     )
 
 
 def order_rate(z: Array) -> Array:
-    """φ(z)²/(Φ(z) Φ(−z)): twice the nats on a sign, a relative loss of the variance.
+    """Return φ(z)²/(Φ(z) Φ(−z)): twice the nats on a sign, a relative loss of variance.
 
     With z the mean over the deviation of a Gaussian, whose sign is meant: the mutual information
     of its sign with an observation that takes the share s of its variance is s/2 times this, as
@@ -247,19 +247,19 @@ class _VoteBoard:
     def __init__(self, mean: Array, cov: Array, precision: Array, count: Array) -> None:
         self.first, self.second = np.triu_indices(len(mean), 1)
         self.cov, self._precision, self._count = 0.5 * (cov + cov.T), precision, count
-        self._some: Any = slice(None)
+        self._followed: Any = slice(None)
         self._margin = self._difference(mean)
         self._prior = self._variances(self.cov)
 
     def _difference(self, vector: Array) -> Array:
-        return vector[self.first[self._some]] - vector[self.second[self._some]]
+        return vector[self.first[self._followed]] - vector[self.second[self._followed]]
 
     def _variances(self, cov: Array) -> Array:
         return _variances(cov)[self.first, self.second]
 
-    def weigh(self) -> None:
+    def update_weights(self) -> None:
         """Find the weights of the orders where the covariance is now, and what follows of them."""
-        self._some = slice(None)
+        self._followed = slice(None)
         self._variance = np.minimum(self._variances(self.cov), self._prior)
         is_known = self._variance <= 1e-12 * self._prior.max()
         deviation = np.sqrt(np.where(is_known, 1.0, self._variance))
@@ -267,21 +267,21 @@ class _VoteBoard:
         moved = np.sqrt(self._prior - self._variance) / deviation
         rate = _mean_rate(self._margin / deviation, moved)
         self.weight = np.where(is_known, 0.0, 0.5 * self._count * rate / deviation**2)
-        weights = self.square(self.weight)
+        weights = self.as_matrix(self.weight)
         self._laplacian = np.diag(weights.sum(axis=1)) - weights
-        self._seen = self._variances(self.cov @ self._laplacian @ self.cov)
+        self._information = self._variances(self.cov @ self._laplacian @ self.cov)
 
-    def narrow(self, pairs: NDArray[np.intp]) -> None:
+    def follow(self, pairs: NDArray[np.intp]) -> None:
         """Follow these pairs alone, until the weights are found again."""
-        self._seen, self._variance = self._seen[pairs], self._variance[pairs]
-        self._some = pairs
+        self._information, self._variance = self._information[pairs], self._variance[pairs]
+        self._followed = pairs
 
     def gains(self) -> Array:
-        """Nats on the orders that count, expected of the next vote on each pair followed."""
-        precision = self._precision[self._some]
-        return precision * self._seen / (1.0 + precision * self._variance)
+        """Return nats on the orders that count, expected of the next vote on each pair followed."""
+        precision = self._precision[self._followed]
+        return precision * self._information / (1.0 + precision * self._variance)
 
-    def vote(self, pair: int, votes: int = 1) -> tuple[float, float]:
+    def add_votes(self, pair: int, votes: int = 1) -> tuple[float, float]:
         """Take in votes on a pair: the covariance loses a rank, the weights stay as they are.
 
         Returns
@@ -299,18 +299,20 @@ class _VoteBoard:
         pushed = self._laplacian @ u
         nats = scale * float(u @ pushed)
         step = self._difference(u)
-        self._seen -= 2.0 * scale * step * self._difference(self.cov @ pushed + 0.5 * nats * u)
+        self._information -= (
+            2.0 * scale * step * self._difference(self.cov @ pushed + 0.5 * nats * u)
+        )
         self._variance -= scale * step * step
         return nats, float(scale * self.weight[pair] * (u[a] - u[b]) ** 2)
 
-    def square(self, values: Array) -> Array:
-        """Values of pairs as a symmetric matrix, zero on the diagonal."""
+    def as_matrix(self, values: Array) -> Array:
+        """Return values of pairs as a symmetric matrix, zero on the diagonal."""
         matrix = np.zeros(self.cov.shape)
         matrix[self.first, self.second] = matrix[self.second, self.first] = values
         return matrix
 
 
-class _Groups:
+class _ComponentGroups:
     """Groups of items, and the allowed pairs that join them.
 
     Parameters
@@ -330,7 +332,7 @@ class _Groups:
         self._label = component_labels(len(component), joined)
 
     def joined_by(self, pairs: Any = slice(None)) -> NDArray[np.bool_]:
-        """Whether each of some pairs is allowed, and of two groups."""
+        """Return whether each of some pairs is allowed, and of two groups."""
         apart = self._label[self._first[pairs]] != self._label[self._second[pairs]]
         joins: NDArray[np.bool_] = apart & self._allowed[pairs]
         return joins
@@ -341,31 +343,35 @@ class _Groups:
         self._label[self._label == ends[1]] = ends[0]
 
 
-def _hand_out(board, wanted, n, groups):
-    """Votes of each pair, their expected nats, those on the pair's own order, and who joins."""
+def _allocate_votes(board, importance, n, groups):
+    """Return votes of each pair, their nats, those on the pair's own order, and who joins."""
     portion = -(-n // _PORTIONS)
     step = max(1, n // _ROUNDS)
-    few = _FOLLOWED_PER_ITEM * len(board.cov)
-    votes, joins = np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=bool)
-    gain, own = np.zeros(len(wanted)), np.zeros(len(wanted))
+    n_followed = _FOLLOWED_PER_ITEM * len(board.cov)
+    votes, joins = np.zeros(len(importance), dtype=np.intp), np.zeros(len(importance), dtype=bool)
+    gain, own = np.zeros(len(importance)), np.zeros(len(importance))
     n_left, stale, pair = n, 0, 0
     joining = bool(groups.joined_by().any())
-    some, least = _narrowed(board, wanted * groups.joined_by() if joining else wanted, few)
+    followed, least = _follow_best_pairs(
+        board, importance * groups.joined_by() if joining else importance, n_followed
+    )
     while n_left > 0:
-        scores = board.gains() * wanted[some]
+        scores = board.gains() * importance[followed]
         if joining:
-            scores *= groups.joined_by(some)
+            scores *= groups.joined_by(followed)
         best = int(np.argmax(scores))
         none = joining and not scores[best] > 0.0
         if none or stale >= step or (stale and scores[best] < least and not joining):
             joining = joining and stale > 0 and bool(groups.joined_by().any())
-            board.weigh()
-            some, least = _narrowed(board, wanted * groups.joined_by() if joining else wanted, few)
+            board.update_weights()
+            followed, least = _follow_best_pairs(
+                board, importance * groups.joined_by() if joining else importance, n_followed
+            )
             stale = 0
             continue
-        pair = int(some[best]) if scores[best] > 0.0 else pair  # else all is known
+        pair = int(followed[best]) if scores[best] > 0.0 else pair  # else all is known
         n_votes = 1 if joining else min(portion, n_left)
-        nats = board.vote(pair, n_votes)
+        nats = board.add_votes(pair, n_votes)
         gain[pair] += nats[0]
         own[pair] += nats[1]
         votes[pair] += n_votes
@@ -377,15 +383,15 @@ def _hand_out(board, wanted, n, groups):
     return votes, gain, own, joins
 
 
-def _narrowed(board, wanted, few):
-    """The pairs of the largest scores, which the board follows from now on, and the best other."""
-    scores = board.gains() * wanted
-    if len(scores) <= few:
+def _follow_best_pairs(board, importance, n_followed):
+    """Return the pairs of the largest scores, to follow alone, and the best other score."""
+    scores = board.gains() * importance
+    if len(scores) <= n_followed:
         return np.arange(len(scores)), -np.inf
-    order = np.argpartition(-scores, few)
-    some = np.sort(order[:few])
-    board.narrow(some)
-    return some, scores[order[few]]
+    order = np.argpartition(-scores, n_followed)
+    followed = np.sort(order[:n_followed])
+    board.follow(followed)
+    return followed, scores[order[n_followed]]
 
 
 def _mean_rate(z: Array, moved: Array) -> Array:
@@ -398,13 +404,13 @@ def _mean_rate(z: Array, moved: Array) -> Array:
 
 
 def _variances(cov: Array) -> Array:
-    """dᵀ cov d of the differences d of all pairs, (n, n); at least 0."""
+    """Return dᵀ cov d of the differences d of all pairs, (n, n); at least 0."""
     own = np.diagonal(cov)
     return np.maximum(own[:, None] + own[None, :] - 2.0 * cov, 0.0)
 
 
 def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> Array:
-    """Precision of a Gaussian observation that takes from a margin what a vote is expected to."""
+    """Return the precision of a Gaussian observation that tells as much as a vote."""
     precision = np.zeros(len(margin))
     wide = variance > 1e-12 * variance.max()
     margin, variance = margin[wide], variance[wide]
@@ -419,7 +425,7 @@ def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> A
     return precision
 
 
-def _at_stake(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Array:
+def _top_probability(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Array:
     """Probability that one of two items or both are among the first k, (n, n)."""
     draws = mean[:, None] + symmetric_root(cov) @ rng.standard_normal((len(mean), _DRAWS))
     top = np.zeros(draws.shape)
@@ -429,8 +435,8 @@ def _at_stake(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Arra
     return share[:, None] + share[None, :] - top @ top.T / _DRAWS
 
 
-def _pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows of the two items of each pair, (m, 2), of which positions or names came."""
+def _check_pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
+    """Return positions (m, 2) of the two items of each pair, by positions or names."""
     size = len(names)
     positions = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
     if positions.size == 0:
@@ -458,20 +464,20 @@ def _pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
     return positions.astype(np.intp)
 
 
-def _mask(allowed: Any, names: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which pairs may be voted on, (n, n)."""
+def _allowed_mask(allowed: Any, names: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each pair may be voted on, (n, n)."""
     size = len(names)
     if allowed is None:
         return ~np.eye(size, dtype=bool)
-    pairs, mask = _pairs("allowed", allowed, names), np.zeros((size, size), dtype=bool)
+    pairs, mask = _check_pairs("allowed", allowed, names), np.zeros((size, size), dtype=bool)
     if not len(pairs):
         raise ValueError("allowed is empty; name a pair, or leave it out for all.")
     mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True
     return mask
 
 
-def _frame(pairs: Any, columns: dict[str, Array]) -> Any:
-    """A frame where pandas is installed, else None."""
+def _make_frame(pairs: Any, columns: dict[str, Array]) -> Any:
+    """Return a frame of a plan where pandas is installed, else None."""
     try:
         import pandas as pd
     except ImportError:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array, RandomLike, check_choice, check_number
-from skpref.active._batch import diverse, ranked
-from skpref.active._candidates import Candidates, DuelPosterior, item_codes, pool_of, sides
+from skpref.active._batch import choose_diverse, rank_duels
+from skpref.active._candidates import Candidates, DuelPosterior, code_items, read_pool, split_duels
 from skpref.active._scores import (
     bald,
     best_item_information,
@@ -49,7 +49,7 @@ def query(
     random_state: RandomLike = None,
     **options: Any,
 ) -> NDArray[np.intp] | tuple[NDArray[np.intp], Array]:
-    """The duels of a pool that are most worth asking about.
+    """Return the duels of a pool that are most worth asking about.
 
     Parameters
     ----------
@@ -126,12 +126,12 @@ def query(
     [2, 1]
     """
     check_number("n", n, low=1, integer=True)
-    table = _table_of(estimator)
-    duels = pool_of(pool, table)
-    size = len(sides(duels)[0])
-    who = None if users is None else _ids(users, size, "duels of the pool")
-    pairs, free = _free(duels, answered, size, who, answered_users, table)
-    waiting = _positions(pending, size)
+    table = _item_table(estimator)
+    duels = read_pool(pool, table)
+    size = len(split_duels(duels)[0])
+    who = None if users is None else _check_ids(users, size, "duels of the pool")
+    pairs, free = _find_free_duels(duels, answered, size, who, answered_users, table)
+    waiting = _check_pending(pending, size)
     free[waiting] = False
     if distinct_items:
         free &= ~np.isin(pairs, pairs[waiting]).any(axis=1)
@@ -140,22 +140,29 @@ def query(
             f"n={n} duels are wanted, and the pool has {free.sum()} to ask: {size} duels, less "
             "those of an item with itself, answered and pending. Ask for fewer, or enlarge it."
         )
-    posterior_of, duels = _asked(estimator, duels, who)
-    score, own = _function(strategy), {"order": order, "random_state": random_state}
+    posterior_of, duels = _posterior_by_row(estimator, duels, who)
+    score, own = _score_function(strategy), {"order": order, "random_state": random_state}
     options |= {name: own[name] for name in own if name in signature(score).parameters}
     posterior = posterior_of(np.arange(size))
-    scores = np.where(free, _values(score(posterior, duels, **options), size), -np.inf)
+    scores = np.where(free, _check_scores(score(posterior, duels, **options), size), -np.inf)
     alone = n == 1 and not len(waiting)
     if alone or not diversity or strategy == "random":
-        chosen = ranked(scores, n, pairs, distinct_items)
+        chosen = rank_duels(scores, n, pairs, distinct_items)
     else:
-        of = Candidates.of(posterior, duels, order)
+        candidates = Candidates.of(posterior, duels, order)
 
         def covariance(rows):
-            return posterior_of(rows).margin_cov(*sides(duels[rows]))
+            return posterior_of(rows).margin_cov(*split_duels(duels[rows]))
 
-        chosen = diverse(
-            scores, of, covariance, n, pairs, distinct_items, waiting, strategy == "variance"
+        chosen = choose_diverse(
+            scores,
+            candidates,
+            covariance,
+            n,
+            pairs,
+            distinct_items,
+            waiting,
+            strategy == "variance",
         )
     if len(chosen) < n:
         why = "without an item in two of them " if distinct_items else ""
@@ -166,13 +173,13 @@ def query(
     return (chosen, scores) if return_scores else chosen
 
 
-def _function(strategy):
+def _score_function(strategy):
     if callable(strategy):
         return strategy
     return STRATEGIES[check_choice("strategy", strategy, STRATEGIES)]
 
 
-def _values(scores, size):
+def _check_scores(scores, size):
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (size,):
         raise ValueError(
@@ -182,16 +189,16 @@ def _values(scores, size):
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
-def _table_of(estimator):
-    """Items that the model may be asked about by name; None if there are none."""
+def _item_table(estimator):
+    """Return the items that the model may be asked about by name; None if there are none."""
     model = getattr(estimator, "best_estimator_", estimator)
     *before, last = [step for _, step in getattr(model, "steps", [(None, model)])]
     reader = getattr(getattr(last, "posterior_", last), "reader", None)
     return None if before or reader is None else reader.table
 
 
-def _asked(estimator, duels, users):
-    """Rows of the pool to the posterior that is about them, and the duels as it takes them."""
+def _posterior_by_row(estimator, duels, users):
+    """Return a function from rows of the pool to their posterior, and duels in its form."""
     model = getattr(estimator, "best_estimator_", estimator)
     if users is not None:
         last = model[-1] if hasattr(model, "steps") else model
@@ -208,11 +215,11 @@ def _asked(estimator, duels, users):
         return lambda rows: own, duels
     inspected = Inspected.of(estimator)
     if hasattr(model, "steps") or hasattr(model, "to_unit"):  # items are transformed on the way
-        duels = np.stack([inspected.rows_of(side) for side in sides(duels)], axis=1)
+        duels = np.stack([inspected.rows_of(side) for side in split_duels(duels)], axis=1)
     return lambda rows: inspected.posterior, duels
 
 
-def _positions(pending, size):
+def _check_pending(pending, size):
     rows = np.asarray([] if pending is None else pending)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise ValueError(
@@ -224,8 +231,8 @@ def _positions(pending, size):
     return rows.astype(np.intp)
 
 
-def _ids(users, size, what):
-    """Ids of users, which may be tuples."""
+def _check_ids(users, size, what):
+    """Return ids of users, which may be tuples, as an array, or raise ValueError."""
     sequence = hasattr(users, "__len__") and not isinstance(users, str | bytes)
     if not sequence or len(users) != size:
         raise ValueError(
@@ -237,8 +244,8 @@ def _ids(users, size, what):
     return ids
 
 
-def _free(duels, answered, size, users, answered_users, table):
-    """Items of the duels, and which of these may be asked."""
+def _find_free_duels(duels, answered, size, users, answered_users, table):
+    """Return codes (n, 2) of the items of duels, and whether each duel may be asked."""
     mask = np.zeros(size, dtype=bool)
     further = None
     if answered is not None:
@@ -251,8 +258,8 @@ def _free(duels, answered, size, users, answered_users, table):
                 )
             mask = listed
         elif len(listed):
-            further = _as_in_pool(listed, duels, table)
-    codes = np.sort(item_codes(duels, further), axis=1)
+            further = _in_form_of_pool(listed, duels, table)
+    codes = np.sort(code_items(duels, further), axis=1)
     asked = codes[size:].tolist()
     keys = codes[:size].tolist()
     if answered_users is not None:
@@ -261,15 +268,15 @@ def _free(duels, answered, size, users, answered_users, table):
                 "answered_users= says who answered duels that are given as answered=, where users= "
                 "says who is to be asked. Leave it out, or give both."
             )
-        asked = _of_users(asked, _ids(answered_users, len(asked), "duels answered"))
-        keys = _of_users(keys, users)
+        asked = _keys_by_user(asked, _check_ids(answered_users, len(asked), "duels answered"))
+        keys = _keys_by_user(keys, users)
     if asked:
         asked_keys = set(map(tuple, asked))
         mask = np.array([tuple(key) in asked_keys for key in keys])
     return codes[:size], ~mask & (codes[:size, 0] != codes[:size, 1])
 
 
-def _as_in_pool(answered, duels, table):
+def _in_form_of_pool(answered, duels, table):
     """Answered duels in the form of the pool, names as positions where it has these."""
     named = [each.ndim == 2 and all_strings(np.asarray(each)) for each in (duels, answered)]
     positions = duels.ndim == 2 and np.asarray(duels).dtype.kind in "iu"
@@ -281,12 +288,12 @@ def _as_in_pool(answered, duels, table):
             for each, by_name in zip((duels, answered), named, strict=True)
         ]
         raise ValueError(
-            f"answered must hold duels of the form of the pool, which are {forms[0]}; {forms[1]} "
-            "came. Give both by names, by positions or by features, or answered as a mask of the "
-            f"pool, ({len(duels)},) booleans."
+            f"answered must hold duels of the form of the pool, which are {forms[0]}; got "
+            f"{forms[1]}. Give both by names, by positions or by features, or answered as a "
+            f"mask of the pool, ({len(duels)},) booleans."
         )
     return answered
 
 
-def _of_users(pairs, users):
+def _keys_by_user(pairs, users):
     return [(*pair, user) for pair, user in zip(pairs, users, strict=True)]

@@ -28,22 +28,22 @@ _EXACT = 2000
 def outcome_proba(
     likelihood: Likelihood, mean: Array, variance: ArrayLike, lead: ArrayLike
 ) -> Array:
-    """Probabilities of the outcomes under Gaussian margins, on a new last axis."""
+    """Return probabilities of the outcomes under Gaussian margins, on a new last axis."""
     variance = np.asarray(variance, dtype=np.float64)
     if likelihood.uses_order:
         return likelihood.outcome_proba(mean, variance, lead)
     return likelihood.outcome_proba(mean, variance)
 
 
-def entropy_of(proba: Array) -> Array:
-    """Entropy of probabilities on the last axis."""
+def outcome_entropy(proba: Array) -> Array:
+    """Return entropy of probabilities on the last axis."""
     return entr(proba).sum(axis=-1)
 
 
 def predictive_proba(
     likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Array:
-    """Probabilities of the outcomes, (n, n_outcomes), of margins with means (n, n_components)."""
+    """Return probabilities of outcomes (n, n_outcomes), means (n, n_components)."""
     proba = np.empty((len(variance), likelihood.n_outcomes))
     for rows in row_blocks(len(variance), means.shape[1] * likelihood.n_outcomes, BLOCK):
         by_component = outcome_proba(
@@ -72,7 +72,7 @@ def expected_entropy(
         rows = every[block]
         margin = means[rows, :, None] + np.sqrt(variance[rows])[:, None, None] * z
         proba = outcome_proba(likelihood, margin, 0.0, lead[rows, None, None])
-        entropies[rows] = (entropy_of(proba) @ weights).mean(axis=1)
+        entropies[rows] = (outcome_entropy(proba) @ weights).mean(axis=1)
     for side in np.unique(lead[~narrow]):
         nodes, values = _doubtful_entropies(likelihood, side, _STEP * scale)
         every = np.flatnonzero(~narrow & (lead == side))
@@ -99,7 +99,7 @@ def _doubtful_entropies(likelihood, lead, step):
             break
         ends = np.where(open_ends, 1.5 * ends, ends)
     nodes = np.arange(ends[0], ends[1] + step, step)
-    return nodes, entropy_of(proba_at(nodes))
+    return nodes, outcome_entropy(proba_at(nodes))
 
 
 class Bell(NamedTuple):
@@ -110,7 +110,7 @@ class Bell(NamedTuple):
 
 
 def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
-    """Mean entropy of a probit's answer given the margin, in the closed form of [1]_.
+    """Return mean entropy of a probit's answer given the margin, in the closed form of [1]_.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
 def bald(
     posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1, method: str = "quadrature"
 ) -> Array:
-    """Mutual information of a duel's answer and the utility, in nats (BALD) [1]_.
+    """Return mutual information of a duel's answer and the utility, in nats (BALD) [1]_.
 
     The entropy of the predicted answer less that which is expected to stay once the utility is
     known: what the judge's noise makes uncertain is not counted. At least 0, at most log 2, with
@@ -177,36 +177,36 @@ def bald(
     return information(Candidates.of(posterior, duels, order), method)
 
 
-def information(of: Candidates, method: str = "quadrature") -> Array:
-    """`bald` of candidates."""
-    likelihood, expected = of.posterior.likelihood, np.zeros(len(of.variance))
-    predicted = _predicted_entropy(of)
-    for weight, part in zip(*of.by_part(), strict=True):
+def information(candidates: Candidates, method: str = "quadrature") -> Array:
+    """Return `bald` of candidates, (n,), in nats."""
+    likelihood, expected = candidates.posterior.likelihood, np.zeros(len(candidates.variance))
+    predicted = _predicted_entropy(candidates)
+    for weight, part in zip(*candidates.split_by_part(), strict=True):
         if method == "quadrature":
             entropies = expected_entropy(likelihood, part.means, part.variance, part.lead)
         else:
-            entropies = _closed_form(part)
+            entropies = _closed_form_entropy(part)
         expected += weight * entropies
     # Of a margin that is known the closed form and rounding would make something.
-    nats = np.where(of.gaussian[1] > 0.0, predicted - expected, 0.0)
+    nats = np.where(candidates.gaussian[1] > 0.0, predicted - expected, 0.0)
     return np.clip(nats, 0.0, np.log(likelihood.n_outcomes))
 
 
-def _closed_form(of):
-    likelihood = of.posterior.likelihood
+def _closed_form_entropy(candidates):
+    likelihood = candidates.posterior.likelihood
     if not isinstance(likelihood, Probit) or likelihood.n_outcomes != 2:
         what = "ties" if likelihood.duel_scale.ties else type(likelihood).__name__
         raise ValueError(
             f"The closed form of BALD is of a probit without ties, and there is {what}. Use "
             "method='quadrature'."
         )
-    means = of.means + of.lead[:, None] * likelihood.order_shift
-    bell = expected_bell(means, of.variance[:, None], likelihood.margin_variance)
+    means = candidates.means + candidates.lead[:, None] * likelihood.order_shift
+    bell = expected_bell(means, candidates.variance[:, None], likelihood.margin_variance)
     return bell.value.mean(axis=1)
 
 
 def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Array:
-    """Entropy of the predicted answer, in nats, from noise and uncertainty together.
+    """Return entropy of the predicted answer, in nats, from noise and uncertainty together.
 
     A duel of two items that are known to be equally good has the largest of all, though its answer
     would tell nothing.
@@ -233,17 +233,17 @@ def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Ar
     return _predicted_entropy(Candidates.of(posterior, duels, order))
 
 
-def _predicted_entropy(of):
-    """Entropies of the predicted answers, (n,)."""
+def _predicted_entropy(candidates):
+    """Return entropies of the predicted answers, (n,)."""
     proba = sum(
         weight * predictive_proba(part.posterior.likelihood, part.means, part.variance, part.lead)
-        for weight, part in zip(*of.by_part(), strict=True)
+        for weight, part in zip(*candidates.split_by_part(), strict=True)
     )
-    return entropy_of(proba)
+    return outcome_entropy(proba)
 
 
 def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
-    """Variance of f(first) − f(second), without observation noise, in squared units of utility.
+    """Return the variance of f(first) − f(second), without noise, in squared units of utility.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
 def random_scores(
     posterior: DuelPosterior, duels: Any, *, random_state: RandomLike = None
 ) -> Array:
-    """Random scores, uniform on [0, 1), as a baseline.
+    """Return random scores, uniform on [0, 1), as a baseline.
 
     Parameters
     ----------
@@ -341,9 +341,9 @@ def committee_disagreement(
     >>> committee_disagreement(model.posterior_, duels, members=2000, random_state=0).round(1)
     array([0.1, 0.6])
     """
-    of = Candidates.of(posterior, duels, order)
+    candidates = Candidates.of(posterior, duels, order)
     if members == "components":
-        margins, variance = of.means, of.variance
+        margins, variance = candidates.means, candidates.variance
         if margins.shape[1] < 2:
             raise ValueError(
                 "members='components' needs a posterior of several components, such as that of "
@@ -351,12 +351,14 @@ def committee_disagreement(
             )
     else:
         check_number("members", members, low=2, high=np.iinfo(np.int32).max, integer=True)
-        margins = _drawn_margins(of, int(members), generator_of(random_state))
+        margins = _draw_margins(candidates, int(members), generator_of(random_state))
         variance = np.zeros(len(margins))
-    return _disagreement(of.posterior.likelihood, margins, variance, of.lead, vote)
+    return _committee_information(
+        candidates.posterior.likelihood, margins, variance, candidates.lead, vote
+    )
 
 
-def _disagreement(likelihood, margins, variance, lead, vote):
+def _committee_information(likelihood, margins, variance, lead, vote):
     disagreement = np.empty(len(margins))
     for rows in row_blocks(len(margins), margins.shape[1] * likelihood.n_outcomes, BLOCK):
         proba = outcome_proba(likelihood, margins[rows], variance[rows, None], lead[rows, None])
@@ -364,9 +366,11 @@ def _disagreement(likelihood, margins, variance, lead, vote):
             # A vote is split among outcomes that are equally likely.
             proba = proba == proba.max(axis=-1, keepdims=True)
             proba = proba / proba.sum(axis=-1, keepdims=True)
-            disagreement[rows] = entropy_of(proba.mean(axis=1))
+            disagreement[rows] = outcome_entropy(proba.mean(axis=1))
         else:
-            disagreement[rows] = entropy_of(proba.mean(axis=1)) - entropy_of(proba).mean(axis=1)
+            disagreement[rows] = outcome_entropy(proba.mean(axis=1)) - outcome_entropy(proba).mean(
+                axis=1
+            )
     return np.maximum(disagreement, 0.0)
 
 
@@ -379,7 +383,7 @@ def best_item_information(
     n_draws: int = 1000,
     random_state: RandomLike = None,
 ) -> Array:
-    """Mutual information of a duel's answer and which item is best, in nats.
+    """Return mutual information of a duel's answer and which item is best, in nats.
 
     Parameters
     ----------
@@ -415,13 +419,13 @@ of shape (n_items,), default=None
             "Posterior or PosteriorMixture gives. Use bald."
         )
     check_number("n_draws", n_draws, low=2, high=np.iinfo(np.int32).max, integer=True)
-    of, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
-    rows, first, second = CandidateRows.of(posterior, of.first, of.second)
+    candidates, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
+    rows, first, second = CandidateRows.of(posterior, candidates.first, candidates.second)
     among = np.arange(len(rows))
     if items is not None:
         rows, code = distinct_rows(np.concatenate([rows, posterior.check_items(items)]))
         first, second, among = code[first], code[second], np.unique(code[len(among) :])
-    utility = _drawn(posterior, rows, int(n_draws), rng)
+    utility = _draw_utilities(posterior, rows, int(n_draws), rng)
     best = among[np.argmax(utility[among], axis=0)]
     utility = utility[:, np.argsort(best, kind="stable")]
     counts = np.unique(best, return_counts=True)[1]
@@ -429,24 +433,26 @@ of shape (n_items,), default=None
     likelihood, nats = posterior.likelihood, np.empty(len(first))
     for part in row_blocks(len(first), int(n_draws) * likelihood.n_outcomes, BLOCK):
         margins = utility[first[part]] - utility[second[part]]
-        proba = outcome_proba(likelihood, margins, 0.0, of.lead[part, None])
+        proba = outcome_proba(likelihood, margins, 0.0, candidates.lead[part, None])
         given_best = np.add.reduceat(proba, starts, axis=1) / counts[:, None]
-        nats[part] = entropy_of(proba.mean(axis=1)) - entropy_of(given_best) @ share
+        nats[part] = outcome_entropy(proba.mean(axis=1)) - outcome_entropy(given_best) @ share
     return np.maximum(nats, 0.0)
 
 
-def _drawn_margins(of, n, rng):
-    """Draws of the margins, (n_duels, n)."""
-    if not isinstance(of.posterior, Posterior | PosteriorMixture):
-        mean, variance = of.gaussian
+def _draw_margins(candidates, n, rng):
+    """Return draws of the margins, (n_duels, n)."""
+    if not isinstance(candidates.posterior, Posterior | PosteriorMixture):
+        mean, variance = candidates.gaussian
         return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
-    rows, first, second = CandidateRows.of(of.posterior, of.first, of.second)
-    utility = _drawn(of.posterior, rows, n, rng)
+    rows, first, second = CandidateRows.of(
+        candidates.posterior, candidates.first, candidates.second
+    )
+    utility = _draw_utilities(candidates.posterior, rows, n, rng)
     return utility[first] - utility[second]
 
 
-def _drawn(posterior, rows, n, rng):
-    """Joint draws of utilities, (n_rows, n)."""
+def _draw_utilities(posterior, rows, n, rng):
+    """Return joint draws of utilities, (n_rows, n)."""
     if len(rows) <= _EXACT or isinstance(posterior, PosteriorMixture):
         return posterior.sample(rows, n, rng)
     return posterior.sample_paths(n, rng)(rows)

@@ -66,7 +66,7 @@ class StoppingRule:
     Notes
     -----
     What is assumed: in a duel of the best competitor its expected score is at least one half, given
-    all that came before (a win scores 1, a tie ½). So it is under Bradley–Terry, the probit or any
+    all votes before (a win scores 1, a tie ½). So it is under Bradley–Terry, the probit or any
     other model in which the better one is favoured; votes may depend on the prompt, the judge or
     the day; pairs may be chosen by all votes before, as by `next_pairs`. Who is shown first must be
     drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best that
@@ -136,7 +136,7 @@ class StoppingRule:
         for name in [] if items is None else np.asarray(unmasked(items), dtype=object).tolist():
             if name in self._place:
                 raise ValueError(f"The name {name!r} stands twice in items. Name each once.")
-            self._join(name)
+            self._add_competitor(name)
 
     # -- what is known -------------------------------------------------------------------
 
@@ -215,24 +215,24 @@ class StoppingRule:
         """
         if isinstance(X, Mapping) and "item_table" in X:
             if y is not None:
-                raise ValueError("y came beside votes of from_votes, which have labels. Drop it.")
-            names, scores = _of_votes(X)
-            pairs, labels = self._checked(names), self._labels
+                raise ValueError("Votes of from_votes have labels; got also y=. Drop it.")
+            names, scores = _read_votes(X)
+            pairs, labels = self._check_pairs(names), self._labels
         else:
-            pairs = self._read(X)
-            scores, labels = self._scores(y, len(pairs))
+            pairs = self._read_pairs(X)
+            scores, labels = self._read_scores(y, len(pairs))
         self._labels = labels
         for pair in pairs:
             for name in pair:
                 if name not in self._place:
-                    self._join(name)
+                    self._add_competitor(name)
         place = self._place
         for (first, second), score in zip(pairs, scores, strict=True):
-            self._vote(place[first], place[second], score)
+            self._update_with_vote(place[first], place[second], score)
         self.n_votes += len(pairs)
         return self
 
-    def _join(self, name: Any) -> None:
+    def _add_competitor(self, name: Any) -> None:
         self._place[name] = len(self._place)
         self._mean.append(0.0)
         self._variance.append(_PRIOR_VARIANCE)
@@ -240,16 +240,16 @@ class StoppingRule:
         self._dropped.append(False)
         self._joined_to.append(len(self._joined_to))
 
-    def _root(self, place: int) -> int:
-        """The competitor that stands for the group of one; on the way there paths are halved."""
+    def _group_root(self, place: int) -> int:
+        """Return the competitor that stands for the group of another, and halve the path there."""
         joined_to = self._joined_to
         while joined_to[place] != place:
             joined_to[place] = place = joined_to[joined_to[place]]
         return place
 
-    def _vote(self, a: int, b: int, score: float) -> None:
+    def _update_with_vote(self, a: int, b: int, score: float) -> None:
         """Pay out the stakes on a vote that scores so much for a, then learn from it."""
-        self._joined_to[self._root(a)] = self._root(b)
+        self._joined_to[self._group_root(a)] = self._group_root(b)
         mean, variance = self._mean, self._variance
         spread = sqrt(1.0 + variance[a] + variance[b])
         z = (mean[a] - mean[b]) / spread
@@ -271,8 +271,8 @@ class StoppingRule:
         variance[a] -= variance[a] ** 2 * bend
         variance[b] -= variance[b] ** 2 * bend
 
-    def _read(self, X: Any) -> list[list[Any]]:
-        """Names of the two competitors of each vote."""
+    def _read_pairs(self, X: Any) -> list[list[Any]]:
+        """Return names of the two competitors of each vote, checked."""
         frame = is_frame(X)
         X = X.to_numpy() if frame and hasattr(X, "to_numpy") else unmasked(X)
         votes = X
@@ -291,9 +291,9 @@ class StoppingRule:
         table = self._table
         if table is not None and table.names is not None and votes.dtype.kind in "iu":
             votes = table.names[positions_of(votes, ItemTable(np.zeros((len(table), 1))))]
-        return self._checked(votes.tolist())
+        return self._check_pairs(votes.tolist())
 
-    def _checked(self, pairs: list[list[Any]]) -> list[list[Any]]:
+    def _check_pairs(self, pairs: list[list[Any]]) -> list[list[Any]]:
         """Names, none missing, of two competitors that are among the items."""
         gaps = [row for row, pair in enumerate(pairs) if any(map(is_missing, pair))]
         if gaps:
@@ -314,8 +314,8 @@ class StoppingRule:
                 )
         return pairs
 
-    def _scores(self, y: Any, n: int) -> tuple[list[float], tuple[int, int] | None]:
-        """What the first of each vote scored, from 0 to 1, and the two labels of wins."""
+    def _read_scores(self, y: Any, n: int) -> tuple[list[float], tuple[int, int] | None]:
+        """Return what the first of each vote scored, from 0 to 1, and the labels of wins."""
         if y is None:
             return [1.0] * n, self._labels
         y = np.asarray(unmasked(y))
@@ -364,8 +364,8 @@ class StoppingRule:
         return None
 
 
-def _of_votes(votes: Mapping) -> tuple[list[list[Any]], list[float]]:
-    """Names of the two competitors of each of the votes of `from_votes`, and the first's score."""
+def _read_votes(votes: Mapping) -> tuple[list[list[Any]], list[float]]:
+    """Return names of the two competitors of each vote of `from_votes`, and the first's score."""
     X, y = votes["X"], votes["y"]
     places = (X if X.ndim == 2 else X[:, :, 0]).astype(np.intp)
     tied = np.any(y < 0) or "tie_threshold" in votes["params"]

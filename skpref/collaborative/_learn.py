@@ -29,8 +29,6 @@ from skpref.likelihoods import Likelihood
 # Answers to learn from; of one user so many at most, before all others have given theirs.
 _ANSWERS, _ANSWERS_OF_ORDER = 800, 2000
 _OF_ONE = 24
-# A search that leaves this share of the log-loss of coins is tried again with so much more noise.
-_COINS, _NOISIER = 0.95, 100.0
 # Deviation of the logarithm of a lengthscale of users from its median, √features.
 _DEVIATION = 1.0
 
@@ -165,21 +163,8 @@ class Lesson:
         """
         if len(self.model.theta) == 0:
             return self.start
-        search = replace(search, second=self._noisier())
         model, _ = learn(self.model, self.part, search, None, rng, monitor)
         return split_hyperparameters(self.start, model, self.population)
-
-    def _noisier(self):
-        """Return a start with more noise, for a search that explains no more than chance.
-
-        There everything is noise, so that no hyperparameter has a slope that leads away; where
-        noise starts small the way to better ones may lead through it.
-        """
-        theta, names = self.model.theta.copy(), self.model.names
-        if "noise_variance" not in names:
-            return None
-        theta[names.index("noise_variance")] += np.log(_NOISIER)
-        return theta, _COINS * float(self.part.weight.sum()) * np.log(2.0)
 
 
 def joint_model(

@@ -13,18 +13,18 @@ from skpref.data._containers import all_strings, column_floats, is_frame, unmask
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import balance_orientation
-from skpref.data._ranks import chosen_places, ranked_sets, shown_lists, worst_ranks
+from skpref.data._ranks import chosen_places, ranked_sets, read_sets, worst_ranks
 from skpref.data._sets import plain_lists, read_lists
 from skpref.data._winners import read_labels
 
 
 def as_table(items: Any) -> ItemTable | None:
-    """Items as a table, None if there are none."""
+    """Return items as an `ItemTable`, or None for None."""
     return items if items is None or isinstance(items, ItemTable) else ItemTable(items)
 
 
 def named_table(items: Any, references: Iterable) -> tuple[ItemTable | None, bool]:
-    """Items as a table; where there are none a table of the texts that refer to them, and True.
+    """Return items as a table, and whether it was made of the texts in ``references``.
 
     Names are sorted: the order in which they appear may tell of ranks.
     """
@@ -38,7 +38,7 @@ def named_table(items: Any, references: Iterable) -> tuple[ItemTable | None, boo
 
 
 def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
-    """Positions in a table, from positions or from names where the table has names."""
+    """Return positions in a table, from positions or names; ValueError for unknown ones."""
     if table is not None and table.names is not None:
         return table.index(references)
     positions = np.asarray(unmasked(references))
@@ -58,7 +58,7 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
 
 
 def codes_of(references: list) -> np.ndarray:
-    """Numbers that tell references apart, whatever they refer to."""
+    """Number references by their first appearance, whatever they refer to."""
     code = {reference: i for i, reference in enumerate(dict.fromkeys(references))}
     return np.array([code[reference] for reference in references], dtype=np.int64)
 
@@ -66,7 +66,7 @@ def codes_of(references: list) -> np.ndarray:
 def gather(
     table: ItemTable | None, shown: np.ndarray, named: bool = False
 ) -> np.ndarray | DuelFrame:
-    """Positions, -1 for none, as the duels or sets of the items that they stand for.
+    """Return duels or sets of the items at some positions, -1 for no item.
 
     ``named``: of their names, None for none.
     """
@@ -84,8 +84,8 @@ _ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel
 _PAIRS_EACH, _LEAST = 5, 4000
 
 
-def _spans(start, stop):
-    """Rows p and the integers from start[p] up to stop[p], one after the other."""
+def _index_ranges(start, stop):
+    """Return the integers from start[p] up to stop[p] for each row p, and the row of each."""
     length = np.maximum(stop - start, 0)
     row = np.repeat(np.arange(len(length)), length)
     before = np.cumsum(length) - length
@@ -98,7 +98,7 @@ def ranked_pairs(
     adjacent: bool = False,
     ranks: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Winners and losers of the duels that ranked lists make, and the list of each.
+    """Return winners and losers of the duels that ranked lists make, and the list of each.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def ranked_pairs(
     after = np.arange(len(lists.flat)) + 1
     end = np.cumsum(lists.length)[lists.row]
     near = adjacent and ranks is None
-    winner, loser = _spans(after, np.minimum(after + 1, end) if near else end)
+    winner, loser = _index_ranges(after, np.minimum(after + 1, end) if near else end)
     if ranks is not None:
         lead = ranks[loser] - ranks[winner]
         met = lead == 1 if adjacent else lead > 0
@@ -143,8 +143,8 @@ def _runs(starts):
     return first[run], np.append(first[1:], len(starts))[run]
 
 
-def _spread(level, group):
-    """Pairs at rank distances 1, 2, 4, …, counted from the edge of a run of equal ratings.
+def _pairs_at_doubling_distances(level, group):
+    """Pair items at rank distances 1, 2, 4, …, counted from the edge of a run of equal ratings.
 
     A partner is looked up within its own run at the place that the item has in its run, so that
     equal ratings share their duels evenly.
@@ -175,42 +175,42 @@ def _spread(level, group):
     return *np.divmod(code, n), np.concatenate(steps)[first]
 
 
-def _evenly(n, wanted):
-    """``wanted`` of n places, evenly spread."""
-    return (np.arange(wanted) * n + n // 2) // max(wanted, 1)
+def _evenly_spaced(n, n_places):
+    """Return ``wanted`` of n places, evenly spaced."""
+    return (np.arange(n_places) * n + n // 2) // max(n_places, 1)
 
 
-def _cover(low, high, n):
-    """Pairs, taken in their order, that leave no item without an opponent.
+def _covering_pairs(low, high, n):
+    """Choose pairs, in their order, that leave no item without an opponent.
 
     First those between two items that have none yet, then one for each item left over.
     """
     met = np.zeros(n, dtype=bool)
     couples: list[int] = []
     rest: list[int] = []
-    for both in (True, False):
-        for i, (one, other) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            if (not met[one] and not met[other]) if both else (not met[one] or not met[other]):
-                met[one] = met[other] = True
-                (couples if both else rest).append(i)
+    for n_new, chosen in ((2, couples), (1, rest)):
+        for i, pair in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            if (not met[pair[0]]) + (not met[pair[1]]) >= n_new:
+                met[list(pair)] = True
+                chosen.append(i)
     return np.array(couples, dtype=np.intp), np.array(rest, dtype=np.intp)
 
 
-def _thin(low, high, step, n, max_pairs):
-    """At most ``max_pairs`` of a design's pairs, spread over its distances and groups.
+def _thin_pairs(low, high, step, n, max_pairs):
+    """Choose at most ``max_pairs`` of some pairs, spread over their distances and groups.
 
     Every item keeps an opponent if ``max_pairs`` allows it; the other pairs are evenly spaced
     among all the rest, distance by distance.
     """
     order = np.lexsort((high, low, step))
-    couples, rest = _cover(low[order], high[order], n)
+    couples, rest = _covering_pairs(low[order], high[order], n)
     if len(couples) >= max_pairs:
-        return np.sort(order[couples[_evenly(len(couples), max_pairs)]])
-    rest = rest[_evenly(len(rest), min(len(rest), max_pairs - len(couples)))]
+        return np.sort(order[couples[_evenly_spaced(len(couples), max_pairs)]])
+    rest = rest[_evenly_spaced(len(rest), min(len(rest), max_pairs - len(couples)))]
     is_taken = np.zeros(len(order), dtype=bool)
     is_taken[couples] = is_taken[rest] = True
     others = np.flatnonzero(~is_taken)
-    is_taken[others[_evenly(len(others), max_pairs - is_taken.sum())]] = True
+    is_taken[others[_evenly_spaced(len(others), max_pairs - is_taken.sum())]] = True
     return np.sort(order[is_taken])
 
 
@@ -221,7 +221,7 @@ def rated_pairs(
     *,
     tiebreak: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of rated items that make a duel, within each group.
+    """Pair rated items that differ in rating, within each group, for duels.
 
     All pairs with different ratings while they are few. Beyond, items meet those at rank
     distance 1, 2, 4, 8, … in their group, which keeps both local and global order: about n log2 n
@@ -269,7 +269,7 @@ def rated_pairs(
         raise ValueError(f"Ratings must be finite numbers; got values of type {ratings.dtype}.")
     ratings = ratings.astype(np.float64)
     check_rated(ratings)
-    _check_cap(max_pairs)
+    _check_max_pairs(max_pairs)
     group = np.zeros(len(ratings), dtype=np.intp)
     if qid is not None:
         qid = column_or_1d(unmasked(qid))
@@ -296,11 +296,11 @@ def rated_pairs(
     else:
         cap, every = max_pairs, max_pairs is None or n_pairs <= max_pairs
     if cap is None or every:
-        low, high = _spans(levels[1], groups[1])
+        low, high = _index_ranges(levels[1], groups[1])
     else:
-        low, high, step = _spread(levels, groups)
+        low, high, step = _pairs_at_doubling_distances(levels, groups)
         if len(low) > cap:
-            rows_taken = _thin(low, high, step, len(order), cap)
+            rows_taken = _thin_pairs(low, high, step, len(order), cap)
             low, high = low[rows_taken], high[rows_taken]
     return order[high], order[low]
 
@@ -318,7 +318,8 @@ def check_rated(ratings: Any) -> None:
         )
 
 
-def _check_cap(max_pairs):
+def _check_max_pairs(max_pairs):
+    """Raise ValueError unless ``max_pairs`` is a positive integer, "auto" or None."""
     whole = isinstance(max_pairs, numbers.Integral) and not isinstance(max_pairs, bool)
     if not (max_pairs is None or max_pairs == "auto" or (whole and max_pairs >= 1)):
         raise ValueError(
@@ -404,6 +405,7 @@ def from_pairs(
 
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return counts of duels as integers; ValueError for another shape or other numbers."""
     counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
     if counts.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {counts.shape}.")
@@ -556,7 +558,7 @@ def from_rankings(
         long.warn_dropped()
     rankings = plain_lists(rankings)
     listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
-    table, by_name = named_table(items, (each for one in listed for each in one))
+    table, by_name = named_table(items, (each for ranking in listed for each in ranking))
     positions = partial(positions_of, table=table)
     if joint:
         if adjacent:
@@ -702,9 +704,9 @@ def from_choices(
     [[2, 1, 1], [1, 2, 0]]
     """
     sets = plain_lists(sets, "Set")
-    table, named = named_table(items, (item for one in sets for item in one))
+    table, named = named_table(items, (item for members in sets for item in members))
     positions = partial(positions_of, table=table)
-    lists = shown_lists(sets, positions, "Set")
+    lists = read_sets(sets, positions, "Set")
     places = chosen_places(chosen, lists, positions, table is not None and table.names is not None)
     X = gather(table, lists.padded(lists.place, lists.flat, -1), named)
     if lists.length.max() == 2:

@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import warn
 from skpref.data._containers import (
-    any_texts,
     beyond_doubles,
     column_at,
     column_floats,
     is_frame,
     is_missing,
     plain_frame,
+    with_any_text,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
@@ -48,7 +48,7 @@ class LongRankings(NamedTuple):
     n_silent: int
 
     def warn_dropped(self) -> None:
-        """One warning that counts what was left out."""
+        """Warn once of the rows and rankings that are left out, with their numbers."""
         parts = []
         if self.n_unranked:
             parts.append(f"{self.n_unranked} rows without a rank")
@@ -314,7 +314,7 @@ def _kept_metadata(
 
 
 def _as_frame(table):
-    """A frame of pandas, where it is installed, of what holds named columns."""
+    """Return a frame of pandas with the columns of any table; ValueError if it is none."""
     if hasattr(table, "iloc"):
         return table
     if not isinstance(table, Mapping) and not is_frame(table):
@@ -324,7 +324,7 @@ def _as_frame(table):
             f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}."
             f"{remedy}"
         )
-    pandas = _pandas()
+    pandas = _import_pandas()
     names = table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns)
     columns = {name: column_cells(table[name]) for name in names}
     lengths = {name: len(column) for name, column in columns.items()}
@@ -333,19 +333,20 @@ def _as_frame(table):
     if isinstance(table, Mapping):
         for name, column in columns.items():
             refuse_nested(list(column), name)
-    return any_texts(
-        lambda: pandas.DataFrame({name: _inferred(pandas, c) for name, c in columns.items()})
+    return with_any_text(
+        lambda: pandas.DataFrame({name: _infer_numbers(pandas, c) for name, c in columns.items()})
     )
 
 
-def _inferred(pandas, values):
-    """Values as numbers where they are all such, unless floats would round integers."""
+def _infer_numbers(pandas, values):
+    """Return values as numbers where all are such, unless floats would round integers."""
     floats = column_floats(values) if values.dtype.kind == "O" else None
     wide = floats is not None and beyond_doubles(floats)
     return values if wide else pandas.Series(values).infer_objects()
 
 
-def _pandas():
+def _import_pandas():
+    """Import pandas; ImportError that says what to do without it."""
     try:
         import pandas
     except ImportError:
@@ -368,7 +369,7 @@ def _check_times(time, n_duels):
 
 
 def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
-    """Columns of the two sides, as many of each."""
+    """Return the columns of both sides as lists; ValueError if they differ in number."""
     first, second = ([side] if isinstance(side, str) else list(side) for side in (first, second))
     ids = None if ids is None else tuple(ids) if not isinstance(ids, str) else (ids,)
     if ids is not None and len(ids) != 2:
@@ -384,21 +385,22 @@ def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple |
 
 
 def _check_frame(frame: Any, columns: list) -> None:
+    """Raise ValueError if a column is not in the frame."""
     missing = [column for column in columns if column not in list(frame.columns)]
     if missing:
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
 
 
 def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
-    """Names of the two sides in the columns, whole names before the words in which they differ."""
+    """Return names of both sides: whole names of columns, then the words in which they differ."""
     pairs = ([] if ids is None else [ids]) + list(zip(first, second, strict=True))
     pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
     differ = [common_part(*pair) for pair in pairs]
-    return [*pairs, *(found[1] for found in differ if found is not None)]
+    return [*pairs, *(common[1] for common in differ if common is not None)]
 
 
-def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
-    """Names of the features of a side."""
+def _feature_labels(first: list, second: list, names: Sequence[str] | None) -> list:
+    """Name the features of a side; ValueError if two have one name."""
     if names is not None:
         labels = [names] if isinstance(names, str) else list(names)
         if len(labels) != len(first):
@@ -413,7 +415,7 @@ def _labels(first: list, second: list, names: Sequence[str] | None) -> list:
 
 
 def _common_labels(first: list, second: list) -> list:
-    """The common part of the names of both sides, or the names of the first side.
+    """Return the common part of the names of both sides, or the names of the first side.
 
     The words that differ must be the same pair everywhere, as "home" and "away".
     """
@@ -431,7 +433,7 @@ def _common_labels(first: list, second: list) -> list:
 
 
 def common_part(name: Any, other_name: Any) -> tuple[str, tuple[str, str]] | None:
-    """A name without the word in which it differs from another, and the two words."""
+    """Split two names into what they share and the word in which they differ; None if more."""
     if not (isinstance(name, str) and isinstance(other_name, str)):
         return None
     words, others = (re.split(r"([^0-9a-zA-Z]+)", text) for text in (name, other_name))
@@ -465,7 +467,7 @@ def _stack_sides(
 
     Without ids, and without names of the features, duels of numbers are an array.
     """
-    frame, labels = frame.iloc[rows], _labels(first, second, names)
+    frame, labels = frame.iloc[rows], _feature_labels(first, second, names)
     if ids is None and not all(isinstance(label, str) for label in labels):
         with suppress(ValueError):
             sides = [check_array(frame[columns], dtype=np.float64) for columns in (first, second)]
@@ -477,7 +479,7 @@ def _stack_sides(
             )
         _check_opponents(frame, rows, ids)
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
-    pd, sides = _pandas(), []
+    pd, sides = _import_pandas(), []
     for columns in (first, second):
         places = [list(frame.columns).index(column) for column in columns]
         side = [column_at(frame, j).reset_index(drop=True) for j in places]

@@ -44,7 +44,7 @@ class Answers(NamedTuple):
     judge: NDArray[np.intp] | None = None
 
     def take(self, rows: NDArray) -> "Answers":
-        """Some of the rows, by position or mask."""
+        """Return some of the rows, by position or mask."""
         judge = None if self.judge is None else self.judge[rows]
         return Answers(self.kind[rows], self.lead[rows], judge)
 
@@ -56,15 +56,16 @@ class ByValue:
         if type(self) is not type(other):
             return NotImplemented
         names = [each.name for each in fields(self)]  # type: ignore[arg-type]  # only dataclasses
-        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+        return all(_are_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # arrays cannot be hashed; Python's way to say so
 
 
-def _same(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
+def _are_equal(array: Any, second_array: Any) -> bool:
+    """Whether two arrays, or two None, are equal."""
+    if array is None or second_array is None:
+        return array is second_array
+    return np.array_equal(array, second_array)
 
 
 class Block(NamedTuple):
@@ -181,7 +182,7 @@ class Rows(ByValue):
 
     @cached_property
     def answers(self) -> Answers:
-        """The rows as a likelihood takes them."""
+        """Kind, order and judge of each row, as a likelihood takes them."""
         return Answers(self.kind, self.lead, self.judge)
 
     @property
@@ -200,7 +201,7 @@ class Rows(ByValue):
     def margins(self) -> Margins:
         """Distinct margins of the rows (`Margins`): contradictory duels share one."""
         if self.joint:
-            return self._with_blocks()
+            return self._margins_with_blocks()
         low = np.minimum(self.first, self.second)
         high = np.maximum(self.first, self.second)
         code, index = first_seen(low * self.n_items + high)
@@ -208,7 +209,8 @@ class Rows(ByValue):
         sign = np.where(self.first == first[index], 1.0, -1.0)
         return Margins(first, second, index, sign)
 
-    def _with_blocks(self) -> Margins:
+    def _margins_with_blocks(self) -> Margins:
+        """Return the margins of rows of which some are parts of joint answers."""
         part = self.kind == INEQUALITY
         shared = self.take(np.flatnonzero(~part)).margins
         n_shared, n_parts = len(shared.first), np.count_nonzero(part)
@@ -217,44 +219,45 @@ class Rows(ByValue):
         index[part] = np.arange(n_shared, n_shared + n_parts)
         first = np.concatenate([shared.first, self.first[part]])
         second = np.concatenate([shared.second, self.second[part]])
-        return Margins(first, second, index, sign, self._blocks(np.flatnonzero(part), index))
+        return Margins(first, second, index, sign, self._joint_blocks(np.flatnonzero(part), index))
 
-    def _blocks(self, parts: NDArray[np.intp], index: NDArray[np.intp]) -> tuple[Block, ...]:
+    def _joint_blocks(self, parts: NDArray[np.intp], index: NDArray[np.intp]) -> tuple[Block, ...]:
+        """Return the joint answers, one block for each number of inequalities."""
         begins = np.flatnonzero(np.diff(self.answer[parts], prepend=-1))
         sizes = np.diff([*begins, len(parts)])
         blocks = []
         for size in np.unique(sizes):
             rows = parts[begins[sizes == size][:, None] + np.arange(size)]
             better, worse = np.moveaxis(self.places[rows], -1, 0)
-            pattern = _equal(better, better) + _equal(worse, worse)
-            pattern -= _equal(better, worse) + _equal(worse, better)
+            pattern = _pairwise_equal(better, better) + _pairwise_equal(worse, worse)
+            pattern -= _pairwise_equal(better, worse) + _pairwise_equal(worse, better)
             counts = self.counts[rows[:, 0]]
             blocks.append(Block(index[rows], pattern, self.basis[rows], counts))
         return tuple(blocks)
 
     def apart(self) -> "Rows":
-        """The same with every inequality of a joint answer a duel."""
+        """Return the same rows, with every inequality of a joint answer as a duel of its own."""
         duel = np.where(self.kind == INEQUALITY, DUEL, self.kind).astype(np.int8)
         return replace(self, kind=duel)
 
     def merged(self, at: NDArray[np.intp], other: "Rows", other_at: NDArray[np.intp]) -> "Rows":
-        """These answers and others, at positions ``at`` and ``other_at`` of the result."""
+        """Merge these answers and others, at positions ``at`` and ``other_at`` of the result."""
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
-        further = _columns(other, slice(None))
+        further = _field_arrays(other, slice(None))
         columns: dict[str, Any] = {
             name: None if column is None else np.concatenate([column, further[name]])[order]
-            for name, column in _columns(self, slice(None)).items()
+            for name, column in _field_arrays(self, slice(None)).items()
         }
         return Rows(self.n_items, **{**columns, "answer": answer[order]})
 
     def take(self, rows: NDArray) -> "Rows":
-        """Some of the rows."""
-        return Rows(self.n_items, **_columns(self, rows))
+        """Return some of the rows, by position."""
+        return Rows(self.n_items, **_field_arrays(self, rows))
 
 
-def _columns(table: Any, rows: Any) -> dict[str, Any]:
-    """Some rows of all fields of a dataclass after the first, which is not one of them."""
+def _field_arrays(table: Any, rows: Any) -> dict[str, Any]:
+    """Return some rows of all fields of a dataclass but the first, by their names."""
     columns = {each.name: getattr(table, each.name) for each in fields(table)[1:]}
     return {
         name: column[rows] if isinstance(column, np.ndarray) else column
@@ -262,8 +265,11 @@ def _columns(table: Any, rows: Any) -> dict[str, Any]:
     }
 
 
-def _equal(one: NDArray[np.intp], other: NDArray[np.intp]) -> NDArray[np.float64]:
-    return (one[:, :, None] == other[:, None, :]).astype(np.float64)
+def _pairwise_equal(
+    places: NDArray[np.intp], second_places: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return 1 where places of two columns are equal within an answer, else 0, (n, m, m)."""
+    return (places[:, :, None] == second_places[:, None, :]).astype(np.float64)
 
 
 def duel_rows(
@@ -275,7 +281,7 @@ def duel_rows(
     counts: NDArray[np.float64],
     judge: NDArray[np.intp] | None = None,
 ) -> Rows:
-    """Rows of answers that have one each."""
+    """Make `Rows` of answers that have one row each."""
     n = len(first)
     places = np.broadcast_to(np.arange(2), (n, 2))
     basis = np.ones(n, dtype=bool)
@@ -295,7 +301,7 @@ class Inequalities(NamedTuple):
 
 
 def inequalities(rank: NDArray[np.integer]) -> Inequalities:
-    """Inequalities of ranks: each item is better than every one of the next rank.
+    """Return the inequalities that ranks state: each item over every one of the next rank.
 
     Parameters
     ----------
@@ -317,13 +323,15 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
 
 
 def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Distinct integers in order of first appearance, and which of them each value is."""
-    distinct, index, _ = _seen(values)
+    """Return distinct integers in order of first appearance, and the number of each value."""
+    distinct, index, _ = _first_seen_with_places(values)
     return distinct, index
 
 
-def _seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """As `first_seen`, and the place where each of them occurs first."""
+def _first_seen_with_places(
+    values: NDArray[np.intp],
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return what `first_seen` does, and the place where each integer occurs first."""
     n = len(values)
     if not n or np.all(values[1:] > values[:-1]):
         return values, np.arange(n), np.arange(n)
@@ -342,7 +350,7 @@ def _seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp],
 
 
 def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
-    """Where each integer below ``n_values`` occurs first; len(values) where it does not."""
+    """Return where each integer below ``n_values`` occurs first; len(values) if nowhere."""
     n = len(values)
     first = np.full(n_values, n)
     for rows in reversed(row_blocks(n, 1)):
@@ -353,7 +361,7 @@ def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
 
 
 def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
-    """Some of the rows, and the items that are in them, by which they are counted anew."""
+    """Take some of the rows; return the items in them, and the rows with these renumbered."""
     some = rows.take(numbers)
     ends = np.concatenate([some.first, some.second])
     used, position = np.unique(ends, return_inverse=True)
@@ -363,37 +371,37 @@ def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.int
 
 
 def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[np.intp]]:
-    """Rows of the distinct answers, and the distinct answer of every answer."""
-    code = _coded_duels(comparisons)
+    """Return rows of the distinct answers with counts, and the distinct answer of each."""
+    code = _duel_codes(comparisons)
     is_set, judge = comparisons.kind == SET, comparisons.judge
     sets = None
     if comparisons.rank is not None and is_set.any():
-        sets = _canonical(comparisons, is_set)
+        sets = _canonical_sets(comparisons, is_set)
         n_duels = 0
         if not is_set.all():
             distinct, code[~is_set] = first_seen(code[~is_set])
             n_duels = len(distinct)
         keys = sets if judge is None else [*sets, judge[is_set][:, None]]
         code[is_set] = n_duels + distinct_rows(np.hstack(keys).astype(np.float64))[1]
-    distinct, of_answer, at = _seen(code)
+    distinct, of_answer, at = _first_seen_with_places(code)
     counts = np.bincount(of_answer, comparisons.weight, len(distinct)).astype(np.float64)
     if sets is None:
-        return _rows_of(comparisons, at, counts), of_answer
+        return _single_rows(comparisons, at, counts), of_answer
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
-    duels = _rows_of(comparisons, at[single], counts[single])
+    duels = _single_rows(comparisons, at[single], counts[single])
     parts = [part[nth[at[joint]]] for part in sets]
     judges = None if judge is None else judge[at[joint]]
     joined = _set_rows(len(comparisons.items), parts, judges, counts[joint])
     return duels.merged(single, joined, joint), of_answer
 
 
-def _coded_duels(comparisons: "Comparisons") -> NDArray[np.intp]:
-    """Integers that tell duels apart."""
+def _duel_codes(comparisons: "Comparisons") -> NDArray[np.intp]:
+    """Return an integer for each answer, the same for equal duels."""
     n_items, kind, judge = len(comparisons.items), comparisons.kind, comparisons.judge
     code = np.empty(len(kind), dtype=np.intp)
     for rows in row_blocks(len(kind), 1):
-        first, second, lead = _one_way(comparisons, rows)
+        first, second, lead = _oriented_duels(comparisons, rows)
         code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
         if comparisons.ordered:
             code[rows] = 3 * code[rows] + (lead + 1)
@@ -402,8 +410,8 @@ def _coded_duels(comparisons: "Comparisons") -> NDArray[np.intp]:
     return code
 
 
-def _one_way(comparisons, rows):
-    """First and second items of duels, and who was shown first; a tie is written one way."""
+def _oriented_duels(comparisons, rows):
+    """Return items of duels and who was shown first; the items of a tie ascend."""
     (first, second), order = comparisons.positions[rows, :2].T, comparisons.order[rows]
     lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
     turned = (comparisons.kind[rows] == TIE) & (first > second)
@@ -413,27 +421,27 @@ def _one_way(comparisons, rows):
     return first, second, lead
 
 
-def _canonical(comparisons, rows):
-    """Positions, ranks and who was shown first, items of one rank in the order of their numbers.
+def _canonical_sets(comparisons, rows):
+    """Return positions, ranks and order of sets, items of one rank by their numbers.
 
     Who was shown first is left out where it does not tell answers apart.
     """
     positions, rank = comparisons.positions[rows], comparisons.rank[rows]
     shown = (comparisons.order[rows] == 0).astype(np.intp) * comparisons.ordered
-    sort = _one_sequence(positions, rank, shown)
+    sort = _canonical_sequence(positions, rank, shown)
     return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, shown)]
 
 
-def _one_sequence(positions, rank, shown):
-    """Sequence of the items of each answer: by rank, those of one rank by their numbers."""
+def _canonical_sequence(positions, rank, shown):
+    """Return the order that sorts the items of each answer by rank, then by number."""
     last = rank.max(initial=0) + 1
     return np.lexsort((shown, positions, np.where(rank > 0, rank, last)), axis=1)
 
 
-def _rows_of(comparisons, rows, counts):
-    """Rows of some of the answers, which are duels."""
+def _single_rows(comparisons, rows, counts):
+    """Make `Rows` of some of the answers, which are duels."""
     judge = None if comparisons.judge is None else comparisons.judge[rows]
-    first, second, lead = _one_way(comparisons, rows)
+    first, second, lead = _oriented_duels(comparisons, rows)
     kind = comparisons.kind[rows]
     return duel_rows(len(comparisons.items), first, second, kind, lead, counts, judge)
 
@@ -444,7 +452,7 @@ def _set_rows(
     judge: NDArray[np.intp] | None,
     counts: NDArray[np.float64],
 ) -> Rows:
-    """Inequalities of ranked answers; `Rows.answer` is their number among these."""
+    """Make `Rows` of ranked answers; ``answer`` is their number among these."""
     positions, rank, first = sets
     answer, better, worse, basis = inequalities(rank)
     lead = (first[answer, better] - first[answer, worse]).astype(np.int8)
@@ -570,7 +578,7 @@ class Comparisons(ByValue):
         kind: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> Self:
-        """Duels between rows of a table.
+        """Make comparisons of duels between rows of a table.
 
         Parameters
         ----------
@@ -599,10 +607,10 @@ class Comparisons(ByValue):
         has_weight = weights > 0.0
         if not np.all(has_weight):
             shown, won, weights = shown[has_weight], won[has_weight], weights[has_weight]
-            judges, kinds, orders = _kept(has_weight, judges, kinds, orders)
+            judges, kinds, orders = _take_from_each(has_weight, judges, kinds, orders)
         if kind is not None:
             won = won | (kinds == TIE)  # as shown
-        distinct, positions = _first_seen_items(items, shown)
+        distinct, positions = _distinct_items(items, shown)
         for rows in row_blocks(len(positions), 2):
             winners, losers = positions[rows].T
             # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
@@ -628,7 +636,7 @@ class Comparisons(ByValue):
         kind: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> Self:
-        """Choices and rankings of rows of a table.
+        """Make comparisons of choices and rankings of rows of a table.
 
         Parameters
         ----------
@@ -664,8 +672,8 @@ class Comparisons(ByValue):
         is_counted = says & (weights > 0.0)
         if not is_counted.all():
             sets, ranks, weights = sets[is_counted], ranks[is_counted], weights[is_counted]
-            judges, ties, kinds, orders = _kept(is_counted, judges, ties, kinds, orders)
-        distinct, positions = _first_seen_items(items, sets)
+            judges, ties, kinds, orders = _take_from_each(is_counted, judges, ties, kinds, orders)
+        distinct, positions = _distinct_items(items, sets)
         is_item = sets >= 0
         places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
         places[orders == 0] = -1
@@ -683,16 +691,18 @@ class Comparisons(ByValue):
         return cls(distinct, positions, places.astype(small), kinds, weights, judges, ranks)
 
     def part(self, answers: NDArray[np.intp]) -> Self:
-        """Some of the answers, and the items in them."""
-        items, positions = _first_seen_items(self.items, self.positions[answers])
-        return replace(self, items=items, **{**_columns(self, answers), "positions": positions})
+        """Return some of the answers, and the items in them."""
+        items, positions = _distinct_items(self.items, self.positions[answers])
+        return replace(
+            self, items=items, **{**_field_arrays(self, answers), "positions": positions}
+        )
 
     def in_canonical_order(
         self,
         keys: NDArray[np.float64] | None = None,
         judge_keys: NDArray[np.intp] | None = None,
     ) -> Self:
-        """The same answers in an order that depends on their set alone, for engines that draw.
+        """Sort answers so that their order depends on their set alone, for engines that draw.
 
         Neither the order of the answers, nor the side on which an item was written, nor whether an
         answer has weight 2 or was given twice makes any difference to its rows and single answers.
@@ -713,7 +723,7 @@ class Comparisons(ByValue):
         positions, order = place[self.positions], self.order
         rank = np.where(self.kind == TIE, 0, [[1], [2]]).T if self.rank is None else self.rank
         shown = np.where(order == 0, 0, 1) if self.ordered else np.zeros_like(positions)
-        sort = _one_sequence(np.where(positions < 0, len(place), positions), rank, shown)
+        sort = _canonical_sequence(np.where(positions < 0, len(place), positions), rank, shown)
         positions, order, rank, shown = (
             np.take_along_axis(each, sort, axis=1) for each in (positions, order, rank, shown)
         )
@@ -732,7 +742,7 @@ class Comparisons(ByValue):
 
     def with_first_columns(self, n_columns: int) -> Self:
         """Return the same answers about items of which so many columns are kept, the first."""
-        items, positions = _first_seen_items(self.items[:, :n_columns], self.positions)
+        items, positions = _distinct_items(self.items[:, :n_columns], self.positions)
         return replace(self, items=items, positions=positions, group_column=None)
 
     def without_groups(self) -> Self:
@@ -742,10 +752,10 @@ class Comparisons(ByValue):
         return self.with_first_columns(self.group_column)
 
     def joined(self, other: Self) -> Self:
-        """These answers and then others, all of them duels or ties."""
+        """Return these answers followed by others, all of them duels or ties."""
         both = self, other
         items = np.concatenate([each.items for each in both])
-        distinct, place = _first_seen_items(items, np.arange(len(items)))
+        distinct, place = _distinct_items(items, np.arange(len(items)))
         places = np.split(place, [len(self.items)])
         shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
         columns: dict[str, Any] = {
@@ -758,24 +768,25 @@ class Comparisons(ByValue):
         return type(self)(distinct, positions, order, ordered=self.ordered, **columns)
 
     def spread(self, size: int) -> Self:
-        """A part of the answers, evenly spread."""
+        """Return at most ``size`` of the answers, evenly spaced."""
         n = len(self.positions)
         return self if n <= size else self.part(np.linspace(0, n - 1, size).astype(np.intp))
 
     # -- the counted view ------------------------------------------------------------------
 
     @cached_property
-    def _counted(self) -> tuple[Rows, NDArray[np.intp]]:
+    def _merged_answers(self) -> tuple[Rows, NDArray[np.intp]]:
+        """Rows of the distinct answers, and the distinct answer of each answer."""
         return merge_identical_answers(self)
 
     @property
     def rows(self) -> Rows:
         """Inequalities of the distinct answers, counted."""
-        return self._counted[0]
+        return self._merged_answers[0]
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """What a prior finds of these answers alone, for all its hyperparameters; not pickled."""
+        """Cache of what a prior computes of these answers for all hyperparameters; not pickled."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -784,8 +795,8 @@ class Comparisons(ByValue):
 
     @property
     def of_answer(self) -> NDArray[np.intp]:
-        """Distinct answer of every answer, shape (n_answers,)."""
-        return self._counted[1]
+        """Number of the distinct answer that each answer is, shape (n_answers,)."""
+        return self._merged_answers[1]
 
     @cached_property
     def duels(self) -> Duels:
@@ -805,7 +816,7 @@ class Comparisons(ByValue):
         return int(self.weight @ np.bincount(self.rows.answer)[self.of_answer])
 
     def singles(self) -> Singles:
-        """The rows of every single answer, in order; an answer of weight w is repeated w times.
+        """Return the rows of every answer, in order; an answer of weight w is repeated w times.
 
         Raises
         ------
@@ -836,14 +847,15 @@ def _answer_columns(n, weight, judge, kind, order):
     return weights, *(each if each is None else np.asarray(each, dtype) for each, dtype in columns)
 
 
-def _kept(rows: NDArray, *parts: NDArray | None) -> list[Any]:
+def _take_from_each(rows: NDArray, *parts: NDArray | None) -> list[Any]:
+    """Return some rows of each array; None stays None."""
     return [None if part is None else part[rows] for part in parts]
 
 
-def _first_seen_items(
+def _distinct_items(
     items: NDArray, shown: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Distinct items in the order in which they were shown, and which of them each one is."""
+    """Return distinct items in the order shown, and the number of each item that was shown."""
     padded = bool(np.any(shown < 0))
     is_item = shown >= 0 if padded else None
     rows, row = first_seen(shown[is_item] if padded else shown.reshape(-1))
@@ -863,7 +875,7 @@ def _first_seen_items(
 
 
 def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.intp]:
-    """Earlier positions of the present rows, of distinct answers or of single ones.
+    """Find the rows of earlier comparisons among present ones: their earlier positions.
 
     Parameters
     ----------
@@ -891,14 +903,14 @@ def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.
     _, code = distinct_rows(np.concatenate(descriptions))
     n_before, n = len(before.rows), int(code.max()) + 1
     codes = code[:n_before][picked[0]], code[n_before:][picked[1]]
-    keys = [_nth(each) * n + each for each in codes]
+    keys = [_occurrence_numbers(each) * n + each for each in codes]
     order = np.argsort(keys[0])
     places = np.searchsorted(keys[0], keys[1], sorter=order)
     places = order[np.minimum(places, len(order) - 1)]
     return np.where(keys[0][places] == keys[1], places, -1)
 
 
-def _nth(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+def _occurrence_numbers(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Count, for each code, the equal ones before it."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
@@ -917,7 +929,7 @@ ENOUGH_THROUGH_TIME, FIRST_OF_MANY = 50_000, 5000
 def random_part(
     comparisons: Comparisons, size: int, among_few: bool | NDArray[np.intp] = False
 ) -> Comparisons:
-    """A random part of the answers, the same one every time, and its items.
+    """Return a random part of the answers, the same every time, and the items in them.
 
     Of every kind of answer there is at least one, where there is room.
 

@@ -22,7 +22,7 @@ def is_missing(value: Any) -> bool:
 
 
 def unmasked(values: Any) -> Any:
-    """Values as they are, masked ones replaced by NaN (by None where they are no numbers).
+    """Return values as they are, masked ones as NaN (as None where they are no numbers).
 
     numpy's conversions drop the mask in silence and go on with what lies under it.
     """
@@ -38,7 +38,7 @@ def unmasked(values: Any) -> Any:
 
 
 def exact_array(values: Any) -> np.ndarray:
-    """Array of the values of a list, array, column or frame of any library, each exactly as it is.
+    """Return the values of a list, array, column or frame as an array, each exactly as it is.
 
     Where integers stand beside a gap, libraries' own conversions round them to doubles.
     """
@@ -75,7 +75,7 @@ def exact_list(values: Any) -> list:
 
 
 def missing_rows(array: np.ndarray) -> np.ndarray:
-    """Where nothing but missing values lies along the last axis of an array."""
+    """Mark where all values along the last axis of an array are missing."""
     if array.shape[-1] == 0:
         return np.zeros(array.shape[:-1], dtype=bool)
     if array.dtype.kind == "f":
@@ -106,24 +106,24 @@ def holds_words(values: Any) -> bool:
 
 
 def distinct_values(array: np.ndarray) -> dict[Any, None]:
-    """Distinct values of an array in order of first appearance, as keys."""
+    """Return distinct values of an array in order of first appearance, as keys of a dict."""
     return dict.fromkeys(array.ravel().tolist())
 
 
 def name_ranks(names: np.ndarray) -> np.ndarray:
-    """Rank of each of some distinct names, by their types and how they are written."""
+    """Rank distinct names by their types, then by how they are written."""
     texts = np.array([(type(name).__name__, str(name)) for name in names.tolist()])
     return np.argsort(np.lexsort(texts.T[::-1]))
 
 
-def looked_up(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
-    """Numbers of the values of an array, of its shape; a KeyError if one has none."""
+def codes_of_values(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
+    """Return the number of each value of an array, in its shape; KeyError if one has none."""
     values = map(numbers.__getitem__, array.ravel().tolist())
     return np.fromiter(values, dtype=np.intp, count=array.size).reshape(array.shape)
 
 
 def missing_texts(array: np.ndarray) -> np.ndarray | None:
-    """Where an array of texts has none, or None if it holds other things than texts."""
+    """Mark missing values in an array of texts; None if it holds other things."""
     if array.dtype.kind not in "OT":
         return None
     values = array.ravel().tolist()
@@ -134,7 +134,7 @@ def missing_texts(array: np.ndarray) -> np.ndarray | None:
 
 
 def plain_frame(frame: Any) -> Any:
-    """A frame of another library as a pandas one, where pandas is installed.
+    """Convert a frame of another library to pandas, where that is installed.
 
     A model fitted with one of them meets the same kinds of values in the other: integers beside
     gaps are floats as long as these tell them apart.
@@ -159,34 +159,34 @@ def plain_frame(frame: Any) -> Any:
 
 
 def plain_container(X: Any) -> Any:
-    """A frame as one of pandas, see `plain_frame`, anything else as an array without a mask."""
+    """Return a frame as `plain_frame` does, anything else as an array without a mask."""
     return plain_frame(X) if is_frame(X) else np.asarray(unmasked(X))
 
 
-def own_frame(frame: Any) -> Any:
-    """A copy of a frame, of pandas where it is installed, with rows numbered from 0."""
+def copy_frame(frame: Any) -> Any:
+    """Copy a frame, to pandas where it is installed, with rows numbered from 0."""
     if not hasattr(frame, "iloc"):
         return plain_frame(frame)  # a new one, or one of a library whose frames do not change
     return frame.copy().reset_index(drop=True)
 
 
 def shallow_copy(frame: Any) -> Any:
-    """A frame whose columns can be set without touching those of the original."""
+    """Return a frame whose columns can be set without touching those of the original."""
     return frame.copy(deep=False) if hasattr(frame, "iloc") else frame
 
 
 def take_rows(rows: Any, index: np.ndarray) -> Any:
-    """Rows of an array or a DataFrame by position."""
+    """Return rows of an array or a DataFrame by position."""
     return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
 
 
 def column_at(frame: Any, position: int) -> Any:
-    """Column of a frame by position, which tells columns of one name apart."""
+    """Return the column of a frame at a position; names may repeat."""
     return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
 
 
 def with_column(frame: Any, position: int, column: Any) -> Any:
-    """A frame with another column in the place of one."""
+    """Return a frame with another column in place of the one at a position."""
     if not hasattr(frame, "iloc"):
         return frame.with_columns(column)
     frame = shallow_copy(frame)
@@ -195,7 +195,7 @@ def with_column(frame: Any, position: int, column: Any) -> Any:
 
 
 def column_names(frame: Any) -> np.ndarray | None:
-    """Columns of a frame if all are strings, as scikit-learn's ``feature_names_in_``."""
+    """Return the columns of a frame if all are strings, as ``feature_names_in_``; else None."""
     columns = list(frame.columns)
     if not columns or not all(isinstance(column, str) for column in columns):
         return None
@@ -203,7 +203,7 @@ def column_names(frame: Any) -> np.ndarray | None:
 
 
 def column_floats(column: Any) -> np.ndarray | None:
-    """A column as floats, NaN where a value is missing; None if it holds other things."""
+    """Return a column as floats, NaN for missing values; None if it holds other things."""
     values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
@@ -228,25 +228,25 @@ def beyond_doubles(numbers: np.ndarray) -> bool:
 
 
 def frame_floats(frame: Any) -> np.ndarray | None:
-    """A frame as floats, NaN where a value is missing; None if a column holds other things."""
+    """Return a frame as floats, NaN for missing values; None if a column is not numeric."""
     floats = [column_floats(column_at(frame, j)) for j in range(frame.shape[1])]
     columns = [column for column in floats if column is not None]
     return np.column_stack(columns) if columns and len(columns) == len(floats) else None
 
 
 def table_frame(values: Any, index: Any, columns: Any = None, name: str | None = None) -> Any:
-    """A frame where pandas is installed, else None."""
+    """Make a frame of pandas, or return None where that is not installed."""
     try:
         import pandas as pd
     except ImportError:
         return None
-    return any_texts(
+    return with_any_text(
         lambda: pd.DataFrame(values, index=pd.Index(index, name=name), columns=columns)
     )
 
 
-def any_texts(make: Callable[[], Any]) -> Any:
-    """What a function makes with pandas, also of half a character, which pyarrow does not hold."""
+def with_any_text(make: Callable[[], Any]) -> Any:
+    """Return what a function makes with pandas, also of texts that pyarrow does not hold."""
     try:
         return make()
     except UnicodeEncodeError:

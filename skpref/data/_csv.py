@@ -32,7 +32,7 @@ class CsvColumns(NamedTuple):
 def split_columns(
     data: bytes, separator: str, labels: Sequence[int], numbers: Sequence[int]
 ) -> CsvColumns | None:
-    """Some columns of a CSV by polars or pyarrow.
+    """Read some columns of a CSV by polars or pyarrow; None where these may read it otherwise.
 
     Parameters
     ----------
@@ -66,6 +66,7 @@ def split_columns(
 
 
 def _split_by_polars(data, separator, labels, numbers):
+    """Read some columns of a CSV by polars, all as texts first."""
     import polars as pl
 
     positions = sorted({*labels, *numbers})
@@ -94,6 +95,7 @@ def _split_by_polars(data, separator, labels, numbers):
 
 
 def _split_by_pyarrow(data, separator, labels, numbers):
+    """Read some columns of a CSV by pyarrow, all as texts first."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -134,8 +136,8 @@ def _count_rows(data: bytes, separator: int) -> int | None:
         and np.isin(text[closing + 1], (separator, _LINE, _RETURN, _QUOTE)).all()
     ):
         return None
-    returns = _outside(np.flatnonzero(text == _RETURN), quotes)
-    ends = _outside(np.flatnonzero(text == _LINE), quotes)
+    returns = _outside_quotes(np.flatnonzero(text == _RETURN), quotes)
+    ends = _outside_quotes(np.flatnonzero(text == _LINE), quotes)
     if not (text[returns + 1] == _LINE).all():
         return None
     if data.endswith(b"\n"):
@@ -144,6 +146,6 @@ def _count_rows(data: bytes, separator: int) -> int | None:
     return len(length) - 1 if (length > 0).all() else None
 
 
-def _outside(places: np.ndarray, quotes: np.ndarray) -> np.ndarray:
-    """Places that are not between quotes."""
+def _outside_quotes(places: np.ndarray, quotes: np.ndarray) -> np.ndarray:
+    """Return the places that are not between quotes."""
     return places[np.searchsorted(quotes, places) % 2 == 0] if len(quotes) else places

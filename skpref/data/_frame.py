@@ -8,9 +8,9 @@ import numpy as np
 from skpref._utils import printable_text
 from skpref.data._containers import (
     column_names,
+    copy_frame,
     frame_floats,
     is_frame,
-    own_frame,
     shallow_copy,
     take_rows,
     unmasked,
@@ -82,7 +82,7 @@ class DuelFrame:
     _items: Any
 
     def __init__(self, items: Any, pairs: Any, *, id_column: Any = None) -> None:
-        items = _own(items)
+        items = _copy_items(items)
         pairs = np.array(pairs)
         if pairs.ndim != 2 or pairs.shape[1] < 2 or pairs.dtype.kind not in "iu":
             raise ValueError(
@@ -106,8 +106,8 @@ class DuelFrame:
         self.__setstate__((items, pairs, id_column))
 
     @classmethod
-    def _of(cls, items: Any, pairs: np.ndarray, id_column: Any) -> "DuelFrame":
-        """Of parts that are known to be sound; -1 may be anywhere in a row."""
+    def _from_checked(cls, items: Any, pairs: np.ndarray, id_column: Any) -> "DuelFrame":
+        """Make a `DuelFrame` of parts that need no check; -1 may be anywhere in a row."""
         made = object.__new__(cls)
         made.__setstate__((items, np.array(pairs), id_column))
         return made
@@ -125,8 +125,9 @@ class DuelFrame:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"A DuelFrame is immutable; {name!r} cannot be set. Build a new one.")
 
-    def _with(self, pairs: np.ndarray) -> "DuelFrame":
-        return DuelFrame._of(self._items, pairs, self.id_column)
+    def _with_pairs(self, pairs: np.ndarray) -> "DuelFrame":
+        """Return the duels or sets of other pairs of the same items."""
+        return DuelFrame._from_checked(self._items, pairs, self.id_column)
 
     @property
     def items(self) -> Any:
@@ -157,9 +158,11 @@ class DuelFrame:
         return self._side(1)
 
     def _floats(self) -> np.ndarray | None:
+        """Return the items as floats, or None if a column holds other things."""
         return frame_floats(self._items) if is_frame(self._items) else self._items
 
     def _side(self, side: int | np.integer) -> Any:
+        """Return the items on one side; ValueError if a set has none there."""
         if (self.pairs[:, side] < 0).any():
             raise ValueError(
                 f"Some sets have no item in place {side}; np.asarray(X)[:, {side}] has NaN there."
@@ -175,25 +178,25 @@ class DuelFrame:
 
     def __getitem__(self, key: Any) -> Any:
         rows, *rest = key if isinstance(key, tuple) else (key,)
-        while rest and (rest[-1] is Ellipsis or _is_all(rest[-1])):
+        while rest and (rest[-1] is Ellipsis or _is_full_slice(rest[-1])):
             rest.pop()
         chosen = np.empty(0) if rows is Ellipsis or rows is None else self.pairs[rows]
         if chosen.ndim != 2 or len(rest) > 1:
             return np.asarray(self)[key]
         if not rest:
-            return self._with(chosen)
+            return self._with_pairs(chosen)
         sides = rest[0]
         turned = chosen[:, sides]
         if (turned >= 0).all():
             if isinstance(sides, int | np.integer):
-                return self._with(chosen)._side(sides)
+                return self._with_pairs(chosen)._side(sides)
             if turned.shape[1:] == chosen.shape[1:]:
-                return self._with(turned)
+                return self._with_pairs(turned)
         # Padding may stand elsewhere now, or too much of it.
         return np.asarray(self)[key]
 
     def head(self, n: int = 5) -> "DuelFrame":
-        """The first duels or sets.
+        """Return the first duels or sets.
 
         Parameters
         ----------
@@ -207,7 +210,7 @@ class DuelFrame:
         return self[:n]
 
     def tail(self, n: int = 5) -> "DuelFrame":
-        """The last duels or sets.
+        """Return the last duels or sets.
 
         Parameters
         ----------
@@ -221,7 +224,7 @@ class DuelFrame:
         return self[max(len(self) - n, 0) :] if n >= 0 else self[-n:]
 
     def to_frame(self) -> Any:
-        """A row for each duel or set, to look at: columns of one item beside those of the next.
+        """Return a frame to look at, with one row a duel or set and its items side by side.
 
         Returns
         -------
@@ -246,7 +249,7 @@ class DuelFrame:
         return pd.concat(sides, axis=1, keys=list(places))
 
     def to_numpy(self) -> np.ndarray:
-        """The duels or sets as an array, see ``shape``, ``dtype`` and the notes."""
+        """Return the duels or sets as an array, see ``shape``, ``dtype`` and the notes."""
         values = self._floats()
         if values is None:
             values = np.asarray(self._items, dtype=object)
@@ -276,7 +279,7 @@ class DuelFrame:
 
 
 def shown_together(items: Any, sets: np.ndarray, id_column: Any = None) -> np.ndarray | DuelFrame:
-    """Items, set by set: an array, or a `DuelFrame` of named columns or of sets that have gaps.
+    """Return items set by set: an array, or a `DuelFrame` of named columns or of sets with gaps.
 
     Parameters
     ----------
@@ -286,15 +289,17 @@ def shown_together(items: Any, sets: np.ndarray, id_column: Any = None) -> np.nd
     id_column : column name, default=None
     """
     if is_frame(items) or (sets < 0).any():
-        return DuelFrame._of(_own(items), sets, id_column)
+        return DuelFrame._from_checked(_copy_items(items), sets, id_column)
     return items[sets]
 
 
-def _own(items: Any) -> Any:
-    return own_frame(items) if is_frame(items) else _own_array(items)
+def _copy_items(items: Any) -> Any:
+    """Copy items: a frame, or an array of floats."""
+    return copy_frame(items) if is_frame(items) else _copy_numbers(items)
 
 
-def _own_array(items: Any) -> np.ndarray:
+def _copy_numbers(items: Any) -> np.ndarray:
+    """Copy items as floats, (n_items, n_features); ValueError if they are no numbers."""
     try:
         array = np.array(unmasked(items), dtype=np.float64)
         fault = "" if array.ndim == 2 else f"got an array of shape {array.shape}"
@@ -308,5 +313,6 @@ def _own_array(items: Any) -> np.ndarray:
     return array
 
 
-def _is_all(key: Any) -> bool:
+def _is_full_slice(key: Any) -> bool:
+    """Whether an index is the slice of everything."""
     return isinstance(key, slice) and key == slice(None)

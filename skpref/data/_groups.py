@@ -15,7 +15,7 @@ from skpref.data._sets import first_there
 
 
 def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Connected component of each item, where all items of a row of positions are joined.
+    """Number the connected components of items, where the items of each answer are joined.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class ItemGroups:
 
     @classmethod
     def of(cls, keys: Array, rows: Rows, earlier: Self | None = None) -> Self:
-        """Groups by answers, and by earlier ones of which the groups are known.
+        """Group items by the answers that join them, and by earlier groups.
 
         Parameters
         ----------

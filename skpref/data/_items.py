@@ -10,17 +10,17 @@ from skpref._utils import Fields, row_blocks, warn
 from skpref.data._containers import (
     all_strings,
     beyond_doubles,
+    codes_of_values,
     column_at,
     column_floats,
     column_names,
+    copy_frame,
     distinct_values,
     exact_array,
     exact_list,
     frame_floats,
     is_frame,
     is_missing,
-    looked_up,
-    own_frame,
     shallow_copy,
     unmasked,
 )
@@ -37,10 +37,10 @@ def _hash(bits):
 
 
 def row_keys(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """One word of 64 bits for each row, the same where rows are equal, and rarely else."""
+    """Hash rows of a table to words of 64 bits: equal rows alike, others rarely so."""
     keys = np.zeros(len(rows), dtype=np.uint64)
     for block in row_blocks(len(rows), items.shape[1]):
-        keys[block] = _hash(_bits(items, rows[block]))
+        keys[block] = _hash(_row_bits(items, rows[block]))
     return keys
 
 
@@ -53,7 +53,7 @@ def all_differ(keys: np.ndarray) -> bool:
 def equal_rows(
     items: np.ndarray, rows: np.ndarray, keys: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows of a table are equal; features are looked at in blocks, and not copied.
+    """Find equal rows of a table, without a copy of it.
 
     Parameters
     ----------
@@ -83,22 +83,23 @@ def equal_rows(
     for block in row_blocks(len(others), items.shape[1]):
         some = others[block]
         bits_of_rows, bits_of_first = (
-            _bits(items, rows[some]),
-            _bits(items, rows[first[inverse[some]]]),
+            _row_bits(items, rows[some]),
+            _row_bits(items, rows[first[inverse[some]]]),
         )
         if not np.array_equal(bits_of_rows, bits_of_first):  # a hash collision
-            bits = _bits(items, rows)
+            bits = _row_bits(items, rows)
             _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
             break
     return first, inverse.reshape(-1)
 
 
-def _bits(items, rows):
+def _row_bits(items, rows):
+    """Return the bits of some rows as unsigned integers."""
     return float_rows(items, rows).view(np.uint64)
 
 
 def float_rows(items: np.ndarray, rows: Any) -> np.ndarray:
-    """Some rows in double precision, as a new array without negative zeros."""
+    """Copy some rows to double precision, without negative zeros."""
     taken = np.asarray(items)[rows]
     own = taken.base is None and taken.flags.c_contiguous
     if taken.dtype != np.float64 or not own:
@@ -108,7 +109,7 @@ def float_rows(items: np.ndarray, rows: Any) -> np.ndarray:
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of an array, found by hashing and verified exactly.
+    """Find the distinct rows of an array, and which of them each row is.
 
     Parameters
     ----------
@@ -134,8 +135,8 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return float_rows(rows, first), inverse
 
 
-def _codes(column):
-    """Numbers that are equal where the values of a column are, from the values alone."""
+def _column_codes(column):
+    """Return numbers that are equal where values of a column are, whatever their order."""
     column = exact_array(column)
     if column.dtype.kind == "f":
         return np.asarray(column, dtype=np.float64)
@@ -170,11 +171,12 @@ def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
         return first, np.array([rank[text] for text in listed], dtype=np.intp)
     if is_frame(rows) or rows.dtype.kind != "f":
         column = column_at if is_frame(rows) else lambda array, j: array[:, j]
-        rows = np.column_stack([_codes(column(rows, j)) for j in range(rows.shape[1])])
+        rows = np.column_stack([_column_codes(column(rows, j)) for j in range(rows.shape[1])])
     return equal_rows(rows, np.arange(len(rows)))
 
 
 def _flatten(names: Iterable) -> Iterator:
+    """Yield the names in nested lists and arrays."""
     for name in names.tolist() if isinstance(names, np.ndarray) else names:
         if isinstance(name, list | tuple | np.ndarray):
             yield from _flatten(name)
@@ -183,7 +185,7 @@ def _flatten(names: Iterable) -> Iterator:
 
 
 def _check_names(names: Any) -> np.ndarray:
-    """Names as an object array: one-dimensional, of one type, none missing."""
+    """Return names as an object array; ValueError if some are missing, nested or of mixed types."""
     names = exact_list(names)
     listed = np.fromiter(names, dtype=object, count=len(names))
     nested = [name for name in names if isinstance(name, tuple | list | np.ndarray)]
@@ -203,8 +205,8 @@ def _check_names(names: Any) -> np.ndarray:
     return listed
 
 
-def _own_array(X: Any) -> np.ndarray:
-    """Finite features that no one else will change: a copy, or a memory map as it is."""
+def _finite_features(X: Any) -> np.ndarray:
+    """Return finite features that nobody else changes: a copy, or a memory map itself."""
     floats = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64)
     if not floats or X.ndim != 2 or not X.size:
         return check_array(X, dtype=np.float64, copy=True, input_name="items")
@@ -273,7 +275,7 @@ class ItemTable(Fields):
 
     def __init__(self, X: Any, names: Any = None) -> None:
         if not is_frame(X):
-            self._store(_own_array(unmasked(X)), names, None, True)
+            self._store(_finite_features(unmasked(X)), names, None, True)
             return
         if names is None and hasattr(X, "index"):
             names = X.index
@@ -281,7 +283,7 @@ class ItemTable(Fields):
             raise ValueError(
                 f"The frame of items has shape {X.shape}; it needs a row and a column."
             )
-        frame = own_frame(X)
+        frame = copy_frame(X)
         array = frame_floats(frame)
         finite = array is not None and np.isfinite(array).all()
         self._store(array if finite else None, names, column_names(frame), True, frame)
@@ -294,6 +296,7 @@ class ItemTable(Fields):
         has_features: bool,
         frame: Any = None,
     ) -> None:
+        """Set the fields; ValueError for names that repeat or are too few."""
         n_items = len(X if X is not None else frame)
         names = None if names is None else _check_names(names)
         if names is not None and len(names) != n_items:
@@ -350,7 +353,7 @@ class ItemTable(Fields):
 
     @classmethod
     def from_names(cls, names: Iterable) -> "ItemTable":
-        """Table of items that have names but no features (Bradley–Terry).
+        """Make a table of items that have names but no features (Bradley–Terry).
 
         The position stands for the item: no n × n array is ever made.
 
@@ -385,7 +388,7 @@ class ItemTable(Fields):
         return table
 
     def index(self, names: Any) -> np.ndarray:
-        """Positions of named items.
+        """Return the positions of named items.
 
         Parameters
         ----------
@@ -407,7 +410,7 @@ class ItemTable(Fields):
             names = np.asarray(names, dtype=object)
         names = exact_array(names)
         try:
-            return looked_up(names, self._position)
+            return codes_of_values(names, self._position)
         except KeyError:
             unknown = [name for name in distinct_values(names) if name not in self._position]
             shown = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
@@ -526,12 +529,12 @@ class IdEncoder(IdCodes):
     """
 
     def __init__(self, ids: Any) -> None:
-        listed = _listed(ids)
+        listed = _as_list(ids)
         check_ids(listed, "items")
         super().__init__(listed, *_NO_ITEM)
 
     def codes(self, ids: Any) -> np.ndarray:
-        """Code of each id.
+        """Return the code of each id; ids not known get new ones for this call.
 
         Two ids not known differ from each other and from all that are; their codes hold for
         this call alone.
@@ -549,7 +552,7 @@ class IdEncoder(IdCodes):
         ValueError
             If an id is missing, or may have been rounded.
         """
-        ids = _listed(ids)
+        ids = _as_list(ids)
         check_ids(ids, "items")
         distinct, code = dict.fromkeys(ids), dict(self._code)
         check_present(ids, distinct, *_NO_ITEM)
@@ -565,7 +568,7 @@ class IdEncoder(IdCodes):
             name: other
             for name in new
             if isinstance(name, str)
-            for other in _other_ways(name)
+            for other in _spelling_variants(name)
             if other in self._code
         }
         if near:
@@ -576,17 +579,18 @@ class IdEncoder(IdCodes):
                 "newcomers, of whom nothing is known. If they are not, write them as before."
             )
 
-    def wider(self, ids: Any) -> Self:
-        """One that knows these ids too, by the codes that `codes` gives them."""
-        return type(self)([*self._code, *_listed(ids)])
+    def extended(self, ids: Any) -> Self:
+        """Return an encoder that knows these ids too, by the codes that `codes` gives them."""
+        return type(self)([*self._code, *_as_list(ids)])
 
 
-def _listed(ids: Any) -> list:
+def _as_list(ids: Any) -> list:
+    """Return ids as a list."""
     return ids.tolist() if hasattr(ids, "tolist") else list(ids)
 
 
-def _other_ways(name: str) -> set[str]:
-    """Some other ways to write a name."""
+def _spelling_variants(name: str) -> set[str]:
+    """Return a name in other cases and spacings."""
     plain = " ".join(name.split())
     ways = {plain, plain.lower(), plain.upper(), plain.title(), plain.capitalize()}
     return ways - {name}
@@ -595,7 +599,7 @@ def _other_ways(name: str) -> set[str]:
 def id_numbers(
     column: Any, encoder: IdEncoder | None, fresh: bool
 ) -> tuple[np.ndarray, IdEncoder | None]:
-    """A column of ids as numbers: texts and wide integers get codes, other numbers stay.
+    """Turn a column of ids into numbers: codes of texts and wide integers, others as they are.
 
     Parameters
     ----------

@@ -81,17 +81,17 @@ class DuelScale(NamedTuple):
 
     @classmethod
     def of(cls, kinds: frozenset[int]) -> Self:
-        """That of a likelihood which takes these kinds of row."""
+        """Return the scale of a likelihood that takes these kinds of row."""
         return cls(TIE in kinds, max(1, max(kinds, default=0) - GRADED))
 
     @classmethod
     def of_columns(cls, n_columns: int) -> Self:
-        """That of so many columns of probabilities."""
+        """Return the scale that has so many columns of probabilities."""
         return cls(n_columns % 2 == 1, n_columns // 2)
 
     @property
     def n_columns(self) -> int:
-        """How many outcomes there are."""
+        """Number of outcomes."""
         return 2 * self.levels + self.ties
 
     @property
@@ -102,7 +102,7 @@ class DuelScale(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """What each outcome is called."""
+        """Name of each outcome, for people."""
         if self.levels == 1:
             return ["second wins", *["tie"] * self.ties, "first wins"]
         who = {-1: "second wins", 0: "tie", 1: "first wins"}
@@ -110,24 +110,24 @@ class DuelScale(NamedTuple):
 
     @property
     def outcomes(self) -> list[tuple[int, int]]:
-        """Of each outcome the kind of its row, and −1 where that is of second − first, else 1."""
+        """Kind of row of each outcome, with −1 where the second item won, else 1."""
         return [(int(self.kinds(label)), -1 if label < 0 else 1) for label in self.labels.tolist()]
 
     def kinds(self, labels: ArrayLike) -> NDArray[np.int8]:
-        """Kind of the row of each label."""
+        """Return the kind of the row of each label."""
         size = np.abs(labels)
         won = GRADED + size if self.levels > 1 else np.full_like(size, DUEL)
         return np.where(size == 0, TIE, won).astype(np.int8)
 
     def columns(self, labels: ArrayLike) -> NDArray[np.intp]:
-        """Column of each label."""
+        """Return the column of probabilities of each label."""
         return np.searchsorted(self.labels, labels)
 
     # -- messages --------------------------------------------------------------------------
 
     @property
     def beyond(self) -> str:
-        """What there is beyond who won, with the parameters that allow it; empty if nothing is."""
+        """Words for ties and grades, with their parameters, if the scale has these; else empty."""
         kinds = [_TIES] * self.ties + [_GRADES] * (self.levels > 1)
         return " or ".join(f"{each.what} ({each.parameter})" for each in kinds)
 
@@ -167,7 +167,7 @@ class DuelScale(NamedTuple):
             raise ValueError(
                 f"Outcomes of duels must be in {{-1, 0, 1}} with {_TIES.parameter} (1: the first "
                 f"won, 0: a tie, -1: the second won), got values such as [{some}]. Encode them so."
-                f"{_soft(y)}"
+                f"{_soft_remedy(y)}"
             )
         more = ""
         if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
@@ -182,7 +182,8 @@ class DuelScale(NamedTuple):
         raise ValueError(
             f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
             f"values such as [{some}].{more} Encode them so, leave out ties, or pass y=None if the "
-            f"first item won every duel. Ratings belong to 2-D items, not to duels.{_soft(y)}"
+            f"first item won every duel. Ratings belong to 2-D items, not to duels."
+            f"{_soft_remedy(y)}"
         )
 
     def refuse_ambiguous(self, what: str) -> NoReturn:
@@ -215,8 +216,8 @@ class DuelScale(NamedTuple):
         )
 
 
-def _soft(y: NDArray) -> str:
-    """What to do if these are probabilities."""
+def _soft_remedy(y: NDArray) -> str:
+    """Return advice for labels that may be probabilities; empty for others."""
     if y.dtype.kind != "f" or y.min() < 0.0 or y.max() > 1.0:
         return ""
     return " Probabilities that the first wins become duels by skpref.duels.from_probabilities."
@@ -225,9 +226,9 @@ def _soft(y: NDArray) -> str:
 PLAIN = DuelScale()
 
 
-def check_kinds(kinds: Iterable[int], known: frozenset[int], who: str) -> None:
+def check_kinds(kinds: Iterable[int], accepted: frozenset[int], who: str) -> None:
     """Raise ValueError unless a likelihood, named so, takes answers of these kinds of row."""
-    unknown = set(kinds) - known
+    unknown = set(kinds) - accepted
     if unknown:
         missing = _TIES if TIE in unknown else _GRADES
         raise ValueError(
@@ -237,7 +238,7 @@ def check_kinds(kinds: Iterable[int], known: frozenset[int], who: str) -> None:
 
 
 def first_wins(proba: NDArray[np.float64], log: bool = False) -> NDArray[np.float64]:
-    """Probability that the first wins, by any grade, from those of all outcomes on the last axis.
+    """Sum the probabilities of all outcomes, on the last axis, in which the first item wins.
 
     Parameters
     ----------

@@ -37,12 +37,12 @@ class Outcomes(NamedTuple):
 
     @property
     def kind(self) -> NDArray[np.int8] | None:
-        """Kind of each row; None: all are duels."""
+        """Kind of each row; None where all are duels."""
         return None if self.scale == PLAIN else self.scale.kinds(self.label)
 
 
 def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, zero_is_tie: bool = False) -> Outcomes:
-    """Outcomes of labels.
+    """Read labels as outcomes on a scale.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def check_outcomes(
 
 
 def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
-    """The item shown first: 1 the first, -1 the second of two, 0 none; None stays None.
+    """Return who was shown first: 1 the first, -1 the second of two, 0 none; None stays None.
 
     Parameters
     ----------
@@ -208,13 +208,13 @@ def balance_orientation(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]
         raise ValueError(
             f"Got duels of shape {X.shape}; their second axis must have length 2: winner and loser."
         )
-    return _by_turns(X, np.ones(len(X), dtype=bool))[:2]
+    return _alternate_sides(X, np.ones(len(X), dtype=bool))[:2]
 
 
-def _turned(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
-    """A copy of duels, some of them turned round."""
+def _turn_round(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
+    """Copy duels with the sides of some rows exchanged."""
     if isinstance(X, DuelFrame):
-        return DuelFrame(X.items, _turned(X.pairs, rows), id_column=X.id_column)
+        return DuelFrame(X.items, _turn_round(X.pairs, rows), id_column=X.id_column)
     turned = X.copy()
     turned[rows] = X[rows, ::-1]
     return turned
@@ -246,7 +246,7 @@ def parse_outcomes(outcomes: Any) -> np.ndarray:
     return read_outcomes(column_or_1d(unmasked(outcomes))).won
 
 
-class Finished(NamedTuple):
+class LabelledDuels(NamedTuple):
     """Duels with their labels.
 
     Attributes
@@ -262,8 +262,10 @@ class Finished(NamedTuple):
     turned: np.ndarray
 
 
-def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -> Finished:
-    """Duels with their labels, some turned round where only one side ever won.
+def attach_labels(
+    X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None
+) -> LabelledDuels:
+    """Return duels with labels, every second one turned round where only one side ever won.
 
     Parameters
     ----------
@@ -274,7 +276,7 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
         Whether labels are -1, 0 for a tie, and 1. None: where there are both -1 and 0.
     """
     if outcomes is None:
-        return _by_turns(X, np.ones(len(X), dtype=bool))
+        return _alternate_sides(X, np.ones(len(X), dtype=bool))
     outcomes = column_or_1d(unmasked(outcomes))
     signs = None if ties is False else signed_labels(outcomes, DuelScale(ties=True))
     if ties and signs is None:
@@ -289,21 +291,21 @@ def finish(X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None) -
     if len(won) != len(X):
         raise ValueError(f"got {len(won)} outcomes for {len(X)} duels; give one for each.")
     if signs is not None:
-        return finish_signed(X, signs)
+        return attach_signed_labels(X, signs)
     if won.all() or not won.any():
-        return _by_turns(X, won)
-    return Finished(X, outcomes.astype(np.int64), np.zeros(len(X), dtype=bool))
+        return _alternate_sides(X, won)
+    return LabelledDuels(X, outcomes.astype(np.int64), np.zeros(len(X), dtype=bool))
 
 
-def _by_turns(X, won):
-    """Duels of which one side won all, turned so that the first wins every second one."""
+def _alternate_sides(X, won):
+    """Turn duels of which one side won all, so that the first wins every second one."""
     y = 1 - np.arange(len(X)) % 2
     turned = won != (y == 1)
-    return Finished(_turned(X, turned), y, turned)
+    return LabelledDuels(_turn_round(X, turned), y, turned)
 
 
 def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
-    """Labels of a scale as integers, None if there are others."""
+    """Return labels of a scale as integers, or None if there are others."""
     allowed_labels = scale.labels
     if outcomes.dtype.kind not in "iufO":
         return None
@@ -315,15 +317,15 @@ def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
     return outcomes.astype(np.int64) if good else None
 
 
-def finish_signed(X: np.ndarray | DuelFrame, labels: np.ndarray) -> Finished:
-    """Every second decided duel turned round where one side won them all.
+def attach_signed_labels(X: np.ndarray | DuelFrame, labels: np.ndarray) -> LabelledDuels:
+    """Return duels with labels, every second decided one turned round where one side won all.
 
     A label below 0 there must be, since 0 stands for a tie beside it and for a defeat without it.
     """
     decided = np.flatnonzero(labels)
     signs = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
     if len(np.unique(np.sign(labels[decided]))) != 1:
-        return Finished(X, labels, np.zeros(len(X), dtype=bool))
+        return LabelledDuels(X, labels, np.zeros(len(X), dtype=bool))
     y = labels.copy()
     y[decided] = signs * np.abs(labels[decided])
-    return Finished(_turned(X, y != labels), y, y != labels)
+    return LabelledDuels(_turn_round(X, y != labels), y, y != labels)

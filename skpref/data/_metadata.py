@@ -104,7 +104,7 @@ _MOST = 1e12
 
 
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
-    """Weights (n,) as non-negative floats of at most 1e12, not all zero; None stays None.
+    """Return weights (n,) as floats from 0 to 1e12, not all zero; None stays None.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def refuse_groups() -> NoReturn:
 
 
 def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
-    """Groups of rated items as integers."""
+    """Return groups of rated items as integers; ValueError for gaps or other lengths."""
     if k is not None:
         refuse_groups()
     qid = exact_array(qid)

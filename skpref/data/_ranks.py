@@ -36,7 +36,7 @@ def ranks_of(
     worst: int | None = None,
     ranking: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """Ranks of n items by the position of the best, of the worst, of both, or of those ranked.
+    """Return ranks of n items that a best, a worst, both, or a ranking states.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def check_real(values: Any, name: str) -> None:
 
 
 def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
-    """Ranks in y of sets.
+    """Read ranks of sets from y, which holds positions of chosen items or ranks.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
 
 
 def rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Ranks without gaps, of which each row states something.
+    """Check ranks: whole, without gaps, two of them different in each row.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
-    """An array of whole numbers as integers, else a ValueError that begins with the message."""
+    """Return whole numbers as integers; ValueError that begins with the message for others."""
     if y.dtype.kind == "O":
         try:
             y = y.astype(np.float64)
@@ -176,7 +176,7 @@ def whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
 
 
 def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
-    """Ranks of a shape as integers from 0 up, gaps allowed."""
+    """Return ranks of a given shape as integers from 0 up, gaps allowed."""
     array = np.asarray(unmasked(ranks))
     if array.shape != shape:
         raise ValueError(f"Ranks must have shape {shape}, one for each item; got {array.shape}.")
@@ -188,7 +188,7 @@ def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
 
 
 def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
-    """Place of the item chosen from each set, by places or by ranks of which one is the best.
+    """Return the place of the item chosen from each set, given as a place or as rank 1.
 
     Parameters
     ----------
@@ -225,22 +225,22 @@ def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
 Positions = Callable[[Any], np.ndarray]
 
 
-def shown_lists(lists: Any, positions: Positions, what: str) -> Lists:
-    """Lists of two items or more, by position."""
+def read_sets(lists: Any, positions: Positions, what: str) -> Lists:
+    """Read lists of two items or more to positions; ValueError for shorter ones."""
     plain = plain_lists(lists, what)
     if not plain:
         raise ValueError(f"Got no {what.lower()}; give at least one.")
-    for i, one in enumerate(plain):
-        if len(one) < 2:
+    for i, members in enumerate(plain):
+        if len(members) < 2:
             raise ValueError(
-                f"{what} {i} has {len(one)} item(s), which says nothing; an answer is about two "
-                "or more. Leave it out."
+                f"{what} {i} has {len(members)} item(s), which says nothing; an answer is about "
+                "two or more. Leave it out."
             )
     return read_lists(plain, positions, what)
 
 
 def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -> np.ndarray:
-    """Place in its set of each item chosen.
+    """Return the place in its set of each item chosen.
 
     Parameters
     ----------
@@ -254,12 +254,12 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     chosen = column_or_1d(unmasked(chosen))
     if len(chosen) != len(sets.length):
         raise ValueError(f"got {len(chosen)} choices for {len(sets.length)} sets; give one each.")
-    gaps = [i for i, one in enumerate(chosen.tolist()) if is_missing(one)]
+    gaps = [i for i, choice in enumerate(chosen.tolist()) if is_missing(choice)]
     if gaps:
         raise ValueError(
             f"{len(gaps)} choices are missing, first in row {gaps[0]}; leave these sets out."
         )
-    if chosen.dtype.kind == "O" and all(type(one) is int for one in chosen.tolist()):
+    if chosen.dtype.kind == "O" and all(type(choice) is int for choice in chosen.tolist()):
         chosen = chosen.astype(np.int64)
     if chosen.dtype.kind in "iu":
         wrong = np.flatnonzero((chosen < 0) | (chosen >= sets.length))
@@ -274,7 +274,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
             f"Choices must be integers, places in the sets from 0, or names of items that have "
             f"some; got values of type {chosen.dtype}."
         )
-    row, place = _found(sets, np.arange(len(chosen)), positions(chosen))
+    row, place = _find_members(sets, np.arange(len(chosen)), positions(chosen))
     missing = np.setdiff1d(np.arange(len(chosen)), row)
     if len(missing):
         at = missing[0]
@@ -282,8 +282,10 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     return place
 
 
-def _found(sets: Lists, rows: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the positions wanted in sets ``rows`` are there (as indices), and at what place."""
+def _find_members(
+    sets: Lists, rows: np.ndarray, positions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which of some positions, each sought in a set, are in it, and at what place."""
     width = max(sets.flat.max(), positions.max(initial=0)) + 1
     keys = sets.row * width + sets.flat
     order = np.argsort(keys)
@@ -294,14 +296,14 @@ def _found(sets: Lists, rows: np.ndarray, positions: np.ndarray) -> tuple[np.nda
 
 
 def worst_ranks(sets: Lists, places: np.ndarray) -> np.ndarray:
-    """Ranks that the choice of the worst states: all others are before it."""
+    """Return the ranks that a choice of the worst states: all others are before it."""
     return sets.padded(sets.place, 1 + (sets.place == places[sets.row]), 0)
 
 
 def ranked_sets(
     rankings: Any, positions: Positions, shown: Any = None, ranks: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rankings, each as one answer.
+    """Return rankings as sets of items and their ranks, one answer each.
 
     Parameters
     ----------
@@ -323,7 +325,7 @@ def ranked_sets(
         1 is the best; 0 where there is no item.
     """
     if shown is None:
-        lists = shown_lists(rankings, positions, "Ranking")
+        lists = read_sets(rankings, positions, "Ranking")
         order = np.lexsort((lists.flat, lists.row))
         places = np.empty(len(order), dtype=np.int64)
         places[order] = lists.place
@@ -331,15 +333,15 @@ def ranked_sets(
         return lists.padded(places, lists.flat, -1), lists.padded(
             places, lists.place + 1 if ranks is None else ranks, 0
         )
-    sets = shown_lists(shown, positions, "Set")
+    sets = read_sets(shown, positions, "Set")
     plain = plain_lists(rankings)
     if len(plain) != len(sets.length):
         raise ValueError(f"got {len(plain)} rankings for {len(sets.length)} sets; give one each.")
     if not all(plain):
-        empty = next(i for i, one in enumerate(plain) if not one)
+        empty = next(i for i, ranking in enumerate(plain) if not ranking)
         raise ValueError(f"Ranking {empty} is empty, which says nothing; leave it and its set out.")
     lists = read_lists(plain, positions)
-    members, places = _found(sets, lists.row, lists.flat)
+    members, places = _find_members(sets, lists.row, lists.flat)
     if len(members) < len(lists.flat):
         at = lists.row[np.setdiff1d(np.arange(len(lists.flat)), members)[0]]
         raise ValueError(f"Ranking {at}, {plain[at]!r}, has an item that is not in its set.")

@@ -30,7 +30,7 @@ from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
 from skpref.data._respondents import Respondents
-from skpref.data._sets import check_padding, check_sizes, consecutive, numbered
+from skpref.data._sets import check_padding, check_sizes, consecutive, number_members
 from skpref.data._time import AnswerTimes, TimeAxis, rows_of_answers
 
 FORMS = (
@@ -80,17 +80,17 @@ class ParsedX:
 
     @property
     def size(self) -> int | None:
-        """Items of an answer at most: 2 for duels; None if X holds items."""
+        """Largest number of items of an answer: 2 for duels; None if X holds items."""
         return None if self.pairs is None else self.pairs.shape[1]
 
     @property
     def sides(self) -> tuple["ParsedX", "ParsedX"]:
-        """First and second items of duels."""
+        """First items of duels, and second items."""
         first, second = (ParsedX("items", float_rows(self.rows, side)) for side in self.pairs.T)
         return first, second
 
     def places(self) -> np.ndarray:
-        """Positions in the table, of the items or as in ``pairs``."""
+        """Return positions in the table, of the items or as in ``pairs``."""
         if self.kind == "names":
             places = self.table.index(self.rows)
         else:
@@ -101,8 +101,8 @@ class ParsedX:
             return places.reshape(self.pairs.shape)
         return np.where(self.pairs < 0, -1, places[self.pairs])
 
-    def used(self) -> "ParsedX":
-        """Without the items that were never shown."""
+    def without_unshown(self) -> "ParsedX":
+        """Return the same without the items that were never shown."""
         if self.pairs is None or self.in_order:
             return self
         used, pairs = np.unique(self.pairs, return_inverse=True)
@@ -128,7 +128,7 @@ class _UnreadX:
 
     @property
     def named(self) -> ItemTable | None:
-        """The table, if it has names."""
+        """Table of the items, if it has names; else None."""
         return self.table if self.table is not None and self.table.names is not None else None
 
     @cached_property
@@ -137,7 +137,7 @@ class _UnreadX:
 
     @property
     def width(self) -> int:
-        """Columns of an array of two dimensions; 0 of others."""
+        """Number of columns of an array of two dimensions; 0 of others."""
         return self.X.shape[1] if self.X.ndim == 2 else 0
 
     @property
@@ -157,7 +157,7 @@ class _UnreadX:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """The values that numpy made strings of, such as None and NaN in a list."""
+        """Values of X, as objects where numpy made strings of such as None and NaN in a list."""
         made = self.X.dtype.kind in "UT" and not hasattr(self.original, "dtype")
         return np.array(self.original, dtype=object) if made else self.X
 
@@ -246,23 +246,24 @@ def read(
 
 
 def _read_duel_frame(X: DuelFrame) -> ParsedX:
+    """Read a `DuelFrame`: its items, and which were shown together."""
     if is_frame(X.items):
         return ParsedX("items", X.items, X.pairs, X.id_column, X.feature_names)
     absent = X.pairs < 0  # as the array of the same items would be
-    return ParsedX("items", X.items[X.pairs[~absent]], numbered(absent))
+    return ParsedX("items", X.items[X.pairs[~absent]], number_members(absent))
 
 
 def _read_frame(source: _UnreadX) -> ParsedX:
-    """Names in the columns of a frame, where it can hold such, or items."""
+    """Read a frame as names, where its columns can hold such, or as items."""
     X, table = source.X, source.named
     parsed = None
-    if table is not None and (not source.items or X.shape[1] == 1) and _may_name(X):
+    if table is not None and (not source.items or X.shape[1] == 1) and _may_hold_names(X):
         parsed = _read_names(np.asarray(X, dtype=object), table)
     return parsed or ParsedX("items", X, names=column_names(X))
 
 
 def _read_items(source: _UnreadX) -> ParsedX:
-    """Items alone: those of a table, in one dimension, or rows of features."""
+    """Read items alone: those of a table, in one dimension, or rows of features."""
     X, table = source.X, source.table
     if table is not None and X.ndim == 1:
         if X.dtype.kind in "iu" or X.size == 0:
@@ -274,7 +275,7 @@ def _read_items(source: _UnreadX) -> ParsedX:
 
 
 def _read_array(source: _UnreadX) -> ParsedX:
-    """Duels or sets of features, of which items that are missing throughout are absent."""
+    """Read duels or sets of features; items that are missing throughout are absent."""
     X = source.X
     n_shown = X.shape[1]
     if n_shown < 2:
@@ -288,20 +289,20 @@ def _read_array(source: _UnreadX) -> ParsedX:
     if absent is None or not absent.any():
         return ParsedX("items", rows, consecutive(len(X), n_shown), in_order=True)
     check_sizes(absent)
-    return ParsedX("items", rows[~absent.reshape(-1)], numbered(absent))
+    return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
 
 def _read_named(source: _UnreadX) -> ParsedX:
-    """Items or duels by the names of the table, of whatever type."""
-    _refuse_nameless(_nameless(source.values, source.named))
-    return _unit("names", source.X, source.named)
+    """Read items or duels by the names of the table; ValueError where a name is missing."""
+    _check_no_gaps(_missing_names(source.values, source.named))
+    return _parse_single_values("names", source.X, source.named)
 
 
 def _read_texts(source: _UnreadX) -> ParsedX | None:
-    """Texts, or duels of them; None if these are other things."""
+    """Read texts or duels of them; return None for other things."""
     X = source.X
     if all_strings(X):
-        return _unit("texts", X)
+        return _parse_single_values("texts", X)
     gaps = missing_texts(X)
     if gaps is None:
         return None
@@ -314,18 +315,18 @@ def _read_texts(source: _UnreadX) -> ParsedX | None:
 
 
 def _read_sets(source: _UnreadX) -> ParsedX | None:
-    """Sets of names of the table, or of texts; None if X holds other things than these and pads."""
+    """Read sets of names or of texts; return None where X holds other things too."""
     source.X = X = source.values
     if source.named is not None:
         return _read_names(X, source.named)
     if all_strings(X):
         return ParsedX("texts", X.reshape(-1), consecutive(*X.shape))
     gaps = missing_texts(X)
-    return None if gaps is None else _padded("texts", X, gaps, "None or NaN")
+    return None if gaps is None else _parse_padded("texts", X, gaps, "None or NaN")
 
 
 def _read_positions(source: _UnreadX) -> ParsedX:
-    """Positions in a table, or in one that is not known here."""
+    """Read positions in a table, also in one that is not known here."""
     X = source.X
     if source.table is not None and X.ndim == 2 and source.width < 2:
         raise ValueError(
@@ -334,11 +335,12 @@ def _read_positions(source: _UnreadX) -> ParsedX:
             f"{X.shape}."
         )
     if source.unit:
-        return _unit("positions", X, source.table)
-    return _padded("positions", X, X == -1, "-1", source.table)
+        return _parse_single_values("positions", X, source.table)
+    return _parse_padded("positions", X, X == -1, "-1", source.table)
 
 
 def _refuse_ambiguous(source: _UnreadX) -> None:
+    """Raise ValueError for integers that may be positions or features."""
     count = "two" if source.width == 2 else source.width
     raise ValueError(
         f"X holds integers in shape {source.X.shape}, which may be pairs of positions in a table "
@@ -348,6 +350,7 @@ def _refuse_ambiguous(source: _UnreadX) -> None:
 
 
 def _refuse_masked(source: _UnreadX) -> None:
+    """Raise ValueError for masked positions."""
     if np.ma.is_masked(source.original):
         raise ValueError(
             "X is a masked array with masked positions of items; leave these rows out."
@@ -380,8 +383,8 @@ _READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | 
 
 
 def _with_new_names(source: _UnreadX, new_names: bool) -> ItemTable | None:
-    """The table, or one of names alone: those that it has, then those in X."""
-    names, table = _names_in(source), source.table
+    """Return the table with further names from X at its end, or one made of these names."""
+    names, table = _texts_in_columns(source), source.table
     if names is None:
         return table
     if not new_names:
@@ -396,11 +399,11 @@ def _with_new_names(source: _UnreadX, new_names: bool) -> ItemTable | None:
     return ItemTable.from_names([*known_names, *new])
 
 
-def _names_in(source: _UnreadX) -> np.ndarray | None:
-    """Texts in two columns or more (n, k), of which some may be missing."""
+def _texts_in_columns(source: _UnreadX) -> np.ndarray | None:
+    """Return texts in two columns or more, (n, k), of which some may be missing; else None."""
     X = source.X
     if source.is_frame:
-        if not _may_name(X):
+        if not _may_hold_names(X):
             return None
         names = np.asarray(X, dtype=object)
     elif X.ndim != 2 or not source.may_be_texts:
@@ -418,7 +421,7 @@ def _names_in(source: _UnreadX) -> np.ndarray | None:
     return names if any(texts) and np.logical_or(texts, gaps).all() else None
 
 
-def _may_name(frame: Any) -> bool:
+def _may_hold_names(frame: Any) -> bool:
     """Whether the first two columns of a frame can hold names, by their types."""
     first = [np.asarray(column_at(frame, j).to_numpy()) for j in range(min(2, frame.shape[1]))]
     return all(
@@ -427,14 +430,14 @@ def _may_name(frame: Any) -> bool:
     )
 
 
-def _unit(kind: str, X: np.ndarray, table: ItemTable | None = None) -> ParsedX:
-    """One value an item: (n,) items or (n, 2) duels."""
+def _parse_single_values(kind: str, X: np.ndarray, table: ItemTable | None = None) -> ParsedX:
+    """Parse one value an item: (n,) items or (n, 2) duels."""
     duels = X.ndim == 2 and X.shape[1] == 2
     pairs = consecutive(len(X), 2) if duels else None
     return ParsedX(kind, X.reshape(-1), pairs, table=table, in_order=duels)
 
 
-def _padded(
+def _parse_padded(
     kind: str,
     X: np.ndarray,
     absent: np.ndarray,
@@ -442,25 +445,25 @@ def _padded(
     table: ItemTable | None = None,
     remedy: str = "",
 ) -> ParsedX:
-    """One value an item: (n, k) sets."""
+    """Parse one value an item: (n, k) sets, padded at the end of a row."""
     check_padding(absent, pads, remedy)
-    return ParsedX(kind, X[~absent], numbered(absent), table=table)
+    return ParsedX(kind, X[~absent], number_members(absent), table=table)
 
 
 def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
-    """Items, duels or sets of names, None if X holds other things than names and pads."""
+    """Parse items, duels or sets of names; return None where X holds other things than names."""
     if X.size == 0 or (not all_strings(X) and missing_texts(X.astype(object)) is None):
         return None
-    gaps = _nameless(X, table)
+    gaps = _missing_names(X, table)
     if X.ndim == 2 and X.shape[1] > 2:
         pads = "None, NaN or an empty name"
-        return _padded("names", X.astype(object), gaps, pads, table, _OR_ENCODE)
-    _refuse_nameless(gaps)
-    return _unit("names", X.astype(object), table)
+        return _parse_padded("names", X.astype(object), gaps, pads, table, _OR_ENCODE)
+    _check_no_gaps(gaps)
+    return _parse_single_values("names", X.astype(object), table)
 
 
-def _nameless(X: np.ndarray, table: Any) -> np.ndarray:
-    """Where names are missing, or empty and no name of the table."""
+def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
+    """Mark names that are missing, or empty and not in the table."""
     if X.dtype.kind in "OU" and all_strings(X):
         empty, missing = np.asarray(X == ""), np.zeros(X.shape, dtype=bool)
     else:
@@ -471,7 +474,8 @@ def _nameless(X: np.ndarray, table: Any) -> np.ndarray:
     return missing if empty.any() and "" in table.names.tolist() else missing | empty
 
 
-def _refuse_nameless(gaps: np.ndarray) -> None:
+def _check_no_gaps(gaps: np.ndarray) -> None:
+    """Raise ValueError where a name is missing."""
     if not gaps.any():
         return
     row, n = gaps.reshape(len(gaps), -1).any(axis=1).argmax(), gaps.sum()
@@ -486,7 +490,7 @@ def _refuse_nameless(gaps: np.ndarray) -> None:
 
 
 def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> ParsedX:
-    """X as items, duels or sets of numbers; see `read`."""
+    """Read X for an estimator; ValueError if it is neither items, duels nor sets of numbers."""
     parsed = read(X, table=table, new_names=new_names)
     rows = parsed.rows
     if is_frame(rows) or hasattr(rows, "tocsr"):
@@ -516,7 +520,7 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> ParsedX
 
 
 def check_items(items: Any) -> ItemTable | None:
-    """The constructor's ``items=`` as an ItemTable of numbers, or None."""
+    """Return the constructor's ``items=`` as an ItemTable of numbers, or None."""
     if items is None:
         return None
     if not isinstance(items, ItemTable):
@@ -544,7 +548,7 @@ def check_items(items: Any) -> ItemTable | None:
 
 
 def check_positions(X: np.ndarray, n_items: int) -> np.ndarray:
-    """Positions in a table of so many items."""
+    """Return positions in a table of ``n_items``; ValueError for others."""
     if len(X) == 0:
         raise ValueError(
             f"X holds no position (0 samples, shape={X.shape}) while a minimum of 1 is required."
@@ -559,7 +563,7 @@ def check_positions(X: np.ndarray, n_items: int) -> np.ndarray:
 
 
 def check_known(X: np.ndarray, table: ItemTable | None) -> None:
-    """Whether rows of items without features are positions in their table."""
+    """Raise ValueError unless rows of items without features are positions in their table."""
     if table is not None and not table.has_features and not np.isin(X, table.X).all():
         raise ValueError(
             "Items without features are known by their position alone: rows must be integers "
@@ -608,7 +612,7 @@ class Reader:
 
     @classmethod
     def of_table(cls, estimator: BaseEstimator, table: ItemTable) -> "Reader":
-        """Of an estimator whose items are those of a table."""
+        """Make the reader of an estimator whose items are those of a table."""
         names = table.feature_names
         place = _id_place(estimator, None, names, table.n_features)
         return cls(table.n_features, names, place, table=table)
@@ -624,8 +628,8 @@ class Reader:
         estimator.ids_ = None if ids is None else ids.names
         estimator.items_ = self.table
 
-    def naming(self, table: ItemTable, ids: Any) -> "Reader":
-        """The same of ids that are positions in a table of names.
+    def with_id_names(self, table: ItemTable, ids: Any) -> "Reader":
+        """Return the same reader for ids that are positions in a table of names.
 
         Raises
         ------
@@ -644,11 +648,11 @@ class Reader:
 
     @property
     def n_columns(self) -> int:
-        """Columns of a row: the features, and the time if items have one."""
+        """Number of columns of a row: the features, and the time if items have one."""
         return self.n_features + (self.time is not None)
 
     def with_answers(self, comparisons: Comparisons, earlier: ItemGroups | None = None) -> "Reader":
-        """The same with the groups into which these answers, and earlier ones, join the items."""
+        """Return the same reader with the groups of items that these and earlier answers join."""
         if self.table is None and self.id_column is None:
             return self
         columns = slice(self.n_features) if self.id_column is None else [self.id_column]
@@ -656,30 +660,30 @@ class Reader:
         return replace(self, groups=groups)
 
     @property
-    def _coded(self) -> tuple[NDArray[Any] | None, int | None]:
-        """Names whose codes stand in a column of the rows, in order of first appearance."""
+    def _coded_names(self) -> tuple[NDArray[Any] | None, int | None]:
+        """Names whose codes stand in a column of the rows, and the position of that column."""
         if self.table is not None and not self.table.has_features:
             return self.table.names, 0
         return (None if self.ids is None else self.ids.names), self.id_column
 
     def sort_keys(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rows of items with ranks of names where codes stand."""
-        names, column = self._coded
+        """Return rows of items with ranks of their names in place of codes, to sort them by."""
+        names, column = self._coded_names
         if names is None or column is None:
             return rows
-        return _recoded(rows, column, name_ranks(names))
+        return _replace_codes(rows, column, name_ranks(names))
 
     def from_earlier(self, rows: NDArray[np.float64], before: "Reader") -> NDArray[np.float64]:
-        """Rows of an earlier reader's items, names by the codes of this one."""
-        (names, column), (old_names, place) = self._coded, before._coded
+        """Return rows of an earlier reader's items with the codes that their names have here."""
+        (names, column), (old_names, place) = self._coded_names, before._coded_names
         if names is None or old_names is None or column is None or column != place:
             return rows
         codes = {name: float(code) for code, name in enumerate(names.tolist())}
         moved = [codes.get(name, -1.0 - k) for k, name in enumerate(old_names.tolist())]
-        return _recoded(rows, column, np.array(moved))
+        return _replace_codes(rows, column, np.array(moved))
 
     def at_time(self, time: Any) -> "Reader":
-        """The same with another time for items whose time is not told.
+        """Return the same reader with another time for items whose time is not given.
 
         Raises
         ------
@@ -689,6 +693,7 @@ class Reader:
         return self if time is None else replace(self, time=self._axis().at(time))
 
     def _axis(self) -> TimeAxis:
+        """Return the axis of times; ValueError if the fit had no times."""
         if self.time is None:
             raise ValueError(
                 "Got time=, but the model was fitted without times. Pass time= to fit as well, or "
@@ -697,7 +702,7 @@ class Reader:
         return self.time
 
     def answers(self, X: Any, estimator: BaseEstimator) -> ParsedX:
-        """Items, duels or sets of a prediction, as finite floats without their times.
+        """Read X of a prediction as finite floats, without times.
 
         Parameters
         ----------
@@ -707,7 +712,7 @@ class Reader:
         parsed = check_X(X, self.table)
         if parsed.kind == "items":
             if isinstance(X, ItemTable):
-                return ParsedX("items", self._of_table(X, parsed, estimator))
+                return ParsedX("items", self._rows_of_table(X, parsed, estimator))
             parsed, _ = read_features(estimator, parsed, self)
             check_known(parsed.rows, self.table)
             return parsed
@@ -718,11 +723,11 @@ class Reader:
         parsed = ParsedX("items", parsed.table.X, parsed.places())
         if parsed.size == 2:
             return parsed
-        parsed = parsed.used()
+        parsed = parsed.without_unshown()
         return replace(parsed, rows=float_rows(parsed.rows, slice(None)))
 
     def with_times(self, parsed: ParsedX, times: AnswerTimes | None) -> ParsedX:
-        """Items of a prediction at times, if the fit had any; None: at the last of them."""
+        """Add times to the items of a prediction, if the fit had any; None: the last of the fit."""
         if self.time is None and times is None:
             return parsed
         axis, n = self._axis(), len(parsed)
@@ -732,7 +737,7 @@ class Reader:
         return ParsedX("items", *rows_of_answers(parsed.rows, parsed.pairs, relative[:, None]))
 
     def items(self, X: Any) -> Array:
-        """Items of a query of a posterior, as a finite float array (n, n_features).
+        """Read items of a query of a posterior as a finite float array (n, n_features).
 
         Parameters
         ----------
@@ -750,28 +755,30 @@ class Reader:
         if isinstance(X, ParsedX):
             return X.rows
         if self._has_times(X):
-            return _finite_query(np.asarray(X, dtype=np.float64))
-        return self._now(self._rows(X, self._alone(X)))
+            return _check_finite_query(np.asarray(X, dtype=np.float64))
+        return self._at_present(self._query_rows(X, self._parse_items(X)))
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
-        """Items on two sides, each as by `items`; unknown names and ids are kept apart."""
+        """Read items on two sides as `items` does; unknown names and ids are kept apart."""
         if isinstance(A, ParsedX) and isinstance(B, ParsedX):
             return A.rows, B.rows
         if self._has_times(A) or self._has_times(B):
             return self.items(A), self.items(B)
-        a, b, reader = self._alone(A), self._alone(B), self
+        a, b, reader = self._parse_items(A), self._parse_items(B), self
         if self.ids is not None:
             new = [_text_ids(side.rows, self.id_column) or [] for side in (a, b)]
             reader = replace(self, ids=IdEncoder(sum(new, self.ids.names.tolist())))
         elif self.table is not None and not self.table.has_features:
             names = _names_of(A, a), _names_of(B, b)
             if names[0] is not None and names[1] is not None:
-                both = self._now(named_rows([*names[0], *names[1]], self.table))
+                both = self._at_present(named_rows([*names[0], *names[1]], self.table))
                 return both[: len(names[0])], both[len(names[0]) :]
-        return self._now(reader._rows(A, a)), self._now(reader._rows(B, b))
+        return self._at_present(reader._query_rows(A, a)), self._at_present(
+            reader._query_rows(B, b)
+        )
 
-    def _now(self, rows: Array) -> Array:
-        """Rows of items as they are now."""
+    def _at_present(self, rows: Array) -> Array:
+        """Add the present time to rows of items, if they have one."""
         if self.time is None:
             return rows
         return np.column_stack([rows, np.full(len(rows), self.time.now)])
@@ -787,34 +794,37 @@ class Reader:
         )
 
     def ids_in(self, X: Any) -> list | None:
-        """Ids of items that are texts, None if there are none."""
-        return None if self.id_column is None else _text_ids(self._alone(X).rows, self.id_column)
+        """Return the ids of items in X that are texts, or None if there are none."""
+        return (
+            None if self.id_column is None else _text_ids(self._parse_items(X).rows, self.id_column)
+        )
 
     def names_in(self, X: Any) -> list | None:
-        """Names of items of the table that X holds, None if it holds something else."""
-        parsed = self._alone(X)
+        """Return the names of items of the table in X, or None if it holds other things."""
+        parsed = self._parse_items(X)
         return parsed.rows.tolist() if parsed.kind == "names" else None
 
-    def _alone(self, X: Any) -> ParsedX:
+    def _parse_items(self, X: Any) -> ParsedX:
+        """Parse X as items alone."""
         return read(X, table=self.table, items=True)
 
-    def _rows(self, X: Any, parsed: ParsedX) -> Array:
-        """Items of a query of a posterior, as they were read."""
+    def _query_rows(self, X: Any, parsed: ParsedX) -> Array:
+        """Return parsed items of a query of a posterior as rows of floats."""
         if parsed.kind == "positions":
             rows, places = parsed.table.X, parsed.rows
             return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
         if parsed.kind == "names":
             return named_rows(parsed.rows, parsed.table)
         if isinstance(X, ItemTable):
-            return self._of_table(X, parsed)
+            return self._rows_of_table(X, parsed)
         return queried_rows(parsed, self)
 
-    def _of_table(
-        self, asked: ItemTable, parsed: ParsedX, estimator: BaseEstimator | None = None
+    def _rows_of_table(
+        self, queried: ItemTable, parsed: ParsedX, estimator: BaseEstimator | None = None
     ) -> Array:
-        """Items of a table that a query brings, which need not be the fitted one."""
+        """Return the rows of items of a queried table, which need not be the fitted one."""
         featured = self.table is None or self.table.has_features
-        if asked.has_features != featured:
+        if queried.has_features != featured:
             subject = "posterior is of" if estimator is None else "model was fitted on"
             what = "with features, this ItemTable has none" if featured else "without features"
             raise ValueError(
@@ -822,14 +832,14 @@ class Reader:
                 "fitted one."
             )
         if self.table is not None and not featured:
-            return named_rows(asked.names, self.table)
+            return named_rows(queried.names, self.table)
         if estimator is None:
             return queried_rows(parsed, self)
         return read_features(estimator, parsed, self, plain=False)[0].rows
 
 
 def _text_ids(rows: Any, place: int | None) -> list | None:
-    """Ids without codes so far, None if there are none."""
+    """Return the ids in a column that have no codes so far, or None if there are none."""
     if place is None or len(rows.shape) != 2 or place >= rows.shape[1]:
         return None
     if is_frame(rows):
@@ -839,14 +849,14 @@ def _text_ids(rows: Any, place: int | None) -> list | None:
 
 
 def _names_of(X: Any, parsed: ParsedX) -> list | None:
-    """Return the names of items, None if X holds positions or features."""
+    """Return the names of items, or None if X holds positions or features."""
     if isinstance(X, ItemTable):
         return None if X.names is None else X.names.tolist()
     return parsed.rows.tolist() if parsed.kind == "names" else None
 
 
 def named_rows(names: Any, table: ItemTable) -> Array:
-    """Rows of items by name; without features an unknown name gets a new row.
+    """Return rows of items by name; without features an unknown name gets a new row.
 
     Of such an item the prior is all that is known.
 
@@ -868,7 +878,7 @@ def read_features(
     plain: bool = True,
     further: bool = False,
 ) -> tuple[ParsedX, Reader]:
-    """Items of X as finite floats, ids as numbers.
+    """Read items as finite floats, ids as numbers; return them and what is known of items.
 
     Parameters
     ----------
@@ -890,7 +900,7 @@ def read_features(
         other things than finite numbers, and is not that of the ids.
     """
     if parsed.pairs is not None and is_frame(parsed.rows):
-        parsed = parsed.used()
+        parsed = parsed.without_unshown()
     rows, pairs, names = parsed.rows, parsed.pairs, parsed.names
     if pairs is None and plain and reader is not None and reader.id_column is None:
         return ParsedX("items", validated(estimator, rows, reset=False)), reader
@@ -899,14 +909,14 @@ def read_features(
         place, id_encoder = _id_place(estimator, parsed, names, rows.shape[1]), None
     else:
         place, id_encoder = reader.id_column, reader.ids
-        check_like(estimator, names, rows.shape[1], reader)
+        check_same_columns(estimator, names, rows.shape[1], reader)
     ids = None
     if place is not None:
-        column = _column(rows, place)
+        column = _column_of(rows, place)
         ids, id_encoder = id_numbers(column, id_encoder, reader is None)
         if further and reader is not None and id_encoder is not None:
-            reader = replace(reader, ids=id_encoder.wider(column))
-    array = _floats(rows, place, ids)
+            reader = replace(reader, ids=id_encoder.extended(column))
+    array = _feature_floats(rows, place, ids)
     check_finite(array, names, pairs)
     return ParsedX("items", array, pairs), reader or Reader(
         array.shape[1], names, place, id_encoder
@@ -914,7 +924,7 @@ def read_features(
 
 
 def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
-    """Items that a posterior is asked about, as finite floats.
+    """Return the items that a posterior is asked about as finite floats.
 
     Ids that are numbers are codes already; there may be no items.
 
@@ -925,26 +935,28 @@ def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     """
     rows = parsed.rows
     _check_queried(rows, reader)
-    check_like(None, parsed.names, rows.shape[1], reader)
+    check_same_columns(None, parsed.names, rows.shape[1], reader)
     place, ids = None, None
     if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
         place = reader.id_column
-        ids, _ = id_numbers(_column(rows, place), reader.ids, False)
-    return _finite_query(_floats(rows, place, ids))
+        ids, _ = id_numbers(_column_of(rows, place), reader.ids, False)
+    return _check_finite_query(_feature_floats(rows, place, ids))
 
 
-def _finite_query(rows):
+def _check_finite_query(rows):
+    """Return rows of a query; ValueError if they hold NaN or infinity."""
     if not np.isfinite(rows).all():
         raise ValueError("Items contain NaN or infinity; impute or drop them.")
     return rows
 
 
-def _column(rows, place):
+def _column_of(rows, place):
+    """Return the column at a position of an array or a frame."""
     return column_at(rows, place) if is_frame(rows) else rows[:, place]
 
 
 def _id_place(estimator, parsed, names, width):
-    """Position of the column of ids, or None."""
+    """Return the position of the column of ids, or None; ValueError if it is not in X."""
     id_column = getattr(estimator, "id_column", None)
     if id_column is None:
         if parsed is None or parsed.id_column is None:
@@ -969,10 +981,10 @@ def _id_place(estimator, parsed, names, width):
     return int(id_column)
 
 
-def check_like(
+def check_same_columns(
     estimator: BaseEstimator | None, names: NDArray[Any] | None, n_features: int, reader: Reader
 ) -> None:
-    """Whether items have the columns of training, by name where both have names.
+    """Raise ValueError unless items have the columns of training, by name where both have names.
 
     Parameters
     ----------
@@ -1001,7 +1013,7 @@ def check_like(
 
 
 def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
-    """scikit-learn's ``validate_data``, whose errors say what to do."""
+    """Call scikit-learn's ``validate_data``, with errors that say what to do."""
     try:
         return validate_data(estimator, *arrays, dtype=np.float64, **options)
     except ValueError as error:
@@ -1012,7 +1024,7 @@ def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
             ) from None
         if "could not convert string" not in str(error):
             raise
-        raise _no_numbers(f": {error}") from None
+        raise _not_numeric_error(f": {error}") from None
 
 
 def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> None:
@@ -1073,8 +1085,8 @@ def _check_queried(rows, reader):
     )
 
 
-def _floats(rows, place, ids):
-    """Rows as floats, the column at ``place`` given by ``ids``."""
+def _feature_floats(rows, place, ids):
+    """Return rows as floats, with ``ids`` in the column at ``place``."""
     frame = is_frame(rows)
     if place is None and not frame:
         return _array_numbers(rows)
@@ -1090,25 +1102,27 @@ def _floats(rows, place, ids):
 
 
 def _array_numbers(rows):
+    """Return an array as floats; ValueError if it holds other things."""
     try:
         return np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise _no_numbers(f", got dtype {rows.dtype} ({error})") from None
+        raise _not_numeric_error(f", got dtype {rows.dtype} ({error})") from None
 
 
 def _frame_numbers(frame, places):
+    """Return columns of a frame as floats; ValueError if one holds other things."""
     columns = [column_floats(column_at(frame, j)) for j in places]
     others = [
         list(frame.columns)[j] for j, each in zip(places, columns, strict=True) if each is None
     ]
     if others:
-        raise _no_numbers(f": columns {others} hold other things")
+        raise _not_numeric_error(f": columns {others} hold other things")
     numbers = [each for each in columns if each is not None]
     return np.column_stack([*numbers, np.empty((len(frame), 0))])
 
 
-def _no_numbers(fault):
-    """The error of an X with other things than numbers."""
+def _not_numeric_error(fault):
+    """Make the error of an X with other things than numbers."""
     return ValueError(
         f"X must be numeric{fault}. Encode texts and categories with Itemwise(transformer), such "
         "as a ColumnTransformer; if they say which item it is, name them in ids= of from_columns; "
@@ -1123,7 +1137,7 @@ def check_finite(
     given: str = "X",
     remedy: str = "put Itemwise(SimpleImputer()) before",
 ) -> None:
-    """Whether all features are finite; if not, a ValueError says where.
+    """Raise ValueError, which says where, unless all features are finite.
 
     Parameters
     ----------
@@ -1155,7 +1169,8 @@ def check_finite(
     )
 
 
-def _recoded(rows, column, codes):
+def _replace_codes(rows, column, codes):
+    """Return rows with other codes in a column."""
     rows = rows.copy()
     rows[:, column] = codes[rows[:, column].astype(np.intp)]
     return rows

@@ -76,7 +76,7 @@ class Respondents(IdCodes):
         self.rows = self.codes(ids)
 
     def codes(self, ids: list) -> NDArray[np.intp]:
-        """Code of each id; −1 where there is none, −2, −3 and so on for ids that were not fitted.
+        """Return the code of each id; −1 where there is none, −2, −3, … for ids that are new.
 
         Warns of ids of another type.
         """
@@ -92,6 +92,7 @@ class Respondents(IdCodes):
         return codes
 
     def _warn_other_types(self, ids):
+        """Warn where ids are those of the fit but for their type."""
         written = {str(name): name for name in self._code}
         asked = next((name for name in ids if not is_missing(name) and str(name) in written), None)
         if asked is not None:

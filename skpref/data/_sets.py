@@ -9,7 +9,7 @@ from skpref.data._containers import is_missing, unmasked
 
 
 def consecutive(n_sets: int, n_shown: int) -> np.ndarray:
-    """Sets whose items lie one after the other, as in an array of them."""
+    """Number the items of sets one after the other, shape (n_sets, n_shown)."""
     return np.arange(n_sets * n_shown).reshape(n_sets, n_shown)
 
 
@@ -62,17 +62,17 @@ def check_sizes(absent: np.ndarray) -> None:
 
 
 def first_there(sets: np.ndarray) -> np.ndarray:
-    """Place of the first item of each set, shape (n_sets,)."""
+    """Return the place of the first item of each set, shape (n_sets,)."""
     return (sets >= 0).argmax(axis=1)
 
 
-def numbered(absent: np.ndarray) -> np.ndarray:
-    """Sets whose items lie one after the other, -1 where there is none (anywhere in a row)."""
+def number_members(absent: np.ndarray) -> np.ndarray:
+    """Number the items of sets one after the other, -1 where a set has no item."""
     return np.where(absent, -1, np.cumsum(~absent).reshape(absent.shape) - 1)
 
 
 def gathered(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """Features of items, set by set; NaN (None among objects) where there is no item.
+    """Return features of items, set by set; NaN (None among objects) where there is no item.
 
     Parameters
     ----------
@@ -109,18 +109,19 @@ class Lists(NamedTuple):
     length: np.ndarray
 
     def padded(self, places: np.ndarray, values: np.ndarray, pad: int) -> np.ndarray:
-        """Values of the items, at ``places`` of their rows, in shape (n_lists, longest)."""
+        """Arrange values of the items at ``places`` of their rows, (n_lists, longest), padded."""
         rows = np.full((len(self.length), self.length.max()), pad, dtype=np.int64)
         rows[self.row, places] = values
         return rows
 
 
 def _is_padding(value):
+    """Whether a value stands for no item: missing, or -1."""
     return is_missing(value) or (not isinstance(value, str) and value == -1)
 
 
 def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
-    """Lists of names or positions of items, without their padding.
+    """Return lists of names or positions of items, without their padding.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
 def read_lists(
     lists: list[list], positions: Callable[[list], np.ndarray], what: str = "Ranking"
 ) -> Lists:
-    """Items of all lists by position.
+    """Return the positions of the items of all lists, one list after the other.
 
     Parameters
     ----------
@@ -165,8 +166,8 @@ def read_lists(
     ValueError
         If names and numbers are mixed, or an item occurs twice in one list.
     """
-    length = np.array([len(one) for one in lists], dtype=np.int64)
-    listed = [item for one in lists for item in one]
+    length = np.array([len(members) for members in lists], dtype=np.int64)
+    listed = [item for members in lists for item in members]
     # Padding by NaN makes floats of positions.
     listed = [int(i) if isinstance(i, float) and i.is_integer() else i for i in listed]
     if len({isinstance(item, str) for item in listed}) > 1:

@@ -91,7 +91,7 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
 
 
 def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Duel, label and weight of each row that probabilities of the outcomes make.
+    """Return duel, label and weight of each row that probabilities of outcomes make.
 
     Parameters
     ----------

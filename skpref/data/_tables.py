@@ -87,7 +87,7 @@ class ColumnTable(NamedTuple):
 
 
 def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> ColumnTable:
-    """The table that a frame, a dict of columns or a file holds.
+    """Open the table that a frame, a dict of columns or a file holds.
 
     Parameters
     ----------
@@ -115,22 +115,25 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
             "texts already. Leave it out."
         )
     if isinstance(source, Mapping):
-        columns = {name: _one_dimension(column_cells(each), name) for name, each in source.items()}
+        columns = {
+            name: _check_one_dimension(column_cells(each), name) for name, each in source.items()
+        }
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"The columns differ in length: {lengths}.")
-        return _of_columns(list(columns), list(columns.values()).__getitem__, decimal)
+        return _table_of_columns(list(columns), list(columns.values()).__getitem__, decimal)
     if not is_frame(source):
         raise ValueError(
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
             f"CSV, JSON or Parquet file; got {type(source).__name__}."
         )
     if hasattr(source, "column_names"):  # of pyarrow
-        return _of_columns(list(source.column_names), source.column, decimal)
-    return _of_columns(list(source.columns), lambda i: column_at(source, i), decimal)
+        return _table_of_columns(list(source.column_names), source.column, decimal)
+    return _table_of_columns(list(source.columns), lambda i: column_at(source, i), decimal)
 
 
-def _one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
+def _check_one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
+    """Return a column; ValueError unless it has one dimension."""
     if column.ndim != 1:
         raise ValueError(
             f"A column must have one dimension; {name!r} has the shape {column.shape}."
@@ -138,10 +141,10 @@ def _one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
     return column
 
 
-def _of_columns(
+def _table_of_columns(
     names: list, column: Callable[[int], Any], decimal: str, heads: Any = None
 ) -> ColumnTable:
-    """A table of columns that a function gives by position, and of the fields of their records.
+    """Make a table of columns by position, and of the fields of records in them.
 
     ``heads`` gives columns of the same types that may have no rows.
     """
@@ -164,15 +167,15 @@ def _of_columns(
 
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
         return (
-            [coded(values(i), every[i]) for i in labels],
-            [as_numbers(values(i), decimal) for i in numbers],
+            [encode_column(values(i), every[i]) for i in labels],
+            [parse_numbers(values(i), decimal) for i in numbers],
         )
 
     return ColumnTable(every, read, frozenset(nested), len(every) - len(names))
 
 
 def column_cells(column: Any) -> np.ndarray:
-    """The cells of a column, each exactly as it is; times with a zone as objects that keep it."""
+    """Return the cells of a column, each exactly as it is; times with a zone keep it."""
     if isinstance(column, np.ma.MaskedArray) and column.dtype.kind in "biu":
         cells = column.data.astype(object)
         cells[np.ma.getmaskarray(column)] = None
@@ -192,7 +195,7 @@ def column_cells(column: Any) -> np.ndarray:
 
 
 def _record_paths(column: Any) -> list[tuple[str, ...]] | None:
-    """Where the values in a column of records lie, by tuples of their keys; None of other columns.
+    """Return the paths of keys to values in a column of records; None of other columns.
 
     A column of lists has none.
     """
@@ -207,6 +210,7 @@ def _record_paths(column: Any) -> list[tuple[str, ...]] | None:
 
 
 def _typed_paths(kind: Any) -> list[tuple[str, ...]]:
+    """Return the paths of keys of a type of records."""
     paths: list[tuple[str, ...]] = []
     for field in kind.fields if isinstance(kind, nw.Struct) else ():
         below = _typed_paths(field.dtype) if isinstance(field.dtype, nw.Struct) else [()]
@@ -215,6 +219,7 @@ def _typed_paths(kind: Any) -> list[tuple[str, ...]]:
 
 
 def _key_paths(records: Iterable) -> list[tuple[str, ...]]:
+    """Return the paths of keys in some records, in order of appearance."""
     paths: dict[tuple[str, ...], None] = {}
     inner: dict[str, list] = {}
     for record in records:
@@ -236,8 +241,8 @@ class _Codes(dict):
         return code
 
 
-def coded(column: np.ndarray, name: Any) -> Coded:
-    """A column of any values by its distinct ones; a ValueError with its name for lists."""
+def encode_column(column: np.ndarray, name: Any) -> Coded:
+    """Encode a column by its distinct values; ValueError if cells hold lists."""
     if column.dtype.kind in "biufM":
         distinct, inverse = np.unique(column, return_inverse=True)
         codes = inverse.reshape(-1).astype(np.intp)
@@ -252,11 +257,11 @@ def coded(column: np.ndarray, name: Any) -> Coded:
             raise
         values = list(codes_of_values)
     is_missing_value = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
-    return _without(np.array(is_missing_value, dtype=bool), Coded(codes, values))
+    return _drop_values(np.array(is_missing_value, dtype=bool), Coded(codes, values))
 
 
-def _without(is_missing_value: np.ndarray, column: Coded) -> Coded:
-    """A column some of whose values are missing ones."""
+def _drop_values(is_missing_value: np.ndarray, column: Coded) -> Coded:
+    """Make some of the distinct values of a column missing ones."""
     if not is_missing_value.any():
         return column
     number = np.where(is_missing_value, -1, np.cumsum(~is_missing_value) - 1)
@@ -287,24 +292,25 @@ def refuse_rounded(cells: Iterable, name: Any) -> None:
             )
 
 
-def as_numbers(column: np.ndarray, decimal: str = ".") -> Numbers:
-    """A column as floats; texts are read as numbers."""
+def parse_numbers(column: np.ndarray, decimal: str = ".") -> Numbers:
+    """Parse a column as floats, texts as the numbers they are."""
     if column.dtype.kind in "biuf":
         values = column.astype(np.float64)
         odd = values[np.isinf(values)]
         return Numbers(np.where(np.isinf(values), np.nan, values), odd[:3].tolist())
-    return _parsed(column.tolist(), decimal)
+    return _parse_floats(column.tolist(), decimal)
 
 
-def with_point(cells: Sequence, decimal: str) -> list:
-    """Cells of which texts have a point before their decimals."""
+def with_decimal_points(cells: Sequence, decimal: str) -> list:
+    """Return cells whose texts have a point before their decimals."""
     if decimal == ".":
         return list(cells)
     return [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
 
 
-def _parsed(cells: Sequence, decimal: str) -> Numbers:
-    plain = with_point(cells, decimal)
+def _parse_floats(cells: Sequence, decimal: str) -> Numbers:
+    """Parse cells as floats, and list some that are no finite numbers."""
+    plain = with_decimal_points(cells, decimal)
     with suppress(TypeError, ValueError):
         values = np.array(plain, dtype=np.float64)
         if np.isfinite(values).all():
@@ -325,7 +331,7 @@ def _parsed(cells: Sequence, decimal: str) -> Numbers:
 
 
 def _known_encoding(encoding: Any) -> str:
-    """The name that Python has for an encoding; a mark at the beginning is none of the text."""
+    """Return the name that Python has for an encoding; ValueError if it has none."""
     try:
         " ".encode(encoding)
     except (LookupError, TypeError, ValueError):
@@ -338,6 +344,7 @@ def _known_encoding(encoding: Any) -> str:
 
 
 def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
+    """Open a file by its suffix; ValueError for others, and if it is not there."""
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -359,8 +366,8 @@ def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
 
 
 @contextmanager
-def _reading(path: Path, kind: str, encoding: str | None = None) -> Iterator[None]:
-    """What libraries raise of a damaged file becomes a ValueError of one line that names it."""
+def _naming_file(path: Path, kind: str, encoding: str | None = None) -> Iterator[None]:
+    """Turn what libraries raise of a damaged file into a ValueError of one line that names it."""
     try:
         yield
     except UnicodeError:
@@ -384,7 +391,7 @@ def _reading(path: Path, kind: str, encoding: str | None = None) -> Iterator[Non
 
 
 def _open_parquet(path: Path, decimal: str) -> ColumnTable:
-    """A table by polars or pyarrow, whichever is there, which read the columns wanted alone."""
+    """Open a Parquet file by polars or pyarrow, whichever is installed."""
     try:
         from polars import read_parquet
     except ImportError:
@@ -395,21 +402,21 @@ def _open_parquet(path: Path, decimal: str) -> ColumnTable:
                 "A Parquet file needs polars or pyarrow; install one of them, or save the votes as "
                 "CSV."
             ) from None
-        with _reading(path, "Parquet"):
+        with _naming_file(path, "Parquet"):
             table = ParquetFile(path).read()
         return open_table(table, decimal=decimal)
-    with _reading(path, "Parquet"):
+    with _naming_file(path, "Parquet"):
         head = read_parquet(path, n_rows=0)
 
     def column(position: int) -> Any:
-        with _reading(path, "Parquet"):
+        with _naming_file(path, "Parquet"):
             return read_parquet(path, columns=[head.columns[position]])[:, 0]
 
-    return _of_columns(head.columns, column, decimal, lambda i: head[:, i])
+    return _table_of_columns(head.columns, column, decimal, lambda i: head[:, i])
 
 
-def _content(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked."""
+def _open_bytes(path: Path) -> BinaryIO:
+    """Open the bytes of a file, unpacked; ValueError if they become too many."""
     if path.suffix.lower() != ".gz":
         return path.open("rb")
     with gzip.open(path) as stream:
@@ -423,10 +430,10 @@ def _content(path: Path) -> BinaryIO:
 
 
 def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTable:
-    """A list of records, or one record a line; what a record lacks is missing."""
+    """Open a list of records, or one record a line; what a record lacks is missing."""
     with (
-        _reading(path, "JSON", encoding),
-        _content(path) as raw,
+        _naming_file(path, "JSON", encoding),
+        _open_bytes(path) as raw,
         io.TextIOWrapper(raw, encoding) as stream,
     ):
         if lines:
@@ -441,15 +448,15 @@ def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTa
             "(.jsonl), or lists by column."
         )
     names = list(dict.fromkeys(name for record in records for name in record))
-    return _of_columns(names, lambda i: [record.get(names[i]) for record in records], decimal)
+    return _table_of_columns(names, lambda i: [record.get(names[i]) for record in records], decimal)
 
 
 @contextmanager
-def _csv_text(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
-    """The bytes of a CSV, their encoding, and what separates cells."""
+def _open_csv_bytes(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
+    """Open a CSV; yield its bytes, their encoding, and what separates cells."""
     limit = csv.field_size_limit(_LONGEST_CELL)
     try:
-        with _reading(path, "a CSV", encoding or "utf-8"), _content(path) as raw:
+        with _naming_file(path, "a CSV", encoding or "utf-8"), _open_bytes(path) as raw:
             if encoding is None:
                 marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
                 encoding = "utf-16" if marked else "utf-8-sig"
@@ -465,8 +472,8 @@ def _csv_text(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str,
 def _split_at_once(
     path: Path, encoding: str | None, labels: Sequence[int], numbers: Sequence[int]
 ) -> CsvColumns | None:
-    """Columns of a CSV as a library splits them, None where it must be read row by row."""
-    with _csv_text(path, encoding) as (raw, known_encoding, separator):
+    """Read columns of a CSV by a library; return None where rows must be read one by one."""
+    with _open_csv_bytes(path, encoding) as (raw, known_encoding, separator):
         if known_encoding != "utf-8-sig" or raw.seek(0, io.SEEK_END) > _LARGEST_UNPACKED:
             return None
         raw.seek(0)
@@ -477,22 +484,23 @@ def _split_at_once(
 def _split_by_rows(
     path: Path, encoding: str | None, width: int, positions: Sequence[int]
 ) -> Iterator[Sequence[Sequence[str]]]:
-    """Texts of some columns of a CSV, some rows at a time."""
+    """Yield texts of some columns of a CSV, some rows at a time."""
     pick: Any = itemgetter(*positions, 0)
     with (
-        _csv_text(path, encoding) as (raw, known_encoding, separator),
+        _open_csv_bytes(path, encoding) as (raw, known_encoding, separator),
         io.TextIOWrapper(raw, known_encoding, newline="") as stream,
     ):
         rows = csv.reader(stream, delimiter=separator)
         next(rows)
         while block := list(islice(rows, _ROWS)):
-            if block := _complete(block, width, path, rows):
+            if block := _full_rows(block, width, path, rows):
                 yield list(zip(*map(pick, block), strict=True))[:-1]
 
 
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
+    """Open a CSV; ValueError if it has no header."""
     with (
-        _csv_text(path, encoding) as (raw, known_encoding, separator),
+        _open_csv_bytes(path, encoding) as (raw, known_encoding, separator),
         io.TextIOWrapper(raw, known_encoding, newline="") as stream,
     ):
         names = [name.strip() for name in next(csv.reader(stream, delimiter=separator), [])]
@@ -509,30 +517,33 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
                 for code, number, column in zip(codes, code_tables, block, strict=False):
                     code.append(np.fromiter(map(number.__getitem__, column), np.intp, len(column)))
                 for cells, column in zip(texts, block[len(labels) :], strict=True):
-                    cells.append(_parsed(column, decimal))
+                    cells.append(_parse_floats(column, decimal))
             every = zip(map(np.concatenate, codes), map(list, code_tables), strict=True)
             columns = CsvColumns(list(every), texts)
         return (
-            [_of_texts(Coded(*c), names[i]) for c, i in zip(columns.labels, labels, strict=True)],
-            [_joined(cells, decimal) for cells in columns.numbers],
+            [
+                _type_column(Coded(*c), names[i])
+                for c, i in zip(columns.labels, labels, strict=True)
+            ],
+            [_join_numbers(cells, decimal) for cells in columns.numbers],
         )
 
     return ColumnTable(names, read)
 
 
-def _joined(cells: Any, decimal: str) -> Numbers:
+def _join_numbers(cells: Any, decimal: str) -> Numbers:
     """Join the parts of a column of numbers, which are floats or texts."""
     if isinstance(cells, np.ndarray):
         return Numbers(cells, [])
     if not cells or not isinstance(cells[0], Numbers):
         starts = range(0, len(cells), _ROWS)
-        cells = [_parsed(cells[start : start + _ROWS], decimal) for start in starts]
+        cells = [_parse_floats(cells[start : start + _ROWS], decimal) for start in starts]
     values = np.concatenate([np.empty(0), *(part.values for part in cells)])
     return Numbers(values, [cell for part in cells for cell in part.odd][:3])
 
 
-def _complete(block: list, width: int, path: Path, rows: Any) -> list:
-    """Rows of full width: blank lines go, and cells that are missing at the end are empty."""
+def _full_rows(block: list, width: int, path: Path, rows: Any) -> list:
+    """Return rows of full width: without blank ones, with empty cells at the end of short ones."""
     if all(len(row) == width for row in block):
         return block
     full = []
@@ -548,23 +559,23 @@ def _complete(block: list, width: int, path: Path, rows: Any) -> list:
     return full
 
 
-def _of_texts(column: Coded, name: str) -> Coded:
-    """A column of a CSV: integers or truth values where all are, but for a header that repeats."""
+def _type_column(column: Coded, name: str) -> Coded:
+    """Give a column of a CSV the type of its texts, but for a header that repeats."""
     whole = _whole_numbers(column.values)
     if whole is not None:
         return Coded(column.codes, whole)
     is_empty = [text.strip().casefold() in _EMPTY for text in column.values]
-    codes, texts = _without(np.array(is_empty, dtype=bool), column)
+    codes, texts = _drop_values(np.array(is_empty, dtype=bool), column)
     repeats = [text.strip().casefold() == name.casefold() for text in texts]
-    typed = iter(_typed([text for text, out in zip(texts, repeats, strict=True) if not out]))
+    typed = iter(_type_texts([text for text, out in zip(texts, repeats, strict=True) if not out]))
     values = [text if out else next(typed) for text, out in zip(texts, repeats, strict=True)]
     codes_of_values = _Codes()
     number = np.array([*(codes_of_values[value] for value in values), -1], dtype=np.intp)
     return Coded(number[codes], list(codes_of_values))
 
 
-def _typed(texts: list) -> list:
-    """Integers or truth values where all are; 007 and 4.10 are names."""
+def _type_texts(texts: list) -> list:
+    """Return texts as integers or truth values where all are such; 007 and 4.10 are names."""
     plain = [text.strip() for text in texts]
     truth = {"true": True, "false": False}
     if plain and all(text.casefold() in truth for text in plain):
@@ -573,7 +584,7 @@ def _typed(texts: list) -> list:
 
 
 def _whole_numbers(texts: list) -> list[int] | None:
-    """Texts as integers, if all are written as these are."""
+    """Return texts as integers if all are written as these are, else None."""
     with suppress(ValueError):
         whole = list(map(int, texts))
         if list(map(str, whole)) == texts:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array
 from skpref.data._containers import beyond_doubles, exact_array, is_missing
-from skpref.data._sets import numbered
+from skpref.data._sets import number_members
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
 _NUMBERS, _DATES, _INSTANTS = "numbers", "dates without a time zone", "times with a time zone"
@@ -162,7 +162,7 @@ def rows_of_answers(
     """
     present = sets >= 0
     of_items = np.repeat(columns, present.sum(axis=1), axis=0)
-    return np.hstack([rows[sets[present]], of_items]), numbered(~present)
+    return np.hstack([rows[sets[present]], of_items]), number_members(~present)
 
 
 def _relative(times, origin):

@@ -25,7 +25,7 @@ from skpref.data._read import (
     Reader,
     check_items,
     check_known,
-    check_like,
+    check_same_columns,
     check_X,
     read_features,
     refuse_other_names,
@@ -44,7 +44,7 @@ class TakesAnswers(Protocol):
 
     @property
     def kinds(self) -> frozenset[int]:
-        """Kinds of row that it takes."""
+        """Kinds of row that the likelihood takes."""
 
     @property
     def uses_order(self) -> bool:
@@ -88,7 +88,7 @@ def check_training(
     before: Reader | None = None,
     pooled: bool = False,
 ) -> Training:
-    """Validate the arguments of ``fit``; the estimator is left as it is.
+    """Check the arguments of ``fit`` and return what to fit; the estimator stays as it is.
 
     Parameters
     ----------
@@ -118,15 +118,15 @@ def check_training(
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
-        return _rated(estimator, parsed, y, metadata, before, pooled)
+        return _train_on_ratings(estimator, parsed, y, metadata, before, pooled)
     if parsed.table is not None and parsed.table is not table:
         table = parsed.table
         if y is not None and before is None:  # a piece of a stream is read as the first
             _warn_features(parsed)
-    return _answered(estimator, parsed, y, metadata, table, before, likelihood)
+    return _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
 
 
-def _answered(
+def _train_on_answers(
     estimator: BaseEstimator,
     parsed: ParsedX,
     y: Any,
@@ -136,9 +136,9 @@ def _answered(
     likelihood: TakesAnswers | None,
 ) -> Training:
     """Return the training data of duels and sets, see `check_training`."""
-    rows, sets, reader = _answered_items(estimator, parsed, table, before, likelihood)
+    rows, sets, reader = _items_of_answers(estimator, parsed, table, before, likelihood)
     if metadata.time is not None:
-        axis, times = _on_axis(metadata.time, before)
+        axis, times = _axis_and_times(metadata.time, before)
         reader = replace(reader, time=axis)
         rows, sets = rows_of_answers(rows, sets, times[:, None])
     group_column = None
@@ -156,12 +156,12 @@ def _answered(
     )
     if group_column is not None:
         comparisons = replace(comparisons, group_column=group_column)
-    if _counts_order(estimator, likelihood, judges):
+    if _distinguishes_order(estimator, likelihood, judges):
         comparisons = replace(comparisons, ordered=True)
     elif metadata.order is not None and likelihood is not None:
         _warn_order(estimator)
     users = None if metadata.user is None else Respondents(metadata.user, "user")
-    user = None if users is None else _weighted(users.rows, metadata.weight)
+    user = None if users is None else _with_positive_weight(users.rows, metadata.weight)
     reader = reader.with_answers(comparisons)
     return Training(comparisons, classes, reader, judges, users, user)
 
@@ -194,22 +194,22 @@ def _check_prompts(metadata: AnswerMetadata, before: Reader | None) -> None:
         )
 
 
-def _on_axis(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis, Array]:
-    """The axis of these times, and the times on it."""
+def _axis_and_times(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis, Array]:
+    """Return the axis of these times, and the times on it."""
     if before is None or before.time is None:
         return TimeAxis.of(times)
     relative = before.time.relative(times)
     return before.time.until(relative), relative
 
 
-def _answered_items(
+def _items_of_answers(
     estimator: BaseEstimator,
     parsed: ParsedX,
     table: ItemTable | None,
     before: Reader | None,
     likelihood: TakesAnswers | None,
 ) -> tuple[Array, NDArray[np.intp], Reader]:
-    """Rows of the items of answers, which of them each is about, and what is known of items."""
+    """Return rows of items, which of them each answer is about, and the reader of later items."""
     if parsed.kind != "items":
         if parsed.kind == "positions" and is_frame(estimator.items):
             warn_labels(parsed.table)
@@ -220,9 +220,9 @@ def _answered_items(
                 f"{parsed.rows.shape}. Ratings of items in a table become duels by from_ratings."
             )
         places = parsed.places()
-        _refuse_mirrors(np.arange(len(parsed.table)), places)
+        _refuse_self_duels(np.arange(len(parsed.table)), places)
         return parsed.table.X, places, Reader.of_table(estimator, parsed.table)
-    names = _names_of_ids(estimator, table, parsed)
+    names = _table_of_ids(estimator, table, parsed)
     table = table if names is None else None
     item_reader = before
     if item_reader is None and table is not None:
@@ -231,8 +231,8 @@ def _answered_items(
     rows, sets, place = items.rows, items.pairs, reader.id_column
     check_known(rows, table)
     if names is not None:
-        reader = reader.naming(names, rows[:, place])
-    _refuse_mirrors(np.arange(len(rows)) if place is None else rows[:, place], sets)
+        reader = reader.with_id_names(names, rows[:, place])
+    _refuse_self_duels(np.arange(len(rows)) if place is None else rows[:, place], sets)
     if place is None and sets.shape[1] == 2:
         _warn_equal_features(rows, sets, likelihood)
     return rows, sets, replace(reader, table=table)
@@ -266,21 +266,21 @@ def _comparisons(
     return comparisons, outcomes.classes
 
 
-def _counts_order(estimator, likelihood, judges):
+def _distinguishes_order(estimator, likelihood, judges):
     """Whether answers that differ in who was shown first alone are different answers."""
-    own = judges is not None and getattr(estimator.judge_prior, "order_variance", None) is not None
+    own = judges is not None and bool(getattr(estimator.judge_prior, "order_variance", None))
     return own or (likelihood is not None and likelihood.uses_order)
 
 
-def _weighted(codes: NDArray[np.intp], weight: Array | None) -> NDArray[np.intp]:
-    """Those of the answers that are counted."""
+def _with_positive_weight(codes: NDArray[np.intp], weight: Array | None) -> NDArray[np.intp]:
+    """Return the codes of the answers of positive weight."""
     return codes if weight is None else codes[weight > 0.0]
 
 
-def _names_of_ids(
+def _table_of_ids(
     estimator: BaseEstimator, table: ItemTable | None, parsed: ParsedX
 ) -> ItemTable | None:
-    """The table, if it names the ids that stand in a column of X beside features."""
+    """Return the table if it names the ids in a column of X beside features, else None."""
     beside = table is not None and not table.has_features and estimator.id_column is not None
     return table if beside and not is_frame(parsed.rows) and parsed.rows.shape[1] > 1 else None
 
@@ -290,7 +290,7 @@ def as_before(
     training: Training,
     likelihood: TakesAnswers,
 ) -> Training:
-    """Further answers, with the labels of those fitted before, and the groups that all join.
+    """Return further answers with the labels of those before, and the groups that all join.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def as_before(
         )
     reader, fitted_reader = training.reader, estimator.posterior_.reader
     refuse_other_names(fitted_reader.table, reader.table)
-    check_like(estimator, reader.feature_names, reader.n_features, fitted_reader)
+    check_same_columns(estimator, reader.feature_names, reader.n_features, fitted_reader)
     before = getattr(estimator, "classes_", None)
     if (before is None) != (training.classes is None):
         kinds = "rated items", "duels"
@@ -370,6 +370,7 @@ def _warn_order(estimator: BaseEstimator) -> None:
 
 
 def _refuse_items(X: Any) -> None:
+    """Raise ValueError for items with ratings beside ``items=``."""
     frame = is_frame(X)
     kind = "a DataFrame" if frame else f"a 2-D array of dtype {X.dtype}"
     as_array = "X.to_numpy()" if frame else "X"
@@ -401,8 +402,8 @@ def _warn_equal_features(
     )
 
 
-def _refuse_mirrors(who: np.ndarray, sets: np.ndarray) -> None:
-    """Whether an item meets itself, by what says who it is: its position, name or id.
+def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
+    """Raise ValueError if an item meets itself, by its position, name or id.
 
     Items of equal features need not be one item, so such duels pass, see `_warn_equal_features`.
     """
@@ -421,7 +422,7 @@ def _refuse_mirrors(who: np.ndarray, sets: np.ndarray) -> None:
         )
 
 
-def _rated(
+def _train_on_ratings(
     estimator: BaseEstimator,
     parsed: ParsedX,
     y: Any,
@@ -429,8 +430,8 @@ def _rated(
     before: Reader | None,
     pooled: bool,
 ) -> Training:
-    """Duels of rated items: in each group the higher rated one won."""
-    y = _ratings(estimator, parsed, y)
+    """Return the training data of rated items: the higher rated of a group wins a duel."""
+    y = _check_ratings(estimator, parsed, y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
         X, y = validated(probe, parsed.rows, y, y_numeric=True)
@@ -453,7 +454,7 @@ def _rated(
             "If they are items with two ratings, qid=np.zeros(len(y)) says so."
         )
     if metadata.time is not None:
-        axis, times = _on_axis(metadata.time, before)
+        axis, times = _axis_and_times(metadata.time, before)
         reader, X = replace(reader, time=axis), np.column_stack([X, times])
     users = None if metadata.user is None else Respondents(metadata.user, "user")
     within = None if users is None or pooled else users.rows
@@ -466,12 +467,12 @@ def _rated(
     won = np.ones(len(winner), dtype=bool)
     neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
     comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
-    user = None if users is None else _weighted(users.rows[winner], weight)
+    user = None if users is None else _with_positive_weight(users.rows[winner], weight)
     return Training(comparisons, None, reader.with_answers(comparisons), None, users, user)
 
 
-def _ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
-    """Ratings of items, which scikit-learn's checks then see."""
+def _check_ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
+    """Return the ratings of items; ValueError where there are none, or no real numbers."""
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
@@ -494,7 +495,7 @@ def _ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
 def joint_groups(
     qid: NDArray[np.intp] | None, within: NDArray[np.intp] | None
 ) -> NDArray[np.intp] | None:
-    """Groups of rated items that have both labels in common; either may be None."""
+    """Return groups of rated items that have both labels in common; either may be None."""
     if qid is None or within is None:
         return within if qid is None else qid
     pairs = np.column_stack([within, qid])

@@ -102,10 +102,10 @@ class ColumnNames:
         self._plain = [plain_name(name) for name in table.names]
 
     def find(self, name: Any) -> int | None:
-        """Position of a column, None if there is none."""
-        for names, wanted in ((self._names, name), (self._plain, plain_name(name))):
-            places = [i for i, each in enumerate(names) if type(each) is type(wanted)]
-            places = [i for i in places if names[i] == wanted]
+        """Return the position of a column, None if there is none; ValueError if there are two."""
+        for names, sought in ((self._names, name), (self._plain, plain_name(name))):
+            places = [i for i, each in enumerate(names) if type(each) is type(sought)]
+            places = [i for i in places if names[i] == sought]
             # A field of records has a name of its own only where no column has it.
             places = [i for i in places if i < self._n_columns] or places
             if len(places) > 1:
@@ -118,7 +118,7 @@ class ColumnNames:
         return None
 
     def need(self, name: Any, role: str) -> int:
-        """Position of a column that must be there, and hold one value a cell."""
+        """Return the position of a column of single values; ValueError if there is none."""
         position = self.find(name)
         if position is None:
             raise ValueError(f"There is no column {name!r} ({role}); there are {self}.")
@@ -131,12 +131,12 @@ class ColumnNames:
         return position
 
     def guess(self, candidates: Sequence[str]) -> int | None:
-        """The first of some names that a column has that holds one value a cell."""
+        """Return the position of the first of some names that a column of single values has."""
         places = (self.find(name) for name in candidates)
         return next((i for i in places if i is not None and i not in self._nested), None)
 
     def pair(self, candidates: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
-        """The first pair of names that two columns have."""
+        """Return the positions of the first pair of names that two columns have."""
         for names in candidates:
             first, second = map(self.find, names)
             if first is not None and second is not None:
@@ -169,14 +169,14 @@ class VoteColumns(NamedTuple):
 
     @property
     def labels(self) -> list[int]:
-        """Columns that are read as they are."""
+        """Positions of the columns that are read as labels."""
         single = self.won if len(self.won) == 1 else ()
         every = (self.a, self.b, *single, self.judge, self.prompt, self.time, self.by)
         return list(dict.fromkeys(position for position in every if position is not None))
 
 
 def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
-    """The columns of a table that the options name, and those that are guessed beside them.
+    """Choose the columns that the options name, and guess others by the names that arenas use.
 
     Raises
     ------
@@ -213,11 +213,12 @@ def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
                     "group is the same for both sides, so that it decides no vote. Leave one of "
                     "them out."
                 )
-    _check_followed(controls, options)
+    _check_same_layout(controls, options)
     return VoteColumns(names, a, b, won, **beside, by=by, controls=controls)
 
 
 def _choose_sides(names: ColumnNames, options: VoteOptions) -> tuple[int, int]:
+    """Return the positions of the columns of competitors; ValueError if these are not two."""
     if options.a is None:
         guessed = names.pair(PAIRS)
         if guessed is None:
@@ -234,7 +235,7 @@ def _choose_sides(names: ColumnNames, options: VoteOptions) -> tuple[int, int]:
 
 
 def _choose_winner(names: ColumnNames, winner: Any, sides: tuple[int, int]) -> tuple[int, ...]:
-    """Columns that say who won, none of which is that of a competitor."""
+    """Return the columns that say who won; ValueError if one is that of a competitor."""
     if isinstance(winner, tuple | list):
         if len(winner) not in (2, 3):
             raise ValueError(
@@ -264,6 +265,7 @@ def _choose_winner(names: ColumnNames, winner: Any, sides: tuple[int, int]) -> t
 
 
 def _guess_winner(names: ColumnNames) -> tuple[int, ...]:
+    """Return columns that are named as winners are; ValueError if there are none."""
     single = next((name for name in _WINNER if names.find(name) is not None), None)
     if single is not None:
         return (names.need(single, "winner="),)
@@ -277,7 +279,7 @@ def _guess_winner(names: ColumnNames) -> tuple[int, ...]:
 
 
 def _refuse_taken(names: ColumnNames, position: int, what: str, held: dict) -> None:
-    """Refuse a column that says something else of a vote already."""
+    """Raise ValueError for a column that has another role already."""
     for role, positions in held.items():
         if position in positions:
             raise ValueError(
@@ -286,8 +288,8 @@ def _refuse_taken(names: ColumnNames, position: int, what: str, held: dict) -> N
             )
 
 
-def _check_followed(controls: list[Control], options: VoteOptions) -> None:
-    """Refuse votes that differ in controls or groups from those that they follow."""
+def _check_same_layout(controls: list[Control], options: VoteOptions) -> None:
+    """Raise ValueError for votes of other controls or groups than those that they follow."""
     like, labels = options.like, [each.label for each in controls]
     if like is None:
         return
@@ -306,6 +308,7 @@ def _check_followed(controls: list[Control], options: VoteOptions) -> None:
 def _find_controls(
     names: ColumnNames, controls: Any, sides: tuple[int, int], held: dict
 ) -> list[Control]:
+    """Return the controls; ValueError for one given twice, or of a column that is taken."""
     listed = [controls] if isinstance(controls, str) else list(controls or ())
     pairs = [*side_words([], [], (names[sides[0]], names[sides[1]])), *SIDES]
     for each in listed:
@@ -320,6 +323,7 @@ def _find_controls(
 
 
 def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
+    """Return a control by a name, a pair of columns or a difference; ValueError if not there."""
     if isinstance(control, tuple):
         if len(control) != 2:
             raise ValueError(
@@ -335,7 +339,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         )
     itself = names.guess([control])  # a record is no number
     name = control.strip()
-    two = names.pair([each for pair in pairs for each in _sided(name, pair)])
+    two = names.pair([each for pair in pairs for each in _side_column_names(name, pair)])
     if itself is not None and two is not None:
         raise ValueError(
             f"The control {control!r} may be the column of this name, a difference, or "
@@ -366,7 +370,7 @@ def _find_difference(names: ColumnNames, control: str) -> Control:
 
 
 def _check_both_sides(names: ColumnNames, position: int, pairs: list) -> None:
-    """Refuse the column of one side, which would be taken for a difference."""
+    """Raise ValueError for a column of one side, which would be taken for a difference."""
     plain = plain_name(names[position])
     for side, opposite in [*pairs, *((second, first) for first, second in pairs)]:
         for head, tail in ((f"{plain_name(side)} ", ""), ("", f" {plain_name(side)}")):
@@ -383,7 +387,7 @@ def _check_both_sides(names: ColumnNames, position: int, pairs: list) -> None:
                 )
 
 
-def _sided(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:
-    """How the columns of either side may be named."""
+def _side_column_names(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return pairs of names that the columns of either side may have."""
     first, second = sides
     return [(f"{name} {first}", f"{name} {second}"), (f"{first} {name}", f"{second} {name}")]

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from skpref._utils import warn
 from skpref.data._columns import side_words
 from skpref.data._items import ItemTable
-from skpref.data._labels import Finished, finish
+from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, Numbers, open_table, refuse_rounded
 from skpref.data._time import parse_time
@@ -33,7 +33,7 @@ from skpref.data._winners import (
     UNREAD,
     label_words,
     most_frequent,
-    one_sided,
+    one_sided_message,
     outcome_codes,
     plain_name,
     warn_alike,
@@ -47,15 +47,15 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
 def read_votes(votes: Any, options: VoteOptions) -> Bunch:
-    """Votes as `skpref.duels.from_votes` gives them, but for the kernel."""
+    """Read votes to all that `skpref.duels.from_votes` returns but the kernel."""
     table = open_table(votes, options.encoding, options.decimal)
     columns = choose_columns(table, options)
     cells = _VoteCells.read(table, columns, options)
-    out = _LeftOut(len(cells.labels[columns.a].codes), options.like is not None)
-    opponents = _read_opponents(cells, columns, options, out)
-    answers = _read_answers(cells, columns, options, opponents, out)
-    _leave_out_gaps(cells, columns, options, out)
-    return _assemble(cells, columns, options, opponents, answers, out)
+    dropped = _DroppedVotes(len(cells.labels[columns.a].codes), options.like is not None)
+    opponents = _read_opponents(cells, columns, options, dropped)
+    answers = _read_answers(cells, columns, options, opponents, dropped)
+    _drop_gaps(cells, columns, options, dropped)
+    return _build_votes(cells, columns, options, opponents, answers, dropped)
 
 
 class _VoteCells(NamedTuple):
@@ -66,7 +66,7 @@ class _VoteCells(NamedTuple):
 
     @classmethod
     def read(cls, table: Any, columns: VoteColumns, options: VoteOptions) -> "_VoteCells":
-        """The columns that are there; a ValueError where floats stand for integers too large."""
+        """Read the columns of votes; ValueError where floats stand for integers too large."""
         if options.soft and not columns.won:
             raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
         by_number = options.soft or len(columns.won) > 1
@@ -84,7 +84,7 @@ class _VoteCells(NamedTuple):
         return cells
 
 
-class _LeftOut:
+class _DroppedVotes:
     """Which rows are left out, and why.
 
     ``every``: those left out are named even if they are few.
@@ -100,7 +100,7 @@ class _LeftOut:
         self.counts: dict[str, int] = {}
 
     def drop(self, rows: np.ndarray, reason: str, meant: bool = False, tell: bool = False) -> None:
-        """Leave out rows that are not yet left out; ``tell``: say so even if they are few."""
+        """Leave out rows; ``tell``: say so even if they are few."""
         rows = rows & self._kept
         if rows.any():
             self._kept &= ~rows
@@ -115,27 +115,28 @@ class _LeftOut:
             self._filled.append(f"{n} without a number for {label!r} have its mean")
 
     def kept(self, rows: np.ndarray | bool = True) -> np.ndarray:
-        """Which of some rows are not left out."""
+        """Mark which of some rows are not left out."""
         return rows & self._kept
 
     def rows(self) -> np.ndarray:
-        """The rows that are left; a ValueError if none are."""
+        """Return the rows that are left; ValueError if none are."""
         if not self._kept.any():
             raise ValueError(f"No vote is left: {self._reasons()}.")
         return np.flatnonzero(self._kept)
 
     def _reasons(self) -> str:
+        """Return the reasons for which rows were left out, with their numbers."""
         return ", ".join(f"{n} {reason}" for reason, n in self.counts.items())
 
     def summary(self, n_items: int) -> str:
-        """What was read and what was left out, in one line."""
+        """Return what was read and what was left out, in one line."""
         text = f"{self._kept.sum()} of {len(self._kept)} votes on {n_items} competitors"
         if self.counts:
             text += f"; left out: {self._reasons()}"
         return "; ".join([text, *self._filled])
 
     def warn(self) -> None:
-        """Say which rows were left out for what they lack, if these are many or all matter."""
+        """Warn of rows left out for what they lack, if these are many or all matter."""
         rows = np.flatnonzero(self._unmeant)
         if not len(rows) or not (self._every or len(rows) > _MUCH * len(self._kept)):
             return
@@ -158,9 +159,10 @@ class _Opponents(NamedTuple):
 
 
 def _read_opponents(
-    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, dropped: _DroppedVotes
 ) -> _Opponents:
-    _drop_headers(cells, columns, out)
+    """Read the competitors of each row, and leave out rows without two of them."""
+    _drop_headers(cells, columns, dropped)
     first_column, second_column = cells.labels[columns.a], cells.labels[columns.b]
     values, competitors = _competitor_names(first_column, second_column, options)
     code = {name: i for i, name in enumerate(competitors)}
@@ -170,16 +172,16 @@ def _read_opponents(
         np.append(n, -1)[c.codes] for n, c in zip(sides, (first_column, second_column), strict=True)
     )
     if options.a is not None:
-        _warn_strangers(columns, np.intersect1d(first, second), competitors)
-    out.drop((first < 0) | (second < 0), "without a competitor's name")
-    out.drop((first == second) & (first >= 0), "with the same competitor on both sides")
+        _warn_unlikely_columns(columns, np.intersect1d(first, second), competitors)
+    dropped.drop((first < 0) | (second < 0), "without a competitor's name")
+    dropped.drop((first == second) & (first >= 0), "with the same competitor on both sides")
     return _Opponents(first, second, competitors)
 
 
 def _competitor_names(first: Coded, second: Coded, options: VoteOptions) -> tuple[list, list]:
     """Return the competitor of each value of two columns, and all of them in order."""
     before = [] if options.like is None else options.like.item_table.names.tolist()
-    values = [_tidy(value) for value in (*first.values, *second.values)]
+    values = [_strip_name(value) for value in (*first.values, *second.values)]
     if len({isinstance(value, str) for value in (*values, *before)}) > 1:
         values = list(map(str, values))
     if options.alike == "merge":
@@ -192,9 +194,9 @@ def _competitor_names(first: Coded, second: Coded, options: VoteOptions) -> tupl
     return list(map(str, values)), sorted(set(map(str, values)))
 
 
-def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> None:
+def _drop_headers(cells: _VoteCells, columns: VoteColumns, dropped: _DroppedVotes) -> None:
     """Leave out rows that say the names of their columns again, as in files put together."""
-    is_header = out.kept()
+    is_header = dropped.kept()
     for position in (columns.a, columns.b):
         codes, values = cells.labels[position]
         name = plain_name(columns.names[position])
@@ -203,7 +205,7 @@ def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> Non
     if not is_header.any():
         return
     row = int(is_header.argmax())
-    out.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
+    dropped.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
     for position, (codes, values) in cells.labels.items():
         codes = np.where(is_header, -1, codes)
         used = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
@@ -213,7 +215,7 @@ def _drop_headers(cells: _VoteCells, columns: VoteColumns, out: _LeftOut) -> Non
 
 
 def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
-    """One spelling for names that are alike: one from before, or the most frequent."""
+    """Return one spelling for names that are alike: one from before, or the most frequent."""
     total: Counter = Counter()
     for value, count in zip(values, counts.tolist(), strict=True):
         total[value] += count
@@ -222,17 +224,17 @@ def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
     return [spelling[plain_name(value)] for value in values]
 
 
-def _tidy(name: Any) -> Any:
-    """A competitor's name without the spaces around it."""
-    return name.strip() if isinstance(name, str) else _whole(name)
+def _strip_name(name: Any) -> Any:
+    """Return a competitor's name without the spaces around it."""
+    return name.strip() if isinstance(name, str) else _as_integer(name)
 
 
-def _whole(value: Any) -> Any:
-    """An integer for a float that is one, as columns of integers with gaps have."""
+def _as_integer(value: Any) -> Any:
+    """Return an integer for a float that is one, as in columns of integers with gaps."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _warn_strangers(columns: VoteColumns, met: np.ndarray, known: list) -> None:
+def _warn_unlikely_columns(columns: VoteColumns, met: np.ndarray, competitors: list) -> None:
     """Warn where the columns named may be others than those of the competitors."""
     if (met >= 0).any():
         return
@@ -251,7 +253,7 @@ def _warn_strangers(columns: VoteColumns, met: np.ndarray, known: list) -> None:
         )
     warn(
         f"{sides[0]!r} and {sides[1]!r} are to be the competitors, and have no value in common "
-        f"(there are {', '.join(map(repr, known[:3]))}, …). {advice}"
+        f"(there are {', '.join(map(repr, competitors[:3]))}, …). {advice}"
     )
 
 
@@ -270,29 +272,34 @@ def _read_answers(
     columns: VoteColumns,
     options: VoteOptions,
     opponents: _Opponents,
-    out: _LeftOut,
+    dropped: _DroppedVotes,
 ) -> _VoteOutcomes:
+    """Read the outcome of each row, and leave out rows without one."""
     if not columns.won:
         answers = _VoteOutcomes(np.ones(len(opponents.first), dtype=np.int64))
     elif options.soft or len(columns.won) > 1:
         every = [cells.numbers[i] for i in columns.won]
-        proba = _probabilities(every, out, options.soft, options.ties)
+        proba = _read_probabilities(every, dropped, options.soft, options.ties)
         answers = _VoteOutcomes(proba[:, -1] - proba[:, 0], proba)
     else:
         answers = _VoteOutcomes(
-            _winners(cells.labels[columns.won[0]], columns, options, opponents, out)
+            _read_winners(cells.labels[columns.won[0]], columns, options, opponents, dropped)
         )
     if not options.soft:
         ties = (answers.codes == 0) & (not options.ties)
-        out.drop(ties, "ties (ties=False)", meant=True)
+        dropped.drop(ties, "ties (ties=False)", meant=True)
     return answers
 
 
-def _winners(
-    column: Coded, columns: VoteColumns, options: VoteOptions, opponents: _Opponents, out: _LeftOut
+def _read_winners(
+    column: Coded,
+    columns: VoteColumns,
+    options: VoteOptions,
+    opponents: _Opponents,
+    dropped: _DroppedVotes,
 ) -> np.ndarray:
-    """1, 0 or -1 for each row; rows without an outcome are left out."""
-    out.drop(column.codes < 0, "without an outcome")
+    """Read 1, 0 or -1 for each row from a column of words or numbers."""
+    dropped.drop(column.codes < 0, "without an outcome")
     words = [*_with_points(column.values, options.decimal), None]
     meaning = label_words(options.outcomes, "outcomes=", 1) if options.outcomes is not None else {}
     meaning = {str(word): code for word, code in meaning.items()}
@@ -300,27 +307,27 @@ def _winners(
         [meaning.get(str(plain_name(word)), UNREAD) for word in words[:-1]] + [MISSING]
     )
     codes = named[column.codes]
-    others = np.flatnonzero(out.kept(codes == UNREAD))
+    others = np.flatnonzero(dropped.kept(codes == UNREAD))
     codes[others] = _read_words(column.codes, words, others, columns, opponents)
-    bad, unread = codes == BOTH_BAD, out.kept(codes == UNREAD)
+    bad, unread = codes == BOTH_BAD, dropped.kept(codes == UNREAD)
     codes[bad] = 0
     if unread.any():
-        rows_left = out.kept(codes != MISSING)
+        rows_left = dropped.kept(codes != MISSING)
         if not ((codes[rows_left] == 1).any() and (codes[rows_left] == -1).any()):
             raise ValueError(
-                one_sided([words[i] for i in column.codes[rows_left]], codes[rows_left])
+                one_sided_message([words[i] for i in column.codes[rows_left]], codes[rows_left])
             )
         shown = most_frequent(words[i] for i in column.codes[unread])
-        out.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
+        dropped.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
     if options.both_bad == "drop":
-        out.drop(bad, 'both bad (both_bad="drop")', meant=True)
+        dropped.drop(bad, 'both bad (both_bad="drop")', meant=True)
     return codes
 
 
 def _read_words(
     codes: np.ndarray, words: list, rows: np.ndarray, columns: VoteColumns, opponents: _Opponents
 ) -> np.ndarray:
-    """Codes of the outcomes of some rows, by a few combinations of words and competitors."""
+    """Read the outcomes of some rows, each combination of word and competitors once."""
     first, second, competitors = opponents
     key, by_name = codes[rows], False
     plain = set(map(plain_name, competitors))
@@ -354,15 +361,17 @@ def _read_words(
 
 
 def _with_points(values: list, decimal: str) -> list:
-    """Values of which texts such as 0,5 are written 0.5, where a comma stands before decimals."""
+    """Return values whose texts such as 0,5 are written 0.5, if commas stand before decimals."""
     if decimal == ".":
         return values
     is_number = [isinstance(v, str) and _DECIMAL_COMMA.fullmatch(v) for v in values]
     return [v.replace(",", ".") if n else v for v, n in zip(values, is_number, strict=True)]
 
 
-def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool) -> np.ndarray:
-    """Probabilities that the second won, that none did if columns say so, and that the first did.
+def _read_probabilities(
+    columns: list[Numbers], dropped: _DroppedVotes, soft: bool, ties: bool
+) -> np.ndarray:
+    """Read the probabilities that the second won, that none did, and that the first did.
 
     Rows that say nothing are left out; where they are not soft, all are 0 or 1.
     """
@@ -374,8 +383,8 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
         first = 2.0 - numbers if by_place else numbers
         every = [first, 1.0 - first]
     table = np.stack([every[1], *every[2:], every[0]], axis=1)
-    out.drop(np.isnan(table).any(axis=1), "without an outcome")
-    read = out.kept()
+    dropped.drop(np.isnan(table).any(axis=1), "without an outcome")
+    read = dropped.kept()
     beyond = read & ((table < 0.0) | (table > 1.0)).any(axis=1)
     if beyond.any():
         row = int(beyond.argmax())
@@ -388,11 +397,11 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
         raise ValueError(
             "The columns of winner= must be 0 or 1 each. If they are probabilities, say soft=True."
         )
-    out.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
+    dropped.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
     if soft and not ties and table.shape[1] == 3:
         table = table[:, ::2]
         total = table.sum(axis=1)
-        out.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
+        dropped.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
         table = table / np.where(total > 0.0, total, 1.0)[:, None]
     return table
 
@@ -400,17 +409,17 @@ def _probabilities(columns: list[Numbers], out: _LeftOut, soft: bool, ties: bool
 # -- what goes along ---------------------------------------------------------------------------
 
 
-def _leave_out_gaps(
-    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, out: _LeftOut
+def _drop_gaps(
+    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, dropped: _DroppedVotes
 ) -> None:
     """Leave out rows that lack a judge, prompt or time that was named, a group or a control."""
     for role in ("judge", "prompt", "time"):
         position = getattr(columns, role)
         if getattr(options, role) is not None:
-            out.drop(cells.labels[position].codes < 0, f"without a {role}")
+            dropped.drop(cells.labels[position].codes < 0, f"without a {role}")
     if columns.by is not None:
         name = columns.names[columns.by]
-        out.drop(cells.labels[columns.by].codes < 0, f"without a value in {name!r}")
+        dropped.drop(cells.labels[columns.by].codes < 0, f"without a value in {name!r}")
     for control in columns.controls:
         numbers = [cells.numbers[i] for i in control.columns]
         for position, column in zip(control.columns, numbers, strict=True):
@@ -420,12 +429,13 @@ def _leave_out_gaps(
             _check_difference(control.label, numbers[0].values, timed)
         gaps = np.any([np.isnan(column.values) for column in numbers], axis=0)
         if options.missing == "drop":
-            out.drop(gaps, f"without a number for {control.label!r}")
+            dropped.drop(gaps, f"without a number for {control.label!r}")
         else:
-            out.fill(gaps, control.label)
+            dropped.fill(gaps, control.label)
 
 
 def _check_numbers(name: Any, numbers: Numbers) -> None:
+    """Raise ValueError for a control without any number."""
     if len(numbers.values) and np.isnan(numbers.values).all():
         some = f"it holds such as {numbers.odd}" if numbers.odd else "all its cells are empty"
         comma = any(_DECIMAL_COMMA.fullmatch(str(each)) for each in numbers.odd)
@@ -434,7 +444,7 @@ def _check_numbers(name: Any, numbers: Numbers) -> None:
 
 
 def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
-    """Look whether a column may hold differences of the two sides, which go either way."""
+    """Raise ValueError for a control that is the time, and warn of one that has one sign."""
     present = values[~np.isnan(values)]
     low, high = float(present.min()), float(present.max())
     if low <= 0.0 <= high:
@@ -456,8 +466,8 @@ def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
         )
 
 
-def _sides_of(columns: list[np.ndarray]) -> np.ndarray:
-    """Values of a control on both sides, gaps filled."""
+def _control_sides(columns: list[np.ndarray]) -> np.ndarray:
+    """Return the values of a control on both sides, gaps filled by the mean."""
     if len(columns) == 1:
         half = np.nan_to_num(columns[0]) / 2.0
         return np.stack([half, -half], axis=1)
@@ -466,7 +476,7 @@ def _sides_of(columns: list[np.ndarray]) -> np.ndarray:
     return np.where(gaps, np.nanmean(sides), sides) if gaps.any() else sides
 
 
-def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
+def _center_and_scale(label: str, sides: np.ndarray) -> tuple[float, float]:
     """Return the mean of a control, and the root mean square of its differences.
 
     Raises
@@ -491,9 +501,9 @@ def _unit(label: str, sides: np.ndarray) -> tuple[float, float]:
     return center, scale
 
 
-def _listed(column: Coded, rows: np.ndarray) -> np.ndarray:
-    """Values of the rows, None where one is missing."""
-    codes, values = column.codes[rows], [_whole(value) for value in column.values]
+def _values_of_rows(column: Coded, rows: np.ndarray) -> np.ndarray:
+    """Return the values of rows, None where one is missing."""
+    codes, values = column.codes[rows], [_as_integer(value) for value in column.values]
     kinds = set(map(type, values))
     if kinds and kinds <= {int, float} and not (codes < 0).any():
         array = np.array(values)
@@ -544,6 +554,7 @@ def _read_times(
 
 
 def _time_remedy(name: Any, values: list) -> str:
+    """Return the message for a column that holds other things than times."""
     odd = next((v for v in values if isinstance(v, str) and _AMBIGUOUS.match(v)), None)
     remedy = ""
     if odd is not None:
@@ -561,17 +572,17 @@ def _time_remedy(name: Any, values: list) -> str:
 # -- X and y -----------------------------------------------------------------------------------
 
 
-def _assemble(
+def _build_votes(
     cells: _VoteCells,
     columns: VoteColumns,
     options: VoteOptions,
     opponents: _Opponents,
     answers: _VoteOutcomes,
-    out: _LeftOut,
+    dropped: _DroppedVotes,
 ) -> Bunch:
-    """X, y and all that goes along with them."""
-    rows, like = out.rows(), options.like
-    items, pairs, n_present = _item_table(opponents, rows, like)
+    """Build X, y and all that `from_votes` returns beside them."""
+    rows, like = dropped.rows(), options.like
+    items, pairs, n_present = _competitor_table(opponents, rows, like)
     X, center, scale = _with_controls(pairs, cells, columns.controls, rows, like)
     groups = None
     if columns.by is not None:
@@ -580,9 +591,9 @@ def _assemble(
     if options.soft and answers.proba is not None:
         of_vote, labels, weight = soft_rows(answers.proba[rows], len(rows))
         n_votes, rows = len(rows), rows[of_vote]
-        done = Finished(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
+        done = LabelledDuels(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
     else:
-        n_votes, done = len(rows), _labelled(X, answers.codes[rows].astype(np.int64), like)
+        n_votes, done = len(rows), _label_votes(X, answers.codes[rows].astype(np.int64), like)
     order = (np.where(done.turned, -1, 1) if columns.won else np.zeros(len(rows))).astype(np.int8)
     warn_alike(items.names.tolist(), 'say alike="merge", which takes the spelling of most votes')
     if like is None and n_present > n_votes + 1:
@@ -591,7 +602,7 @@ def _assemble(
             f"board compares them. Are {columns.names[columns.a]!r} and "
             f"{columns.names[columns.b]!r} the columns of the competitors?"
         )
-    out.warn()
+    dropped.warn()
     return Bunch(
         X=done.X,
         y=done.y,
@@ -604,8 +615,8 @@ def _assemble(
         by=None if columns.by is None else columns.names[columns.by],
         groups=groups,
         n_read=len(opponents.first),
-        dropped=out.counts,
-        summary=out.summary(n_present),
+        dropped=dropped.counts,
+        summary=dropped.summary(n_present),
     )
 
 
@@ -619,7 +630,7 @@ def _read_metadata(
 ) -> dict[str, Any]:
     """Return judges, prompts, times, order and weights of votes, and which of them go to a fit."""
     judges, prompts = (
-        None if position is None else _listed(cells.labels[position], rows)
+        None if position is None else _values_of_rows(cells.labels[position], rows)
         for position in (columns.judge, columns.prompt)
     )
     times = _read_times(cells, columns, options, rows)
@@ -641,10 +652,10 @@ def _read_metadata(
     }
 
 
-def _item_table(
+def _competitor_table(
     opponents: _Opponents, rows: np.ndarray, like: Bunch | None
 ) -> tuple[ItemTable, np.ndarray, int]:
-    """The competitors of some rows, the positions of each pair in them, and how many there are."""
+    """Return the competitors of some rows, the positions of each pair, and how many there are."""
     first, second, competitors = opponents
     present = np.unique(np.concatenate([first[rows], second[rows]]))
     names = [competitors[i] for i in present]
@@ -662,16 +673,16 @@ def _with_controls(
     rows: np.ndarray,
     like: Bunch | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs with their controls beside them in units, and the center and unit of each control."""
+    """Put controls, in units, beside the pairs; return X, and center and scale of each control."""
     center, scale = np.zeros(len(controls)), np.ones(len(controls))
     if not controls:
         return pairs, center, scale
     X = np.empty((len(rows), 2, 1 + len(controls)))
     X[:, :, 0] = pairs
     for j, control in enumerate(controls):
-        sides = _sides_of([cells.numbers[i].values[rows] for i in control.columns])
+        sides = _control_sides([cells.numbers[i].values[rows] for i in control.columns])
         if like is None:
-            center[j], scale[j] = _unit(control.label, sides)
+            center[j], scale[j] = _center_and_scale(control.label, sides)
         else:
             center[j], scale[j] = like.control_center[j], like.control_scale[j]
         X[:, :, 1 + j] = (sides - center[j]) / scale[j]
@@ -681,7 +692,7 @@ def _with_controls(
 def _with_groups(
     X: np.ndarray, column: Coded, rows: np.ndarray, like: Bunch | None
 ) -> tuple[np.ndarray, list]:
-    """X with the number of each vote's group as its last column, and the groups.
+    """Put the number of each vote's group into a last column; return X and the groups.
 
     Groups from before come first, others by frequency.
     """
@@ -696,12 +707,12 @@ def _with_groups(
     return np.concatenate([sides, last], axis=2, dtype=float), groups
 
 
-def _labelled(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> Finished:
-    """Duels with labels, which have ties where there are some or were before."""
+def _label_votes(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> LabelledDuels:
+    """Return duels with labels, which have ties if some votes, or those before, are ties."""
     if like is None and not signs.any():
         raise ValueError(
             f"All {len(signs)} votes that can be read are ties, which put no competitor above "
             "another."
         )
     tied = bool((signs == 0).any()) or (like is not None and "tie_threshold" in like.params)
-    return finish(X, signs if tied else (signs == 1).astype(np.int64), tied)
+    return attach_labels(X, signs if tied else (signs == 1).astype(np.int64), tied)

@@ -17,7 +17,7 @@ from skpref._utils import check_number, warn
 from skpref.data._containers import is_missing, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import LARGEST_LABEL
-from skpref.data._labels import Finished, finish, finish_signed
+from skpref.data._labels import LabelledDuels, attach_labels, attach_signed_labels
 from skpref.data._tables import column_cells
 
 # Sides that need no column: of the first argument, of the second.
@@ -41,7 +41,7 @@ _TO_SPACES = str.maketrans("_.-\u2013\u2212", "     ", "\0\u00ad\u200b\u200c\u20
 
 
 def plain_name(name: Any) -> Any:
-    """A name in one case and Unicode form, with single spaces for dashes, dots and underscores.
+    """Return a name in one case and Unicode form, single spaces for dashes, dots, underscores.
 
     Null bytes and characters of no width go; what is no text is as it is.
     """
@@ -50,6 +50,7 @@ def plain_name(name: Any) -> Any:
 
 @lru_cache(maxsize=65536)
 def _plain_text(name: str) -> str:
+    """Return a text as `plain_name` does; remembered, as votes repeat names."""
     words = " ".join(name.translate(_TO_SPACES).split())
     return unicodedata.normalize("NFC", words.casefold())
 
@@ -62,20 +63,21 @@ def warn_alike(names: Iterable, remedy: str) -> None:
     alike = [each for each in plain.values() if len(each) > 1]
     if alike:
         # What looks the same is told apart by its code points.
-        shown = "; ".join(", ".join(map(_told_apart(each), each)) for each in alike[:3])
+        shown = "; ".join(", ".join(map(_distinct_repr(each), each)) for each in alike[:3])
         warn(
             "Names that differ in case, spaces, dashes or Unicode form alone are taken for "
             f"different ones: {shown}. If they are one, {remedy}."
         )
 
 
-def _told_apart(names: list[str]) -> Any:
+def _distinct_repr(names: list[str]) -> Any:
+    """Return `repr`, or `ascii` where names that differ look the same."""
     looks = {unicodedata.normalize("NFC", name.translate(_TO_SPACES)) for name in names}
     return repr if len(looks) == len(names) else ascii
 
 
 class DuelLabels(NamedTuple):
-    """Outcomes of duels, as `finish` takes them.
+    """Outcomes of duels, as `attach_labels` takes them.
 
     Attributes
     ----------
@@ -104,13 +106,13 @@ class DuelLabels(NamedTuple):
         check_consistent_length(counts, outcomes)
         return self._replace(outcomes=np.repeat(outcomes, counts))
 
-    def attach(self, X: np.ndarray | DuelFrame) -> Finished:
+    def attach(self, X: np.ndarray | DuelFrame) -> LabelledDuels:
         """Return duels with their labels, some turned round where only one side ever won."""
         if self.to_predict:
-            return Finished(X, np.empty(0, dtype=np.int64), np.zeros(len(X), dtype=bool))
+            return LabelledDuels(X, np.empty(0, dtype=np.int64), np.zeros(len(X), dtype=bool))
         if self.is_graded:
-            return finish_signed(X, self.outcomes)
-        return finish(X, self.outcomes, self.ties)
+            return attach_signed_labels(X, self.outcomes)
+        return attach_labels(X, self.outcomes, self.ties)
 
 
 def read_labels(
@@ -165,23 +167,28 @@ def read_labels(
         )
     if grades is None and (is_bool or outcomes is None):
         return DuelLabels(every, ties=ties, to_predict=is_bool and not outcomes)
-    values = [None] * n_duels if outcomes is None else column_or_1d(column_cells(outcomes)).tolist()
-    if len(values) != n_duels:
-        raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
+    values = _list_outcomes(outcomes, n_duels)
     if grades is None:
         codes = _winner_codes(values, names, sides, ties is not False)
     else:
         codes = _grade_codes(values, _grade_words(grades))
     if codes is None:
         return DuelLabels(every, outcomes, ties)
-    missing, unread, tied = codes == MISSING, codes == UNREAD, (codes == 0) & (ties is False)
-    _warn_dropped(values, missing, unread, tied)
-    rows = np.flatnonzero(~(missing | unread | tied))
-    labels = codes[rows]
-    has_ties = bool(ties or (labels == 0).any())
-    if grades is None and not has_ties:
-        labels = (labels == 1).astype(np.int64)
-    return DuelLabels(rows, labels, has_ties, is_graded=grades is not None)
+    rows = _rows_with_outcome(values, codes, ties is not False)
+    labels, is_graded = codes[rows], grades is not None
+    if is_graded or ties or (labels == 0).any():
+        return DuelLabels(rows, labels, True, is_graded)
+    return DuelLabels(rows, (labels == 1).astype(np.int64), False)
+
+
+def _list_outcomes(outcomes: Any, n_duels: int) -> list:
+    """Return outcomes as a list, None for each if there are none; ValueError if too few or many."""
+    if outcomes is None:
+        return [None] * n_duels
+    values: list = column_or_1d(column_cells(outcomes)).tolist()
+    if len(values) != n_duels:
+        raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
+    return values
 
 
 def _winner_codes(
@@ -200,14 +207,14 @@ def _winner_codes(
         return None
     codes = np.where(codes == BOTH_BAD, 0, codes)
     if not np.isin(codes, (1, 0, -1) if has_ties else (1, -1)).any():
-        raise ValueError(_none_read(values, names, sides))
+        raise ValueError(_no_winner_message(values, names, sides))
     if (codes == UNREAD).any() and not np.isin((1, -1), codes).all():
-        raise ValueError(one_sided(values, codes))
+        raise ValueError(one_sided_message(values, codes))
     return codes
 
 
 def _are_labels(values: list) -> bool:
-    """Whether outcomes are such as `finish` reads, or refuses for their gaps."""
+    """Whether outcomes are such as `attach_labels` reads, or refuses for their gaps."""
     present = [value for value in values if not is_missing(value)]
     if not all(isinstance(value, Real) for value in present):
         return False
@@ -238,7 +245,7 @@ def _grade_codes(values: list, words: dict) -> np.ndarray:
 
 
 def label_words(labels: Mapping[Any, int], name: str, largest: int = LARGEST_LABEL) -> dict:
-    """Labels by their words in one case and spelling; a ValueError where they are no labels."""
+    """Return labels by their words in one case and spelling; ValueError if they are no labels."""
     label_of_word = {plain_name(word): label for word, label in labels.items()}
     if len(label_of_word) < len(labels):
         raise ValueError(
@@ -255,6 +262,7 @@ def label_words(labels: Mapping[Any, int], name: str, largest: int = LARGEST_LAB
 
 
 def _is_empty(value: Any) -> bool:
+    """Whether a value is missing, or a text of spaces alone."""
     return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
@@ -268,7 +276,7 @@ def outcome_codes(
     rows: np.ndarray | None = None,
     remedy: str = "Say who won by labels, such as frame[winner] == frame[first].",
 ) -> np.ndarray | None:
-    """1, 0, -1, `MISSING`, `UNREAD` or `BOTH_BAD` for each outcome.
+    """Return 1, 0, -1, `MISSING`, `UNREAD` or `BOTH_BAD` for each outcome.
 
     Parameters
     ----------
@@ -295,16 +303,16 @@ def outcome_codes(
     first, second = names or ([None] * len(values),) * 2
     answers = [(values[row], first[row], second[row]) for row in present_rows]
     by_number = _number_codes(answers)
-    unread = by_number is None and _numbers(answers) is not None
+    unread = by_number is None and _outcome_numbers(answers) is not None
     if unread and not any(value in pair for value, *pair in answers):
         return None
     codes = np.full(len(values), MISSING)
     if by_number is not None:
         codes[present_rows] = by_number
         return codes
-    meaning = _Meaning([value for value, *_ in answers], names, sides)
+    reader = _OutcomeReader([value for value, *_ in answers], names, sides)
     for row, answer in zip(present_rows, answers, strict=True):
-        code = meaning.code(*answer)
+        code = reader.code(*answer)
         if code is None:
             where = row if rows is None else rows[row]
             raise ValueError(
@@ -315,8 +323,8 @@ def outcome_codes(
     return codes
 
 
-def _numbers(answers: list[tuple]) -> list | None:
-    """Outcomes as numbers; None if they are not all such. Texts are read where all are."""
+def _outcome_numbers(answers: list[tuple]) -> list | None:
+    """Return outcomes as numbers, also texts where all are such; None if some are no numbers."""
     values = [value for value, *_ in answers]
     if values and all(isinstance(value, str) for value in values):
         with suppress(ValueError):
@@ -326,8 +334,8 @@ def _numbers(answers: list[tuple]) -> list | None:
 
 
 def _number_codes(answers: list[tuple]) -> list[int] | None:
-    """Codes of outcomes that are all numbers, or all ids of the winners."""
-    numbers = _numbers(answers)
+    """Return codes of outcomes that are all numbers, or all ids of the winners; else None."""
+    numbers = _outcome_numbers(answers)
     if numbers is None:
         return None
     distinct = set(numbers)
@@ -349,8 +357,8 @@ def _number_codes(answers: list[tuple]) -> list[int] | None:
     return by_id
 
 
-class _Meaning:
-    """What the words of a column of outcomes mean, beside the names of competitors.
+class _OutcomeReader:
+    """Reads the outcomes of a column: names of competitors, words, results and verdicts.
 
     Parameters
     ----------
@@ -362,31 +370,32 @@ class _Meaning:
 
     def __init__(self, values: list, names: tuple | None, sides: Sequence) -> None:
         every = (plain_name(name) for side in names or () for name in side)
-        self._known = {name for name in every if type(name).__hash__ is not None}
-        self._own, self._words = _words(sides), _words([*sides, *_SIDES])
+        self._competitors = {name for name in every if type(name).__hash__ is not None}
+        self._column_codes, self._word_codes = _side_codes(sides), _side_codes([*sides, *_SIDES])
         texts = {value for value in values if isinstance(value, str)}
         plain = set(map(plain_name, texts))
-        if "h" in plain and plain <= {"h", "d", "a"} and not plain & self._known:
-            self._words = {"h": 1, "d": 0, "a": -1}  # home, draw, away, as tables of matches say
+        if "h" in plain and plain <= {"h", "d", "a"} and not plain & self._competitors:
+            self._word_codes = {"h": 1, "d": 0, "a": -1}  # home, draw, away
         scores = {plain_name(text) for text in texts if _SCORE.fullmatch(text)}
         self._results = _RESULTS if scores <= set(_RESULTS) else {}
         self._codes: dict[Any, int] = {}
 
     def code(self, value: Any, first: Any, second: Any) -> int | None:
-        """Code of one outcome; None if it is the word for a side and another item's name."""
+        """Return the code of an outcome; None if it is a side's word and another item's name."""
         plain = plain_name(value)
         if type(plain).__hash__ is None:  # a list or record
-            return _named(value, plain, first, second) or UNREAD
-        if plain not in self._known:
+            return _side_by_name(value, plain, first, second) or UNREAD
+        if plain not in self._competitors:
             if plain not in self._codes:
-                self._codes[plain] = self._of_word(value, plain)
+                self._codes[plain] = self._word_code(value, plain)
             return self._codes[plain]
-        name, word = _named(value, plain, first, second), self._own.get(plain)
+        name, word = _side_by_name(value, plain, first, second), self._column_codes.get(plain)
         if word and word != name:
             return None
-        return name or word or (0 if _is_tie(plain) else UNREAD)
+        return name or word or (0 if _is_tie_word(plain) else UNREAD)
 
-    def _of_word(self, value: Any, plain: Any) -> int:
+    def _word_code(self, value: Any, plain: Any) -> int:
+        """Return the code of an outcome that is no competitor's name."""
         if not isinstance(value, str):
             return 0 if value == 0.5 else UNREAD
         verdict = _VERDICT.fullmatch(value.strip())
@@ -394,38 +403,39 @@ class _Meaning:
             value, plain = verdict[1], plain_name(verdict[1])
             if plain == "c":
                 return 0
-        for words in (self._words, self._results):
+        for words in (self._word_codes, self._results):
             if plain in words:
                 return words[plain]
         if _BOTH_BAD.match(plain):
             return BOTH_BAD
-        return 0 if _is_tie(plain) else self._of_comparison(value)
+        return 0 if _is_tie_word(plain) else self._comparison_code(value)
 
-    def _of_comparison(self, value: str) -> int:
-        """Code of a text such as A>B or B=A."""
+    def _comparison_code(self, value: str) -> int:
+        """Return the code of a text such as A>B or B=A."""
         parts = _COMPARED.fullmatch(value.strip())
         if parts is None:
             return UNREAD
-        first_side, second_side = (self._words.get(plain_name(parts[i]), 0) for i in (1, 3))
+        first_side, second_side = (self._word_codes.get(plain_name(parts[i]), 0) for i in (1, 3))
         if not first_side or first_side != -second_side:
             return UNREAD
         return {">": first_side, "<": second_side, "=": 0}[parts[2][0]]
 
 
-def _named(value: Any, plain: Any, first: Any, second: Any) -> int:
-    """1 or -1 where a value is the name of one side, 0 where of none or of both."""
+def _side_by_name(value: Any, plain: Any, first: Any, second: Any) -> int:
+    """Return 1 or -1 where a value is the name of one side, 0 where of none or of both."""
     if first == second and plain == plain_name(first):
         return 1
     side = int(value == first) - int(value == second)
     return side or int(plain == plain_name(first)) - int(plain == plain_name(second))
 
 
-def _is_tie(plain: Any) -> bool:
+def _is_tie_word(plain: Any) -> bool:
+    """Whether a word stands for a tie."""
     return isinstance(plain, str) and _TIE.match(plain) is not None
 
 
-def _words(sides: Sequence) -> dict[str, int]:
-    """1 or -1 for each word that stands for a side."""
+def _side_codes(sides: Sequence) -> dict[str, int]:
+    """Return 1 or -1 for each word that stands for a side."""
     words: dict[str, int] = {}
     for pair in sides:
         first_word, second_word = map(plain_name, pair)
@@ -437,7 +447,10 @@ def _words(sides: Sequence) -> dict[str, int]:
 # -- messages ----------------------------------------------------------------------------------
 
 
-def _warn_dropped(values, missing, unread, ties):
+def _rows_with_outcome(values: list, codes: np.ndarray, has_ties: bool) -> np.ndarray:
+    """Return the rows that have an outcome, and warn of the others with their number."""
+    missing, unread = codes == MISSING, codes == UNREAD
+    ties = (codes == 0) & (not has_ties)
     parts = []
     if missing.any():
         parts.append(f"{missing.sum()} without an outcome (if these are ties, write 'tie' there)")
@@ -446,18 +459,18 @@ def _warn_dropped(values, missing, unread, ties):
         parts.append(f"{unread.sum()} whose outcome is neither side nor a tie, such as {some}")
     if ties.any():
         parts.append(f"{ties.sum()} ties (ties=False)")
-    if not parts:
-        return
-    rows = np.flatnonzero(missing | unread | ties)
-    warn(
-        f"{len(rows)} of {len(values)} duels are left out, first in row {rows[0]}: "
-        f"{'; '.join(parts)}. Leave them out of all that goes along with the duels (sample_weight, "
-        "judges, order, groups) as well."
-    )
+    dropped = missing | unread | ties
+    if parts:
+        warn(
+            f"{dropped.sum()} of {len(values)} duels are left out, first in row "
+            f"{dropped.argmax()}: {'; '.join(parts)}. Leave them out of all that goes along with "
+            "the duels (sample_weight, judges, order, groups) as well."
+        )
+    return np.flatnonzero(~dropped)
 
 
 def most_frequent(values: Iterable) -> str:
-    """The three most frequent values, with their numbers."""
+    """Return the three most frequent values, with their numbers, as a text."""
     counts = Counter(map(repr, values)).most_common(3)
     return ", ".join(f"{value} ({count})" for value, count in counts)
 
@@ -476,8 +489,8 @@ def _warn_ids(values, names):
         )
 
 
-def one_sided(values: Sequence, codes: np.ndarray) -> str:
-    """What to say where outcomes are unread, and all that are read are wins of one side."""
+def one_sided_message(values: Sequence, codes: np.ndarray) -> str:
+    """Return the message for unread outcomes where all that are read are wins of one side."""
     unread = [values[i] for i in np.flatnonzero(codes == UNREAD).tolist()]
     read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
     missing = ""
@@ -487,12 +500,12 @@ def one_sided(values: Sequence, codes: np.ndarray) -> str:
     return (
         f"{len(unread)} of {len(values)} outcomes are neither side nor a tie, such as "
         f"{most_frequent(unread)}{missing}. Encode them (1: the first won, 0: the second, 0.5: a "
-        f"tie), or drop such rows.{_of_scores(unread)}"
+        f"tie), or drop such rows.{_score_hint(unread)}"
     )
 
 
-def _of_scores(values: Iterable[Any]) -> str:
-    """A sentence more where outcomes are scores, such as "2-1"."""
+def _score_hint(values: Iterable[Any]) -> str:
+    """Return a sentence on outcomes that are scores, such as "2-1"; empty for others."""
     if not any(isinstance(each, str) and _SCORE.fullmatch(each) for each in values):
         return ""
     return (
@@ -501,7 +514,8 @@ def _of_scores(values: Iterable[Any]) -> str:
     )
 
 
-def _none_read(values, names, sides):
+def _no_winner_message(values, names, sides):
+    """Return the message for outcomes of which none says who won."""
     some = ", ".join(list(dict.fromkeys(map(repr, values)))[:5])
     called = " or ".join(repr(side) for side in [*sides, *_SIDES][0])
     of_names = "" if names is None else "the name of either item, "
@@ -510,5 +524,5 @@ def _none_read(values, names, sides):
         "Outcomes of duels must be in {0, 1}, {-1, 1} or booleans (1: the first won), -1, 0 and 1 "
         f"or 0, 0.5 and 1 with ties, or words: {of_names}{called}, 'left' or 'right', 'tie'. Got "
         f"values such as [{some}], and none says who won.{remedy} Translate other words, as by "
-        f"column.map({{{values[0]!r}: 1, ...}}).{_of_scores(values)}"
+        f"column.map({{{values[0]!r}: 1, ...}}).{_score_hint(values)}"
     )

@@ -10,7 +10,7 @@ from skpref.datasets._files import bundled_path, read_integers, read_text
 
 
 def _chosen_topics(topics, names):
-    """Indices of the topics asked for, in the order of ``names``."""
+    """Return the indices of the topics asked for; ValueError for topics that are not there."""
     if isinstance(topics, (str, bytes)) or np.ndim(topics) != 1 or len(topics) == 0:
         raise ValueError(
             f"topics={topics!r}: give a list of one or more topic names or indices, or None."
@@ -34,7 +34,7 @@ def _chosen_topics(topics, names):
 
 
 def load_convincing_arguments(*, topics: Sequence[str | int] | None = None) -> Bunch:
-    """Which of two arguments for the same side of a debate convinces more (UKPConvArg1).
+    """Load which of two arguments for one side of a debate convinces more (UKPConvArg1).
 
     11,650 duels of 1,052 short English texts on 32 topics, each outcome agreed on by crowd
     workers. The first and second place are those of the source; the first won 5,872 times.

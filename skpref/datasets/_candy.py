@@ -16,7 +16,7 @@ def load_candy(
     random_state: int | np.random.RandomState | None = 0,
     as_frame: bool = False,
 ) -> Bunch:
-    """Duels of 85 Halloween sweets, made from the share of online duels each of them won.
+    """Load duels of 85 Halloween sweets, made from the share of online duels each of them won.
 
     The single duels were not published: of two sweets the one with the higher ``winpercent``
     wins here. Odd rows have the winner second, so that both outcomes occur.

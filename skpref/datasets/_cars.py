@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref.data import balance_orientation
-from skpref.datasets._files import data_folder, find_all, verified_file
+from skpref.datasets._files import data_folder, find_all, read_verified_file
 
 _HOW = (
     "The package can neither contain nor download these files, because their terms are not "
@@ -44,17 +44,17 @@ via Dirichlet Process Mixtures of Gaussian Processes, IJCAI 2013.
 """
 
 
-def _columns(path, needed):
-    """The needed columns of a CSV file as one float array; header names are padded."""
-    text = verified_file(path, _CHECKSUMS[path.name], "Use the original file.")
+def _read_columns(path, needed):
+    """Read columns of a CSV file as one float array; header names are padded."""
+    text = read_verified_file(path, _CHECKSUMS[path.name], "Use the original file.")
     header, *rows = csv.reader(text.splitlines(), skipinitialspace=True)
     header = [name.strip() for name in header]
     table = [[row[header.index(name)] for name in needed] for row in rows]
     return np.array(table, dtype=np.float64)
 
 
-def _encoded(raw):
-    """Item features from the codes of body, transmission, engine, fuel and layout."""
+def _encode_cars(raw):
+    """Encode the body, transmission, engine, fuel and layout of cars as features."""
     bodies = {code: name for code, name in _BODIES.items() if np.any(raw[:, 0] == code)}
     columns = {name: raw[:, 0] == code for code, name in bodies.items()}
     columns |= {"automatic": raw[:, 1] == 2, "engine_litres": raw[:, 2], "hybrid": raw[:, 3] == 1}
@@ -64,7 +64,7 @@ def _encoded(raw):
 
 
 def fetch_cars(*, experiment: int = 1, data_home: str | PathLike | None = None) -> Bunch:
-    """Which of two cars 60 people prefer, from files that you have.
+    """Read which of two cars 60 people prefer, from files that you have.
 
     Nothing is downloaded: the terms of the data are not stated.
 
@@ -134,10 +134,10 @@ def fetch_cars(*, experiment: int = 1, data_home: str | PathLike | None = None) 
     if experiment == 2:
         attributes.append("Engine/Transmission Layout")
     # In both files the identifiers are 1, 2, ... in order.
-    feature_names, items = _encoded(_columns(item_path, attributes))
-    users = _columns(user_path, ["Education", "Age", "Gender", "Region", "# Correct Controls"])
+    feature_names, items = _encode_cars(_read_columns(item_path, attributes))
+    users = _read_columns(user_path, ["Education", "Age", "Gender", "Region", "# Correct Controls"])
 
-    rows = _columns(duel_path, ["User ID", "Item1 ID", "Item2 ID", "Is Control"])
+    rows = _read_columns(duel_path, ["User ID", "Item1 ID", "Item2 ID", "Is Control"])
     rows = rows[rows[:, 3] == 0].astype(np.int64) - 1
     X, y = balance_orientation(rows[:, 1:3])  # the first item is the preferred one
     return Bunch(

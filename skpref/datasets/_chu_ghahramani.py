@@ -9,7 +9,7 @@ from scipy.io import arff
 from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
-from skpref.datasets._files import check_attempts, data_folder, find_file, verified_file
+from skpref.datasets._files import check_attempts, data_folder, find_file, read_verified_file
 
 
 class _Set(NamedTuple):
@@ -78,8 +78,8 @@ Citation: W. Chu and Z. Ghahramani, Preference learning with Gaussian processes,
 """
 
 
-def _spread(name, values, levels):
-    """Names and columns of one attribute: numbers as they are, other levels one-hot.
+def _encode_attribute(name, values, levels):
+    """Return names and columns of an attribute: numbers as they are, other levels one-hot.
 
     ``values`` are numbers, or indices into ``levels`` if there are any.
     """
@@ -94,8 +94,8 @@ def _spread(name, values, levels):
 
 
 def _from_file(path, sha256):
-    """Attributes (name, values, levels) and target from an ARFF file, the target last."""
-    text = verified_file(path, sha256, _REMEDY)
+    """Read attributes (name, values, levels) and target from an ARFF file."""
+    text = read_verified_file(path, sha256, _REMEDY)
     records, meta = arff.loadarff(io.StringIO(text))
     *names, target = meta.names()
     attributes = []
@@ -109,7 +109,7 @@ def _from_file(path, sha256):
 
 
 def _from_openml(name, data_home, n_retries, delay):
-    """Attributes and target from OpenML."""
+    """Download attributes and target from OpenML."""
     from sklearn.datasets import fetch_openml
 
     try:
@@ -143,7 +143,7 @@ def fetch_chu_ghahramani(
     n_retries: int = 3,
     delay: float = 1.0,
 ) -> Bunch:
-    """One of the regression sets of Chu and Ghahramani (2005) as items with ratings.
+    """Fetch a regression set of Chu and Ghahramani (2005) as items with ratings.
 
     Read from ``<name>.arff`` of Torgo's collection in ``data_home`` if it is there, else fetched
     from OpenML by scikit-learn, which verifies OpenML's checksum and keeps its own cache.
@@ -213,7 +213,9 @@ def fetch_chu_ghahramani(
         )
     try:
         target = np.array(target, dtype=np.float64)
-        names, columns = zip(*(_spread(*attribute) for attribute in attributes), strict=True)
+        names, columns = zip(
+            *(_encode_attribute(*attribute) for attribute in attributes), strict=True
+        )
     except ValueError as error:
         raise ValueError(f"{origin} has text where numbers are expected: {error}.") from error
     if (len(target), len(attributes)) != (facts.n_items, facts.n_columns):

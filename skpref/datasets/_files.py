@@ -20,12 +20,12 @@ from skpref._utils import check_number
 
 
 def bundled_path(name: str) -> Traversable:
-    """Path of a file in ``skpref/datasets/data``."""
+    """Return the path of a file in ``skpref/datasets/data``."""
     return resources.files(__package__).joinpath("data", name)
 
 
 def read_text(name: str) -> str:
-    """Text of a bundled file, unpacked if its name ends in ``.gz``."""
+    """Read the text of a bundled file, unpacked if its name ends in ``.gz``."""
     content = bundled_path(name).read_bytes()
     if name.endswith(".gz"):
         content = gzip.decompress(content)
@@ -33,7 +33,7 @@ def read_text(name: str) -> str:
 
 
 def read_integers(name: str) -> np.ndarray:
-    """Integer table of a bundled CSV file without its header line, ``(n_rows, n_columns)``."""
+    """Read the integers of a bundled CSV file without its header, ``(n_rows, n_columns)``."""
     header, _, body = read_text(name).partition("\n")
     values = np.array(body.replace(",", " ").split(), dtype=np.int64)
     return values.reshape(-1, header.count(",") + 1)
@@ -74,20 +74,20 @@ def check_attempts(n_retries: int, delay: float) -> None:
 
 
 def data_folder(data_home: str | os.PathLike | None = None) -> Path:
-    """``data_home`` as a path; None: the folder ``skpref`` in scikit-learn's data home."""
+    """Return ``data_home`` as a path; None: ``skpref`` in scikit-learn's data home."""
     if data_home is None:
         return Path(get_data_home()) / "skpref"
     return Path(data_home).expanduser()
 
 
 def find_file(home: Path, folders: Sequence[str], name: str) -> Path | None:
-    """Path of the file in ``home`` or in one of its ``folders``, None if it is in none."""
+    """Return the path of a file in ``home`` or one of its ``folders``, None if it is in none."""
     places = [home, *(home / folder for folder in folders)]
     return next((place / name for place in places if (place / name).is_file()), None)
 
 
-def _listed(names):
-    """Names for a message, the middle of many left out."""
+def _join_names(names):
+    """Join names for a message, the middle of many left out."""
     names = list(names)
     if len(names) > 8:
         return f"{', '.join(names[:3])} ... {', '.join(names[-3:])} ({len(names)} files)"
@@ -97,25 +97,25 @@ def _listed(names):
 def find_all(
     home: Path, folders: Sequence[str], names: Sequence[str], remedy: str
 ) -> dict[str, Path]:
-    """Paths of all the files, name -> path, or an OSError that ends with ``how`` to get them."""
+    """Return the path of each file by name; OSError with the remedy if some are not there."""
     paths = {name: find_file(home, folders, name) for name in names}
     present = {name: path for name, path in paths.items() if path is not None}
     missing = [name for name in names if name not in present]
     if missing:
         searched = ", ".join(str(home / folder) for folder in ("", *folders))
-        raise FileNotFoundError(f"No file {_listed(missing)} in any of: {searched}. {remedy}")
+        raise FileNotFoundError(f"No file {_join_names(missing)} in any of: {searched}. {remedy}")
     return present
 
 
-def verified_file(path: Path, sha256: str, remedy: str = _AGAIN) -> str:
-    """The text of a file on the disk, see `verified`."""
+def read_verified_file(path: Path, sha256: str, remedy: str = _AGAIN) -> str:
+    """Read the text of a file on the disk, see `verify_text`."""
     with path.open("rb") as file:
         content = file.read(_LARGEST_FILE + 1)  # no more of one that is another
-    return verified(content, sha256, str(path), remedy)
+    return verify_text(content, sha256, str(path), remedy)
 
 
-def verified(content: bytes, sha256: str, origin: str, remedy: str = _AGAIN) -> str:
-    """The text of a file, if it has the checksum.
+def verify_text(content: bytes, sha256: str, origin: str, remedy: str = _AGAIN) -> str:
+    """Return the text of a file if it has the checksum.
 
     Line ends are made line feeds first: a checkout or an editor may have changed them.
 
@@ -135,7 +135,7 @@ def verified(content: bytes, sha256: str, origin: str, remedy: str = _AGAIN) -> 
 
 
 def unpack(content: bytes, archive: Source) -> dict[str, bytes]:
-    """The wanted files of a zip archive, name -> bytes, all with the right checksum.
+    """Return the needed files of a zip archive by name, all with the right checksum.
 
     Only the last part of a member's name is looked at and nothing is written, so a member
     called ``../../x`` can do no harm.
@@ -146,7 +146,7 @@ def unpack(content: bytes, archive: Source) -> dict[str, bytes]:
         If it is no zip archive, or a file is missing or not the one expected.
     """
     try:
-        files = _members(content, archive.checksums)
+        files = _read_members(content, archive.checksums)
     except Exception as error:  # of many kinds, from zipfile and what it unpacks by
         what = str(error) or type(error).__name__
         raise OSError(f"What {archive.url} sent is no intact zip archive: {what}.") from error
@@ -154,12 +154,12 @@ def unpack(content: bytes, archive: Source) -> dict[str, bytes]:
     if missing:
         raise OSError(f"The archive {archive.url} lacks {', '.join(missing)}.")
     for name, data in files.items():
-        verified(data, archive.checksums[name], f"{name} in {archive.url}")
+        verify_text(data, archive.checksums[name], f"{name} in {archive.url}")
     return files
 
 
-def _members(content, names):
-    """Contents of the members of a zip archive that have these names."""
+def _read_members(content, names):
+    """Read the members of a zip archive that have these names; ValueError for large ones."""
     files: dict[str, bytes] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as opened:
         for member in opened.infolist():
@@ -190,18 +190,21 @@ class _DownloadLimit:
     total = n_bytes = 0
 
     def update(self, n_bytes: int) -> None:
+        """Count bytes; OSError if they are too many."""
         self.n_bytes += n_bytes
         if self.n_bytes > _LARGEST_DOWNLOAD:
             raise OSError(f"What it sends is larger than {_LARGEST_DOWNLOAD} bytes.")
 
     def reset(self) -> None:
+        """Count from 0 again."""
         self.n_bytes = 0
 
     def close(self) -> None:
-        pass
+        """Do nothing at the end."""
 
 
-def _archive(url, downloader):
+def _download_archive(url, downloader):
+    """Download an archive and return its bytes."""
     stream = io.BytesIO()
     downloader(url, stream, None)
     return stream.getvalue()
@@ -227,7 +230,7 @@ def _fetch(source, missing, home, n_retries, delay):
         for name in missing:
             attempts(pooch.retrieve, source.url + name, source.checksums[name], name, folder)
         return
-    for name, content in unpack(attempts(_archive, source.url), source).items():
+    for name, content in unpack(attempts(_download_archive, source.url), source).items():
         if find_file(home, source.folders, name) is None:
             store(folder, name, content)
 
@@ -241,7 +244,7 @@ def fetch_texts(
     n_retries: int,
     delay: float,
 ) -> dict[str, str]:
-    """Texts of the files ``names``, from the data home or downloaded into it.
+    """Return the texts of some files, from the data home or downloaded into it.
 
     Parameters
     ----------
@@ -270,9 +273,9 @@ def fetch_texts(
     check_attempts(n_retries, delay)
     home = data_folder(data_home)
     target = home / source.folders[0]
-    steps = f"download {source.url}, unpack {_listed(source.checksums)} into {target}"
+    steps = f"download {source.url}, unpack {_join_names(source.checksums)} into {target}"
     if source.url.endswith("/"):
-        steps = f"download {_listed(names)} from {source.url} into {target}"
+        steps = f"download {_join_names(names)} from {source.url} into {target}"
     by_hand = (
         f"To get the {source.title} files by hand, {steps}, or pass as data_home= a folder that "
         "holds them."
@@ -285,7 +288,7 @@ def fetch_texts(
             _fetch(source, missing, home, n_retries, delay)
         except ModuleNotFoundError as error:
             raise ImportError(
-                f"got no {error.name}, by which {_listed(missing)} would be downloaded; do "
+                f"got no {error.name}, by which {_join_names(missing)} would be downloaded; do "
                 f'pip install "skpref[datasets]". {by_hand}'
             ) from error
         except (OSError, ValueError) as error:  # of the connection, or of another file
@@ -294,4 +297,4 @@ def fetch_texts(
                 f"{source.url}: {error} {by_hand}"
             ) from error
     paths = find_all(home, source.folders, names, by_hand)
-    return {name: verified_file(path, source.checksums[name]) for name, path in paths.items()}
+    return {name: read_verified_file(path, source.checksums[name]) for name, path in paths.items()}

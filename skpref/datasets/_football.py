@@ -38,8 +38,8 @@ Citation: M. Jürisoo, International football results from 1872 to 2026.
 """
 
 
-def _matches(shown, goals, neutral, **others):
-    """The Bunch of matches whose teams are ``shown``, home first."""
+def _make_bunch(shown, goals, neutral, **others):
+    """Make the Bunch of matches whose teams are ``shown``, home first."""
     return Bunch(
         X=shown,
         y=np.sign(goals[:, 0] - goals[:, 1]),
@@ -50,7 +50,7 @@ def _matches(shown, goals, neutral, **others):
 
 
 def load_football() -> Bunch:
-    """Ten years of international football: 9,562 matches of 293 teams, 23 % of them draws.
+    """Load ten years of international football: 9,562 matches of 293 teams, 23 % draws.
 
     From 20 July 2016 to 19 July 2026, the finals of the World Cup. :func:`fetch_football` has
     all matches since 1872.
@@ -93,7 +93,7 @@ def load_football() -> Bunch:
     """
     table = read_integers("football-matches.csv.gz")
     names = json.loads(read_text("football-names.json"))
-    return _matches(
+    return _make_bunch(
         table[:, 1:3].copy(),
         table[:, 3:5].copy(),
         table[:, 5] == 1,
@@ -113,7 +113,7 @@ def fetch_football(
     n_retries: int = 3,
     delay: float = 1.0,
 ) -> Bunch:
-    """All international football matches from 1872 to 19 July 2026: 49,520 of 337 teams.
+    """Fetch all international football matches to 19 July 2026: 49,520 of 337 teams.
 
     The file is looked for in ``data_home`` and downloaded into it if it is not there.
 
@@ -176,7 +176,7 @@ def fetch_football(
     )
     team_names, shown = np.unique([home, away], return_inverse=True)
     tournament_names, kind = np.unique(tournament, return_inverse=True)
-    return _matches(
+    return _make_bunch(
         shown.reshape(2, -1).T.copy(),
         np.array([[row["home_score"], row["away_score"]] for row in rows], dtype=np.int64),
         np.array([row["neutral"] == "TRUE" for row in rows]),

@@ -232,7 +232,7 @@ class BenchmarkFunction:
         return self._formula(X)
 
     def regret(self, x: ArrayLike) -> float | np.ndarray:
-        """By how much items fall short of the maximum.
+        """Return by how much items fall short of the maximum.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class BenchmarkFunction:
         return float(regret[0]) if x.ndim == 1 else regret
 
     def from_unit(self, U: ArrayLike) -> np.ndarray:
-        """Items at rows of the unit cube.
+        """Return the items at rows of the unit cube.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class BenchmarkFunction:
         flip: float = 0.0,
         rng: int | np.random.Generator | None = None,
     ) -> "SimulatedJudge":
-        """Someone who prefers what has the higher value, more or less reliably.
+        """Make a judge who prefers what has the higher value, more or less reliably.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class SimulatedJudge:
 
 
 def load_test_function(name: str) -> BenchmarkFunction:
-    """One of the twelve test functions of Takeno et al. 2023 [1]_, to be maximised.
+    """Load one of the twelve test functions of Takeno et al. 2023 [1]_, to be maximised.
 
     Formulas, constants and bounds are those of the virtual library [2]_; functions that it
     minimises have their sign turned.

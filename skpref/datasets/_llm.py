@@ -14,7 +14,7 @@ _TIE = 2
 
 
 def load_llm_duels(*, judge: str = "crowd", ties: bool = False) -> Bunch:
-    """Duels of 59 language models on 13 prompts (LLMFAO, 2023).
+    """Load duels of 59 language models on 13 prompts (LLMFAO, 2023).
 
     The models have no features: use ``items=ItemTable.from_names(data.model_names)``, which
     makes the model a Bradley-Terry one. 39 % of the crowd's verdicts are ties.

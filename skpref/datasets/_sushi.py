@@ -97,11 +97,12 @@ KDD 2003, 583-588.
 
 
 def _one_hot(codes, n_levels):
+    """Encode codes as one column a level."""
     return np.equal.outer(codes, np.arange(n_levels)).astype(np.float64)
 
 
 def _item_table(text):
-    """Names and encoded features of the 100 items."""
+    """Return names and encoded features of the 100 items."""
     rows = [line.split("\t") for line in text.splitlines()]
     names = np.array([row[1] for row in rows], dtype=object)
     raw = np.array([row[2:] for row in rows], dtype=np.float64)
@@ -110,7 +111,7 @@ def _item_table(text):
 
 
 def _user_table(text):
-    """Identifiers and encoded features of the 5000 people."""
+    """Return identifiers and encoded features of the 5000 people."""
     raw = np.array(text.split(), dtype=np.int64).reshape(5000, 11)
     childhood, residence = _one_hot(raw[:, 5], len(_REGIONS)), _one_hot(raw[:, 8], len(_REGIONS))
     features = np.column_stack([raw[:, 1:4], childhood, raw[:, 6], residence, raw[:, 9:]])
@@ -118,7 +119,7 @@ def _user_table(text):
 
 
 def _rankings(text, subset):
-    """Rows of the item table, most preferred first, one ranking a row."""
+    """Return rows of the item table, most preferred first, one ranking a row."""
     numbers = text.partition("\n")[2].split()
     ranked = np.array(numbers, dtype=np.int64).reshape(5000, 12)[:, 2:]  # "0 10" leads each row
     return SET_A_ROWS[ranked] if subset == "a" else ranked
@@ -133,7 +134,7 @@ def fetch_sushi(
     n_retries: int = 3,
     delay: float = 1.0,
 ) -> Bunch:
-    """Rankings of sushi by 5000 people, and the 225,000 duels that they make.
+    """Fetch rankings of sushi by 5000 people, and the 225,000 duels that they make.
 
     The files are looked for in ``data_home`` and downloaded into it if they are not there.
     Their terms allow research and forbid redistribution.

@@ -66,14 +66,14 @@ Citation: J. Sackmann, Tennis databases, files, and algorithms, Tennis Abstract,
 """
 
 
-def _games(score):
-    """Games that the winner and the loser of a match won, tie-breaks' points aside."""
+def _count_games(score):
+    """Count the games that winner and loser of a match won, tie-breaks' points aside."""
     sets = _SET.findall(score)
     return tuple(sum(int(each[k]) for each in sets) for k in (0, 1))
 
 
-def _played(text, level):
-    """Matches of a file as tuples that sort into the order of play."""
+def _read_matches(text, level):
+    """Read the matches of a file as tuples that sort into the order of play."""
     rows = csv.reader(text.splitlines())
     header = next(rows)
     pick = itemgetter(*(header.index(column) for column in _COLUMNS))
@@ -97,7 +97,7 @@ def _played(text, level):
                 title,
                 won,
                 lost,
-                *_games(score),
+                *_count_games(score),
             )
         )
     return matches
@@ -113,7 +113,7 @@ def fetch_atp_matches(
     n_retries: int = 3,
     delay: float = 1.0,
 ) -> Bunch:
-    """Men's tennis singles by date: by default 811,344 matches of 1990 to 2024.
+    """Fetch men's tennis singles by date: by default 811,344 matches of 1990 to 2024.
 
     The files, one a level and season, are looked for in ``data_home`` and downloaded into it if
     they are not there. Their terms forbid commercial use.
@@ -215,7 +215,7 @@ def fetch_atp_matches(
         n_retries=n_retries,
         delay=delay,
     )
-    matches = [match for name, text in texts.items() for match in _played(text, files[name])]
+    matches = [match for name, text in texts.items() for match in _read_matches(text, files[name])]
     matches.sort(key=lambda match: match[:5])
     date, rounds, level, identifier, _, winner, loser, surface, title, won, lost, *games = (
         list(column) for column in zip(*matches, strict=True)

@@ -24,7 +24,7 @@ from skpref.data import Comparisons
 from skpref.fitting._forecast import seconds_of_run
 from skpref.fitting._hyperpriors import HalfCauchy, LogNormal, LogStudent
 from skpref.fitting._model import Evaluation, Model
-from skpref.fitting._search import Search, WarmStart, learn
+from skpref.fitting._search import Search, learn
 from skpref.gp import Posterior, utility_posterior
 from skpref.inference import State
 
@@ -249,15 +249,13 @@ def average(
     weighed = replace(model, priors=(*model.priors, prior))
     with blas_threads(model.evidence_engine.matrix_size(comparisons)):
         begin = weighed.at(_inside(prior, model.theta, model.bounds))
-        search = Search(warn_not_converged=False, gtol=1e-2, looks=False)
+        search = Search(warn_not_converged=False, gtol=1e-2, uses_design=False)
         weighed, state = learn(begin, comparisons, search)
         mode, engine = weighed.theta, weighed.evidence_engine.relaxed()
-        warm = WarmStart(engine, state)
 
         def run(theta, gradient=False):
-            at, start = weighed.at(theta), warm.near(theta)
-            found = at.evaluate(comparisons, start, engine=engine, eval_gradient=gradient)
-            warm.add(theta, found.approximation.state)
+            at = weighed.at(theta)
+            found = at.evaluate(comparisons, state, engine=engine, eval_gradient=gradient)
             log_prior, slope = at.log_prior(theta)
             value = found.approximation.sites.log_evidence + log_prior
             return value, None if found.gradient is None else found.gradient + slope, at, found
@@ -308,12 +306,10 @@ def hyperparameter_spread(
     """
     engine = model.evidence_engine.relaxed()
     with blas_threads(engine.matrix_size(comparisons)):
-        warm = WarmStart(engine, state)
 
         def gradient(theta: Array) -> Array:
             at = model.at(theta)
-            found = at.evaluate(comparisons, warm.near(theta), engine=engine, eval_gradient=True)
-            warm.add(theta, found.approximation.state)
+            found = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
             return np.asarray(found.gradient) + at.log_prior(theta)[1]
 
         return _spread(model, gradient)

@@ -11,16 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, seed_of, warn
 from skpref.data import Comparisons, match
-from skpref.fitting._forecast import first_part, learning_part
+from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import Learned, Monitor, Search, learn
-from skpref.gp import Posterior, PosteriorMixture, mean_variance, utility_posterior
+from skpref.gp import Posterior, PosteriorMixture, utility_posterior
 from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_memory
-
-# A variance that a first part of the answers takes below this share of where it began is of no use
-# to that part; all of them may tell of it, and find it more easily from where it began.
-_VANISHED = 0.01
 
 
 class Start(NamedTuple):
@@ -186,6 +182,7 @@ def _fitted(comparisons, model, start, rng, search, monitor, watch):
         kind = engine.capabilities.state_of
         sites = carried(start.sites, start.comparisons, comparisons, kind)
         if search is not None and len(model.theta):
+            search = replace(search, uses_design=search.uses_design and sites is None)
             model, sites = learned(comparisons, model, search, sites, rng, monitor)
         model = model.refine(comparisons)
         evaluation = model.evaluate(comparisons, sites, watch=watch)
@@ -236,11 +233,6 @@ def learned(
         Its state is ``sites`` where another engine or a part of the answers taught.
     """
     part = learning_part(comparisons, model, search.n_learning_answers)
-    if model.rule.through_time:
-        model, first = _noisy(model, comparisons), first_part(part, model)
-        if first is not part:
-            near = learn(model, first, replace(search, n_restarts=0), None, rng, monitor)
-            model, sites = _begun_anew(near.model, model), None
     if part is comparisons and model.learner is model:
         return learn(model, comparisons, search, sites, rng, monitor)
     learner = model.learner
@@ -252,27 +244,6 @@ def learned(
         )
     found = learn(learner, part, search, None, rng, monitor)
     return Learned(replace(found.model, engine=model.engine, prepared=model.prepared), sites)
-
-
-def _noisy(model: Model, comparisons: Comparisons) -> Model:
-    """The model with as much noise as the utility varies: far less makes evaluations long."""
-    at = model.noise_index
-    if at is None:
-        return model
-    theta = model.theta.copy()
-    varies = np.log(mean_variance(model.kernel, comparisons.items[:1000]))
-    theta[at] = np.clip(max(theta[at], varies), *model.bounds[at])
-    return model.at(theta)
-
-
-def _begun_anew(near: Model, model: Model) -> Model:
-    """The model where a part of the answers led, but for variances that the part had no use for."""
-    theta = near.theta.copy()
-    n_kernel = len(model.kernel.theta)
-    gone = theta[:n_kernel] < model.theta[:n_kernel] + np.log(_VANISHED)
-    gone &= model.powers[:n_kernel] == 2
-    theta[:n_kernel][gone] = model.theta[:n_kernel][gone]
-    return model.at(theta)
 
 
 def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:

@@ -16,7 +16,6 @@ from skpref.data import (
     ENOUGH_OF_NAMES,
     ENOUGH_SPARSE,
     ENOUGH_THROUGH_TIME,
-    FIRST_OF_MANY,
     Comparisons,
     distinct_rows,
     random_part,
@@ -29,7 +28,6 @@ from skpref.kernels import (
     drifts_of,
     features_part,
     identity_columns,
-    linear_parts,
     seen_columns,
 )
 from skpref.likelihoods import Likelihood
@@ -39,8 +37,6 @@ from skpref.likelihoods import Likelihood
 _SWEEP = 1.25
 _SWEEPS = 20
 _SEARCHED = 3.0
-# So many times as many with looks at other tops, where parts can take each other's place.
-_LOOKED = 2.8
 # Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
@@ -82,10 +78,7 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
         Whether hyperparameters are searched for.
     """
     cost = _exact_cost(comparisons, model)
-    if learned:
-        seconds = _learning(cost, model) * (_LOOKED if linear_parts(model.kernel) else 1.0)
-    else:
-        seconds = _exact(cost) + _PASSED * cost.linear
+    seconds = _learning(cost, model) if learned else _exact(cost) + _PASSED * cost.linear
     if type(model.engine) in _DRAWN:
         products, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
@@ -235,13 +228,6 @@ def learning_part(
         return comparisons
     names = _who(model.kernel, comparisons)
     return random_part(comparisons, int(n_learning_answers), among_few=names)
-
-
-def first_part(comparisons: Comparisons, model: Model) -> Comparisons:
-    """The answers about items through time that a search begins with: all, or of many some."""
-    if len(comparisons.positions) < 2 * FIRST_OF_MANY:
-        return comparisons
-    return random_part(comparisons, FIRST_OF_MANY, among_few=_who(model.kernel, comparisons))
 
 
 def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:

@@ -180,7 +180,7 @@ def fit_judged(
             if turn == 0:
                 beliefs = judging.leading(model, beliefs)
             beliefs = beliefs.scaled()
-            looking = replace(again, looks=turn == 0)
+            looking = replace(again, uses_design=turn == 0)
             theta, model = model.theta, judging.learned(model, beliefs, looking, monitor)
             moved = np.inf if before is None else beliefs.moved(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:

@@ -140,7 +140,7 @@ def _items_with_features(model: Any, X: Any) -> ParsedX:
         shown = ParsedX("items", take_rows(features, places), shown.pairs)
     elif hasattr(shown.rows, "tocsr"):
         shown = ParsedX("items", shown.rows.toarray())
-    return shown.used()
+    return shown.without_unshown()
 
 
 def _exchange_feature(items, feature, permutation):

@@ -65,8 +65,9 @@ class _Parameter(NamedTuple):
 
     @classmethod
     def of(cls, distribution: BaseDistribution) -> "_Parameter":
+        """Make it of a distribution; ValueError for kinds that a study cannot have."""
         if isinstance(distribution, CategoricalDistribution):
-            values = _labels(distribution.choices)
+            values = _distinct_choices(distribution.choices)
             return cls(distribution, values, values)
         if not isinstance(distribution, FloatDistribution | IntDistribution):
             raise ValueError(
@@ -84,27 +85,28 @@ class _Parameter(NamedTuple):
             return cls(distribution, (float(low), float(high)), step=step)
         if n <= _LISTED:
             made = cls(distribution, None, step=step)
-            return made._replace(spec=[made._rounded(low + k * step) for k in range(n)])
+            return made._replace(spec=[made._nearest_value(low + k * step) for k in range(n)])
         if isinstance(distribution, IntDistribution) and step == 1.0:
             return cls(distribution, (low, high), step=step)
         return cls(distribution, (0, n - 1), step=step, counted=True)
 
-    def known(self, value: Any) -> Any:
-        """The optimizer's value of one of Optuna."""
+    def to_optimizer(self, value: Any) -> Any:
+        """Return the optimizer's value for a value of Optuna."""
         if self.values is not None:
             return self.values[int(self.distribution.to_internal_repr(value))]
         if self.counted:
-            return round((self._rounded(value) - self.distribution.low) / self.step)
-        return self._rounded(value)
+            return round((self._nearest_value(value) - self.distribution.low) / self.step)
+        return self._nearest_value(value)
 
-    def shown(self, value: Any) -> Any:
-        """Optuna's value of one of the optimizer."""
+    def to_optuna(self, value: Any) -> Any:
+        """Return Optuna's value for a value of the optimizer."""
         if self.values is not None:
             return self.distribution.to_external_repr(self.values.index(value))
-        return self._rounded(self.distribution.low + value * self.step if self.counted else value)
+        value = self.distribution.low + value * self.step if self.counted else value
+        return self._nearest_value(value)
 
-    def _rounded(self, value):
-        """The nearest value of the distribution: rounding may lead out of it, and people may."""
+    def _nearest_value(self, value):
+        """Return the nearest value of the distribution; rounding and people may leave its range."""
         low, high = self.distribution.low, self.distribution.high
         value = min(max(value, low), high)
         if self.step:
@@ -131,16 +133,16 @@ class StudySpace:
         self.space = {name: each.spec for name, each in self._parameters.items()}
 
     def item(self, params: Mapping[str, Any]) -> dict:
-        """The optimizer's item of the parameters of a trial, which may have more."""
-        return {name: each.known(params[name]) for name, each in self._parameters.items()}
+        """Return the optimizer's item for the parameters of a trial, which may have more."""
+        return {name: each.to_optimizer(params[name]) for name, each in self._parameters.items()}
 
     def params(self, item: Mapping[str, Any]) -> dict:
-        """The parameters of a trial."""
-        return {name: each.shown(item[name]) for name, each in self._parameters.items()}
+        """Return the parameters of a trial for an item of the optimizer."""
+        return {name: each.to_optuna(item[name]) for name, each in self._parameters.items()}
 
 
-def _labels(choices):
-    """Choices that can be told apart: themselves, or texts where some are equal or NaN."""
+def _distinct_choices(choices):
+    """Return choices that can be told apart: themselves, or texts where some are equal or NaN."""
     same = any(a == b for k, a in enumerate(choices) for b in choices[:k])
     if same or any(each != each for each in choices):
         return [f"{k}: {each!r}" for k, each in enumerate(choices)]

@@ -49,15 +49,18 @@ class Judged:
 
     @classmethod
     def of(cls, study: Study) -> "Judged":
-        """What the storage holds now; ValueError if the study is not preferential."""
-        attributes = _attributes(study)
+        """Read what the storage holds of a study; ValueError if that is not preferential."""
+        attributes = _preferential_attributes(study)
         trials = study.get_trials(deepcopy=False)  # after the answers, which are about trials
         reports = {
             key.removeprefix(_PREFERENCES): [(better, worse) for better, worse in pairs]
             for key, pairs in attributes.items()
             if key.startswith(_PREFERENCES) and pairs
         }
-        order = sorted(reports, key=lambda name: (_last(reports[name]), _when(attributes, name)))
+        order = sorted(
+            reports,
+            key=lambda name: (_last_trial(reports[name]), _time_of_answer(attributes, name)),
+        )
         worse = {pair[1] for pairs in reports.values() for pair in pairs}
         skipped = {key.removeprefix(_SKIPPED) for key in attributes if key.startswith(_SKIPPED)}
         out = tuple(each.number for each in trials if str(each._trial_id) in skipped)
@@ -68,11 +71,11 @@ class Judged:
             and each.number not in worse
             and each.number not in out
         )
-        answers = tuple(each for name in order for each in _answers(reports[name]))
+        answers = tuple(each for name in order for each in _compared_trials(reports[name]))
         return cls(trials, answers, active, out)
 
     def distributions(self, number: int) -> tuple[dict[str, BaseDistribution], bool]:
-        """The search space for a trial, and whether it is settled: whether a trial is finished.
+        """Return the search space for a trial, and whether a finished trial has settled it.
 
         Before one is, it is that of the trial of the most parameters, which may not have all yet.
         Trials that are neither shown nor in an answer do not count.
@@ -82,19 +85,7 @@ class Judged:
         ValueError
             If trials differ in their parameters.
         """
-        compared = {each for answer in self.answers for each in answer.trials}
-        others = [each for each in self.trials if each.number != number and each.distributions]
-        finished = [
-            each
-            for each in others
-            if each.number in compared
-            or (each.number in self.active and each.state == TrialState.COMPLETE)
-        ]
-        running = [
-            each
-            for each in others
-            if each.number in self.active and each.state == TrialState.RUNNING
-        ]
+        finished, running = self._comparable(number)
         if not finished and not running:
             return {}, False
         first = (finished or sorted(running, key=lambda each: -len(each.distributions)))[0]
@@ -104,9 +95,23 @@ class Judged:
             _check_same(first, each, each.distributions)
         return first.distributions, bool(finished)
 
+    def _comparable(self, number: int) -> tuple[list[FrozenTrial], list[FrozenTrial]]:
+        """Return other trials with parameters: finished or in an answer, and running ones."""
+        compared = {each for answer in self.answers for each in answer.trials}
+        finished, running = [], []
+        for each in self.trials:
+            if each.number == number or not each.distributions:
+                continue
+            is_active = each.number in self.active
+            if each.number in compared or (is_active and each.state == TrialState.COMPLETE):
+                finished.append(each)
+            if is_active and each.state == TrialState.RUNNING:
+                running.append(each)
+        return finished, running
+
 
 def params_of(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict | None:
-    """The parameters of a trial, also before they are suggested.
+    """Return the parameters of a trial, also before they are suggested.
 
     None if some are not known, or not values of these distributions.
     """
@@ -161,18 +166,19 @@ def keep_chosen(
     study._storage.set_trial_system_attr(trial._trial_id, CHOSEN, chosen)
 
 
-def _last(pairs):
+def _last_trial(pairs):
+    """Return the last of the trials in some pairs."""
     return max(number for pair in pairs for number in pair)
 
 
-def _when(attributes, name):
-    """When an answer was clicked, if it was, and its id."""
+def _time_of_answer(attributes, name):
+    """Return when an answer was clicked, if it was, and its id."""
     history = attributes.get(_HISTORY + name)
     return ("" if history is None else json.loads(history)["timestamp"]), name
 
 
-def _answers(pairs: Iterable[tuple[int, int]]):
-    """The answers that pairs of a better and a worse trial, reported together, stand for.
+def _compared_trials(pairs: Iterable[tuple[int, int]]):
+    """Yield the answers that pairs of a better and a worse trial, reported together, stand for.
 
     The page reports the worst of the trials that it shows: pairs with one worse trial. Others are a
     choice for each better trial.
@@ -195,8 +201,8 @@ def _check_same(first, other, names):
         if pair[0] != pair[1]:
             raise ValueError(
                 f"Trials of the study differ in the parameter {name!r}: trial {first.number} has "
-                f"{_told(pair[0])}, trial {other.number} {_told(pair[1])}. {SAME_SPACE} "
-                f"{_way_out(other.number)}"
+                f"{_distribution_in_words(pair[0])}, trial {other.number} "
+                f"{_distribution_in_words(pair[1])}. {SAME_SPACE} {_advice_on_trial(other.number)}"
             )
 
 
@@ -207,25 +213,26 @@ SAME_SPACE = (
 )
 
 
-def _way_out(number: int) -> str:
-    """What to do about a trial that does not belong to the others."""
+def _advice_on_trial(number: int) -> str:
+    """Return advice on a trial that does not belong to the others."""
     return (
         f"If trial {number} should not be there, undo the answers about it on the page's history, "
         "and skip it."
     )
 
 
-def _told(distribution):
+def _distribution_in_words(distribution):
+    """Write a distribution for a message."""
     return "none" if distribution is None else repr(distribution)
 
 
 def check_preferential(study: Study) -> None:
     """Raise ValueError if nobody's answers can be in a study."""
-    _attributes(study)
+    _preferential_attributes(study)
 
 
-def _attributes(study):
-    """What the storage holds of a study, which is to be preferential."""
+def _preferential_attributes(study):
+    """Return what the storage holds of a study; ValueError if that is not preferential."""
     attributes = study._storage.get_study_system_attrs(study._study_id)
     if not attributes.get(_IS_PREFERENTIAL, False):
         raise ValueError(

@@ -130,7 +130,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     # -- results -------------------------------------------------------------------------
 
     def optimizer(self, study: Any) -> PreferenceOptimizer:
-        """An optimizer that was told all answers in a study: its posterior, gain and pictures.
+        """Make an optimizer of all answers in a study: its posterior, gain and pictures.
 
         Parameters
         ----------
@@ -148,10 +148,10 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
             If the study is not preferential, has no trial with parameters yet, or trials that
             differ in them.
         """
-        return self._told(*_read(study))
+        return self._fit_optimizer(*_read_study(study))
 
     def recommend(self, study: Any) -> FrozenTrial:
-        """The trial of the largest posterior mean among those that answers are about.
+        """Return the trial of the largest posterior mean among those that answers are about.
 
         Of several with the same parameters the first.
 
@@ -170,13 +170,13 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         NotFittedError
             If the study has no answers, or only such between trials of equal parameters.
         """
-        judged, distributions, space = _read(study)
-        best = self._told(judged, distributions, space).recommend()
+        judged, distributions, space = _read_study(study)
+        best = self._fit_optimizer(judged, distributions, space).recommend()
         compared = {number for answer in judged.answers for number in answer.trials}
         return next(
             judged.trials[number]
             for number in sorted(compared)
-            if best in self._items(judged, [number], distributions, space)
+            if best in self._known_items(judged, [number], distributions, space)
         )
 
     def fail_stale_trials(self, study: Any) -> list[int]:
@@ -221,16 +221,16 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Refuse a study that is not preferential, before `optimize` runs an objective."""
-        with _failing(study, trial):
+        with _failing_on_error(study, trial):
             self.fail_stale_trials(study)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """The parameters of the trials so far; none before the first."""
-        with _failing(study, trial):
+        """Return the parameters of the trials so far; none before the first."""
+        with _failing_on_error(study, trial):
             _wait_for_others(study, trial)
-            return _varying(Judged.of(study).distributions(trial.number)[0])
+            return _varying_parameters(Judged.of(study).distributions(trial.number)[0])
 
     def sample_relative(
         self,
@@ -238,11 +238,11 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         trial: FrozenTrial,
         search_space: dict[str, BaseDistribution],
     ) -> dict[str, Any]:
-        """The parameters of a trial that joins those which are shown."""
-        with _failing(study, trial):
+        """Choose the parameters of a trial that joins those which are shown."""
+        with _failing_on_error(study, trial):
             fixed, params = trial.system_attrs.get("fixed_params", {}), {}
             if search_space.keys() - fixed.keys():
-                params = self._chosen(Judged.of(study), trial.number, search_space)
+                params = self._choose_params(Judged.of(study), trial.number, search_space)
             try:
                 keep_chosen(study, trial, params, search_space)
             except RuntimeError:  # of Optuna: the trial was failed in the meantime
@@ -258,8 +258,8 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A parameter that no earlier trial has, at random; ValueError if some are finished."""
-        with _failing(study, trial):
+        """Draw a parameter that no earlier trial has; ValueError if some are finished."""
+        with _failing_on_error(study, trial):
             distributions, settled = Judged.of(study).distributions(trial.number)
             # Absent before a trial is finished, it may be on its way; there, the trial was asked
             # for before.
@@ -276,19 +276,13 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
 
     # -- the question --------------------------------------------------------------------
 
-    def _chosen(self, judged, number, distributions):
-        """The parameters of a new trial of that number."""
+    def _choose_params(self, judged, number, distributions):
+        """Choose the parameters of a new trial of that number."""
         space = StudySpace(distributions)
-        optimizer = self._told(judged, distributions, space, self._seed(number))
-        beside = self._items(judged, judged.active, distributions, space, number)
-        beside = [beside[k] for k in _distinct(optimizer, beside)]
-        if not beside and optimizer.n_told_:  # all that were shown were skipped
-            compared = {each for answer in judged.answers for each in answer.trials}
-            rest = self._items(judged, compared - {*judged.skipped}, distributions, space, number)
-            order = np.argsort(-optimizer.posterior_.mean(optimizer.to_unit(rest))) if rest else ()
-            beside = [rest[k] for k in order[:1]]
-        for item in self._items(judged, judged.skipped, distributions, space, number):
-            if beside and len(_distinct(optimizer, [*beside, item])) > len(beside):
+        optimizer = self._fit_optimizer(judged, distributions, space, self._seed(number))
+        beside = self._items_beside(optimizer, judged, number, distributions, space)
+        for item in self._known_items(judged, judged.skipped, distributions, space, number):
+            if beside and len(_distinct_positions(optimizer, [*beside, item])) > len(beside):
                 optimizer.skip([*beside, item])
         try:
             question = optimizer.ask(beside=beside or None)
@@ -302,8 +296,21 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
             ) from error
         return space.params(question[-1])
 
-    def _told(self, judged, distributions, space, seed=None):
-        """An optimizer that was told all answers."""
+    def _items_beside(self, optimizer, judged, number, distributions, space):
+        """Return the items that a new trial joins: those shown, or the best of those compared."""
+        beside = self._known_items(judged, judged.active, distributions, space, number)
+        beside = [beside[k] for k in _distinct_positions(optimizer, beside)]
+        if beside or not optimizer.n_told_:
+            return beside
+        # All that were shown were skipped.
+        compared = {each for answer in judged.answers for each in answer.trials}
+        numbers = compared - {*judged.skipped}
+        rest = self._known_items(judged, numbers, distributions, space, number)
+        order = np.argsort(-optimizer.posterior_.mean(optimizer.to_unit(rest))) if rest else ()
+        return [rest[k] for k in order[:1]]
+
+    def _fit_optimizer(self, judged, distributions, space, seed=None):
+        """Make an optimizer and tell it all answers."""
         seed = self._seed() if seed is None else seed
         optimizer = PreferenceOptimizer(space.space, random_state=seed, **self._options)
         items = {}
@@ -312,11 +319,11 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
                 params = params_of(judged.trials[number], distributions)
                 if number not in items and params is not None:
                     items[number] = space.item(params)
-            _tell(optimizer, [items.get(number) for number in answer.trials], answer.said)
+            _tell_answer(optimizer, [items.get(number) for number in answer.trials], answer.said)
         return optimizer
 
-    def _items(self, judged, numbers, distributions, space, own=None):
-        """Items of trials whose parameters are known, but for the one that is chosen now."""
+    def _known_items(self, judged, numbers, distributions, space, own=None):
+        """Return items of trials whose parameters are known, but for the one that is chosen now."""
         params_of_trials = (
             params_of(judged.trials[each], distributions) for each in numbers if each != own
         )
@@ -326,21 +333,21 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         return int(np.random.SeedSequence([self._entropy, *more]).generate_state(1)[0])
 
 
-def _tell(optimizer, items, said):
+def _tell_answer(optimizer, items, statement):
     """Tell an answer, but for trials of which nothing is known or that equal another."""
-    (way, place), *_ = said.items()
+    (way, place), *_ = statement.items()
     if items[place] is None:
         return
     # The one that was clicked first, so that of equal ones it stays.
     order = [place, *(k for k in range(len(items)) if k != place and items[k] is not None)]
-    places = _distinct(optimizer, [items[k] for k in order])
+    places = _distinct_positions(optimizer, [items[k] for k in order])
     shown = sorted(order[k] for k in places)
     if len(shown) > 1:
         optimizer.tell([items[k] for k in shown], **{way: shown.index(place)})
 
 
-def _distinct(optimizer, items):
-    """Positions of the items that equal none before them."""
+def _distinct_positions(optimizer, items):
+    """Return positions of the items that equal none before them."""
     places: list[int] = []
     rows = optimizer.to_unit(items)
     for k, row in enumerate(rows):
@@ -349,15 +356,15 @@ def _distinct(optimizer, items):
     return places
 
 
-def _varying(distributions):
-    """Parameters of more than one value."""
+def _varying_parameters(distributions):
+    """Return the parameters of more than one value."""
     return {name: each for name, each in distributions.items() if not each.single()}
 
 
-def _read(study):
-    """What a study holds, its varying parameters, and the space for them."""
+def _read_study(study):
+    """Return what a study holds, its varying parameters, and the space for them."""
     judged = Judged.of(getattr(study, "_study", study))  # the study within a preferential one
-    distributions = _varying(judged.distributions(-1)[0])
+    distributions = _varying_parameters(judged.distributions(-1)[0])
     if not distributions:
         raise ValueError(
             "No trial of the study has a parameter of several values yet: ask for trials first."
@@ -366,8 +373,8 @@ def _read(study):
 
 
 @contextmanager
-def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """If something is raised, also by Ctrl-C, fail the trial, so that nobody waits for it."""
+def _failing_on_error(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
+    """Fail the trial if something is raised, also by Ctrl-C, so that nobody waits for it."""
     try:
         yield
     except BaseException:

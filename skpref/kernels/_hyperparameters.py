@@ -6,14 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import (
-    RBF,
     ConstantKernel,
     Hyperparameter,
     WhiteKernel,
 )
 
 from skpref.kernels._contracts import Array, Kernel, own_length
-from skpref.kernels._leaves import LEAVES, Identity, ItemEffect, Linear, Wiener
+from skpref.kernels._leaves import LEAVES, Identity, ItemEffect, Wiener
 from skpref.kernels._views import SEEN
 from skpref.kernels._wrappers import Teams, View, check_rows, fold
 
@@ -108,184 +107,6 @@ def time_powers(kernel: Kernel, column: int) -> list[int]:
                 int(first + k in lengths and not periodic) for k in range(hyperparameter.n_elements)
             ]
     return found
-
-
-class LinearPart(NamedTuple):
-    """A linear part of a kernel, and a smooth part of the same columns beside it.
-
-    Attributes
-    ----------
-    variance : int
-        Of the linear part, where it is in ``kernel.theta``.
-    lengths : ndarray of shape (n_columns,) or (1,)
-        Its lengthscales.
-    smooth_variance : int
-    smooth_lengths : list of int
-        Where the lengthscales of the smooth part are: one, or one a column.
-    names : list of int
-        Variances of what names say, in the same sum.
-    """
-
-    variance: int
-    lengths: Array
-    smooth_variance: int
-    smooth_lengths: list[int]
-    names: list[int]
-
-    def as_smooth(self, theta: Array, times: float) -> Array:
-        """Hyperparameters with which the smooth part says what the linear one says.
-
-        With lengthscales c times as long and c² of the variance, differences have the variance of
-        the linear part but for terms of 1/c². What the smooth part has of its own is lost; the
-        variance of the linear one stays.
-        """
-        found, lengths = theta.copy(), np.log(self.lengths)
-        if len(lengths) != len(self.smooth_lengths):
-            lengths = lengths.mean()
-        found[self.smooth_lengths] = lengths + np.log(times)
-        found[self.smooth_variance] = theta[self.variance] + 2.0 * np.log(times)
-        return found
-
-    def slope_variance(self, theta: Array) -> float:
-        """Logarithm of the variance of the linear part that says what is straight in the other."""
-        lengths = theta[self.smooth_lengths]
-        return float(
-            theta[self.smooth_variance] + np.log(np.mean((self.lengths / np.exp(lengths)) ** 2))
-        )
-
-    def as_linear(self, theta: Array) -> Array:
-        """Hyperparameters with which the linear part says what is straight in the smooth one.
-
-        That has the same variance then, and the lengthscales of the linear part.
-        """
-        found = self.as_smooth(theta, 1.0)
-        found[self.variance] = np.logaddexp(theta[self.variance], self.slope_variance(theta))
-        found[self.smooth_variance] = found[self.variance]
-        return found
-
-    def of_names(self, theta: Array) -> float:
-        """Logarithm of the variance of what names say; −∞ without any."""
-        return float(np.logaddexp.reduce(theta[self.names])) if self.names else -np.inf
-
-    def beside_names(self, theta: Array) -> Array:
-        """Hyperparameters with which the smooth part has half of what names say.
-
-        It has the lengthscales of the linear part then.
-        """
-        found = self.as_smooth(theta, 1.0)
-        found[self.names] = theta[self.names] - np.log(2.0)
-        found[self.smooth_variance] = self.of_names(found)
-        return found
-
-
-class _Part(NamedTuple):
-    """A term that is linear, smooth or of names, with its variance: indices into the kernel's θ."""
-
-    kind: str
-    columns: tuple[int, ...] | None
-    lengths: Array
-    free: list[int]
-    variance: int | None = None
-
-    def shifted(self, n: int) -> "_Part":
-        variance = None if self.variance is None else self.variance + n
-        return self._replace(free=[k + n for k in self.free], variance=variance)
-
-
-class _Parts(NamedTuple):
-    """Length of θ, the terms of a sum, and whether the kernel is nothing but a free constant."""
-
-    n: int
-    parts: list[_Part]
-    constant: bool = False
-
-
-class _PartsWithVariance(View[_Parts]):
-    def leaf(self, kernel: Kernel, *rows: Array) -> _Parts:
-        if isinstance(kernel, ConstantKernel):
-            return _Parts(kernel.n_dims, [], kernel.n_dims == 1)
-        if isinstance(kernel, Identity | ItemEffect):
-            return _Parts(0, [_Part("names", None, np.zeros(0), [])])
-        if type(kernel) not in (Linear, RBF):
-            return _Parts(kernel.n_dims, [])
-        kind, lengths = "linear" if type(kernel) is Linear else "smooth", kernel.length_scale
-        lengths, free = np.ravel(lengths), list(range(kernel.n_dims))
-        known = kind == "linear" or len(free) == len(lengths)
-        return _Parts(len(free), [_Part(kind, None, lengths, free)] if known else [])
-
-    def sum(self, one: _Parts, two: _Parts) -> _Parts:
-        return _Parts(one.n + two.n, one.parts + [each.shifted(one.n) for each in two.parts])
-
-    def product(self, one: _Parts, two: _Parts) -> _Parts:
-        n, parts = self.sum(one, two)[:2]
-        if one.constant or two.constant:
-            if len(parts) == 1 and parts[0].variance is None:
-                parts = [parts[0]._replace(variance=0 if one.constant else one.n)]
-            return _Parts(n, parts)
-        # A sum with a linear term keeps its terms, whatever multiplies all of them.
-        sums = parts[: len(one.parts)], parts[len(one.parts) :]
-        kept = [each for each in sums if len(each) > 1 and any(p.kind == "linear" for p in each)]
-        return _Parts(n, kept[0] if kept else [])
-
-    def power(self, base: _Parts, exponent: float) -> _Parts:
-        return _Parts(base.n, [])
-
-    def on_columns(self, inner: _Parts, columns: tuple[int, ...], *rows: Array) -> _Parts:
-        parts = [
-            each._replace(
-                columns=columns if each.columns is None else tuple(columns[k] for k in each.columns)
-            )
-            for each in inner.parts
-        ]
-        return inner._replace(parts=parts)
-
-    def of_duels(self, inner: _Parts, kernel: Kernel, *rows: Array) -> _Parts:
-        return inner
-
-    def of_teams(self, kernel: Teams, *rows: Array) -> _Parts:
-        return fold(kernel.kernel, self)
-
-
-_PARTS = _PartsWithVariance()
-
-
-def linear_parts(kernel: Kernel) -> list[LinearPart]:
-    """Linear parts of a kernel beside a smooth part of the same columns, each with a free variance.
-
-    Examples
-    --------
-    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-    >>> from skpref.kernels import Linear, OnColumns
-    >>> linear = ConstantKernel() * OnColumns(Linear(2.0), [1])
-    >>> part, = linear_parts(linear + ConstantKernel() * OnColumns(RBF(), [1]))
-    >>> part.variance, part.smooth_variance, part.smooth_lengths, part.names
-    (0, 1, [2], [])
-    """
-    terms: dict[str, list[tuple[_Part, int]]] = {"linear": [], "smooth": [], "names": []}
-    for each in fold(kernel, _PARTS).parts:
-        if each.variance is not None:
-            terms[each.kind].append((each, each.variance))
-    names = [variance for _, variance in terms["names"]]
-    return [
-        LinearPart(variance, one.lengths, smooth_variance, two.free, names)
-        for one, variance in terms["linear"]
-        for two, smooth_variance in terms["smooth"]
-        if one.columns == two.columns
-    ]
-
-
-def name_variances(kernel: Kernel) -> list[int]:
-    """Where the free variances of what names say are in ``kernel.theta``, of effects of items too.
-
-    Examples
-    --------
-    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-    >>> from skpref.kernels import Identity, OnColumns
-    >>> name_variances(RBF() + ConstantKernel() * OnColumns(Identity(), [1]))
-    [1]
-    """
-    parts = fold(kernel, _PARTS).parts
-    return [p.variance for p in parts if p.kind == "names" and p.variance is not None]
 
 
 class _Called(NamedTuple):

@@ -74,11 +74,11 @@ class Surface:
         return self._acquisition(CandidateMoments(*joint, self._threshold, self._margin_noise))
 
     def value(self, X: Array) -> Array:
-        """The acquisition at the rows of X, (n,)."""
+        """Return the acquisition at the rows of X, (n,)."""
         return self._evaluate(self._joint.moments(X)).value
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
-        """The acquisition (n,) and its gradient in the items (n, d)."""
+        """Return the acquisition (n,) and its gradient in the items (n, d)."""
         joint, pull_back = self._joint.moments_and_pull_back(X)
         result = self._evaluate(joint)
         return result.value, pull_back(result.by_mean, result.by_var, result.by_cov)
@@ -91,11 +91,11 @@ class PathSurface:
         self._paths = paths
 
     def value(self, X: Array) -> Array:
-        """The utility at the rows of X, (n,)."""
+        """Return the utility at the rows of X, (n,)."""
         return self._paths(X)[:, 0]
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
-        """The utility (n,) and its gradient in the items (n, d)."""
+        """Return the utility (n,) and its gradient in the items (n, d)."""
         value, gradient = self._paths.value_and_gradient(X)
         return value[:, 0], gradient[:, :, 0]
 
@@ -109,7 +109,7 @@ class Numeric:
         self._function = function
 
     def value(self, X: Array) -> Array:
-        """The function at the rows of X, (n,)."""
+        """Return the function at the rows of X, (n,)."""
         result = self._function(X)
         try:
             values = np.asarray(result, dtype=np.float64)
@@ -125,7 +125,7 @@ class Numeric:
         return values.reshape(-1)
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
-        """The function (n,) and its gradient (n, d)."""
+        """Return the function (n,) and its gradient (n, d)."""
         n, d = X.shape
         above = np.minimum(X[:, None, :] + self._STEP * np.eye(d), 1.0)
         below = np.maximum(X[:, None, :] - self._STEP * np.eye(d), 0.0)
@@ -146,7 +146,7 @@ def standard_density(z: Array) -> Array:
 
 
 def _log_improvement(z: ArrayLike) -> Array:
-    """log(φ(z) + z Φ(z)) without cancellation (Ament et al. 2023, eq. 9)."""
+    """Return log(φ(z) + z Φ(z)) without cancellation (Ament et al. 2023, eq. 9)."""
     z = np.asarray(z, dtype=np.float64)
     near = np.maximum(z, -1.0)
     value = np.log(standard_density(near) + near * ndtr(near))
@@ -167,7 +167,7 @@ def _improvement_parts(moments: CandidateMoments) -> tuple[Array, Array]:
 
 
 def expected_improvement(moments: CandidateMoments) -> Value:
-    """E[(f(x) − threshold)⁺] (Mockus et al. 1978)."""
+    """Return E[(f(x) − threshold)⁺] (Mockus et al. 1978)."""
     deviation, z = _improvement_parts(moments)
     n_components = z.shape[1]
     value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
@@ -176,7 +176,7 @@ def expected_improvement(moments: CandidateMoments) -> Value:
 
 
 def log_expected_improvement(moments: CandidateMoments) -> Value:
-    """Logarithm of expected improvement, which has a gradient everywhere (Ament et al. 2023)."""
+    """Return log expected improvement, which has a gradient everywhere (Ament et al. 2023)."""
     deviation, z = _improvement_parts(moments)
     log_values = np.log(deviation) + _log_improvement(z)
     top = log_values.max(axis=1, keepdims=True)
@@ -189,7 +189,7 @@ def log_expected_improvement(moments: CandidateMoments) -> Value:
 
 
 def probability_of_improvement(moments: CandidateMoments) -> Value:
-    """log P(f(x) > threshold)."""
+    """Return log P(f(x) > threshold)."""
     deviation, z = _improvement_parts(moments)
     log_values = log_ndtr(z)
     top = log_values.max(axis=1, keepdims=True)
@@ -201,13 +201,13 @@ def probability_of_improvement(moments: CandidateMoments) -> Value:
 
 
 def posterior_mean(moments: CandidateMoments) -> Value:
-    """Mean of f(x)."""
+    """Return mean of f(x)."""
     n, n_components = moments.mean.shape
     return Value(moments.mean.mean(axis=1), np.full((n, n_components), 1.0 / n_components))
 
 
 def upper_confidence_bound(moments: CandidateMoments) -> Value:
-    """Mean plus two standard deviations of f(x) (√β = 2)."""
+    """Return mean plus two standard deviations of f(x) (√β = 2)."""
     n_components = moments.mean.shape[1]
     centre = moments.mean.mean(axis=1, keepdims=True)
     off = moments.mean - centre
@@ -220,7 +220,7 @@ def upper_confidence_bound(moments: CandidateMoments) -> Value:
 
 
 def margin_moments(moments: CandidateMoments) -> tuple[Array, Array]:
-    """Means (n, S) and variance (n,) of f(x) − f(incumbent)."""
+    """Return means (n, S) and variance (n,) of f(x) − f(incumbent)."""
     mean = moments.mean - moments.incumbent_mean
     var = moments.var + moments.incumbent_var - 2.0 * moments.cov
     return mean, floor_variance(var, moments.var + moments.incumbent_var, NEGLIGIBLE)
@@ -231,7 +231,7 @@ def _of_margin(value: Array, by_mean: Array, by_var: Array) -> Value:
 
 
 def bivariate_expected_improvement(moments: CandidateMoments) -> Value:
-    """E[(f(x) − f(incumbent))⁺] (Nielsen et al. 2015)."""
+    """Return E[(f(x) − f(incumbent))⁺] (Nielsen et al. 2015)."""
     mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
     z = mean / deviation
@@ -241,7 +241,7 @@ def bivariate_expected_improvement(moments: CandidateMoments) -> Value:
 
 
 def eubo(moments: CandidateMoments) -> Value:
-    """E[max(f(x), f(incumbent))], the expected utility of the best option (Lin et al. 2022).
+    """Return E[max(f(x), f(incumbent))], the expected utility of the best option (Lin et al. 2022).
 
     In closed form for two items: E[f(incumbent)] + E[(f(x) − f(incumbent))⁺].
     """
@@ -250,7 +250,7 @@ def eubo(moments: CandidateMoments) -> Value:
 
 
 def maximally_uncertain_challenge(moments: CandidateMoments) -> Value:
-    """Variance of the probability of winning (González et al. 2017; Fauvel and Chalk 2021).
+    """Return the variance of the probability of winning (González et al. 2017).
 
     With c² = 2σ², h = μ/√(c² + s²) and a = c/√(c² + 2s²), E[Φ(g/c)] = Φ(h) and
     E[Φ(g/c)²] = Φ(h) − 2 T(h, a), T being Owen's function.
@@ -273,7 +273,7 @@ def maximally_uncertain_challenge(moments: CandidateMoments) -> Value:
 
 
 def expected_win_and_information(moments: CandidateMoments) -> Value:
-    """EIIG of Benavoli et al. (2021): k log P(x wins) **plus** the information gained (nats).
+    """Return EIIG (Benavoli et al. 2021): k log P(x wins) **plus** the information gained, nats.
 
     The information is that between the outcome and f, by the closed form of BALD (Houlsby
     et al. 2012). The original subtracts it; Takeno et al. 2023 (section 6, note 2) adds it.
@@ -297,7 +297,7 @@ def expected_win_and_information(moments: CandidateMoments) -> Value:
 
 
 def upper_margin(moments: CandidateMoments) -> Value:
-    """Upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
+    """Return the upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
     mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
     value = mixture_quantile(_UPPER, mean, deviation)
@@ -372,11 +372,11 @@ class BestOf:
         return value, win, density.mean(axis=1) / deviation[:, 0], half
 
     def value(self, X: Array) -> Array:
-        """The expectation at the rows of X, (n,)."""
+        """Return the expectation at the rows of X, (n,)."""
         return self._parts([each.moments(X) for each in self._joints])[0]
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
-        """The expectation (n,) and its gradient in the items (n, d)."""
+        """Return the expectation (n,) and its gradient in the items (n, d)."""
         parts = [joint.moments_and_pull_back(X) for joint in self._joints]
         value, win, slope, half = self._parts([moments for moments, _ in parts])
         n_draws = len(self._component)

@@ -16,7 +16,7 @@ from skpref.optimize._strategies import Strategy, acquisition_surface
 def check_plane(
     space: Space, dimensions: Sequence[int | str] | None, resolution: int
 ) -> tuple[int, int]:
-    """Positions of two dimensions that are numbers.
+    """Return positions of two dimensions that are numbers.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def surface_over(
     seen: Array,
     resolution: int,
 ) -> Bunch:
-    """An acquisition over two dimensions, see `PreferenceOptimizer.acquisition_surface`.
+    """Return an acquisition over two dimensions, see `PreferenceOptimizer.acquisition_surface`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def surface_over(
 
 
 def check_method(strategy: Strategy, acquisition: str | Callable) -> str | Callable:
-    """A name in ``ACQUISITIONS`` or a callable; "auto" is the strategy's own."""
+    """Return a name in ``ACQUISITIONS`` or a callable; "auto" is the strategy's own."""
     if callable(acquisition):
         return acquisition
     if acquisition != "auto":

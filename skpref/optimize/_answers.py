@@ -25,7 +25,7 @@ class AnswerArguments(NamedTuple):
     position: Any = None
 
     def of(self, n: int) -> int | str | dict:
-        """The outcome of n items shown, as it is kept.
+        """Return the outcome of n items shown, as it is kept.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class AnswerArguments(NamedTuple):
         return int(first < second)
 
     def unpacked(self) -> Self:
-        """The same, with what an outcome as a dict holds as arguments of their own.
+        """Return the arguments, with those that an outcome as a dict holds in its place.
 
         Raises
         ------
@@ -166,7 +166,7 @@ def _ranking(value, n):
 
 
 def ranks_of_outcome(outcome: int | str | dict, n: int) -> tuple[int, ...]:
-    """Rank of each of n items by an outcome as `AnswerArguments.of` gives it; of a tie all 1."""
+    """Return the rank of each of n items by an outcome that is kept; of a tie all 1."""
     if isinstance(outcome, dict):
         return ranks_of(n, **outcome)
     if isinstance(outcome, str):  # a tie
@@ -175,12 +175,12 @@ def ranks_of_outcome(outcome: int | str | dict, n: int) -> tuple[int, ...]:
 
 
 def label_of(outcome: int | str | dict) -> int:
-    """Label in y: above 0 the first won, below it the second; 0: a tie. Of sets 1."""
+    """Return the label in y: above 0 the first won, below it the second, 0 is a tie; of sets 1."""
     if isinstance(outcome, str):  # a tie
         return 0
     return 1 if isinstance(outcome, dict) else outcome or -1
 
 
 def best_position(outcome: int | str | dict, n: int) -> int:
-    """Position of the best; where several may be, of the first of these that was shown."""
+    """Return the position of the best item; where several may be, of the first shown."""
     return ranks_of_outcome(outcome, n).index(1)

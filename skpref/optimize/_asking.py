@@ -152,7 +152,7 @@ class Asking(Summarised, CallbackSupportMixin):
         return self.recommend()
 
     def _stopping(self, until: float | None, within: float | None) -> Callable[[], bool] | None:
-        """Says after an answer whether it is the last; None: ``n_duels`` alone does."""
+        """Return a rule that says after an answer whether to stop; None: ``n_duels`` does."""
         if within is not None and until is None:
             raise ValueError(
                 f"within={within!r} says how near the best to stop; give also until=, the "
@@ -167,7 +167,7 @@ class Asking(Summarised, CallbackSupportMixin):
         )
 
     def _form_asked(self, size: Any, kind: Any) -> dict:
-        """Arguments of `ask` for questions of a form; refused, as duels are all there is."""
+        """Return the arguments of `ask` for a form; ValueError unless it is a duel."""
         if size not in (None, 2) or kind not in ("set", "duel"):
             raise ValueError(
                 f"A {type(self).__name__} asks duels only, got size={size!r} and kind={kind!r}. "
@@ -176,7 +176,7 @@ class Asking(Summarised, CallbackSupportMixin):
         return {}
 
     def _answer_to_tell(self, items: Any, outcome: Any, kind: Any) -> Any:
-        """What a judge says of a question, as `tell` takes it."""
+        """Return what a judge says of a question, as `tell` takes it."""
         return outcome
 
     # -- for a page to judge on ----------------------------------------------------------
@@ -192,7 +192,7 @@ class Asking(Summarised, CallbackSupportMixin):
     # -- questions -----------------------------------------------------------------------
 
     def _ask_questions(self, n, layouts=DUELS, user=None, beside=None):
-        """One question, or n of them, each of one of some layouts, and to a user.
+        """Return one question, or n of them, each of one of some layouts, and to a user.
 
         Each begins with the items of ``beside``.
         """
@@ -207,15 +207,15 @@ class Asking(Summarised, CallbackSupportMixin):
         return self
 
     def _pack_question(self, user: User, shown: list) -> Any:
-        """A question as one value."""
+        """Return a question as one value."""
         return self._space.pack(shown)
 
     def _pack_questions(self, asked: list) -> Any:
-        """Several of them, pairs of a user and the items shown."""
+        """Return several questions, pairs of a user and the items shown, as one value."""
         return self._space.pack_many([shown for _, shown in asked])
 
     def _split_question(self, question: Any) -> tuple[User, Any]:
-        """The user and the items of a question; None where there are no several users."""
+        """Return the user and the items of a question; no user where there are no several."""
         return None, question
 
     # -- history -------------------------------------------------------------------------
@@ -247,11 +247,11 @@ class Asking(Summarised, CallbackSupportMixin):
     # -- what is ranked ------------------------------------------------------------------
 
     def _as_rows(self, items: Any) -> Any:
-        """Items as people see them to rows, of an array or a frame, that the model takes."""
+        """Return items as rows, of an array or a frame, that the model takes."""
         raise NotImplementedError
 
     def _to_rank(self) -> tuple[list, list]:
-        """Items as people see them, and what to call each.
+        """Return items as people see them, and what to call each.
 
         All of a pool, by their names or, where they have none, their rows in the candidates; else
         those that answers are about.
@@ -267,7 +267,7 @@ class Asking(Summarised, CallbackSupportMixin):
 
 
 def _tasks(root):
-    """A task for each answer; an answer after an undo repeats the last one."""
+    """Yield a task for each answer; an answer after an undo repeats the last one."""
     task = None
     for _ in range(root.max_subtasks):
         task = root.subcontext("duel")
@@ -278,7 +278,7 @@ def _tasks(root):
 
 @contextmanager
 def _bar(optimizer, root, shown):
-    """A function that advances the progress bar by a task."""
+    """Yield a function that advances the progress bar by a task."""
     bar = _make_bar(root.max_subtasks) if shown else None
     if isinstance(bar, ProgressBar):
         bar.setup(optimizer, root)

@@ -69,14 +69,14 @@ class Configuration(NamedTuple):
     n_initial: int
     refit_every: int | None
 
-    def turn(self, number: int, kind: str = "duel") -> Strategy:
-        """The method of a question of a kind; so many were answered or are pending before."""
+    def strategy_for(self, number: int, kind: str = "duel") -> Strategy:
+        """Return the method of a question of a kind, so many being answered or pending."""
         turns = self.strategies[kind].turns
         return turns[number % len(turns)]
 
 
 def answer_options(given: dict, likelihood: Any) -> dict:
-    """Parameters of `probit`, with an optimizer's defaults; none may stand beside a likelihood."""
+    """Return the parameters of `probit` with an optimizer's defaults; none beside a likelihood."""
     unknown = sorted(given.keys() - ANSWER_DEFAULTS.keys())
     if unknown:
         raise TypeError(
@@ -86,7 +86,7 @@ def answer_options(given: dict, likelihood: Any) -> dict:
     if likelihood is not None and given:
         shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
         raise ValueError(
-            f"likelihood= has its own noise, ties and order effect; beside it came {shown}. Make "
+            f"likelihood= has its own noise, ties and order effect; got also {shown}. Make "
             f"the likelihood with them, such as skpref.likelihoods.probit({shown}), or leave "
             "likelihood= out."
         )
@@ -95,7 +95,9 @@ def answer_options(given: dict, likelihood: Any) -> dict:
 
 def configure(space: Space, options: dict, n_given: int) -> Configuration:
     """Check the arguments of an optimizer, of which ``n_given`` initial duels were given."""
-    automatic, strategies = _strategies(Strategy(*(options[name] for name in Strategy._fields)))
+    automatic, strategies = _read_strategies(
+        Strategy(*(options[name] for name in Strategy._fields))
+    )
     different = {id(each): each for each in strategies.values()}
     turns = [each for strategy in different.values() for each in strategy.turns]
     engine = _shared_engine([each.inference for each in turns])
@@ -104,8 +106,10 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         _check_rules(each.incumbent, each.acquisition)
         check_choice("hyperparameters", each.hyperparameters, HYPERPARAMETERS)
     kernel = _check_kernel(options["kernel"], space)
-    of_lengthscales = _lengthscale_prior(options["lengthscale_prior"], automatic, space.n_columns)
-    of_noise = _noise_prior(options, automatic)
+    of_lengthscales = _check_lengthscale_prior(
+        options["lengthscale_prior"], automatic, space.n_columns
+    )
+    of_noise = _check_noise_prior(options, automatic)
     rate = _check_forgetting(options["forgetting_rate"], engine)
 
     def model_with(likelihood):
@@ -118,7 +122,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
         return Model(whole, likelihood, engine, priors)
 
-    likelihood, plain = _likelihoods(options)
+    likelihood, plain = _make_likelihoods(options)
     without_ties = None if plain is None else model_with(plain)
     models = Models(model_with(likelihood), without_ties, forgets=rate is not None)
     if believing:
@@ -127,7 +131,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
     usual = _N_INITIAL if automatic else 3 * space.n_dimensions
-    n_initial = _n_initial(options["n_initial"], n_given, usual)
+    n_initial = _check_n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
     return Configuration(
         strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
@@ -174,7 +178,7 @@ def _default_kernel(space):
     return _model.default_kernel(space.n_columns) if space.has_features else Identity()
 
 
-def _lengthscale_prior(given, automatic, n_columns):
+def _check_lengthscale_prior(given, automatic, n_columns):
     if not isinstance(given, str) or given == "lognormal":
         return given
     if given != "auto":
@@ -185,7 +189,7 @@ def _lengthscale_prior(given, automatic, n_columns):
     return shorter_lengthscale_prior(n_columns) if automatic else PRIORS.lengthscale
 
 
-def _noise_prior(options, automatic):
+def _check_noise_prior(options, automatic):
     prior, makes_likelihood = options["noise_prior"], options["likelihood"] is None
     if isinstance(prior, str) and prior == "auto":
         prior = PRIORS.broader_noise if automatic else PRIORS.noise
@@ -195,7 +199,7 @@ def _noise_prior(options, automatic):
     checked = check_lognormal("noise_prior", prior, "'auto', None or a pair (median, deviation)")
     if not makes_likelihood:
         raise ValueError(
-            f"likelihood= declares its own priors (Likelihood.priors); beside it came "
+            f"likelihood= declares its own priors (Likelihood.priors); got also "
             f"noise_prior={prior!r}. Leave one of the two out."
         )
     bounds = options["noise_variance_bounds"]
@@ -207,8 +211,8 @@ def _noise_prior(options, automatic):
     return checked
 
 
-def _likelihoods(options):
-    """The likelihood of a run, and where the first tie is to change it the one before that."""
+def _make_likelihoods(options):
+    """Return the likelihood of a run, and that before the first tie where it is another."""
     if options["likelihood"] is not None:
         return check_likelihood(options["likelihood"]), None
     made = probit(**{name: options[name] for name in ANSWER_DEFAULTS})
@@ -223,8 +227,8 @@ def _likelihoods(options):
     return made.with_ties(PRIORS.threshold[0], bounds), made
 
 
-def _strategies(fields_set):
-    """Whether every field is "auto", and the strategies by the kind of question."""
+def _read_strategies(fields_set):
+    """Return whether every field is "auto", and the strategies by the kind of question."""
     is_auto = [isinstance(field, str) and field == "auto" for field in fields_set]
     if all(is_auto):
         return True, BEST
@@ -235,7 +239,7 @@ def _strategies(fields_set):
     return False, dict.fromkeys(BEST, Strategy(*fields))
 
 
-def _n_initial(value, n_given, usual):
+def _check_n_initial(value, n_given, usual):
     if value is None:
         return n_given or usual
     return max(int(check_number("n_initial", value, low=0, integer=True)), n_given)
@@ -260,11 +264,11 @@ def _check_rules(incumbent, acquisition):
 
 
 def _shared_engine(inferences):
-    """The engine whose fit all methods that take turns use."""
+    """Return the engine whose fit all methods that take turns use."""
     others = [each for each in inferences if not (isinstance(each, str) and each == "ep")]
     if not others:
-        return _engine("ep")
-    engine = _engine(others[0])
+        return _make_engine("ep")
+    engine = _make_engine(others[0])
     if any(each is not others[0] and each != others[0] for each in others):
         raise ValueError(
             f"Methods that take turns share one fit, so of inference {tuple(inferences)} only one "
@@ -278,7 +282,7 @@ def _shared_engine(inferences):
     return engine
 
 
-def _engine(inference):
+def _make_engine(inference):
     if isinstance(inference, str):
         check_choice("inference", inference, [*_BELIEVERS, *ENGINES])
         if inference in _BELIEVERS:
@@ -294,19 +298,19 @@ def _engine(inference):
 
 
 def describe(space: Space, options: dict) -> dict:
-    """The arguments as plain values: two equal descriptions make the same run."""
+    """Return the arguments as plain values; two equal descriptions make the same run."""
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
         described = {"space": space.describe()}
-        return described | {name: _described(value) for name, value in options.items()}
+        return described | {name: _as_plain(value) for name, value in options.items()}
 
 
-def _described(value):
+def _as_plain(value):
     if hasattr(value, "get_params"):  # kernels are callable too
         value = _parameters(value)
     elif callable(value):
         value = getattr(value, "__qualname__", None) or type(value).__qualname__
     elif type(value) is tuple:
-        value = tuple(map(_described, value))
+        value = tuple(map(_as_plain, value))
     return plain(value)
 
 
@@ -328,7 +332,7 @@ def check_writable(space: Space, described: dict) -> None:
         ) from None
 
 
-def check_same(written: dict, described: dict, path: Path) -> None:
+def check_same_configuration(written: dict, described: dict, path: Path) -> None:
     """Raise ValueError unless the description that a journal holds is of the one wanted."""
     described = json.loads(json.dumps(described))
     differing = [key for key in {**written, **described} if written.get(key) != described.get(key)]
@@ -343,7 +347,7 @@ def check_same(written: dict, described: dict, path: Path) -> None:
 
 
 def _parameters(value):
-    """An object with ``get_params`` by the values of its parameters."""
+    """Return the name of an object with ``get_params``, and the values of its parameters."""
     parameters = []
     for key, part in sorted(value.get_params(deep=False).items()):
         if hasattr(part, "get_params"):

@@ -27,7 +27,7 @@ _UNCHANGING = str | int | float | bool | bytes | None
 
 
 def plain(value: Any) -> Any:
-    """The value without numpy in it: scalars and arrays become numbers, texts and lists.
+    """Return a value without numpy in it: scalars and arrays become numbers, texts and lists.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def plain(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A deep copy, or the value itself where a copy would not be recognised as equal.
+    """Return a deep copy, or the value itself where a copy would not be equal to it.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def copied(value: Any) -> Any:
     return copy if same else value
 
 
-def _real(name, value):
+def _check_real(name, value):
     good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if not good or not np.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
@@ -108,40 +108,40 @@ class Dimension(ABC):
     _ends: Any = (0.0, 1.0)
 
     def place(self, quantile: np.ndarray) -> np.ndarray:
-        """Quantiles (n,) of the values to columns (n, width)."""
+        """Return columns (n, width) of the values at quantiles (n,)."""
         return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
-        """The columns of the nearest values."""
+        """Return the columns of the nearest values."""
         return np.clip(columns, *self._ends)
 
     @abstractmethod
     def encode(self, value: Any) -> list:
-        """Columns of a value, which is checked."""
+        """Return the columns of a value, or raise ValueError if it is none of the dimension."""
 
     @abstractmethod
     def decode(self, columns: np.ndarray | list) -> Any:
-        """The value of columns."""
+        """Return the value of columns."""
 
     @abstractmethod
     def clean(self, value: Any) -> Any:
-        """A checked value as it is kept."""
+        """Return a checked value as it is kept."""
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
-        """Columns of values beside this one, (k, width), where there is no gradient."""
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
+        """Return columns (k, width) of values beside this one, where there is no gradient."""
         return np.zeros((0, self.width))
 
     def dump(self, value: Any) -> Any:
-        """The value in JSON's terms."""
+        """Return the value in JSON's terms."""
         return value
 
     def load(self, value: Any) -> Any:
-        """The value that `dump` wrote."""
+        """Return the value that `dump` wrote."""
         return value
 
     @abstractmethod
     def describe(self) -> list:
-        """Plain values that tell this parameter from others."""
+        """Return plain values that tell this parameter from others."""
 
 
 class Interval(Dimension):
@@ -149,8 +149,8 @@ class Interval(Dimension):
 
     def __init__(self, name: str, low: float, high: float):
         low, high = (
-            _real(f"The lower bound of {name}", low),
-            _real(f"The upper bound of {name}", high),
+            _check_real(f"The lower bound of {name}", low),
+            _check_real(f"The upper bound of {name}", high),
         )
         if not low < high:
             raise ValueError(
@@ -163,7 +163,7 @@ class Interval(Dimension):
         self.name, self.low, self.high = name, low, high
 
     def encode(self, value: Any) -> list:
-        share = (_real(self.name, value) - self.low) / (self.high - self.low)
+        share = (_check_real(self.name, value) - self.low) / (self.high - self.low)
         if not -_SLACK <= share <= 1.0 + _SLACK:
             raise ValueError(
                 f"{self.name} = {float(value)!r} lies outside [{self.low}, {self.high}]. Give "
@@ -215,7 +215,7 @@ class OrderedValues(Dimension):
     def clean(self, value: Any) -> Any:
         return self.values[self.values.index(value)]
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
         n, here = len(self.values), self._index(columns)
         far = max(1, n // 10)
         indices = {here + step for step in (-far, -1, 1, far)}
@@ -266,7 +266,7 @@ class Choice(Dimension):
     def clean(self, value: Any) -> Any:
         return self.decode(self.encode(value))
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
 
@@ -290,7 +290,7 @@ class Distribution(Dimension):
         self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
 
     def encode(self, value: Any) -> list:
-        share = float(self._distribution.cdf(_real(self.name, value)))
+        share = float(self._distribution.cdf(_check_real(self.name, value)))
         low, high = (float(self._ppf(end)) for end in self._ends)
         slack = _SLACK * (1.0 + abs(value))
         if self._ends[0] == 0.0 and value < low - slack:
@@ -346,7 +346,7 @@ class DiscreteDistribution(Dimension):
         return self.place(columns[:, 0])
 
     def encode(self, value: Any) -> list:
-        value = _real(self.name, value)
+        value = _check_real(self.name, value)
         if not self._distribution.pmf(value) > 0.0:
             raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
         _check_searched(self.name, value, *self._values)
@@ -358,7 +358,7 @@ class DiscreteDistribution(Dimension):
     def clean(self, value: Any) -> Any:
         return int(value)
 
-    def near(self, columns: np.ndarray) -> np.ndarray:
+    def neighbours(self, columns: np.ndarray) -> np.ndarray:
         value = self.decode(columns)
         values = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
         for side in (-1, 1):
@@ -377,7 +377,7 @@ def _inverse(distribution):
 
 
 def _checked_inverse(name, distribution):
-    """The quantile function, or ValueError if the parameters are those of no distribution."""
+    """Return the quantile function, or raise ValueError if the distribution has none."""
     inverse = _inverse(distribution)
     with np.errstate(all="ignore"):
         quantiles = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])

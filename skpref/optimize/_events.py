@@ -62,7 +62,7 @@ class Draft(NamedTuple):
 
 
 def digest_of(content: bytes) -> bytes:
-    """A checksum that nothing but the same content has."""
+    """Return a checksum that nothing but the same content has."""
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
@@ -128,7 +128,7 @@ def _new_items_payload(before, items, space):
 
 
 def dump_arrays(memory: Memory, state: RunState, models: Models) -> bytes | None:
-    """The arrays of a memory; None if there are none, or one cannot be gone on from."""
+    """Return the arrays of a memory as bytes; None if there are none, or one is unusable."""
     parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
     parts["margins"] = memory.margins
     parts = {name: np.asarray(part, dtype="<f8") for name, part in parts.items() if np.size(part)}
@@ -139,7 +139,7 @@ def dump_arrays(memory: Memory, state: RunState, models: Models) -> bytes | None
 
 
 def _is_usable(name, part, state, models):
-    """Whether solver or sampler can go on from an array of theirs."""
+    """Return whether solver or sampler can go on from an array of theirs."""
     if part.ndim == 0 or part.shape[-1] > state.max_rows or not np.all(np.isfinite(part)):
         return False
     positive = name == "sites.precision" or (

@@ -141,7 +141,7 @@ class ExpectedGain:
 
 
 def check_within(within: float) -> float:
-    """A share of the range, checked."""
+    """Return a share of the range, or raise ValueError unless it lies in (0, 1)."""
     return check_number("within", within, low=0.0, high=1.0, open_low=True, open_high=True)
 
 

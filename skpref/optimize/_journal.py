@@ -53,11 +53,11 @@ _SCHEMA = {
 _TYPES = (int, str, str, float, str, bytes)  # of an event's columns
 
 
-class Damaged(ValueError):
+class DamagedJournalError(ValueError):
     """The file is not what was written."""
 
 
-class Replaced(RuntimeError):
+class ReplacedJournalError(RuntimeError):
     """The file is another than the one that was read before."""
 
 
@@ -77,11 +77,11 @@ class NoJournal:
     def __init__(self) -> None:
         self._leases: dict[int, Lease] = {}
 
-    def since(self, seq: int, digest: bytes) -> tuple[list[Event], dict[int, Lease]]:
+    def read_since(self, seq: int, digest: bytes) -> tuple[list[Event], dict[int, Lease]]:
         """Return no events, and the leases."""
         return [], self._leases
 
-    def change(self, seq: int, digest: bytes, decide: Callable) -> None:
+    def write_decision(self, seq: int, digest: bytes, decide: Callable) -> None:
         """Keep the leases of a transaction."""
         wish = decide([], self._leases)
         if wish is not None:
@@ -104,7 +104,7 @@ class Journal:
         self.path = Path(os.path.realpath(path))
 
     def exists(self) -> bool:
-        """Whether there is a run; False if nothing is there, or an empty file."""
+        """Return whether there is a run; False if nothing is there, or an empty file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -117,18 +117,18 @@ class Journal:
                 "and what SQLite keeps beside it goes by one of them. Remove the other names, or "
                 "copy the file and give the path of the copy."
             )
-        return self._once(self._is_ours)
+        return self._in_transaction(self._holds_run)
 
-    def _is_ours(self, connection):
+    def _holds_run(self, connection):
         connection.execute("BEGIN")  # all three of one moment: somebody may just begin the run
         mark, version, n_pages = (
-            _one(connection, f"PRAGMA {name}")[0]
+            _fetch_row(connection, f"PRAGMA {name}")[0]
             for name in ("application_id", "user_version", "page_count")
         )
         if not n_pages and not self.path.stat().st_size:
             return False
         if mark != _APPLICATION:
-            raise self._no_journal()
+            raise self._not_a_journal_error()
         if version != _VERSION:
             raise ValueError(
                 f"The journal {self.path} has version {version}; this package reads {_VERSION}. "
@@ -148,32 +148,32 @@ class Journal:
         OSError
             If it cannot be read.
         """
-        return self._once(self._load)
+        return self._in_transaction(self._load)
 
     def _load(self, connection):
         connection.execute("BEGIN")
         own = "sql NOT NULL AND name NOT GLOB 'sqlite_*'"
         schema = dict(connection.execute(f"SELECT name, sql FROM sqlite_master WHERE {own}"))
         if schema != _SCHEMA:
-            raise self.damaged(f"its tables are not those of a journal: {sorted(schema)}")
+            raise self.damage_error(f"its tables are not those of a journal: {sorted(schema)}")
         report = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
         if report != ["ok"]:
-            raise self.damaged("; ".join(map(str, report)))
+            raise self.damage_error("; ".join(map(str, report)))
         self._leases(connection)
         return self._events_after(connection, -1)
 
-    def since(self, seq: int, digest: bytes) -> tuple[list[Event], dict[int, Lease]]:
+    def read_since(self, seq: int, digest: bytes) -> tuple[list[Event], dict[int, Lease]]:
         """Return the events after one that is known, and the leases by number of question."""
 
         def read(connection):
             connection.execute("BEGIN")
-            return self._news(connection, seq, digest)
+            return self._read_news(connection, seq, digest)
 
-        return self._once(read)
+        return self._in_transaction(read)
 
-    def _news(self, connection, seq, digest):
-        if _one(connection, "SELECT digest FROM events WHERE seq = ?", seq) != (digest,):
-            raise self._replaced(seq)
+    def _read_news(self, connection, seq, digest):
+        if _fetch_row(connection, "SELECT digest FROM events WHERE seq = ?", seq) != (digest,):
+            raise self._replaced_error(seq)
         return self._events_after(connection, seq), self._leases(connection)
 
     def _events_after(self, connection, seq):
@@ -184,28 +184,28 @@ class Journal:
         for number, event in enumerate(events, start=seq + 1):
             good = event.seq == number and tuple(map(type, event[:6])) == _TYPES
             if not good or event.digest != checksum(*event[:5]):
-                raise self.damaged(f"event {number} is not what was written")
-        last = _one(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'events'")
+                raise self.damage_error(f"event {number} is not what was written")
+        last = _fetch_row(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'events'")
         if last != (seq + len(events),):
-            raise self.damaged(f"the events end at {seq + len(events)}, not where they should")
+            raise self.damage_error(f"the events end at {seq + len(events)}, not where they should")
         return events
 
     def _leases(self, connection):
         leases = {}
         for question, *lease, digest in connection.execute("SELECT * FROM leases"):
             if bytes in map(type, lease) or digest != checksum(question, *lease):
-                raise self.damaged(f"the lease of question {question} is not what was written")
+                raise self.damage_error(f"the lease of question {question} is not what was written")
             leases[question] = Lease(*lease)
         return leases
 
     # -- writing -----------------------------------------------------------------------------
 
-    def begin(self, run: dict) -> None:
+    def create_run(self, run: dict) -> None:
         """Make the database of a run, unless another process was quicker."""
 
         def make(connection):
             connection.execute("BEGIN IMMEDIATE")
-            if _one(connection, "SELECT count(*) FROM sqlite_master")[0]:
+            if _fetch_row(connection, "SELECT count(*) FROM sqlite_master")[0]:
                 return
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -214,9 +214,9 @@ class Journal:
             _insert_event(connection, Draft("begin", run).event(0, "", time.time()))
             connection.execute("COMMIT")
 
-        self._once(make, create=True)
+        self._in_transaction(make, create=True)
 
-    def change(self, seq: int, digest: bytes, decide: Callable) -> None:
+    def write_decision(self, seq: int, digest: bytes, decide: Callable) -> None:
         """Write what is decided in view of all that happened, while nobody else can write.
 
         Parameters
@@ -230,7 +230,7 @@ class Journal:
 
         def write(connection):
             connection.execute("BEGIN IMMEDIATE")
-            wish = decide(*self._news(connection, seq, digest))
+            wish = decide(*self._read_news(connection, seq, digest))
             if wish is None:
                 return
             connection.executemany(
@@ -246,11 +246,13 @@ class Journal:
             )
             connection.execute("COMMIT")
 
-        self._once(write)
+        self._in_transaction(write)
 
     # -- transactions ------------------------------------------------------------------------
 
-    def _once(self, work: Callable[[sqlite3.Connection], Any], create: bool = False) -> Any:
+    def _in_transaction(
+        self, work: Callable[[sqlite3.Connection], Any], create: bool = False
+    ) -> Any:
         """Do something in a transaction of its own, which is rolled back unless it commits."""
         self._check_log()
         end = time.monotonic() + _PATIENCE
@@ -260,13 +262,13 @@ class Journal:
                 # SQLite waits for a second at a time, in which Ctrl-C is not seen.
                 connection = sqlite3.connect(name, uri=True, timeout=1.0, isolation_level=None)
                 try:
-                    self._set_up(connection)
+                    self._configure_connection(connection)
                     return work(connection)
                 finally:
                     connection.close()
             except sqlite3.Error as error:
-                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                    raise self._explained(error) from error
+                if _sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise self._translate_error(error) from error
                 if time.monotonic() > end:
                     raise TimeoutError(
                         f"The journal {self.path} was being written by another process for "
@@ -286,27 +288,27 @@ class Journal:
             return
         if any(n_pages) and not (self.path.exists() and self.path.stat().st_size):
             state = "is empty" if self.path.exists() else "is not there"
-            raise Damaged(
+            raise DamagedJournalError(
                 f"The journal {self.path} {state}, but {log.name} beside it is the log of a "
                 "database that was, and a new run would destroy it. Put that database back "
                 "under this name; or move the log away, or give another path."
             )
 
-    def _set_up(self, connection):
+    def _configure_connection(self, connection):
         """Faults of the schema, which is read here, are reported in bytes that may be no text."""
         try:
             for setting in _SETTINGS:
                 connection.execute(f"PRAGMA {setting}")
-            _one(connection, "SELECT count(*) FROM sqlite_master")
+            _fetch_row(connection, "SELECT count(*) FROM sqlite_master")
         except UnicodeDecodeError as error:
-            raise self.damaged("its schema is malformed") from error
+            raise self.damage_error("its schema is malformed") from error
 
     # -- errors ------------------------------------------------------------------------------
 
-    def _explained(self, error):
-        code = _code(error)
+    def _translate_error(self, error):
+        code = _sqlite_code(error)
         if code == sqlite3.SQLITE_NOTADB:
-            return self._no_journal()
+            return self._not_a_journal_error()
         if code == sqlite3.SQLITE_CANTOPEN and not self.path.exists():
             return FileNotFoundError(
                 f"The journal {self.path} is not there: it was moved or deleted, or its folder is "
@@ -317,33 +319,35 @@ class Journal:
                 f"The journal {self.path} could not be read or written: {error}. The file is as it "
                 f"was, and nothing was recorded; {_TROUBLE[code]}, and call again."
             )
-        return self.damaged(str(error))
+        return self.damage_error(str(error))
 
-    def damaged(self, how: str) -> Damaged:
-        """The error of a damaged file."""
-        return Damaged(
+    def damage_error(self, how: str) -> DamagedJournalError:
+        """Return the error of a damaged file."""
+        return DamagedJournalError(
             f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
             "from a copy."
         )
 
-    def _no_journal(self):
-        return Damaged(f"{self.path} is not a journal of this package. Give another path.")
+    def _not_a_journal_error(self):
+        return DamagedJournalError(
+            f"{self.path} is not a journal of this package. Give another path."
+        )
 
-    def _replaced(self, seq):
-        return Replaced(
+    def _replaced_error(self, seq):
+        return ReplacedJournalError(
             f"The journal {self.path} does not hold the {seq} events that this optimizer knows: "
             "it was replaced by another file. What this optimizer knows can still be looked at; "
             "open a new one to go on with the file."
         )
 
 
-def _code(error):
+def _sqlite_code(error):
     """SQLite's primary code of an error, None if Python raised it."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
 
-def _one(connection, query, *values):
+def _fetch_row(connection, query, *values):
     return connection.execute(query, values).fetchone()
 
 
@@ -359,7 +363,7 @@ _PEOPLE = ("user", "judge")  # columns of those runs alone that have some
 
 
 def read_journal(path: str | os.PathLike) -> dict[str, list]:
-    """The events of a journal as columns, one row for each duel or set; nothing is written.
+    """Return the events of a journal as columns, one row for each duel or set.
 
     Parameters
     ----------
@@ -406,7 +410,7 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
     >>> table["kind"], table["first"], table["outcome"]
     (['tell', 'undo'], [[0.2], None], [1, None])
     """
-    _, names, rows = _read(path)
+    _, names, rows = _read_rows(path)
     return {name: [row[name] for row in rows] for name in names}
 
 
@@ -442,29 +446,29 @@ def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
     ...     print(lines.read_text().splitlines()[1][:62])
     {"seq": 1, "kind": "tell", "first": [0.2], "second": [0.7], "o
     """
-    run, names, rows = _read(path)
+    run, names, rows = _read_rows(path)
     with Path(to).open("x", encoding="utf-8") as file:
         for line in (run, *({name: row[name] for name in names} for row in rows)):
             file.write(json.dumps(line) + "\n")
 
 
-def _read(path):
+def _read_rows(path):
     journal = Journal(path)
     if not journal.exists():
         raise FileNotFoundError(f"There is no journal at {journal.path}.")
     beginning, *events = journal.load()
     run = json.loads(beginning.payload)
-    rows = _rows(events, run["configuration"])
+    rows = _history_rows(events, run["configuration"])
     people = [name for name in _PEOPLE if any(row[name] is not None for row in rows)]
     return run, (*_COLUMNS, *people), rows
 
 
-def _rows(events: list[Event], configuration: dict) -> list[dict]:
+def _history_rows(events: list[Event], configuration: dict) -> list[dict]:
     rows: list[dict] = []
     items: list = []
     for event in events:
         values = json.loads(event.payload)
-        items += values.get("names") or _named(values.get("items", []), configuration)
+        items += values.get("names") or _name_items(values.get("items", []), configuration)
         questions, users = [values.get("compared", [])], [values.get("user")]
         if event.kind == "ask":
             questions = values["questions"]
@@ -473,22 +477,30 @@ def _rows(events: list[Event], configuration: dict) -> list[dict]:
             shown = [items[k] for k in question]
             first, second = shown if len(shown) == 2 else (None, None)
             outcome = values.get("outcome")
-            row = (event.seq, event.kind, first, second, outcome, _date(event.time), shown or None)
+            row = (
+                event.seq,
+                event.kind,
+                first,
+                second,
+                outcome,
+                _iso_date(event.time),
+                shown or None,
+            )
             columns = (*_COLUMNS, *_PEOPLE)
             rows.append(dict(zip(columns, (*row, user, event.judge or None), strict=True)))
     return rows
 
 
-def _date(time):
-    """Seconds since 1970 as text; None if they are no date."""
+def _iso_date(time):
+    """Return seconds since 1970 as text; None if they are no date."""
     try:
         return datetime.fromtimestamp(time, UTC).isoformat()
     except (OverflowError, ValueError, OSError):  # what a clock far off comes to
         return None
 
 
-def _named(items, configuration):
-    """Items as they were written, with the names and choices of their parameters."""
+def _name_items(items, configuration):
+    """Return items as they were written, with the names and choices of their parameters."""
     space = configuration["space"]
     kinds = space if all(type(each) is list and len(each) == 2 for each in space) else []
     named = []
@@ -496,13 +508,13 @@ def _named(items, configuration):
         if len(kinds) != len(values):  # a pool
             named.append(values)
             continue
-        shown = [_choice(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
+        shown = [_choice_value(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
         names = [name for name, _ in kinds]
         named.append(shown if names[0] is None else dict(zip(names, shown, strict=True)))
     return named
 
 
-def _choice(value, kind):
+def _choice_value(value, kind):
     if kind[0] != "choice":
         return value
     text = kind[1 + value]

@@ -41,7 +41,7 @@ _EARLY = 4
 
 
 def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
-    """The layouts that arguments of `ask` allow, checked.
+    """Return the layouts that arguments of `ask` allow, checked.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
 
 
 def layouts_with_given_items(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
-    """The same for a question that begins with n items which the asker gives."""
+    """Return the layouts of questions that begin with items of the asker's, checked."""
     if kind not in ("set", "duel"):
         raise ValueError(
-            f"beside= holds items of a set or a duel, and kind={kind!r} came. Of a line or a plane "
+            f"beside= holds items of a set or a duel; got kind={kind!r}. Of a line or a plane "
             "all points are chosen together: leave beside= out, or kind=."
         )
     if not n:
@@ -124,7 +124,7 @@ def _layout(kind, size, space):
 
 
 def best_layout(layouts: Sequence[Layout], n_told: int, n_dimensions: int) -> Layout:
-    """The layout that suits a question after some answers: at first the largest, then the smallest.
+    """Return the layout that suits a question: at first the largest, later the smallest.
 
     Of equal ones the first.
     """

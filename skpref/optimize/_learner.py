@@ -15,7 +15,12 @@ from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
 from skpref.optimize._dimensions import plain
-from skpref.optimize._pool_questions import PoolConfiguration, PoolQuestions, duel_pool, last_of
+from skpref.optimize._pool_questions import (
+    PoolConfiguration,
+    PoolQuestions,
+    duel_pool,
+    final_estimator,
+)
 from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import titled
 
@@ -155,7 +160,7 @@ class ActiveLearner(Asking):
         n_initial = int(check_number("n_initial", n_initial, low=0, integer=True))
         refit_every = int(check_number("refit_every", refit_every, low=1, integer=True))
         options, repeat = dict(options or {}), bool(repeat)
-        people = None if users is None else _people(users, estimator)
+        people = None if users is None else _check_ids(users, estimator)
         if people is not None and strategy == "best_item":
             raise ValueError(
                 "strategy='best_item' is of one utility, and users= are several. Use 'bald', "
@@ -197,7 +202,7 @@ class ActiveLearner(Asking):
         }
 
     def ask(self, n: int | None = None, *, user: str | int | None = None) -> Any:
-        """The next duel, or the next n for judges in parallel.
+        """Return the next duel, or the next n for judges in parallel.
 
         The question stays the same until something is told. Answers may come in any order.
 
@@ -278,11 +283,11 @@ class ActiveLearner(Asking):
         return self._user(user, asked=True), duel
 
     def _user(self, user, asked=False):
-        """An id as it is kept; of one who is asked, the estimator must take the answers."""
+        """Return an id as it is kept; of one who is asked, the estimator must take the answers."""
         configuration = self._session.configuration
         if configuration.users is None:
             raise ValueError(f"user={user!r} needs a learner with users=, such as users=[].")
-        return _people([user], configuration.estimator if asked else None)[0]
+        return _check_ids([user], configuration.estimator if asked else None)[0]
 
     # -- results -------------------------------------------------------------------------
 
@@ -297,7 +302,7 @@ class ActiveLearner(Asking):
         return deepcopy(self._session.posterior())
 
     def recommend(self, user: str | int | None = None) -> Any:
-        """The item of the largest posterior mean in the pool.
+        """Return the item of the largest posterior mean in the pool.
 
         Parameters
         ----------
@@ -329,8 +334,8 @@ class ActiveLearner(Asking):
         return items, names
 
 
-def _people(users, estimator=None):
-    """Ids as a journal holds them; an estimator must take answers of theirs."""
+def _check_ids(users, estimator=None):
+    """Return ids as a journal holds them, or raise if an estimator takes no answers of theirs."""
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
     ids = [plain(user) for user in users]
@@ -343,7 +348,7 @@ def _people(users, estimator=None):
     if len(set(ids)) < len(ids):
         raise ValueError("users name somebody twice; give each id once.")
     if estimator is not None:
-        last = last_of(estimator)
+        last = final_estimator(estimator)
         if not hasattr(last, "posterior_for"):
             raise TypeError(
                 f"users= needs an estimator that knows several users, such as a "

@@ -54,7 +54,7 @@ class DuelCandidates(NamedTuple):
         return cls(rows, means, var, cov, drawn.argmax(axis=0), drawn.max(axis=0))
 
     def margins(self, first: Indices, second: Indices) -> tuple[Array, Array]:
-        """Means (p, S) and variance (p,) of f(first) − f(second), the first below m."""
+        """Return means (p, S) and variance (p,) of f(first) − f(second), the first below m."""
         scale = self.var[first] + self.var[second]
         var = floor_variance(scale - 2.0 * self.cov[second, first], scale, NEGLIGIBLE)
         return self.means[first] - self.means[second], var
@@ -111,7 +111,7 @@ class KnowledgeGradient(DuelSurface):
     def value_pairs(
         self, candidates: DuelCandidates, first: Indices, second: Indices
     ) -> tuple[Array, Indices]:
-        """Of p duels of candidates, the first item of each below m.
+        """Return the acquisition of p duels of candidates, the first item of each below m.
 
         One of the first m, or the second item if it wins, is recommended after the answer.
 
@@ -226,7 +226,7 @@ class JointEntropySearch(DuelSurface):
     def value_pairs(
         self, candidates: DuelCandidates, first: Indices, second: Indices
     ) -> tuple[Array, Indices]:
-        """Of p duels of candidates, the first item of each below m.
+        """Return the acquisition of p duels of candidates, the first item of each below m.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class JointEntropySearch(DuelSurface):
         return value, np.stack([first, second], axis=1)
 
     def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
-        """Of a duel, (2, d): the value and its gradient (2, d)."""
+        """Return the information on a duel (2, d), and its gradient (2, d)."""
         (means, cov, with_best), pull_back = self._joint.moments_and_pull_back(rows)
         n_components, sides = means.shape[1], np.array([1.0, -1.0])
         margin = sides @ means
@@ -261,7 +261,7 @@ class JointEntropySearch(DuelSurface):
 
 
 def _entropy(u):
-    """Of an answer of probability Φ(u), in nats, and its derivative in u."""
+    """Return the entropy of an answer of probability Φ(u), in nats, and its derivative in u."""
     log_win, log_lose = log_ndtr(u), log_ndtr(-u)
     value = -np.exp(log_win) * log_win - np.exp(log_lose) * log_lose
     return value, standard_density(u) * (log_lose - log_win)

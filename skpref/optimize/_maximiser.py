@@ -36,7 +36,8 @@ class Effort(NamedTuple):
     n_steps : int
         Iterations of a climb, at most.
     n_draws : int
-        Joint draws of the utilities that a duel which looks ahead may be recommended after.
+        Joint draws of the utilities, for duels that look ahead; of a posterior of more components
+        about so many are valued.
     n_recommendable : int
         These are so many of the largest means, and as many of the largest upper bounds.
     n_showable : int
@@ -65,20 +66,20 @@ class RowSurface(Protocol):
     """An acquisition of one row; `Surface`, `PathSurface`, `BestOf` and `Numeric` are such."""
 
     def value(self, X: Array) -> Array:
-        """The acquisition at the rows of X, (n,)."""
+        """Return the acquisition at the rows of X, (n,)."""
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
-        """The acquisition (n,) and its gradient (n, d)."""
+        """Return the acquisition (n,) and its gradient (n, d)."""
 
 
 class PointSurface(Protocol):
     """An acquisition of points of several rows."""
 
     def values(self, points: Array) -> Array:
-        """The acquisition at points (n, k, d), (n,)."""
+        """Return the acquisition at points (n, k, d), (n,)."""
 
     def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
-        """The acquisition at one point (k, d), and its gradient (k, d)."""
+        """Return the acquisition at one point (k, d), and its gradient (k, d)."""
 
 
 class NaNEverywhereError(ValueError):
@@ -92,11 +93,11 @@ class _SingleRow:
         self._surface = surface
 
     def values(self, points: Array) -> Array:
-        """The acquisition at points (n, 1, d), (n,)."""
+        """Return the acquisition at points (n, 1, d), (n,)."""
         return self._surface.value(points[:, 0])
 
     def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
-        """The acquisition at one point (1, d), and its gradient (1, d)."""
+        """Return the acquisition at one point (1, d), and its gradient (1, d)."""
         value, gradient = self._surface.value_and_gradient(rows)
         return float(value[0]), gradient
 

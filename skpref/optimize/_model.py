@@ -144,18 +144,18 @@ class Models:
 
     @cached_property
     def _in_plain(self):
-        """Which hyperparameters are those of the plain model."""
+        """Return which hyperparameters are those of the plain model."""
         names = (self.whole if self.plain is None else self.plain).names
         return np.array([name in names for name in self.whole.names], dtype=bool)
 
     def _has(self, answers):
-        """Which hyperparameters the model of some answers has."""
+        """Return which hyperparameters the model of some answers has."""
         if self.plain is None or any(outcome == TIE for _, outcome, *_ in answers):
             return np.ones(len(self.theta), dtype=bool)
         return self._in_plain
 
     def of(self, answers: Sequence, theta: NDArray[np.float64]) -> Model:
-        """The model of some answers at some hyperparameters."""
+        """Return the model of some answers at some hyperparameters."""
         has = self._has(answers)
         if self.plain is None or has.all():
             return self.whole.at(theta)
@@ -164,17 +164,17 @@ class Models:
     def merge_parameters(
         self, answers: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """All hyperparameters, after those of the model of some answers were learned."""
+        """Return all hyperparameters, with those learned of some answers in their places."""
         theta = theta.copy()
         theta[self._has(answers)] = found
         return theta
 
     def has_new_parameters(self, answers: Sequence, fitted_at: int) -> bool:
-        """Whether the model has a hyperparameter that the first answers did not have."""
+        """Return whether the model has a hyperparameter that the first answers did not have."""
         return bool(np.any(self._has(answers) & ~self._has(answers[:fitted_at])))
 
     def has_positive_margins(self, answers: Sequence) -> bool:
-        """Whether every noisy margin is positive, as those of duels without ties are."""
+        """Return whether every noisy margin is positive, as those of duels without ties are."""
         uses_order = self.whole.likelihood.uses_order
         return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in answers)
 
@@ -197,7 +197,7 @@ class Models:
 def comparisons_of(
     rows: NDArray[np.float64], answers: Sequence, model: Model, forgets: bool = False
 ) -> Comparisons:
-    """Answers as a model takes them: rows of the items shown, and outcomes as they are kept.
+    """Return answers as a model takes them, given rows of the items shown.
 
     A choice among many items is one among those that tell most, see `compared_rows`.
     Where the model ``forgets``, each row has the number of its answer as its last column.
@@ -223,7 +223,7 @@ def comparisons_of(
 
 
 def _number_answers(rows, answers):
-    """Rows of each answer with its number, and answers about these."""
+    """Return rows of each answer with its number, and answers about these."""
     shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in answers])
     number = np.repeat(np.arange(float(len(answers))), [len(items) for items, _ in answers])
     ends = np.cumsum([len(items) for items, _ in answers]).tolist()
@@ -283,14 +283,14 @@ def fit(
 
 
 def fit_fields(fitted: Fitted) -> dict:
-    """The fields of a fit, without what it has kept."""
+    """Return the fields of a fit, without what it has cached."""
     return {each.name: getattr(fitted, each.name) for each in fields(fitted)}
 
 
 def hallucinate(
     fitted: Fitted, margins: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[Posterior, NDArray[np.float64]]:
-    """An ordinary GP: f given one draw of the noisy margins (Takeno et al. 2023, Alg. 1).
+    """Return the GP given one draw of the noisy margins (Takeno et al. 2023, Alg. 1), and these.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def hallucinate(
 def draw_hyperparameters(
     fitted: Fitted, root: NDArray[np.float64], rng: np.random.Generator
 ) -> Fitted:
-    """The answers fitted at hyperparameters drawn from their posterior.
+    """Return the answers fitted at hyperparameters drawn from their posterior.
 
     That is the normal of Laplace's approximation, within the bounds.
 

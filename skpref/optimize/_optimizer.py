@@ -256,7 +256,7 @@ class PreferenceOptimizer(Asking):
         kind: str | Sequence[str] = "set",
         beside: Any = None,
     ) -> Any:
-        """The next duel, set, line or plane, or the next n for judges in parallel.
+        """Return the next duel, set, line or plane, or the next n for judges in parallel.
 
         The question stays the same until something is told. Answers may come in any order. Another
         size gives another question. Judges who share a journal have questions of their own. Those
@@ -277,7 +277,7 @@ class PreferenceOptimizer(Asking):
             by the expected utility of the best point. Categories are held. Integers are rounded,
             and points that are then equal are left out. A pool has neither. Of several kinds the
             one with the most items comes for the first four answers a dimension, and then the one
-            with the fewest; `kind_of` says which came.
+            with the fewest; `kind_of` says which it is.
         beside : array-like of shape (m, d), or m dicts, names or rows of a frame, optional
             Different items that are shown in any case, such as those that stay on a page from the
             last answer. A set or duel then begins with them, in their order, and the others are
@@ -305,10 +305,10 @@ class PreferenceOptimizer(Asking):
         return self._ask_questions(n, layouts, beside=items)
 
     def _given_items(self, beside):
-        """Items that a question is to begin with, or ValueError."""
+        """Return the items that a question is to begin with, or raise ValueError."""
         try:
             if isinstance(beside, str | Mapping):
-                raise ValueError(f"One item came, {beside!r}.")
+                raise ValueError(f"Got one item, {beside!r}.")
             items = list(self._space.listed(beside))
             for item in items:
                 self._space.to_row(item)
@@ -376,7 +376,7 @@ class PreferenceOptimizer(Asking):
         return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
 
     def kind_of(self, items: Any) -> str:
-        """What kind of question was asked, where `ask` was free to choose.
+        """Return what kind of question was asked, where `ask` was free to choose.
 
         Parameters
         ----------
@@ -394,7 +394,7 @@ class PreferenceOptimizer(Asking):
         return "set" if form is None else form.kind
 
     def item_at(self, items: Any, position: Any) -> Any:
-        """The item at a position of a pending line or plane, such as where a slider stands.
+        """Return the item at a position of a pending line or plane, such as where a slider stands.
 
         Parameters
         ----------
@@ -429,7 +429,7 @@ class PreferenceOptimizer(Asking):
     # -- results -------------------------------------------------------------------------
 
     def recommend(self) -> Any:
-        """The item of the largest posterior mean among those that answers are about.
+        """Return the item of the largest posterior mean among those that answers are about.
 
         Raises
         ------
@@ -446,7 +446,7 @@ class PreferenceOptimizer(Asking):
         first is drawn, the last winner.
         """
         state = self._session.state
-        strategy = self._session.configuration.turn(len(state.answers))
+        strategy = self._session.configuration.strategy_for(len(state.answers))
         if strategy.incumbent in ("posterior_mean", "joint"):
             return self.recommend()
         check_answered(state)
@@ -465,7 +465,7 @@ class PreferenceOptimizer(Asking):
         at: Any = None,
         resolution: int = 40,
     ) -> Bunch:
-        """An acquisition over two dimensions of the space, the others held.
+        """Return an acquisition over two dimensions of the space, the others held.
 
         It is that of ``posterior_`` beside ``incumbent_``. A hallucination, or hyperparameters that
         are drawn, would give another surface for every question.
@@ -556,7 +556,7 @@ class PreferenceOptimizer(Asking):
         return replace(posterior, reader=replace(posterior.reader, table=self._space.table()))
 
     def to_unit(self, items: Iterable) -> np.ndarray:
-        """Unit-cube rows (n, n_columns) of items, as `posterior_` and the kernel see them."""
+        """Return unit-cube rows (n, n_columns) of items, as `posterior_` sees them."""
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
 
     _as_rows = to_unit
@@ -634,8 +634,8 @@ class HallucinationBelieverOptimizer(PreferenceOptimizer):
     ):
         if "inference" in options:
             raise TypeError(
-                "HallucinationBelieverOptimizer is that of inference='hallucination', and "
-                f"inference={options['inference']!r} came. Use PreferenceOptimizer with it."
+                "HallucinationBelieverOptimizer is that of inference='hallucination'; got "
+                f"inference={options['inference']!r}. Use PreferenceOptimizer with it."
             )
         super().__init__(
             space,

@@ -57,7 +57,7 @@ class DuelPool(NamedTuple):
     duels: Any
 
     def describe(self) -> list:
-        """Plain values that tell this pool of duels from others."""
+        """Return plain values that tell this pool of duels from others."""
         content = np.ascontiguousarray(self.pairs, dtype="<i8").tobytes()
         return [len(self.pairs), self.turned, hashlib.sha256(content).hexdigest()[:16]]
 
@@ -73,13 +73,13 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
     items, pairs = _read_pool(pool, table)
     space = Pool(items)
     turned = pairs is None
-    pairs = all_pairs(len(space.pool)) if turned else _places(space, items)[pairs]
+    pairs = all_pairs(len(space.pool)) if turned else _pool_positions(space, items)[pairs]
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
     pairs = pairs[np.sort(first)]
     if not len(pairs):
         raise ValueError("The pool holds no duel of two different items.")
-    duels = DuelFrame(_features(space, items), pairs) if space.has_features else pairs
+    duels = DuelFrame(_item_features(space, items), pairs) if space.has_features else pairs
     return DuelPool(space, pairs, turned, duels)
 
 
@@ -125,23 +125,23 @@ def _read_positions(pool, listed, table):
     return items, shown.places()
 
 
-def _features(space, items):
+def _item_features(space, items):
     frame = items.frame if isinstance(items, ItemTable) else items
     if is_frame(frame) and all(isinstance(name, str) for name in frame.columns):
         return take_rows(plain_frame(frame), np.array(space.places))
     return np.array([space.to_item(row) for row in space.pool])
 
 
-def _places(space, items):
-    """Positions in the pool of the rows of its candidates."""
+def _pool_positions(space, items):
+    """Return positions in the pool of the rows of its candidates."""
     if not space.has_features:
         return np.arange(len(space.pool))
     features = items.X if isinstance(items, ItemTable) else np.asarray(items, dtype=np.float64)
     return np.array([space.index(row) for row in features])
 
 
-def last_of(estimator: BaseEstimator) -> BaseEstimator:
-    """The model of preferences at the end of a pipeline, or within a search of parameters."""
+def final_estimator(estimator: BaseEstimator) -> BaseEstimator:
+    """Return the model of preferences at the end of a pipeline or within a search."""
     while hasattr(estimator, "steps") or hasattr(estimator, "estimator"):
         estimator = estimator[-1] if hasattr(estimator, "steps") else estimator.estimator
     return estimator
@@ -172,7 +172,7 @@ class PoolConfiguration(NamedTuple):
     @property
     def scale(self) -> DuelScale:
         """Outcomes of a duel by the estimator's likelihood."""
-        return likelihood_of(last_of(self.estimator)).duel_scale
+        return likelihood_of(final_estimator(self.estimator)).duel_scale
 
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the estimator takes such an answer to n items."""
@@ -199,7 +199,7 @@ class PoolQuestions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: RunState) -> BaseEstimator:
-        """The estimator fitted to what was told; NotFittedError if there is nothing to fit."""
+        """Return the estimator fitted to the answers; NotFittedError if there is nothing to fit."""
         check_answered(state)
         if all(each.outcome == TIE for each in state.answers):
             raise NotFittedError(
@@ -228,15 +228,15 @@ class PoolQuestions:
         return self._last[1]
 
     def posterior(self, state: RunState) -> Any:
-        """The posterior of the fitted estimator."""
+        """Return the posterior of the fitted estimator."""
         fitted = self.fit(state)
         if self._configuration.users is None:
             return Inspected.of(fitted).posterior
-        return last_of(fitted).posterior_
+        return final_estimator(fitted).posterior_
 
     def _fit_estimator(self, estimator, state, answers):
         X, y, order = self._training_data(state, answers)
-        counts = likelihood_of(last_of(estimator)).uses_order
+        counts = likelihood_of(final_estimator(estimator)).uses_order
         metadata = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
         if self._configuration.users is not None:
             by_step = hasattr(estimator, "steps") and not get_config()["enable_metadata_routing"]
@@ -247,7 +247,7 @@ class PoolQuestions:
 
     def _training_data(self, state, answers):
         """Duels, outcomes, and who was shown first."""
-        places = np.array([self._places(state, each.items) for each in answers])
+        places = np.array([self._pool_positions(state, each.items) for each in answers])
         order = np.ones(len(places), dtype=int)
         scale = self._configuration.scale
         if scale.n_columns == 2:
@@ -263,7 +263,7 @@ class PoolQuestions:
             return duels.to_numpy() if duels.columns is None else duels, y, order
         return places, y, order
 
-    def _places(self, state, items):
+    def _pool_positions(self, state, items):
         return [self._place[state.items.rows[index].tobytes()] for index in items]
 
     # -- the next question ---------------------------------------------------------------
@@ -271,7 +271,7 @@ class PoolQuestions:
     def with_questions(
         self, state: RunState, n: int, layouts: Sequence[Layout], user: User = None
     ) -> RunState:
-        """The state after n more questions, all to one user if given."""
+        """Return the state after n more questions, all to one user if one is named."""
         for _ in range(n):
             recipient, row, turned = self._next(state, user)
             items, indices = state.items, []
@@ -284,11 +284,11 @@ class PoolQuestions:
         return state
 
     def _next(self, state, user):
-        """Who is asked next, which duel of the pool, and whether its second item is shown first."""
+        """Return who is asked next, the duel's row in the pool, and whether it is turned round."""
         configuration = self._configuration
         rng = np.random.default_rng([self._seed, state.counter + 1])
         askable = self._askable_duels(state, user)
-        pending = self._rows(state, state.pending, askable)
+        pending = self._askable_places(state, state.pending, askable)
         free = self._free_duels(state, pending, askable)
         is_swapped = configuration.pool.turned and bool(rng.random() < 0.5)
         n_asked = len(state.answers) + len(state.pending)
@@ -315,7 +315,7 @@ class PoolQuestions:
         return *askable.at(int(chosen[0])), is_swapped
 
     def _askable_duels(self, state, user):
-        """What may be asked: every duel of the pool, of the user given or of everybody known."""
+        """Return every duel of the pool, of one user or of everybody known."""
         listed = self._configuration.users
         met = (each.user for each in (*state.answers, *state.pending, *state.skipped))
         people = list(dict.fromkeys([None] if listed is None else [*listed, *met]))
@@ -323,7 +323,7 @@ class PoolQuestions:
         if user is not None:
             people = [user]
             for each in state.pending:
-                row = self._row.get(tuple(sorted(self._places(state, each.items))))
+                row = self._row.get(tuple(sorted(self._pool_positions(state, each.items))))
                 if each.user != user and row is not None:
                     beside.append((each.user, row))
         if not people:
@@ -334,12 +334,12 @@ class PoolQuestions:
         return AskableDuels(people, len(self._configuration.pool.pairs), beside)
 
     def _free_duels(self, state, pending, askable):
-        """What may be asked; where only skipped ones are left, all but the last of these."""
+        """Return which duels may be asked; ValueError if none may."""
         free = np.arange(askable.size) < len(askable.people) * askable.n_duels
         free[pending] = False
         if not self._configuration.repeat:
-            free[self._rows(state, state.answers, askable)] = False
-        skipped = self._rows(state, state.skipped, askable)
+            free[self._askable_places(state, state.answers, askable)] = False
+        skipped = self._askable_places(state, state.skipped, askable)
         if free[skipped].sum() == free.sum():
             skipped = skipped[-1:]
         free[skipped] = False
@@ -353,11 +353,11 @@ class PoolQuestions:
             )
         return free
 
-    def _rows(self, state, entries, askable) -> NDArray[np.intp]:
+    def _askable_places(self, state, entries, askable) -> NDArray[np.intp]:
         """Places of answered, pending or skipped duels; those that cannot be asked have none."""
         places = []
         for each in entries:
-            row = self._row.get(tuple(sorted(self._places(state, each.items))))
+            row = self._row.get(tuple(sorted(self._pool_positions(state, each.items))))
             place = None if row is None else askable.place(each.user, row)
             if place is not None:
                 places.append(place)
@@ -387,7 +387,7 @@ class AskableDuels:
         return len(self.people) * self.n_duels + len(self._beside)
 
     def place(self, user: User, row: int) -> int | None:
-        """Where a user's duel is; None if it is none of these."""
+        """Return where a user's duel is; None if it is none of these."""
         if user in self._code:
             return self._code[user] * self.n_duels + row
         if (user, row) in self._beside:
@@ -395,7 +395,7 @@ class AskableDuels:
         return None
 
     def at(self, place: int) -> tuple[User, int]:
-        """The user and the row of the pool."""
+        """Return the user and the row of the pool at a place."""
         code, row = divmod(place, self.n_duels)
         if code < len(self.people):
             return self.people[code], row

@@ -62,7 +62,7 @@ class Questions:
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: RunState) -> tuple[Fitted, Memory]:
-        """The fit of the answers, and the state for the next fit."""
+        """Return the fit of the answers, and the memory for the next fit."""
         check_answered(state)
         last = self._last
         if last is None or last[0] is not state.answers or last[1] is not state.base:
@@ -78,7 +78,7 @@ class Questions:
         return last[2:]
 
     def posterior(self, state: RunState) -> Posterior:
-        """The engine's posterior; where noisy margins are believed, EP's."""
+        """Return the engine's posterior; where noisy margins are believed, EP's."""
         fit, _ = self.fit(state)
         if self._configuration.believing:
             return fit.gaussian
@@ -86,7 +86,7 @@ class Questions:
             return fit.refined(self._generator(0)).posterior
 
     def best(self, state: RunState) -> int:
-        """Index of the item of the largest posterior mean among those seen."""
+        """Return the index of the answered item of the largest posterior mean."""
         fit, _ = self.fit(state)
         with blas_threads(state.max_rows):
             return state.items.with_row(
@@ -96,13 +96,13 @@ class Questions:
     # -- whether to go on ----------------------------------------------------------------
 
     def gain(self, state: RunState) -> ExpectedGain:
-        """What is to be gained by one more question."""
+        """Return what is to be gained by one more question."""
         context = self._gain_context(state)
         with blas_threads(state.max_rows):
             return expected_gain(context)
 
     def is_close_enough(self, state: RunState, probability: float, within: float) -> bool:
-        """Whether the best item is near the best of the space so probably; not in the design."""
+        """Return whether P(shortfall <= within) >= probability; False within the design."""
         if not state.answers or not self._is_design_answered(state):
             return False
         context = self._gain_context(state)
@@ -116,7 +116,7 @@ class Questions:
         return GainContext(fitted, self._space, state.answered_rows(), state.items.rows[best], rng)
 
     def _is_design_answered(self, state):
-        """Whether the design is answered; a question of k items is k/2 duels of it."""
+        """Return whether the design is answered; a question of k items is k/2 duels of it."""
         n_shown = sum(len(each.items) for each in state.answers)
         return n_shown >= 2 * max(1, self._configuration.n_initial)
 
@@ -129,7 +129,7 @@ class Questions:
         layouts: Sequence[Layout],
         given: tuple[int, ...] = (),
     ) -> RunState:
-        """The state after n more questions of that one of some layouts that suits it best.
+        """Return the state after n more questions of the layout that suits it best.
 
         Each begins with the items of the indices ``given``.
         """
@@ -146,7 +146,7 @@ class Questions:
             return self._after(state, n, last, given)
 
     def _after(self, state, n, layout, given):
-        """After n more questions of a layout, or NoneLeft."""
+        """Return the state after n more questions of a layout, or raise NoQuestionLeftError."""
         for _ in range(n):
             state = self._next(state, layout.size, layout.form, given)
         return state
@@ -160,7 +160,7 @@ class Questions:
         return [best, *(each for each in layouts if each != best)]
 
     def _open_initial_duels(self, state):
-        """The initial duels of which no question or answer holds both items yet."""
+        """Return the initial duels of which no question or answer holds both items yet."""
         if not self._initial:
             return []
         every = (*state.pending, *state.answers, *state.skipped)
@@ -197,7 +197,7 @@ class Questions:
         return replace(state, items=items).with_questions([indices], recalled, form=form)
 
     def _grid_question(self, state, allowed, form, rng, designed):
-        """Items, the indices of the next line or plane, and what it leaves to the next question."""
+        """Return items, indices of the next line or plane, and the memory after it."""
         recalled = state.recalled
 
         def free(rows, relaxed=state, near=self._near):
@@ -207,7 +207,9 @@ class Questions:
             anchor = state.items.rows[state.last_winner] if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
-            strategy = self._configuration.turn(len(state.answers) + len(state.pending), "grid")
+            strategy = self._configuration.strategy_for(
+                len(state.answers) + len(state.pending), "grid"
+            )
             view, memory = self._ask_context(strategy, state, allowed, rng)
             rows = propose_grid(strategy, view, form, free)
             if memory() is not recalled.memory:
@@ -229,15 +231,15 @@ class Questions:
         return items, indices, recalled
 
     def _propose_rows(self, state, allowed, rng, size, first_rows):
-        """Rows of the next duel or set, None if none is allowed, and the memory after that."""
+        """Return rows of the next duel or set, None if none is allowed, and the memory then."""
         number = len(state.answers) + len(state.pending)
         kind = "duel" if size == 2 else "set" if first_rows is None else "joining"
-        strategy = self._configuration.turn(number, kind)
+        strategy = self._configuration.strategy_for(number, kind)
         context, memory = self._ask_context(strategy, state, allowed, rng, size, first_rows)
         return propose(strategy, context), memory()
 
     def _ask_context(self, strategy, state, allowed, rng, size=2, first_rows=None):
-        """What a strategy may look at, and a function that gives the memory after that."""
+        """Return what a strategy may look at, and a function that gives the memory after it."""
         memory, fit = state.recalled.memory, self.fit(state)[0]
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
         best = fit
@@ -249,7 +251,9 @@ class Questions:
             if strategy.inference == "ep":
                 return fit.gaussian
             if not hallucinating:
-                return fit.refined(rng).posterior
+                posterior = fit.refined(rng).posterior
+                step = max(1, posterior.n_components // EFFORT.n_draws)
+                return replace(posterior, weights=posterior.weights[:, ::step])
             posterior, margins = _model.hallucinate(fit, memory.margins, rng)
             memory = replace(memory, margins=margins)
             return posterior
@@ -270,7 +274,7 @@ class Questions:
         return context._replace(first_rows=first_rows), lambda: memory
 
     def _draw_fit(self, fit, rng):
-        """A fit at hyperparameters drawn from their posterior around those of a fit."""
+        """Return a fit at hyperparameters drawn from their posterior around those of a fit."""
         if not len(fit.model.theta):
             return fit
         if self._spread is None or self._spread[0] is not fit:
@@ -279,7 +283,7 @@ class Questions:
         return _model.draw_hyperparameters(fit, self._spread[1], rng)
 
     def _design_question(self, state, allowed, size, rng, given):
-        """Items and the indices of the next of the design.
+        """Return items, and the indices of those of the next question of the design.
 
         The first are those of initial duels, as many as there is room for; then come Sobol points.
         """
@@ -302,7 +306,7 @@ class Questions:
         return self._register_rows(items, rows, allowed, rng, first_rows)
 
     def _next_initial_items(self, state, size):
-        """Items and the indices of those of the next initial duels that there is room for."""
+        """Return items, and the indices of those of initial duels that there is room for."""
         indices: list[int] = []
         items = state.items
         for duel in self._open_initial_duels(state):
@@ -317,7 +321,7 @@ class Questions:
         return items, indices
 
     def _design_question_beside(self, state, allowed, size, rng, first_rows):
-        """The same where items are given: with them those farthest from all that were shown."""
+        """Return items, and indices of first items and those farthest from all shown."""
         rows = candidate_rows(self._space, np.zeros((0, self._space.n_columns)), rng)
         question_rows = spread_question(rows, first_rows, state.items.rows, allowed, size)
         if question_rows is None:
@@ -328,7 +332,7 @@ class Questions:
     def _register_rows(
         self, items, rows, allowed, rng, first_rows=None
     ) -> tuple[Items, tuple[int, ...]]:
-        """Items and the indices of rows; where two stand for the same floats, of others."""
+        """Return items with rows among them, and their indices; of others if two are one item."""
         for _ in range(EFFORT.n_tries):
             if rows is None:
                 break
@@ -345,8 +349,16 @@ class Questions:
         )
 
     def _or_random_question(self, question_rows, state, size, rng, first_rows=None):
-        """Where every question was skipped before, or just a tie, all but the last skipped are free
-        again, and of ties the last if need be."""
+        """Return the rows of a question; if there is none, of one that is free again.
+
+        Where every question was skipped before, or just a tie, all but the last skipped are free
+        again, and of ties the last if need be.
+
+        Raises
+        ------
+        NoQuestionLeftError
+            If none is left.
+        """
         last = replace(state, skipped=state.skipped[-1:])
         for relaxed, near in ((replace(last, answers=state.answers[-1:]), self._near), (last, 0.0)):
             if question_rows is None:

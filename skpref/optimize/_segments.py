@@ -40,8 +40,8 @@ class Axis(NamedTuple):
     behind: int
 
 
-def grid(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
-    """Points of a grid of n an axis, (n, d) or (n * n, d), which holds the anchor.
+def grid_points(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
+    """Return points of a grid of n an axis that holds the anchor, (n, d) or (n * n, d).
 
     It is shrunk towards the anchor until it lies in the unit cube. None: to a point.
     """
@@ -49,7 +49,7 @@ def grid(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
     steps = np.array([axis.span / (n - 1 - axis.behind) for axis in axes])
     places = [np.arange(n) - axis.behind for axis in axes]
     corners = np.array(list(product(*((place[0], place[-1]) for place in places)))) @ steps
-    share = float(np.min(_room(anchor, corners), initial=1.0))
+    share = float(np.min(_steps_to_wall(anchor, corners), initial=1.0))
     steps *= share
     if np.abs(steps).max(axis=1).min() * (n - 1) < 1e-4:
         return None
@@ -59,17 +59,17 @@ def grid(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
     return rows
 
 
-def _room(anchor, steps):
-    """How often a step fits into the cube, by columns."""
+def _steps_to_wall(anchor, steps):
+    """Return how often a step fits into the cube, by columns."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(steps > 0.0, (1.0 - anchor) / steps, -anchor / steps)
     return np.where(steps == 0.0, np.inf, np.maximum(room, 0.0))
 
 
-def chord(anchor: Array, direction: Array, n: int) -> Axis:
-    """The axis along a direction, from near one side of the cube to the other."""
-    before = float(_room(anchor, -direction).min())
-    after = float(_room(anchor, direction).min())
+def chord_axis(anchor: Array, direction: Array, n: int) -> Axis:
+    """Return the axis along a direction, from near one side of the cube to the other."""
+    before = float(_steps_to_wall(anchor, -direction).min())
+    after = float(_steps_to_wall(anchor, direction).min())
     if before > after:
         before, after, direction = after, before, -direction
     behind = min(int((n - 1) * before / (before + after)), n - 2) if after else 0
@@ -150,7 +150,7 @@ def _valued_grids(context, candidates, n):
     """Return grids of anchors and axes, those of the best points first."""
     grids = []
     for anchor, axes in candidates:
-        rows = grid(anchor, axes, n)
+        rows = grid_points(anchor, axes, n)
         if rows is None:
             continue
         rows = distinct_rows(context.space.snap(rows), context.space)
@@ -170,7 +170,7 @@ def random_grid(
     rng: np.random.Generator,
     free: Callable[[Array], bool],
 ) -> Array | None:
-    """A line or plane through the anchor, from one side of the cube to the other.
+    """Return a line or plane through the anchor, from one side of the cube to the other.
 
     Through any item if the anchor is None. The result is None if none seems to be free.
     """
@@ -180,7 +180,7 @@ def random_grid(
         spans = (drawn[1:] - here) * space.ordered
         if not np.all(np.any(spans, axis=1)):
             continue
-        rows = grid(here, [chord(here, span, form.size) for span in spans], form.size)
+        rows = grid_points(here, [chord_axis(here, span, form.size) for span in spans], form.size)
         if rows is None:
             continue
         rows = distinct_rows(space.snap(rows), space)
@@ -215,14 +215,16 @@ def _axes_towards(space, anchor, end, n):
     span = (end - anchor) * space.ordered
     if not np.any(span):
         return []
-    return [Axis(_REACH * span, 0), Axis(_REACH * span, (n - 1) // 2), chord(anchor, span, n)]
+    return [Axis(_REACH * span, 0), Axis(_REACH * span, (n - 1) // 2), chord_axis(anchor, span, n)]
 
 
 # --- answers --------------------------------------------------------------------------------
 
 
-def between(rows: Array, form: GridForm, position: Any, space: Any) -> tuple[int, Array | None]:
-    """Where on a line or plane a position is.
+def locate_position(
+    rows: Array, form: GridForm, position: Any, space: Any
+) -> tuple[int, Array | None]:
+    """Return where on a line or plane a position is: a point's number, and a row if between.
 
     Parameters
     ----------
@@ -244,7 +246,7 @@ def between(rows: Array, form: GridForm, position: Any, space: Any) -> tuple[int
     TypeError, ValueError
         If it is no position on them.
     """
-    place, shape = _place(position, form, len(rows))
+    place, shape = _check_position(position, form, len(rows))
     if np.all(place == np.rint(place)):
         return int(np.ravel_multi_index(place.astype(np.intp), shape)), None
     cell = np.minimum(place.astype(np.intp), np.array(shape) - 2)
@@ -256,8 +258,8 @@ def between(rows: Array, form: GridForm, position: Any, space: Any) -> tuple[int
     return int(cell[0]) + 1 if form.kind == "line" else len(rows), row
 
 
-def _place(position, form, n):
-    """A position as coordinates, and the shape of the grid that they are of."""
+def _check_position(position, form, n):
+    """Return a position as coordinates, and the shape of the grid that they are of."""
     line = form.kind == "line"
     allowed = f"{'a number' if line else 'an integer'} from 0 to {n - 1}"
     shapes = {0: (n,)}

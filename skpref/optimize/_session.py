@@ -12,13 +12,19 @@ import numpy as np
 
 from skpref._utils import Lease, check_number
 from skpref.optimize._answers import AnswerArguments, best_position
-from skpref.optimize._configuration import check_same, check_writable, describe
+from skpref.optimize._configuration import check_same_configuration, check_writable, describe
 from skpref.optimize._events import Draft, Event, answer_draft, apply_event, apply_events, ask_draft
 from skpref.optimize._gain import ExpectedGain
-from skpref.optimize._journal import Damaged, Journal, NoJournal, Replaced, Transaction
+from skpref.optimize._journal import (
+    DamagedJournalError,
+    Journal,
+    NoJournal,
+    ReplacedJournalError,
+    Transaction,
+)
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
-from skpref.optimize._segments import between
+from skpref.optimize._segments import locate_position
 from skpref.optimize._spaces import load_tables
 from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User
 
@@ -92,7 +98,7 @@ class Session:
         self._state = RunState(none, memory, memory)
         self._journal: Journal | NoJournal = NoJournal()
         if journal is None:
-            seed = _fresh_seed() if seed is None else seed
+            seed = _draw_seed() if seed is None else seed
         else:
             duels = [[space.dump(value) for value in pair] for pair in initial]
             described = describe(space, options)
@@ -104,15 +110,16 @@ class Session:
     def _open_journal(self, journal, configuration, seed):
         """Begin the journal, or replay it; the seed of the run."""
         if not journal.exists():
-            fresh = _fresh_seed() if seed is None else seed
-            journal.begin({"configuration": configuration, "seed": fresh})
+            fresh = _draw_seed() if seed is None else seed
+            journal.create_run({"configuration": configuration, "seed": fresh})
         beginning, *events = journal.load()
         run = json.loads(beginning.payload)
-        check_same(run["configuration"], configuration, journal.path)
+        check_same_configuration(run["configuration"], configuration, journal.path)
         if seed not in (None, run["seed"]):
             raise ValueError(
-                f"The journal {journal.path} was begun with random_state {run['seed']}, now {seed} "
-                "came. Pass that one, or None."
+                f"The journal {journal.path} was begun with random_state {run['seed']}; got "
+                f"{seed}. "
+                "Pass that one, or None."
             )
         self._state = self._apply_events(replace(self._state, digest=beginning.digest), events)
         return run["seed"]
@@ -135,13 +142,13 @@ class Session:
         """The state, with what other judges told; of a file that is lost, as it was."""
         try:
             return self._read_newest()[0]
-        except (FileNotFoundError, Damaged, Replaced):
+        except (FileNotFoundError, DamagedJournalError, ReplacedJournalError):
             return self._state
 
     def _read_newest(self):
         """Return the newest state, and the leases of its pending questions by their number."""
         with self._lock:
-            newer, leases = self._journal.since(self._state.seq, self._state.digest)
+            newer, leases = self._journal.read_since(self._state.seq, self._state.digest)
             self._state = self._apply_events(self._state, newer)
             return self._state, leases
 
@@ -176,13 +183,13 @@ class Session:
             n_new = n - len(self._available_questions(state, leases, *form)[:n])
             plan = n_new, self._draft_questions(state, n_new, *form)
             try:
-                state, leases = self._write_event(partial(self._take, n, form, plan))
+                state, leases = self._write_event(partial(self._decide_questions, n, form, plan))
             except _OvertakenError:  # others were quicker: now the file is held
-                state, leases = self._write_event(partial(self._take, n, form, None))
+                state, leases = self._write_event(partial(self._decide_questions, n, form, None))
             ready = self._available_questions(state, leases, *form)[:n]
             return [(each.user, self.present_items(state, each.items)) for each in ready]
 
-    def _take(self, n, form, plan, known, current, newer, leases):
+    def _decide_questions(self, n, form, plan, known, current, newer, leases):
         """Draft of the questions that are missing to n, and the leases with those on all n.
 
         The plan is how many are missing, and their draft. Without one they are found now, while the
@@ -251,7 +258,7 @@ class Session:
 
         def answer(known_state, current, newer, leases):
             items_known, asked = self._check_items(current.items, items)
-            answers = [event for event in newer if _answers(event, asked, user)]
+            answers = [event for event in newer if _answers_question(event, asked, user)]
             was_pending = known_state.pending_of(asked, user)
             if answers and was_pending and not current.pending_of(asked, user):
                 how = "skipped" if answers[-1].kind == "skip" else "answered"
@@ -277,7 +284,7 @@ class Session:
         self._write_event(answer)
 
     def _pending_form(self, items, arguments, user):
-        """The form of the question that a position is of; None if none is told, or of no form."""
+        """Return the form of the pending question that a position is of; else None."""
         if arguments is None or arguments.unpacked().position is None:
             return None
         form = self._state.form_of(self._check_items(self._state.items, items)[1], user)
@@ -287,12 +294,12 @@ class Session:
         return form
 
     def _compared_items(self, items_known, items, arguments, form):
-        """Items, the indices of those that an answer compares, and the outcome."""
+        """Return items, the indices of those that an answer compares, and the outcome."""
         items_known, question = self._check_items(items_known, items)
         if arguments is None or form is None:
             return items_known, question, None if arguments is None else arguments.of(len(question))
         rows = items_known.rows[list(question)]
-        at, row = between(rows, form, arguments.unpacked().position, self.space)
+        at, row = locate_position(rows, form, arguments.unpacked().position, self.space)
         if row is not None:
             items_known, index = items_known.with_row(row, self.space)
             if index in question:
@@ -342,48 +349,48 @@ class Session:
                     current.memories_by_event().keys() - after.memories_by_event().keys(),
                 )
 
-            self._journal.change(last_state.seq, last_state.digest, decide)
+            self._journal.write_decision(last_state.seq, last_state.digest, decide)
             self._state = after
             return after, leases_kept
 
     # -- results -------------------------------------------------------------------------
 
     def recommended_item(self) -> Any:
-        """The item of the largest posterior mean among those seen, as people see it."""
+        """Return the answered item of the largest posterior mean, as people see it."""
         with self._lock:
             state = self.state
             return self.present_items(state, [self._questions.best(state)])[0]
 
     def fitted(self) -> Any:
-        """What questions are found with, after what was told."""
+        """Return what questions are found with, fitted to the answers."""
         with self._lock:
             return self._questions.fit(self.state)
 
     def posterior(self) -> Any:
-        """The engine's posterior; where noisy margins are believed, EP's."""
+        """Return the engine's posterior; where noisy margins are believed, EP's."""
         with self._lock:
             return self._questions.posterior(self.state)
 
     def gain(self) -> ExpectedGain:
-        """What is to be gained by one more question."""
+        """Return what is to be gained by one more question."""
         with self._lock:
             return self._questions.gain(self.state)
 
     def is_close_enough(self, probability: float, within: float) -> bool:
-        """Whether what is recommended is near the best so probably."""
+        """Return whether P(shortfall <= within) >= probability for what is recommended."""
         with self._lock:
             return self._questions.is_close_enough(self.state, probability, within)
 
     # -- items ---------------------------------------------------------------------------
 
     def form_of(self, items: Any) -> GridForm | None:
-        """The form of a pending question; None if it is a set, or not pending."""
+        """Return the form of a pending question; None if it is a set, or not pending."""
         with self._lock:
             state = self.state
             return state.form_of(self._check_items(state.items, items)[1])
 
     def item_at(self, items: Any, position: Any) -> Any:
-        """The item at a position of a pending line or plane, as people see it."""
+        """Return the item at a position of a pending line or plane, as people see it."""
         if position is None:
             raise TypeError(
                 "position must be a place on the line or plane, such as 2 or 2.5, got None."
@@ -404,14 +411,14 @@ class Session:
         )
 
     def _check_pair(self, items_known, duel):
-        """Items and the indices of the two of a duel, which is checked."""
+        """Return items with the two of a duel among them, and their indices; checked."""
         items_known, question = self._check_items(items_known, duel)
         if len(question) > 2:
             raise ValueError(f"A duel is a pair of items, got {len(question)} of them: {duel!r}.")
         return items_known, question
 
     def _check_items(self, items_known, items):
-        """Items and the indices of those of a duel or set, which is checked."""
+        """Return items with those of a question among them, and their indices, or raise."""
         try:
             shown = [] if isinstance(items, str) else list(self.space.listed(items))
         except TypeError:
@@ -424,7 +431,7 @@ class Session:
         return self._check_distinct(items_known, shown)
 
     def _check_distinct(self, items_known, shown):
-        """Items and the indices of some, which are checked."""
+        """Return items with some among them, and their indices; ValueError if two are one."""
         indices: list[int] = []
         for item in shown:
             items_known, index = items_known.with_item(item, self.space)
@@ -436,7 +443,7 @@ class Session:
         return items_known, tuple(indices)
 
     def _duplicate_items_message(self, shown, indices, index):
-        """Why the next of some items is one of those before it."""
+        """Return why the next of some items is one of those before it."""
         first, item = shown[indices.index(index)], shown[len(indices)]
         listed = self.space.pool is not None
         if repr(first) == repr(item) or (
@@ -452,16 +459,16 @@ class Session:
         )
 
     def present_items(self, state: RunState, asked: Any) -> list:
-        """The items of a question as people see them."""
+        """Return the items of a question as people see them."""
         return [self.space.present(state.items.values[index]) for index in asked]
 
 
-def _answers(event: Event, asked, user):
+def _answers_question(event: Event, asked, user):
     if event.kind not in ("tell", "skip"):
         return False
     values = json.loads(event.payload)
     return values.get("user") == user and set(values["question"]) == set(asked)
 
 
-def _fresh_seed():
+def _draw_seed():
     return int(np.random.SeedSequence().generate_state(1)[0])

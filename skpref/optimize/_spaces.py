@@ -65,34 +65,34 @@ class Space(ABC):
 
     @abstractmethod
     def to_row(self, item: Any) -> np.ndarray:
-        """Unit-cube row of an item as people or `dump` give it, which is checked."""
+        """Return the unit-cube row of an item; ValueError if it is none of the space."""
 
     @abstractmethod
     def to_item(self, row: np.ndarray) -> Any:
-        """The item of a row, clean."""
+        """Return the item of a row, clean."""
 
     @abstractmethod
     def clean(self, item: Any) -> Any:
-        """A checked item as it is kept."""
+        """Return a checked item as it is kept."""
 
     @abstractmethod
     def dump(self, item: Any) -> list:
-        """A clean item in JSON's terms."""
+        """Return a clean item in JSON's terms."""
 
     @abstractmethod
     def load(self, values: list) -> Any:
-        """The item that `dump` wrote."""
+        """Return the item that `dump` wrote."""
 
     @abstractmethod
     def present(self, item: Any) -> Any:
-        """A clean item as people see it, a copy."""
+        """Return a clean item as people see it, a copy."""
 
     def pack(self, items: list) -> Any:
-        """Items of a question as one value: an array (k, d), or a tuple."""
+        """Return items of a question as one value: an array (k, d), or a tuple."""
         return np.stack(items) if self.names is None else tuple(items)
 
     def pack_many(self, questions: list) -> Any:
-        """Several of them: an array (n, k, d), or a list of tuples, or of arrays of all sizes."""
+        """Return questions as one value: an array (n, k, d), or a list."""
         packed, sizes = [self.pack(items) for items in questions], {len(q) for q in questions}
         if self.names is not None or len(sizes) > 1:
             return packed
@@ -100,33 +100,33 @@ class Space(ABC):
 
     @abstractmethod
     def listed(self, items: Any) -> Any:
-        """Items of a frame one by one; others as they are."""
+        """Return rows of a frame one by one, all other items as they are."""
 
     # -- rows ----------------------------------------------------------------------------
 
     @abstractmethod
     def snap(self, rows: np.ndarray) -> np.ndarray:
-        """The rows of the nearest items."""
+        """Return the rows of the nearest items."""
 
     def neighbours(self, row: np.ndarray) -> np.ndarray:
-        """Rows of items beside this one where there is no gradient, (k, n_columns)."""
+        """Return rows of items beside this one where there is no gradient, (k, n_columns)."""
         return np.zeros((0, self.n_columns))
 
     @abstractmethod
     def typical_rows(self) -> np.ndarray:
-        """Rows that lie as the items do, for priors in their units."""
+        """Return rows that lie as the items do, for priors in their units."""
 
     @abstractmethod
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
-        """Rows (n, n_columns) of the first questions, from a place of that design on."""
+        """Return rows (n, n_columns) of the first questions, from a place of that design on."""
 
     def table(self) -> ItemTable | None:
-        """Rows under the names of items, if these have names that are texts."""
+        """Return rows under the names of items, if these are texts, else None."""
         return None
 
     @abstractmethod
     def describe(self) -> list:
-        """Plain values that tell this space from others."""
+        """Return plain values that tell this space from others."""
 
 
 class ParameterBox(Space):
@@ -142,7 +142,7 @@ class ParameterBox(Space):
         self.ordered = np.concatenate([np.full(each.width, each.ordered) for each in dimensions])
 
     def place(self, quantiles: np.ndarray) -> np.ndarray:
-        """Quantiles (n, n_dimensions) of the parameters to unit-cube rows (n, n_columns)."""
+        """Return unit-cube rows (n, n_columns) of quantiles (n, n_dimensions) of the parameters."""
         columns = [each.place(q) for each, q in zip(self.dimensions, quantiles.T, strict=True)]
         return np.concatenate(columns, axis=1)
 
@@ -154,7 +154,7 @@ class ParameterBox(Space):
         rows = []
         for each, part in zip(self.dimensions, self._slices, strict=True):
             if not each.free:
-                near = each.near(row[part])
+                near = each.neighbours(row[part])
                 moved = np.repeat(row[None], len(near), axis=0)
                 moved[:, part] = near
                 rows.append(moved)
@@ -162,13 +162,13 @@ class ParameterBox(Space):
 
     def _values(self, item: Any) -> Any:
         if self.names is None:
-            return vector(item, self.n_dimensions)
+            return check_vector(item, self.n_dimensions)
         if not _is_labelled(item):
             raise ValueError(
                 f"Items of this space are dicts with the keys {self.names}, got "
                 f"{type(item).__name__}."
             )
-        return _by_name(item, self.names, "keys")
+        return _values_by_name(item, self.names, "keys")
 
     def to_row(self, item: Any) -> np.ndarray:
         pairs = zip(self.dimensions, self._values(item), strict=True)
@@ -210,7 +210,7 @@ class ParameterBox(Space):
 
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
         n_points = 2 ** max(5, (start + n - 1).bit_length())
-        return self.place(_points(n_points, self.n_dimensions, seed)[start : start + n])
+        return self.place(_sobol_points(n_points, self.n_dimensions, seed)[start : start + n])
 
     def describe(self) -> list:
         names = self.names or [None] * self.n_dimensions
@@ -233,7 +233,7 @@ class Pool(Space):
     same = apart = 0.0
 
     def __init__(self, candidates: Any):
-        table, names, self.feature_names, self.has_features = _read(candidates)
+        table, names, self.feature_names, self.has_features = _read_candidates(candidates)
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) < 2:
             raise ValueError("candidates must hold at least two distinct rows.")
@@ -289,7 +289,7 @@ class Pool(Space):
         return self.pool
 
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
-        order = _order(len(self.pool), seed)
+        order = _shuffled_order(len(self.pool), seed)
         return self.pool[order[np.arange(start, start + n) % len(order)]]
 
     def table(self) -> ItemTable | None:
@@ -313,7 +313,7 @@ class Pool(Space):
         item = self._in_order(item)
         if np.ndim(item) == 0 and (self.names is not None or isinstance(item, str)):
             return self._index_of(item)
-        item = vector(item, self.n_columns) + 0.0
+        item = check_vector(item, self.n_columns) + 0.0
         index = self._at.get(item.tobytes())
         if index is None:
             index, distance = self._nearest((item - self._low) / self._range)
@@ -327,7 +327,7 @@ class Pool(Space):
     def _index_of(self, name: Any) -> int:
         if self.names is None:
             raise ValueError(
-                f"The candidates have no names, {name!r} came. Give rows of features, or "
+                f"The candidates have no names; got {name!r}. Give rows of features, or "
                 "candidates= as a DataFrame with names in its index or as an ItemTable with names."
             )
         try:
@@ -342,7 +342,7 @@ class Pool(Space):
         """Features that came with labels, a dict or a row of a frame, in the order of the pool."""
         if self.feature_names is None or not _is_labelled(item):
             return item
-        return _by_name(item, self.feature_names, "features")
+        return _values_by_name(item, self.feature_names, "features")
 
     def to_item(self, row: np.ndarray) -> np.ndarray:
         index = self._row_at.get(np.ascontiguousarray(row).tobytes())
@@ -364,7 +364,7 @@ class Pool(Space):
         return listed(items, self.feature_names)
 
     def describe(self) -> list:
-        """Plain values that tell this pool from others; names stand for features if there are."""
+        """Return plain values that tell this pool from others: of names or features."""
         if not self.has_features:
             names = "\n".join(map(repr, self._named))
             return ["named pool", len(self._named), _digest(names.encode())]
@@ -376,7 +376,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _read(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
+def _read_candidates(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
     """Features, names (or None), names of the features (or None), and whether there are any."""
     names: Any = None
     columns: Any = None
@@ -426,7 +426,7 @@ def _numeric_rows(table: Any) -> np.ndarray:
             raise
         raise ValueError(
             "candidates must be a table of shape (n, d), a row for each and a column for each "
-            f"feature; shape {np.shape(table)} came. If there is one feature, give it as a column: "
+            f"feature; got shape {np.shape(table)}. If there is one feature, give it as a column: "
             'frame[["x"]] of a DataFrame, x.reshape(-1, 1) of an array.'
         ) from None
 
@@ -450,7 +450,7 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 def _names_of(frame: Any) -> Any:
-    """The index of a pandas frame, or None where it just counts the rows."""
+    """Return the index of a pandas frame, or None where it just counts the rows."""
     index = getattr(frame, "index", None)
     if index is None or (getattr(index, "start", None) == 0 and getattr(index, "step", 0) == 1):
         return None
@@ -458,12 +458,12 @@ def _names_of(frame: Any) -> Any:
 
 
 def make_space(space: Any, candidates: Any = None) -> Space:
-    """The space that the optimiser's arguments stand for; ValueError unless it is exactly one."""
+    """Return the space of an optimizer's arguments; ValueError unless it is exactly one."""
     if (space is None) == (candidates is None):
         which = "neither" if space is None else "both"
         raise ValueError(
             "Give either space= (bounds of shape (d, 2), or a dict of named parameters) or "
-            f"candidates= (a pool: a table of shape (n, d) or an ItemTable); {which} came."
+            f"candidates= (a pool: a table of shape (n, d) or an ItemTable); got {which}."
         )
     if candidates is not None:
         return Pool(candidates)
@@ -493,22 +493,22 @@ def load_tables() -> None:
 
 
 @lru_cache(maxsize=8)
-def _points(n: int, d: int, seed: int) -> np.ndarray:
+def _sobol_points(n: int, d: int, seed: int) -> np.ndarray:
     return sobol(d, np.random.default_rng([seed, 2**31])).random(n)
 
 
 @lru_cache(maxsize=8)
-def _order(n: int, seed: int) -> np.ndarray:
+def _shuffled_order(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 
 def _is_labelled(item):
-    """Whether its values have names: a dict, or a row of a frame."""
+    """Return whether the values of an item have names: a dict, or a row of a frame."""
     return isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
 
 
-def _by_name(item, names, what):
-    """The values of a labelled item in the order of the names, of which each must be there."""
+def _values_by_name(item, names, what):
+    """Return the values of a labelled item in the order of the names, or raise ValueError."""
     missing = [name for name in names if name not in item]
     extra = [name for name, _ in item.items() if name not in names]
     if missing or extra:
@@ -519,7 +519,7 @@ def _by_name(item, names, what):
 
 
 def titled(item: Any) -> str:
-    """An item in few letters, for tables and pictures.
+    """Return an item in few letters, for tables and pictures.
 
     Examples
     --------
@@ -539,7 +539,7 @@ def titled(item: Any) -> str:
 
 
 def listed(items: Any, names: list | None) -> Any:
-    """Rows of a frame, as dicts if ``names`` are given, else as arrays; all else as it is."""
+    """Return rows of a frame one by one, all other items as they are."""
     if not is_frame(items):
         return items
     rows = items.to_numpy()
@@ -548,8 +548,8 @@ def listed(items: Any, names: list | None) -> Any:
     return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
 
 
-def vector(item: Any, n: int) -> np.ndarray:
-    """An item as n finite numbers, or ValueError."""
+def check_vector(item: Any, n: int) -> np.ndarray:
+    """Return an item as n finite numbers, or raise ValueError."""
     try:
         values = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError):

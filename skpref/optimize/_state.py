@@ -40,7 +40,7 @@ class Items:
         return cls((), np.zeros((0, n_columns)))
 
     def find(self, row: NDArray[np.float64], within: float) -> int | None:
-        """Index of the item of a row, or of one this near to it; None if it is new."""
+        """Return the index of the item of a row, or of one within a distance; None if it is new."""
         index = self._at.get(row.tobytes())
         if index is None and within > 0.0 and len(self.rows):
             distance = np.abs(self.rows - row).max(axis=1)
@@ -49,12 +49,12 @@ class Items:
         return index
 
     def with_item(self, item: Any, space: Any) -> tuple[Self, int]:
-        """These and an item, which is checked, and its index."""
+        """Return these items and one more, which is checked, and its index."""
         index = self.find(space.to_row(item), space.same)
         return (self, index) if index is not None else self.with_kept(space.clean(item), space)
 
     def with_kept(self, value: Any, space: Any) -> tuple[Self, int]:
-        """The same for an item as the space keeps it."""
+        """Return these items and one more, as the space keeps it, and its index."""
         row = space.to_row(value)
         index = self.find(row, space.same)
         if index is not None:
@@ -65,7 +65,7 @@ class Items:
         return type(self)((*self.values, value), rows, {**self._at, row.tobytes(): index}), index
 
     def with_row(self, row: NDArray[np.float64], space: Any) -> tuple[Self, int]:
-        """The same for a row of the space."""
+        """Return these items and that of a row of the space, and its index."""
         index = self._at.get(row.tobytes())
         return (self, index) if index is not None else self.with_item(space.to_item(row), space)
 
@@ -88,7 +88,7 @@ class KnownMemory:
     missing: bool = False
 
     def without_arrays(self) -> Self:
-        """Without the arrays."""
+        """Return the memory without its arrays."""
         if not self.event:
             return self
         return type(self)(replace(self.memory, sites={}, margins=np.zeros(0)))
@@ -208,7 +208,7 @@ class RunState:
         users: list[User] | None = None,
         form: GridForm | None = None,
     ) -> Self:
-        """After new questions, all of one form, each to its user where there are several."""
+        """Return the state after new questions, all of one form, each to its user."""
         whom = [None] * len(questions) if users is None else users
         pairs = enumerate(zip(questions, whom, strict=True), start=self.counter + 1)
         new = [Pending(number, items, user, form) for number, (items, user) in pairs]
@@ -227,7 +227,7 @@ class RunState:
         outcome: int | str | dict,
         user: User = None,
     ) -> Self:
-        """After an answer to a question, by an outcome of the items compared."""
+        """Return the state after an answer to a question, by an outcome of the items compared."""
         return replace(
             self,
             answers=(*self.answers, AnswerRecord(compared, outcome, user)),
@@ -237,13 +237,13 @@ class RunState:
         )
 
     def with_skip(self, items: tuple[int, ...], user: User = None) -> Self:
-        """After a question was turned down."""
+        """Return the state after a question was turned down."""
         skipped = (*self.skipped, Skipped(items, len(self.answers), user))
         pending = self._without(items, user)
         return replace(self, skipped=skipped, pending=pending, past=self._with_undo_point())
 
     def without_last_answer(self) -> Self:
-        """Before the last answer or refusal; items stay known."""
+        """Return the state before the last answer or refusal; items stay known."""
         *past, last = self.past
         return replace(
             self,
@@ -279,7 +279,7 @@ class RunState:
         return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.answers)
 
     def memories_by_event(self) -> dict[int, KnownMemory]:
-        """The memories whose arrays may be needed, by the event that left them."""
+        """Return the memories whose arrays may be needed, by the event that left them."""
         recent = self.past[-EXACT_UNDOS:]
         every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
         return {each.event: each for each in every if each.event}
@@ -294,7 +294,7 @@ class RunState:
         return tuple(each for each in self.pending if each is not question)
 
     def form_of(self, items: tuple[int, ...], user: User = None) -> GridForm | None:
-        """The form of a pending question, whose items are given in its order."""
+        """Return the form of a pending question, whose items are in its order, or None."""
         question = self.pending_of(items, user)
         return question.form if question and question.items == items else None
 
@@ -305,7 +305,7 @@ class RunState:
         return items[best_position(outcome, len(items))]
 
     def answered_rows(self) -> NDArray[np.float64]:
-        """Rows of the items that answers are about."""
+        """Return the rows of the items that answers are about."""
         shown = sorted({index for answer in self.answers for index in answer.items})
         return self.items.rows[shown]
 
@@ -341,12 +341,12 @@ class HistoryEntry(NamedTuple):
 
 
 def are_apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
-    """Whether rows differ from a row so that they may be shown together, (n,)."""
+    """Return whether rows differ so much from a row that they may be shown together, (n,)."""
     return np.abs(rows - row).max(axis=1) > space.apart
 
 
 def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callable:
-    """Which rows may join others in a question, in view of those pending, skipped and just tied.
+    """Return a rule for rows to join a question, by those pending, skipped and just tied.
 
     A duel that ended in a tie, once more, says next to nothing; but where one posterior thinks best
     of two items, it may think so after any number of ties.
@@ -394,6 +394,6 @@ def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callab
 
 
 def _alike(rows, others, radius):
-    """Whether every row has another within a distance, and the other way round."""
+    """Return whether every row has another within a distance, and the other way round."""
     distance = np.linalg.norm(rows[:, None] - others, axis=2)
     return bool(np.all(distance.min(axis=0) <= radius) and np.all(distance.min(axis=1) <= radius))

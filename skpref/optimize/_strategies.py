@@ -397,7 +397,7 @@ def _alternate_rows(acquisition, context):
     """Return rows that maximise the acquisition by turns, best mean first; None if none may.
 
     Rows join the best answered one until they are enough; then each is replaced by the best beside
-    the others, until none is better.
+    the others, if that is better.
     """
     posterior = context.draw()
     size = context.size if acquisition == "eubo" else 2
@@ -415,16 +415,12 @@ def _alternate_rows(acquisition, context):
         if row is None:
             return None
         question = np.concatenate([question, row[None]])
-    n_vain = 0
-    for place in np.resize(range(size), 2 * size):  # two rounds at most
-        if n_vain == size - 1:
-            break
+    for place in range(size):
         rest = np.delete(question, place, axis=0)
         surface, row, value = best_beside(rest, np.concatenate([seeds, question]))
         before = surface.value(question[place][None])[0]
-        n_vain += 1
         if row is not None and value > before + 1e-6 * (1.0 + abs(before)):
-            question[place], n_vain = row, 0
+            question[place] = row
     return question[np.argsort(-posterior.mean(question), kind="stable")]
 
 

@@ -39,7 +39,7 @@ WAYS = {
 
 
 def choices_of(scale: DuelScale) -> list[dict]:
-    """The answers to a duel, from the clearest win of the first item to that of the second.
+    """Return the answers to a duel, from the clearest win of the first item to the second's.
 
     Returns
     -------
@@ -61,12 +61,12 @@ def choices_of(scale: DuelScale) -> list[dict]:
 
 
 def prompt_of(kind: str, way: str) -> str:
-    """What is asked of a question of a kind, sets answered in a way."""
+    """Return what the page asks for a kind of question, sets answered in a way."""
     return WAYS[way].prompt if kind == "set" else _PROMPTS[kind]
 
 
 def size_of_sets(kind: Any, size: Any) -> int:
-    """How many items the largest set has that these arguments of `ask` allow."""
+    """Return the size of the largest set that these arguments of `ask` allow; 0 for none."""
     if isinstance(kind, str):
         return (size or 2) if kind == "set" else 0
     return (size or {}).get("set", 4) if "set" in kind else 0

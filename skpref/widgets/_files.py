@@ -16,7 +16,7 @@ _CHANNELS = 8
 
 
 def png_of(pixels: np.ndarray) -> bytes:
-    """A picture as a PNG.
+    """Write a picture as a PNG.
 
     Parameters
     ----------
@@ -36,20 +36,20 @@ def png_of(pixels: np.ndarray) -> bytes:
             f"{pixels.shape}. Give a sound with its rate, (rate, samples); draw a curve as a "
             "matplotlib figure."
         )
-    levels = _levels(pixels)
+    levels = _pixel_bytes(pixels)
     rows = levels.reshape(len(levels), -1)
     body = np.concatenate([np.zeros((len(rows), 1), dtype=np.uint8), rows], axis=1)  # no filter
     head = struct.pack(">IIBBBBB", levels.shape[1], len(levels), 8, _COLOURS[channels], 0, 0, 0)
     return (
         b"\x89PNG\r\n\x1a\n"
-        + _chunk(b"IHDR", head)
-        + _chunk(b"IDAT", zlib.compress(body.tobytes()))
-        + _chunk(b"IEND", b"")
+        + _png_chunk(b"IHDR", head)
+        + _png_chunk(b"IDAT", zlib.compress(body.tobytes()))
+        + _png_chunk(b"IEND", b"")
     )
 
 
-def _levels(pixels):
-    """Pixels as bytes."""
+def _pixel_bytes(pixels):
+    """Return pixels as bytes; ValueError for values out of their range."""
     kind = pixels.dtype.kind
     if kind not in "biuf":
         raise ValueError(f"A picture is of numbers, got an array of dtype {pixels.dtype}.")
@@ -65,7 +65,8 @@ def _levels(pixels):
     return np.rint(255.0 * np.clip(pixels.astype(np.float64), 0.0, 1.0)).astype(np.uint8)
 
 
-def _chunk(name, content):
+def _png_chunk(name, content):
+    """Return a chunk of a PNG with its length and checksum."""
     return (
         struct.pack(">I", len(content))
         + name
@@ -75,7 +76,7 @@ def _chunk(name, content):
 
 
 def wav_of(rate: int, samples: Any) -> bytes:
-    """A sound as a WAV of 16 bits.
+    """Write a sound as a WAV of 16 bits.
 
     Parameters
     ----------

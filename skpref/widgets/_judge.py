@@ -147,7 +147,7 @@ class Judge:
     # -- for programs --------------------------------------------------------------------
 
     def recommend(self) -> Any:
-        """The best item so far, as the optimizer recommends it.
+        """Return the best item so far, as the optimizer recommends it.
 
         Raises
         ------
@@ -186,18 +186,18 @@ class Judge:
     def _pose(self, notice=""):
         """Show the next question, or the end."""
         self._number += 1
-        self.question, end = None, self._reached()
+        self.question, end = None, self._end_reason()
         try:
-            self.question = None if end else self._next()
+            self.question = None if end else self._next_question()
         except ValueError as error:  # no question is left
             if not self.optimizer.n_told_:
                 raise
             end = str(error)
-        page = self._last_page() if self.question is None else self._page()
+        page = self._final_page() if self.question is None else self._question_page()
         self._display(page, course_of(self.optimizer), notice, end)
 
-    def _next(self):
-        """The next question, in the order in which it is shown."""
+    def _next_question(self):
+        """Return the next question, in the order in which it is shown."""
         asked = self.optimizer.ask(**self._form, **self._of_user)
         items = asked.duel if isinstance(asked, Question) else asked
         if not self._shuffle or (len(items) > 2 and self.optimizer.kind_of(items) != "set"):
@@ -208,8 +208,8 @@ class Judge:
         drawn = items[order] if isinstance(items, np.ndarray) else tuple(items[k] for k in order)
         return asked._replace(duel=drawn) if isinstance(asked, Question) else drawn
 
-    def _page(self):
-        """The question as the page shows it."""
+    def _question_page(self):
+        """Return the question as the page shows it."""
         items, whom = self.question, ""
         if isinstance(items, Question):
             whom, items = f"{items.user}: ", items.duel
@@ -223,15 +223,16 @@ class Judge:
             "choices": choices_of(self.optimizer._scale()) if kind == "duel" else [],
         }
 
-    def _last_page(self):
+    def _final_page(self):
+        """Return the page that ends the run."""
         best = self._shown(self.recommend())
         return {"kind": "end", "prompt": "The best item found", "items": [best]}
 
     def _shown(self, item):
         return stimulus_of(self._show(deepcopy(item)))  # which may do to it what it likes
 
-    def _reached(self):
-        """Why this is the end; empty if it is not."""
+    def _end_reason(self):
+        """Say why this is the end; empty if it is not."""
         n_told = self.optimizer.n_told_
         if n_told >= self._end:
             return f"{n_told} answers were told, as many as wanted."
@@ -267,7 +268,7 @@ class Judge:
             return  # it was clicked twice, or on a page that has gone
         notice = ""
         try:
-            self._act(message)
+            self._handle_message(message)
         except AlreadyAnswered as error:
             notice = str(error)
         except Exception as error:
@@ -279,7 +280,8 @@ class Judge:
             broken = {"kind": "broken", "prompt": "This question cannot be shown.", "items": []}
             self._display(broken, None, _words(error))
 
-    def _act(self, message):
+    def _handle_message(self, message):
+        """Do what a message of the page asks for."""
         if message["type"] == "answer":
             self.optimizer.tell(self.question, message["outcome"])
         elif message["type"] == "skip":

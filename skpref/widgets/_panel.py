@@ -12,7 +12,7 @@ _LEVEL = 0.9
 
 
 def make_panel(heard: Callable[[dict], None]) -> Any:
-    """A page, an anywidget; each message of it is handed on.
+    """Make a page, an anywidget, that hands on each of its messages.
 
     Raises
     ------
@@ -26,6 +26,7 @@ def make_panel(heard: Callable[[dict], None]) -> Any:
 
 @cache
 def _panel_class():
+    """Return the class of the page; ImportError if anywidget is not installed."""
     try:
         import anywidget
         import traitlets
@@ -46,7 +47,7 @@ def _panel_class():
 
 
 def course_of(optimizer: Any) -> dict | None:
-    """The course of a run as `OptimizationDisplay` has it, in units of noise; None if none is.
+    """Return the course of a run for the page, in units of noise; None if there is none yet.
 
     Returns
     -------

@@ -40,7 +40,7 @@ _DRAWN = (
 
 
 def stimulus_of(shown: Any) -> dict:
-    """What to show as plain values: the type of content, and the content as bytes or text.
+    """Return what a page shows of an object: the type of content, and bytes or text.
 
     Parameters
     ----------
@@ -68,17 +68,18 @@ def stimulus_of(shown: Any) -> dict:
             )
         return {"mime": "text/plain", "text": shown}
     if isinstance(shown, Path):
-        return _file(shown.read_bytes(), repr(str(shown)))
+        return _file_stimulus(shown.read_bytes(), repr(str(shown)))
     if isinstance(shown, bytes | bytearray | memoryview):
-        return _file(bytes(shown), "the bytes that show returned")
+        return _file_stimulus(bytes(shown), "the bytes that show returned")
     if isinstance(shown, np.ndarray):
         return {"mime": "image/png", "data": png_of(shown)}
     if isinstance(shown, tuple):
-        return _sound(shown)
-    return _object(shown)
+        return _sound_stimulus(shown)
+    return _drawn_stimulus(shown)
 
 
-def _file(content, name):
+def _file_stimulus(content, name):
+    """Return the content of a file with its type; ValueError if it is none of those shown."""
     for at, beginning, mime in _BEGINNINGS:
         if content[at : at + len(beginning)] == beginning:
             return {"mime": mime, "data": content}
@@ -89,7 +90,8 @@ def _file(content, name):
     )
 
 
-def _sound(shown):
+def _sound_stimulus(shown):
+    """Return a rate and samples as a WAV."""
     whole = [isinstance(part, int | np.integer) for part in shown]
     if len(shown) != 2 or sum(whole) != 1:
         raise TypeError(
@@ -100,8 +102,9 @@ def _sound(shown):
     return {"mime": "audio/wav", "data": wav_of(int(rate), samples)}
 
 
-def _object(shown):
-    figure = next((each for each in _figures(shown) if hasattr(each, "savefig")), None)
+def _picture_stimulus(shown):
+    """Return a figure of matplotlib or a picture of PIL as a PNG; None for others."""
+    figure = next((each for each in _possible_figures(shown) if hasattr(each, "savefig")), None)
     if figure is not None:
         out = io.BytesIO()
         figure.savefig(out, format="png")
@@ -116,9 +119,17 @@ def _object(shown):
         )
         plain.save(out, format="PNG")
         return {"mime": "image/png", "data": out.getvalue()}
+    return None
+
+
+def _drawn_stimulus(shown):
+    """Return what an object draws of itself; TypeError if it draws nothing."""
+    stimulus = _picture_stimulus(shown)
+    if stimulus is not None:
+        return stimulus
     held = getattr(shown, "data", None)
     if isinstance(held, bytes) and hasattr(shown, "_repr_html_"):  # of IPython.display
-        return _file(held, f"the data of this {type(shown).__name__}")
+        return _file_stimulus(held, f"the data of this {type(shown).__name__}")
     for method, mime in _DRAWN:
         made = getattr(shown, method, None)
         content = made() if callable(made) and not isinstance(shown, type) else None
@@ -134,13 +145,13 @@ def _object(shown):
     )
 
 
-def _figures(shown):
-    """Where a figure may be: itself, that of its axes, or of a display."""
+def _possible_figures(shown):
+    """Return where a figure may be: an object itself, that of its axes, or of a display."""
     return shown, getattr(shown, "figure", None), getattr(shown, "figure_", None)
 
 
 def described(item: Any) -> str:
-    """An item in words, where nothing says how to show it: a name, or values a line each."""
+    """Describe an item that nothing says how to show: a name, or values a line each."""
     if isinstance(item, Mapping):
         return "\n".join(
             titled({name: value}).replace("=", ": ", 1) for name, value in item.items()

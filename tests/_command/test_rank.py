@@ -711,7 +711,7 @@ def test_how_fast_strengths_move_is_that_of_the_kernel(tmp_path, capsys, held, u
 
 
 def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkeypatch):
-    monkeypatch.setattr(_rank, "_drift", lambda *_: StrengthDrift(1e-3, 7.0, "days"))
+    monkeypatch.setattr(_rank, "_strength_drift", lambda *_: StrengthDrift(1e-3, 7.0, "days"))
     assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
     assert json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"]["deviation"] == 1e-3
     said = capsys.readouterr().out
@@ -720,7 +720,7 @@ def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkey
 
 @pytest.mark.parametrize(("unit", "moves"), [("noise", 0.015), ("elo", 2.9), ("logit", 0.017)])
 def test_the_unit_does_not_make_strengths_move(tmp_path, capsys, held, monkeypatch, unit, moves):
-    monkeypatch.setattr(_rank, "_drift", lambda *_: StrengthDrift(moves, 7.0, "days"))
+    monkeypatch.setattr(_rank, "_strength_drift", lambda *_: StrengthDrift(moves, 7.0, "days"))
     path = drifting(tmp_path)
     assert run("rank", path, "--time", "when", "--unit", unit) == 0
     said = capsys.readouterr().out

@@ -11,7 +11,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import _next_pairs, next_pairs
 from skpref.active._next_pairs import (
     GOALS,
-    _at_stake,
+    _top_probability,
     _variances,
     _vote_precision,
     _VoteBoard,
@@ -102,7 +102,7 @@ def test_gain_is_information_on_all_orders(seed):
     mean, cov = beliefs(seed, n, 1.0)
     likelihood = Probit(noise / 2)
     board = board_of(mean, cov, likelihood)
-    board.weigh()
+    board.update_weights()
     pairs = np.stack(np.triu_indices(n, 1), axis=1)
     brute = [
         sum(order_information(mean, cov, voted, ordered, noise) for ordered in pairs)
@@ -141,7 +141,7 @@ def test_precision_leaves_the_expected_variance(likelihood):
 def test_scores_follow_the_votes():
     mean, cov = beliefs(5, 6, 1.0)
     board = board_of(mean, cov, Probit(0.5))
-    board.weigh()
+    board.update_weights()
     precision = board._precision
     pairs = np.stack(np.triu_indices(6, 1), axis=1)
     known, told = np.linalg.inv(cov), []
@@ -153,7 +153,7 @@ def test_scores_follow_the_votes():
         known = known + votes * precision[pair] * np.outer(d, d)
         lost = before - np.linalg.inv(known)
         by_order = board.weight * np.einsum("pi,ij,pj->p", differences, lost, differences)
-        told.append((board.vote(pair, votes), (by_order.sum(), by_order[pair])))
+        told.append((board.add_votes(pair, votes), (by_order.sum(), by_order[pair])))
     left = np.linalg.inv(known)
     assert_allclose(board.cov, left, atol=1e-10)
     assert_allclose(*zip(*told, strict=True), rtol=1e-8)
@@ -166,9 +166,9 @@ def test_scores_follow_the_votes():
 def test_weights_average_over_where_means_go():
     mean, cov = np.array([0.9, 0.0]), np.diag([1.0, 0.6])
     board = _VoteBoard(mean, cov, np.array([2.0]), np.ones(1))
-    board.weigh()
-    board.vote(0)
-    board.weigh()
+    board.update_weights()
+    board.add_votes(0)
+    board.update_weights()
     left = 1 / (1 / 1.6 + 2.0)
 
     def of(step):
@@ -190,12 +190,12 @@ def test_what_is_at_stake_is_who_may_be_first():
             return norm.pdf(x, mean[i], deviation[i]) * np.prod(below)
 
         proba.append(quad(first, -8, 8)[0])
-    stake = _at_stake(mean, np.diag(deviation**2), 1, np.random.default_rng(0))
+    stake = _top_probability(mean, np.diag(deviation**2), 1, np.random.default_rng(0))
     expected = np.add.outer(proba, proba)
     away = ~np.eye(3, dtype=bool)
     assert_allclose(stake[away], expected[away], atol=0.04)
     # Two of three are first: a pair is not at stake only if both are last, which cannot be.
-    two = _at_stake(mean, np.diag(deviation**2), 2, np.random.default_rng(0))
+    two = _top_probability(mean, np.diag(deviation**2), 2, np.random.default_rng(0))
     assert_allclose(two[away], 1.0)
 
 
@@ -222,7 +222,7 @@ def test_all_votes_are_handed_out(goal, n):
 def test_votes_on_the_first_places_are_on_those_who_may_have_them():
     rows = MODEL.posterior_.check_items(MODEL.items_)
     mean, cov = MODEL.posterior_.mean(rows), MODEL.posterior_.cov(rows)
-    stake = _at_stake(mean, cov, 2, np.random.default_rng(0))
+    stake = _top_probability(mean, cov, 2, np.random.default_rng(0))
     plan = next_pairs(MODEL, n=1, goal="top", k=2)
     a, b = plan.position[0]
     assert_allclose((plan.gain_of_vote * stake)[a, b], (plan.gain_of_vote * stake).max())
@@ -254,7 +254,7 @@ def test_votes_tell_more_than_uniform_ones():
     rows = MODEL.posterior_.check_items(MODEL.items_)
     mean, cov = MODEL.posterior_.mean(rows), MODEL.posterior_.cov(rows)
     precision = board_of(mean, cov, MODEL.likelihood_)
-    precision = precision.square(precision._precision)
+    precision = precision.as_matrix(precision._precision)
 
     def undecided(pairs, votes):
         """Expected entropy of all orders, by draws of where the means go."""

@@ -93,9 +93,9 @@ def test_effects_are_the_moments_given_an_answer(likelihood, lead):
 
 def test_worlds_keep_the_law_of_total_probability():
     known = correlated(3, 5, TIES)
-    worlds = Worlds.before(known.mean, known.variance, known.covariance)
+    worlds = Worlds.without_answers(known.mean, known.variance, known.covariance)
     for at in (2, 0):
-        worlds = worlds.after(at, TIES, 1)
+        worlds = worlds.with_answer(at, TIES, 1)
     assert len(worlds.weight) == 9
     assert_allclose(worlds.weight.sum(), 1.0)
     assert_allclose(worlds.weight @ worlds.mean, known.mean, atol=1e-9)
@@ -103,7 +103,7 @@ def test_worlds_keep_the_law_of_total_probability():
     total = worlds.weight @ (worlds.variance + off**2)
     assert_allclose(total, known.variance, rtol=1e-9)
     for at in (1, 3):
-        worlds = worlds.after(at, TIES, 1)
+        worlds = worlds.with_answer(at, TIES, 1)
     assert len(worlds.weight) == 32  # of 81
     off = np.abs(worlds.weight @ worlds.mean - known.mean)
     assert np.all(off < 0.25 * np.sqrt(known.variance))
@@ -284,10 +284,10 @@ def test_frames_of_names_are_duels_of_a_table_with_features_and_of_users():
 @pytest.mark.parametrize(
     ("pool", "answered", "message"),
     [
-        (POOL, [["item 1", "item 2"]], r"form of the pool, .*numbers of shape \(36, 2, 2\); names"),
-        (POOL, [[0, 1]], r"numbers of shape \(36, 2, 2\); numbers of shape \(1, 2\) came"),
+        (POOL, [["item 1", "item 2"]], r"numbers of shape \(36, 2, 2\); got names"),
+        (POOL, [[0, 1]], r"numbers of shape \(36, 2, 2\); got numbers of shape \(1, 2\)"),
         (all_pairs(9), [["item 1", "other"]], "unknown.*'other'"),
-        ([["item 1", "item 2"]], [[0, 1]], "names of shape .*; numbers of shape"),
+        ([["item 1", "item 2"]], [[0, 1]], "names of shape .*; got numbers of shape"),
     ],
 )
 def test_answered_duels_of_another_form_are_errors(pool, answered, message):

@@ -324,7 +324,7 @@ def test_votes_of_a_table(ties, controls):
     assert_allclose(rule.e_values, plain.e_values)
     # Labels by hand may follow, either way of them.
     rule.update([["ant", "bee"]], [0 if not ties else -1])
-    with pytest.raises(ValueError, match="y came beside votes of from_votes"):
+    with pytest.raises(ValueError, match="Votes of from_votes have labels"):
         rule.update(votes, votes.y)
     with pytest.raises(ValueError, match="Vote 0 is on 'bee', which is not among items"):
         StoppingRule(items=["ant", "cow"]).update(votes)

@@ -10,7 +10,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref._utils import row_blocks
 from skpref.data import _comparisons, _items, _read
 from skpref.data._comparisons import Comparisons
-from skpref.data._containers import all_strings, distinct_values, looked_up
+from skpref.data._containers import all_strings, codes_of_values, distinct_values
 from skpref.data._kinds import DUEL, TIE
 
 
@@ -163,7 +163,7 @@ def test_distinct_values_and_numbers_part_by_part(blocks):
     assert list(found) == list(dict.fromkeys(values.ravel().tolist()))
     numbers = {name: k for k, name in enumerate(found)}
     plain = [[numbers[value] for value in row] for row in values.tolist()]
-    assert looked_up(values, numbers).tolist() == plain
+    assert codes_of_values(values, numbers).tolist() == plain
 
 
 @pytest.mark.parametrize("as_what", ["object", "str", "frame", "list"])
@@ -256,4 +256,4 @@ def test_positions_of_pairs_in_order_are_those_of_any_pairs():
         shown = _read.read(X, table=table)
         assert shown.in_order
         np.testing.assert_array_equal(shown.places(), replace(shown, in_order=False).places())
-        assert shown.used().rows is shown.rows
+        assert shown.without_unshown().rows is shown.rows

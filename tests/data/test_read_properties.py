@@ -77,7 +77,7 @@ def test_a_frame_of_duels_is_read_as_its_array(asked):
 def test_what_was_used_is_all_that_was_shown(asked):
     n_items, places = asked
     shown = read(places, table=ItemTable(np.arange(n_items)[:, None]))
-    used = shown.used()
+    used = shown.without_unshown()
     assert_array_equal(used.places(), shown.places())
     assert len(used.rows) == np.sum(places >= 0) or len(used.rows) == len(np.unique(used.pairs))
 

@@ -15,7 +15,7 @@ import pytest
 
 from skpref.datasets import _files as _fetch
 from skpref.datasets import _football, _sushi, _tennis, fetch_chu_ghahramani
-from skpref.datasets._files import Source, fetch_texts, unpack, verified_file
+from skpref.datasets._files import Source, fetch_texts, read_verified_file, unpack
 
 TEXT = "".join(f"row {k}, {k * k}\n" for k in range(400)).encode()
 ARCHIVE = Source(
@@ -172,7 +172,7 @@ def test_a_file_at_hand_that_is_far_too_large_is_not_read_whole(tmp_path, monkey
     with path.open("wb") as file:
         file.truncate(10**12)  # a hole: of a real file no memory could hold so much
     with pytest.raises(OSError, match=r"a\.csv is damaged, incomplete or another"):
-        verified_file(path, ARCHIVE.checksums["a.csv"])
+        read_verified_file(path, ARCHIVE.checksums["a.csv"])
 
 
 def test_everything_is_fetched_by_a_connection_that_is_sealed():

@@ -1,16 +1,21 @@
 """Biases of judges: slopes on controls and advantages of the first, beside reliability."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from oracles import central_gradient
 from scipy.special import log_ndtr, ndtr
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
+from skpref.data import Reader
 from skpref.fitting import judged_comparisons
-from skpref.gp import Inducing, PosteriorMixture, Prior
+from skpref.fitting._biases import judged_rows
+from skpref.fitting._reliability import POINTS, Cavities
+from skpref.gp import Inducing, PosteriorMixture, Prior, posterior_parts
 from skpref.inference import EP, HMC, SVI, Gibbs
 from skpref.inspection import control_effects, judge_reliability, leaderboard
 from skpref.kernels import Identity, Linear, OnColumns, Padded
@@ -259,6 +264,42 @@ def test_files_and_evidence_hold_biases(learned):
             found = copy.predict_proba(X[:6], judges=judges)
             assert np.array_equal(found, model.predict_proba(X[:6], judges=judges))
         assert copy.log_marginal_likelihood() == model.log_marginal_likelihood()
+
+
+def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
+    X, y, judge = votes(n=12, length=[2])
+    model = held(inference=EP(tol=1e-11)).fit(X, y, judges=judge, sample_weight=np.tile([1, 3], 18))
+    answers, kernel = model.comparisons_, model.kernel_
+
+    def run(reliability):
+        return model._model.evaluate(judged_rows(answers, kernel, reliability))
+
+    at = np.array([1.2, 0.5, -0.3])
+    truth = central_gradient(lambda r: run(r).approximation.sites.log_evidence, at, 1e-3)
+    points = [judged_rows(answers, kernel, point) for point in POINTS]
+    told = Cavities.of(run(at), points, at).by_reliability(model.likelihood_)
+    found = np.diff(told(at[:, None] + np.array([-1e-4, 1e-4])), axis=1)[:, 0] / 2e-4
+    assert_allclose(found, truth, atol=1e-4)
+
+
+def test_probabilities_of_a_judge_are_averages_over_reliability():
+    X, y, judge = votes(n=12, length=[2])
+    model = held().fit(X, y, judges=judge)
+    some, truth = X[:4], np.zeros(4)
+    for weight, part, judges in zip(
+        model.judges_.weights,
+        posterior_parts(model.posterior_)[1],
+        model.judges_.readings(),
+        strict=True,
+    ):
+        raw = replace(part, reader=Reader(6))
+        for r, share in zip(judges.marginals.points[2], judges.marginals.weights[2], strict=True):
+            tail = np.tile([2.0, r, 0.0, 1.0], (4, 1))
+            mean, variance = raw.margin(*(np.hstack([some[:, k], tail]) for k in (0, 1)))
+            truth += weight * share * ndtr(mean / np.sqrt(1.0 + variance))
+    assert_allclose(model.predict_proba(some, judges=["j2"] * 4)[:, 1], truth, atol=2e-3)
+    seen = model.decision_function(some, judges=["j2"] * 4)
+    assert np.array_equal(seen > 0.0, truth > 0.5)
 
 
 def test_margins_of_other_rows_are_those_of_the_posterior():

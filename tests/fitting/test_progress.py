@@ -10,7 +10,7 @@ from judged_support import make_duels, make_items
 from numpy.testing import assert_array_equal
 from progress_support import Listener, counted, needs_callbacks
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import Comparisons
@@ -19,7 +19,6 @@ from skpref.fitting._forecast import forecast, warn_cost
 from skpref.fitting._model import Model
 from skpref.fitting._search import Step
 from skpref.inference import EP, HMC, SVI, Gibbs
-from skpref.kernels import Linear, OnColumns
 from skpref.likelihoods import Probit
 
 
@@ -278,17 +277,6 @@ def test_the_remedy_is_fewer_answers_than_there_are(slow):
     """A fit of 1 000 answers was told to learn on 1 000 of them."""
     with pytest.warns(UserWarning, match=r"n_learning_answers=500; or"):
         warn_cost(large(1500, 1000), spec(), True)
-
-
-def test_looks_at_other_tops_are_counted():
-    """Beside ids a search takes 80 evaluations, of features alone 27: 103 s were said to be 40."""
-    smooth = ConstantKernel() * OnColumns(RBF(), [1])
-    both = ConstantKernel() * OnColumns(Linear(2.0), [1]) + smooth
-    seconds = [
-        forecast(large(500, 1000), Model(kernel, Probit(), EP()), True)[0]
-        for kernel in (both, smooth)
-    ]
-    assert seconds[0] > 2.0 * seconds[1]
 
 
 def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):

@@ -27,7 +27,7 @@ LIKELIHOODS = {
     "probit": Probit(0.3),
     "ties": TIES,
     "logistic": Logistic(0.5),
-    "judges": JudgeReliability(TIES, np.array([1.2, 0.5, -0.8]), np.array([0.1, 0.0, -0.2])),
+    "judges": JudgeReliability(TIES, np.array([1.2, 0.5, -0.8])),
 }
 
 

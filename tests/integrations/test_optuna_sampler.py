@@ -461,7 +461,7 @@ def test_a_trial_is_known_before_it_is_suggested():
     assert first._trial_id == study.trials[-1]._trial_id
     first.relative_params  # noqa: B018
     assert judged(study).trials[-1].params == {}
-    seen = study._study.sampler._items(
+    seen = study._study.sampler._known_items(
         judged(study), [first.number], LINE, StudySpace(LINE), own=None
     )
     assert seen[0]["x"] == first.suggest_float("x", 0.0, 1.0)
@@ -622,11 +622,11 @@ def test_a_worker_that_is_slow_loses_a_trial_but_not_what_it_chose(tmp_path, sto
     sampler, chosen = study._study.sampler, []
 
     def slow(*arguments):
-        chosen.append(type(sampler)._chosen(sampler, *arguments))
+        chosen.append(type(sampler)._choose_params(sampler, *arguments))
         assert at_once(study) == [3]
         return chosen[-1]
 
-    monkeypatch.setattr(sampler, "_chosen", slow)
+    monkeypatch.setattr(sampler, "_choose_params", slow)
     with pytest.raises(RuntimeError):  # UpdateFinishedTrialError of Optuna, where it has that
         study.ask(PLANE)
     assert state_of(study)[3:] == ["FAIL", "WAITING"]
@@ -654,7 +654,7 @@ def test_a_worker_that_is_stopped_while_it_chooses_fails_its_trial(raised, monke
     def stopped(*_):
         raise raised
 
-    monkeypatch.setattr(study._study.sampler, "_chosen", stopped)
+    monkeypatch.setattr(study._study.sampler, "_choose_params", stopped)
     with pytest.raises(raised):
         study.ask(LINE)
     assert state_of(study)[-1] == "FAIL" and study.should_generate()

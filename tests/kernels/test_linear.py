@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
+from sklearn.gaussian_process.kernels import DotProduct
 
 from skpref.kernels import (
-    Identity,
-    ItemEffect,
     Linear,
     OnColumns,
     PreferenceKernel,
@@ -17,7 +15,6 @@ from skpref.kernels import (
     input_gradient,
     kernel_with_gradient,
     lengthscale_indices,
-    linear_parts,
 )
 
 LENGTHS, CENTRE = np.array([0.7, 2.0, 5.0]), np.array([3.0, -1.0, 0.5])
@@ -100,79 +97,3 @@ def test_wrong_shapes_say_what_is_allowed():
         OnColumns(Linear([1.0, 2.0]), [0, 1, 2])(X)
     with pytest.raises(ValueError, match="leave Y out"):
         Linear()(X, Z, eval_gradient=True)
-
-
-def own(column=0):
-    return ConstantKernel(0.7) * OnColumns(Identity(), [column])
-
-
-def of_features(linear, smooth, columns=(1, 2, 3)):
-    return ConstantKernel(0.3) * OnColumns(linear, columns), ConstantKernel(0.2) * OnColumns(
-        smooth, columns
-    )
-
-
-EACH, ONE = Linear(LENGTHS, centre=CENTRE), Linear(1.3)
-PAIRS = {
-    "default": sum(of_features(EACH, RBF(np.ones(3))), start=own()),
-    "the other way round": sum(of_features(EACH, RBF(np.ones(3)))[::-1], start=own()),
-    "one lengthscale": sum(of_features(ONE, RBF(1.0)), start=own()),
-    "one and several": sum(of_features(ONE, RBF(np.ones(3))), start=own()),
-    "of many users": OnColumns(sum(of_features(EACH, RBF(np.ones(3))), start=own()), [0, 1, 2, 3])
-    * (ConstantKernel(1.0, "fixed") + own(4)),
-}
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_a_smooth_part_of_long_lengthscales_says_what_a_linear_one_does(name):
-    """Differences have the covariance of the linear part, but for terms of one over c²."""
-    kernel = PAIRS[name]
-    (part,) = linear_parts(kernel)
-    width = 5 if name == "of many users" else 4
-    items = np.random.default_rng(0).normal(size=(6, width))
-    items[:, [0, *range(4, width)]] = 1.0  # all of one id, by one user
-    of_duels = PreferenceKernel(kernel)
-    duels = np.hstack([items[:3], items[3:]])
-    found = []
-    for times in (10.0, 100.0):
-        theta = part.as_smooth(kernel.theta, times)
-        theta[part.variance] = -40.0
-        before = kernel.theta.copy()
-        before[part.smooth_variance] = -40.0
-        linear, smooth = (of_duels.clone_with_theta(at)(duels) for at in (before, theta))
-        found.append(np.max(np.abs(smooth - linear)) / np.max(np.abs(linear)))
-    assert found[0] < 0.1
-    assert found[1] < found[0] / 90.0
-    assert part.names == [kernel.theta.tolist().index(np.log(0.7))]
-    # And back: the linear part is what it was.
-    before = part.as_linear(theta)
-    assert_allclose(before[part.variance], kernel.theta[part.variance], atol=1e-9)
-    # The smooth part and names share what names had: prior variances of items stay.
-    low = kernel.theta.copy()
-    low[[part.variance, part.smooth_variance]] = -40.0
-    shared = part.beside_names(low)
-    shared[part.variance] = -40.0
-    assert_allclose(
-        kernel.clone_with_theta(shared).diag(items), kernel.clone_with_theta(low).diag(items)
-    )
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        own() + OnColumns(ONE, [1]) + ConstantKernel() * OnColumns(RBF(), [1]),
-        own() + ConstantKernel(1.0, "fixed") * OnColumns(ONE, [1]) + 2.0 * OnColumns(RBF(), [1]),
-        own() + 2.0 * OnColumns(ONE, [1]) + 2.0 * OnColumns(RBF(), [2]),
-        own() + 2.0 * OnColumns(ONE, [1]) + 2.0 * OnColumns(RBF(1.0, "fixed"), [1]),
-        own() + 2.0 * OnColumns(ONE, [1]) + 2.0 * OnColumns(ItemEffect(1.0), [1]),
-        own() + 2.0 * OnColumns(ONE, [1]) + 2.0 * OnColumns(Matern(), [1]),
-        (2.0 * ONE + 2.0 * RBF()) ** 2,
-        own()
-        + 2.0 * OnColumns(ONE, [1]) * OnColumns(Identity(), [0])
-        + 2.0 * OnColumns(RBF(), [1]),
-        RBF([1.0, 2.0]) + 0.1 * ItemEffect(),
-    ],
-    ids=str,
-)
-def test_parts_that_cannot_take_each_others_place_are_none(kernel):
-    assert linear_parts(kernel) == []

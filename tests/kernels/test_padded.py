@@ -28,7 +28,7 @@ from skpref.kernels import (
 RNG = np.random.default_rng(0)
 ITEMS = np.column_stack([RNG.integers(0, 3, 6), RNG.normal(size=6)])
 ROWS = np.column_stack([ITEMS[:4], [1.0, -1.0, 0.5, 2.0], [0.0, 1.0, 1.0, 0.0]])
-FILL = (1.0, 0.25)
+FILL = (0.5, 2.0)
 INNER = (
     OnColumns(Identity(), [0]) * OnColumns(Linear(), [2])
     + ConstantKernel(0.7) * OnColumns(Linear(2.0, centre=0.5), [1])
@@ -52,7 +52,7 @@ def test_items_are_rows_with_what_is_filled_in(inner):
     assert_allclose(across(kernel, ITEMS, ROWS)[0], inner(filled(ITEMS), ROWS))
     assert_allclose(kernel_with_gradient(kernel, ITEMS)[0], whole)
     assert_allclose(kernel(ITEMS, eval_gradient=True)[1], inner(filled(ITEMS), None, True)[1])
-    assert clone(kernel) == kernel != Padded(inner, 2, (1.0, 0.5))
+    assert clone(kernel) == kernel != Padded(inner, 2, (0.5, 1.0))
     assert kernel.theta.shape == inner.theta.shape
     assert len(hyperparameter_names(kernel)) == len(kernel.theta)
 

@@ -258,6 +258,40 @@ def test_discrete_and_continuous_parameters_are_maximised_together():
     assert item["x"] == pytest.approx(33 / 40, abs=1e-3)
 
 
+def test_values_without_a_gradient_are_reached_by_steps():
+    """One of 33 620 combinations, of which some hundred are looked at first."""
+    kinds = {"kind": list("abcde"), "form": list("pqrs")}
+    space = make_space({"x": (0.0, 1.0), "n": (0, 40), "m": (0, 40), **kinds})
+
+    def utility(rows):
+        values = []
+        for item in map(space.to_item, rows):
+            off = (item["n"] - 33) ** 2 + (item["m"] - 7) ** 2 + 900.0 * (item["x"] - 0.4) ** 2
+            values.append(0.1 * (item["kind"] == "d") + 0.1 * (item["form"] == "q") - off / 1600.0)
+        return np.array(values)
+
+    none = np.zeros((0, space.n_columns))
+    row, value = maximise(Numeric(utility), space, none, np.random.default_rng(0))
+    item = space.to_item(row)
+    assert (item["n"], item["m"], item["kind"], item["form"]) == (33, 7, "d", "q")
+    assert value == pytest.approx(0.2, abs=1e-6)
+
+
+def test_the_second_rule_counts_where_the_first_allows_nothing():
+    space, none = make_space([[0, 1], [0, 1]]), np.zeros((0, 2))
+
+    def nowhere(rows):
+        return np.zeros(len(rows), dtype=bool)
+
+    def on_the_left(rows):
+        return rows[:, 0] < 0.5
+
+    for rules in ((nowhere, on_the_left), (on_the_left, nowhere)):
+        row, value = maximise(Numeric(bumps), space, none, np.random.default_rng(0), *rules)
+        np.testing.assert_allclose(row, [0.4, 0.9], atol=1e-3)  # the second highest bump
+        assert value == pytest.approx(0.9, abs=1e-4)
+
+
 def test_a_pool_is_searched_whole():
     table = np.random.default_rng(0).random((500, 2))
     space = make_space(None, table)

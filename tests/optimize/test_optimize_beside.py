@@ -147,11 +147,11 @@ def test_a_journal_keeps_the_question(tmp_path):
         ({"beside": []}, "beside= holds no items"),
         ({"beside": GIVEN, "size": 2}, "which leaves none to be chosen.*size=3"),
         ({"beside": GIVEN, "kind": "duel"}, "which leaves none to be chosen"),
-        ({"beside": GIVEN, "kind": "line"}, "kind='line' came"),
+        ({"beside": GIVEN, "kind": "line"}, "got kind='line'"),
         ({"beside": GIVEN, "kind": ("duel", "set")}, "leave beside= out, or kind="),
         ({"beside": GIVEN[[0, 0]]}, "different items"),
         ({"beside": [[0.5, 2.0]]}, "outside"),
-        ({"beside": "ab"}, "One item came, 'ab'"),
+        ({"beside": "ab"}, "Got one item, 'ab'"),
     ],
 )
 def test_what_cannot_be_given_is_refused(arguments, words):
@@ -179,5 +179,5 @@ def test_what_is_no_sequence_of_items_is_refused(given, words):
 
 def test_one_item_as_a_dict_is_refused():
     optimizer = PreferenceOptimizer({"a": (0.0, 1.0), "c": ["x", "y"]}, random_state=0)
-    with pytest.raises(ValueError, match=r"One item came.*'a': 0.5"):
+    with pytest.raises(ValueError, match=r"Got one item.*'a': 0.5"):
         optimizer.ask(beside={"a": 0.5, "c": "x"})

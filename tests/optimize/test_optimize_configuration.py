@@ -54,7 +54,7 @@ def optimizer(**options):
         (
             {"noise_prior": (0.1, 1.0), "likelihood": Probit()},
             ValueError,
-            r"beside it came noise_prior=\(0.1, 1.0\). Leave one",
+            r"got also noise_prior=\(0.1, 1.0\). Leave one",
         ),
         ({"initial_duels": [[[0.0, 1.0], [0.0, 1.0]]]}, ValueError, "two different items"),
         ({"initial_duels": 5}, TypeError, r"shape \(n, 2, d\) or a list of pairs.*got int: 5"),
@@ -81,7 +81,7 @@ def test_a_likelihood_has_its_own_ties_and_noise():
 
 
 def test_a_believer_is_of_one_inference():
-    with pytest.raises(TypeError, match=r"inference='ep' came\. Use PreferenceOptimizer"):
+    with pytest.raises(TypeError, match=r"got inference='ep'\. Use PreferenceOptimizer"):
         optimizer(inference="ep")
 
 

@@ -175,7 +175,7 @@ def test_interrupts_at_random_instants(tmp_path, kept):
 @pytest.mark.parametrize("call", ["tell", "skip", "undo"])
 def test_a_call_again_after_an_interrupt_counts_once(tmp_path, monkeypatch, recorded, call):
     made = answer(cheap(tmp_path / "run.db"), 3)
-    duel, real = made.ask(), Journal.change
+    duel, real = made.ask(), Journal.write_decision
 
     def interrupted(journal, *parts):
         if recorded:
@@ -184,7 +184,7 @@ def test_a_call_again_after_an_interrupt_counts_once(tmp_path, monkeypatch, reco
 
     work = {"tell": lambda: made.tell(duel, 1), "skip": lambda: made.skip(duel), "undo": made.undo}
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "change", interrupted)
+        patch.setattr(Journal, "write_decision", interrupted)
         with pytest.raises(KeyboardInterrupt):
             work[call]()
     if recorded:
@@ -202,14 +202,14 @@ def test_a_call_again_after_an_interrupt_counts_once(tmp_path, monkeypatch, reco
 
 def test_who_looks_after_an_interrupt_knows(tmp_path, monkeypatch):
     made = answer(cheap(tmp_path / "run.db"), 3)
-    duel, real = made.ask(), Journal.change
+    duel, real = made.ask(), Journal.write_decision
 
     def interrupted(journal, *parts):
         real(journal, *parts)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "change", interrupted)
+        patch.setattr(Journal, "write_decision", interrupted)
         with pytest.raises(KeyboardInterrupt):
             made.tell(duel, 1)
     assert made.n_told_ == 4

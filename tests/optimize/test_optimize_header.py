@@ -98,7 +98,7 @@ def test_another_configuration_or_seed_is_refused(tmp_path):
         optimizer(path, acquisition="ei")
     with pytest.raises(ValueError, match=r"another configuration \(space:"):
         HallucinationBelieverOptimizer([[0.0, 2.0]] * 2, n_initial=3, journal=path)
-    with pytest.raises(ValueError, match="begun with random_state 0, now 1 came"):
+    with pytest.raises(ValueError, match="begun with random_state 0; got 1"):
         optimizer(path, 1)
     assert optimizer(path).n_told_ == 2
 

@@ -70,7 +70,7 @@ def test_two_that_begin_one_journal_share_it(tmp_path):
 
 def test_a_run_that_is_begun_by_another_in_this_moment_is_shared(tmp_path, monkeypatch):
     """What the file says of itself is of one moment."""
-    path, read, others = tmp_path / "run.db", _journal._one, []
+    path, read, others = tmp_path / "run.db", _journal._fetch_row, []
     path.touch()
 
     def reads(connection, query, *values):
@@ -81,7 +81,7 @@ def test_a_run_that_is_begun_by_another_in_this_moment_is_shared(tmp_path, monke
             others[0].join(1.0)  # long enough to begin, if nothing holds it back
         return found
 
-    monkeypatch.setattr(_journal, "_one", reads)
+    monkeypatch.setattr(_journal, "_fetch_row", reads)
     one = cheap(path, None)
     others[0].join()
     assert one.ask().tobytes() == others[1].ask().tobytes()

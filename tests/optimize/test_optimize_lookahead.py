@@ -89,6 +89,16 @@ def test_knowledge_gradient_agrees_with_quadrature(kernel, n_components):
     assert values.max() > 0.01
 
 
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_the_best_of_the_rows_that_move_is_recommended(n_components):
+    post, rng = posterior(n_components=n_components), np.random.default_rng(5)
+    for _ in range(8):
+        rows = rng.random((4, 2))
+        found = DuelCandidates.draw(post, rows, 4, rng)
+        value, _ = KnowledgeGradient(post, found).value_and_gradient(found.rows)
+        assert value == pytest.approx(quadrature_gain(post, found.rows, 0, 1), abs=1e-5)
+
+
 @pytest.mark.parametrize("n_components", [1, 4])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_knowledge_gradient_has_the_gradient_of_differences(kernel, n_components):

@@ -111,7 +111,7 @@ def test_what_is_no_pair_of_candidates_is_refused(duel, message):
 def test_positions_are_no_names_unless_the_names_are_numbers():
     with pytest.raises(ValueError, match=r"shape \(2,\)"):
         optimizer(ItemTable(FEATURES)).tell((0, 1), 1)
-    with pytest.raises(ValueError, match="The candidates have no names, 'tea' came"):
+    with pytest.raises(ValueError, match="The candidates have no names; got 'tea'"):
         optimizer(FEATURES).tell(("tea", "milk"), 1)
     made = optimizer(ItemTable(FEATURES, names=range(10, 18)))
     made.tell((17, np.int64(10)), 1)
@@ -333,7 +333,7 @@ def test_gaps_among_candidates_are_named_with_their_place(pandas, frame):
 def test_one_feature_comes_as_a_column(pandas, frame):
     column = frame["hot"].astype(float)
     for pool in (column, column.to_numpy(), column.tolist()):
-        with pytest.raises(ValueError, match=r"shape \(8,\) came.*frame\[\[.*reshape\(-1"):
+        with pytest.raises(ValueError, match=r"got shape \(8,\).*frame\[\[.*reshape\(-1"):
             optimizer(pool)
     for pool in (frame[["hot"]], column.to_numpy().reshape(-1, 1)):
         assert optimizer(pool).ask() is not None

@@ -20,7 +20,14 @@ from skpref.optimize import (
 )
 from skpref.optimize._acquisition import common_normals
 from skpref.optimize._model import compared_rows
-from skpref.optimize._segments import Axis, between, chord, distinct_rows, expected_best, grid
+from skpref.optimize._segments import (
+    Axis,
+    chord_axis,
+    distinct_rows,
+    expected_best,
+    grid_points,
+    locate_position,
+)
 from skpref.optimize._spaces import make_space
 from skpref.optimize._state import GridForm
 
@@ -98,7 +105,7 @@ def test_grids_stay_in_the_cube_and_hold_their_anchor(n_axes):
     for _ in range(200):
         anchor = np.clip(rng.uniform(-0.3, 1.3, 3), 0.0, 1.0)  # often on a face
         axes = [Axis(rng.standard_normal(3), int(rng.integers(0, 3))) for _ in range(n_axes)]
-        rows = grid(anchor, axes, 5)
+        rows = grid_points(anchor, axes, 5)
         if rows is None:
             continue
         assert rows.min() >= 0.0
@@ -112,16 +119,16 @@ def test_grids_stay_in_the_cube_and_hold_their_anchor(n_axes):
 
 
 def test_a_grid_that_fits_is_not_shrunk():
-    rows = grid(np.array([0.5, 0.5]), [Axis(np.array([0.3, -0.15]), 2)], 5)
+    rows = grid_points(np.array([0.5, 0.5]), [Axis(np.array([0.3, -0.15]), 2)], 5)
     np.testing.assert_allclose(rows, [[0.5 + 0.15 * k, 0.5 - 0.075 * k] for k in range(-2, 3)])
-    assert grid(np.zeros(2), [Axis(np.array([0.3, -0.15]), 0)], 5) is None
+    assert grid_points(np.zeros(2), [Axis(np.array([0.3, -0.15]), 0)], 5) is None
 
 
 def test_a_chord_goes_from_side_to_side():
     rng = np.random.default_rng(1)
     for _ in range(50):
         anchor, direction = rng.random(3), rng.standard_normal(3)
-        rows = grid(anchor, [chord(anchor, direction, 33)], 33)
+        rows = grid_points(anchor, [chord_axis(anchor, direction, 33)], 33)
         check_line(rows)
         step, at = rows[1] - rows[0], np.flatnonzero((rows == anchor).all(axis=1))
         assert len(at) == 1
@@ -145,7 +152,7 @@ def test_the_line_promises_more_than_others_through_the_incumbent():
     items, posterior = found.ask(kind="line"), found.posterior_
     rng, incumbent = np.random.default_rng(0), found.incumbent_
     spans = (Axis(rng.random(2) - incumbent, 0) for _ in range(60))
-    others = [rows for axis in spans if (rows := grid(incumbent, [axis], 9)) is not None]
+    others = [rows for axis in spans if (rows := grid_points(incumbent, [axis], 9)) is not None]
     normals = common_normals(9, 1, rng)
     value, *rest = expected_best(posterior, [items, *others], normals)
     assert np.mean(value > np.array(rest)) > 0.9
@@ -210,16 +217,16 @@ def test_interpolation_is_bilinear_and_ends_at_the_last_point():
     form = GridForm("plane", 4)
     for _ in range(20):
         place = rng.uniform(0.0, 3.0, 2)
-        at, row = between(rows, form, tuple(place), space)
+        at, row = locate_position(rows, form, tuple(place), space)
         assert at == 16
         np.testing.assert_allclose(row, corner + place[0] * one / 3 + place[1] * two / 3)
-    assert between(rows, form, (3.0, 3.0), space) == (15, None)
-    at, row = between(rows, form, (3.0, 0.5), space)
+    assert locate_position(rows, form, (3.0, 3.0), space) == (15, None)
+    at, row = locate_position(rows, form, (3.0, 0.5), space)
     np.testing.assert_allclose(row, corner + one + 0.5 * two / 3)
-    at, row = between(rows[:5], GridForm("line", 5), 3.5, space)
+    at, row = locate_position(rows[:5], GridForm("line", 5), 3.5, space)
     assert at == 4
     np.testing.assert_allclose(row, 0.5 * (rows[3] + rows[4]))
-    assert between(rows[:5], GridForm("line", 5), 4.0, space) == (4, None)
+    assert locate_position(rows[:5], GridForm("line", 5), 4.0, space) == (4, None)
 
 
 def test_positions_that_are_none():

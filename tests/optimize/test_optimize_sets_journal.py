@@ -254,7 +254,7 @@ def test_an_answer_to_a_pending_set_counts_once(tmp_path):
 @pytest.mark.parametrize("recorded", [True, False])
 def test_an_answer_again_after_an_interrupt_counts_once(tmp_path, monkeypatch, recorded):
     made = cheap(tmp_path / "run.db")
-    items, real = made.ask(size=3), Journal.change
+    items, real = made.ask(size=3), Journal.write_decision
 
     def interrupted(journal, *parts):
         if recorded:
@@ -262,7 +262,7 @@ def test_an_answer_again_after_an_interrupt_counts_once(tmp_path, monkeypatch, r
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "change", interrupted)
+        patch.setattr(Journal, "write_decision", interrupted)
         with pytest.raises(KeyboardInterrupt):
             made.tell(items, chosen=1)
     if recorded:

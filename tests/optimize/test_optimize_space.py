@@ -329,9 +329,9 @@ def test_spaces_that_cannot_be_read(space, message):
 
 
 def test_exactly_one_of_space_and_candidates():
-    with pytest.raises(ValueError, match="neither came"):
+    with pytest.raises(ValueError, match="got neither"):
         make_space(None)
-    with pytest.raises(ValueError, match="both came"):
+    with pytest.raises(ValueError, match="got both"):
         make_space([[0, 1]], np.eye(3))
 
 
