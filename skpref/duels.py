@@ -476,23 +476,20 @@ def from_teams(
     second_teams, others = _listed(second, two_weights, "second")
     if len(first_teams) != len(second_teams):
         raise ValueError(
-            f"first has {len(first_teams)} teams and second {len(second_teams)}; a duel has one "
-            "each."
+            f"got {len(first_teams)} teams first and {len(second_teams)} second; give equal numbers."
         )
     for k, (team, rivals) in enumerate(zip(first_teams, second_teams, strict=True)):
         both = set(team) & set(rivals)
         if both:
             raise ValueError(f"{next(iter(both))!r} is on both sides of duel {k}.")
     weighted = weights is not None
-    every = {name for team in [*first_teams, *second_teams] for name in team}
+    members = [name for team in [*first_teams, *second_teams] for name in team]
     if like is None:
         try:
             # Names that have no order are a TypeError, and stay in the order given.
-            names: list[Hashable] = sorted(every)  # type: ignore[type-var]
+            names: list[Hashable] = sorted(set(members))  # type: ignore[type-var]
         except TypeError:
-            names = list(
-                dict.fromkeys(name for team in [*first_teams, *second_teams] for name in team)
-            )
+            names = list(dict.fromkeys(members))
         size = max((len(team) for team in [*first_teams, *second_teams]), default=1)
         columns = [[k] for k in range(size)]
         after = list(range(size, 2 * size)) if weighted else None
@@ -505,12 +502,7 @@ def from_teams(
         if weighted and like.params["kernel"].weights is None:
             raise ValueError("The duels of like have no weights, these do. Give both, or neither.")
         known_names = set(like.names)
-        new = dict.fromkeys(
-            name
-            for team in [*first_teams, *second_teams]
-            for name in team
-            if name not in known_names
-        )
+        new = dict.fromkeys(name for name in members if name not in known_names)
         names, params = [*like.names, *new], like.params
     duels = TeamDuels(np.zeros((0, 2, 0)), names, params)
     has_weights = params["kernel"].weights is not None

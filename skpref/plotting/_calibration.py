@@ -238,10 +238,8 @@ class CalibrationDisplay:
                 mark = _MARKS[(int(which.split()[-1]) - 1) % len(_MARKS)]
             color, label = getattr(palette(ax), name), curve.outcome
             if curve.group is not None:
-                color, group_name = (
-                    colors[names.index(curve.group)],
-                    plain_text(shorten(curve.group)),
-                )
+                color = colors[names.index(curve.group)]
+                group_name = plain_text(shorten(curve.group))
                 label = group_name if alone else f"{group_name}, {label}"
             drawn = ax.errorbar(
                 curve.predicted,
