@@ -476,7 +476,7 @@ def from_teams(
     second_teams, others = _listed(second, two_weights, "second")
     if len(first_teams) != len(second_teams):
         raise ValueError(
-            f"got {len(first_teams)} teams first and {len(second_teams)} second; give equal numbers."
+            f"got {len(first_teams)} teams first and {len(second_teams)} second; give as many."
         )
     for k, (team, rivals) in enumerate(zip(first_teams, second_teams, strict=True)):
         both = set(team) & set(rivals)
