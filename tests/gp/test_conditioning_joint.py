@@ -175,7 +175,7 @@ def test_means_are_found_by_newtons_method_where_the_precisions_are(monkeypatch)
     wrong = _Sweep(rows, rows.sites(found.state["precision"], 0.9 * found.state["shift"]))
     mean, off = found.conditioned.mean, np.sqrt(found.conditioned.variance)
     assert np.max(np.abs(wrong.conditioned.mean - mean) / off) > 0.1
-    right = wrong.centred()
+    right = wrong.mean_matching_sites()
     assert len(steps) <= 5
     assert np.max(np.abs(right.conditioned.mean - mean) / off) < 1e-8
 
@@ -185,7 +185,7 @@ def test_means_that_agree_between_factorisations_save_some(monkeypatch):
     seen = won(*random_duels(0, 30, 400))
     model = Model(RBF(0.7), Probit(0.05), EP())
     found = model.evaluate(seen).approximation
-    monkeypatch.setattr(_Sweep, "centred", lambda sweep: sweep)
+    monkeypatch.setattr(_Sweep, "mean_matching_sites", lambda sweep: sweep)
     plain = model.evaluate(seen).approximation
     assert found.n_iter < plain.n_iter
     np.testing.assert_allclose(found.sites.log_evidence, plain.sites.log_evidence, rtol=1e-10)
