@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.gp import GroupedPosterior
 from skpref.inspection import leaderboard, variance_shares
+from skpref.kernels import Identity, Linear, OnColumns
 
 NAMES = np.array(["a", "b", "c", "d"])
 N_PROMPTS, NOISE, EFFECT = 3, 0.5, 0.25
@@ -184,6 +185,30 @@ def test_readings_of_judges_meet_prompts():
     same = fitted.predict_proba(X[:9], judges=[0] * 9, prompts=prompt[:9])[:, 1]
     turned = fitted.predict_proba(X[:9], judges=[3] * 9, prompts=prompt[:9])[:, 1]
     assert np.all((same > 0.5) == right[:9]) and np.all((turned < 0.5) == right[:9])
+
+
+def test_judges_of_reliability_one_with_controls_are_a_kernel_written_by_hand():
+    rng = np.random.default_rng(3)
+    n = 40
+    ids = np.array([rng.permutation(6)[:2] for _ in range(n)])
+    length = rng.normal(size=(n, 2)).round(1)
+    X, y = np.stack([ids, length], axis=2), rng.integers(0, 2, n)
+    judge, prompt = rng.integers(0, 3, n), rng.integers(0, 8, n)
+    same = JudgePrior(1e-12, random=0.0, adversarial=0.0, control_variance=0.0, order_variance=0.0)
+    judged = model("duels", judge_prior=same, id_column=0).fit(X, y, judges=judge, prompts=prompt)
+    lengths = judged.comparisons_.items[:, 1]  # of items in prompts
+    linear = Linear(lengths.std(), centre=lengths.mean())
+    kernel = OnColumns(Identity(), [0]) + 0.1 * OnColumns(linear, [1])
+    effects = EFFECT * OnColumns(Identity(), [0, 2])
+    if judged.comparisons_.items.shape[1] == 4:  # some pair was judged twice
+        effects = effects + EFFECT * OnColumns(Identity(), [0, 2, 3])
+    plain = model("duels", kernel=kernel + effects, id_column=0).fit(X, y, prompts=prompt)
+    for asked in (prompt, None):
+        keywords = {} if asked is None else {"prompts": asked}
+        expected = plain.predict_proba(X, **keywords)
+        assert_allclose(judged.predict_proba(X, **keywords), expected, atol=1e-5)
+        own = judged.predict_proba(X, judges=judge, **keywords)
+        assert_allclose(own, expected, atol=1e-5)
 
 
 def test_saved_and_pickled():

@@ -8,8 +8,6 @@ import numpy as np
 from skpref._utils import Array
 from skpref.data import parse_time
 
-_DAY = 86_400  # seconds
-
 
 class StrengthDrift(NamedTuple):
     """How strengths move.
@@ -140,4 +138,5 @@ def in_days(times: Any) -> Array:
 
 def _to_the_second(days: float) -> np.datetime64:
     """Return a date of so many days since 1970-01-01, to the second."""
-    return np.datetime64(round(days * _DAY), "s")
+    seconds = days * (np.timedelta64(1, "D") / np.timedelta64(1, "s"))
+    return np.datetime64(round(seconds), "s")

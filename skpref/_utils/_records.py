@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
-DOCUMENT, FORMAT = "document", 1
+DOCUMENT = "document"
+FORMAT = 1
 PACKAGE = __name__.partition(".")[0]
 # Rooms that fitted models are made of.
 _ROOMS = "_estimator collaborative data fitting gp inference kernels likelihoods"

@@ -592,6 +592,11 @@ def ranking_groups(
     ndarray of shape (n_duels,) or (n_rankings,)
         Numbers of the lists; of the long form the rankers, which do as ``users`` or ``judges`` too.
 
+    Raises
+    ------
+    ValueError
+        For rankings that `from_rankings` refuses.
+
     Examples
     --------
     >>> from skpref.duels import ranking_groups

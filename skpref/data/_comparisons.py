@@ -68,7 +68,7 @@ def _are_equal(array: Any, second_array: Any) -> bool:
     return np.array_equal(array, second_array)
 
 
-class Block(NamedTuple):
+class JointBlock(NamedTuple):
     """Joint answers of equally many inequalities, whose noise is drawn once an item shown.
 
     Attributes
@@ -104,7 +104,7 @@ class Margins(ByValue):
         Margin of each row.
     sign : ndarray of shape (n_rows,)
         +1 where the row's first item is ``first``, −1 where it is ``second``.
-    blocks : tuple of Block
+    blocks : tuple of JointBlock
         Of the margins of joint answers.
 
     Examples
@@ -124,7 +124,7 @@ class Margins(ByValue):
     second: NDArray[np.intp]
     index: NDArray[np.intp]
     sign: NDArray[np.float64]
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[JointBlock, ...] = ()
 
     @property
     def n_shared(self) -> int:
@@ -221,7 +221,9 @@ class Rows(ByValue):
         second = np.concatenate([shared.second, self.second[part]])
         return Margins(first, second, index, sign, self._joint_blocks(np.flatnonzero(part), index))
 
-    def _joint_blocks(self, parts: NDArray[np.intp], index: NDArray[np.intp]) -> tuple[Block, ...]:
+    def _joint_blocks(
+        self, parts: NDArray[np.intp], index: NDArray[np.intp]
+    ) -> tuple[JointBlock, ...]:
         """Return the joint answers, one block for each number of inequalities."""
         begins = np.flatnonzero(np.diff(self.answer[parts], prepend=-1))
         sizes = np.diff([*begins, len(parts)])
@@ -232,7 +234,7 @@ class Rows(ByValue):
             pattern = _pairwise_equal(better, better) + _pairwise_equal(worse, worse)
             pattern -= _pairwise_equal(better, worse) + _pairwise_equal(worse, better)
             counts = self.counts[rows[:, 0]]
-            blocks.append(Block(index[rows], pattern, self.basis[rows], counts))
+            blocks.append(JointBlock(index[rows], pattern, self.basis[rows], counts))
         return tuple(blocks)
 
     def apart(self) -> "Rows":
@@ -739,6 +741,12 @@ class Comparisons(ByValue):
             rank=None if self.rank is None else rank,
         )
         return whole.part(np.lexsort(np.hstack(columns).T))
+
+    def with_items(self, items: NDArray[np.float64]) -> Self:
+        """Return the same answers about other rows of the items; which are identical stays."""
+        changed = replace(self, items=items)
+        vars(changed)["_merged_answers"] = self._merged_answers
+        return changed
 
     def with_first_columns(self, n_columns: int) -> Self:
         """Return the same answers about items of which so many columns are kept, the first."""

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Sum
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from skpref._utils import Array
 from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import HalfCauchy, Hyperprior
-from skpref.gp import carry_groups, feature_spread
+from skpref.gp import NEW_GROUP, carry_groups, feature_spread
 from skpref.kernels import (
     Identity,
     Linear,
@@ -26,11 +26,12 @@ from skpref.kernels import (
     finite_features,
     finite_parts,
     seen_columns,
+    terms_of_sum,
 )
 
-# Columns of a row after those of the item: number of the judge, reliability, whether the item was
-# shown first, and whether a judge answers at all, who then has effects of their own.
-_JUDGE, _RELIABILITY, _FIRST, _OWN = range(4)
+# The last columns of a row: number of the judge, reliability, whether the item was shown first, and
+# whether a judge answers at all, who then has effects of their own.
+_JUDGE, _RELIABILITY, _FIRST, _OWN = range(-4, 0)
 # The same of items without a judge: nobody, the reference judge, no order, no effects of their own.
 _FILL = (-1.0, 1.0, 0.0, 0.0)
 # Variance of the slopes that all judges share, and its bounds, as that of the linear part of the
@@ -71,10 +72,10 @@ class Biases(NamedTuple):
         form = None if finite is None else finite_features(finite, kernel.width)
         centres: dict[int, float] = {}
         for term in () if form is None else form.terms:
-            if kernel.n_columns + _JUDGE in term.group:
+            if kernel.width + _JUDGE in term.group:
                 centres |= {column: centre for each in term.monomials for column, centre in each}
         controls = tuple(sorted(column for column in centres if column < kernel.n_columns))
-        by_order = kernel.n_columns + _FIRST in centres
+        by_order = kernel.width + _FIRST in centres
         return cls(controls, tuple(centres[column] for column in controls), by_order)
 
 
@@ -112,7 +113,7 @@ def controls_apart(
     utility: Kernel | None = None
     shared: Kernel | None = None
     controls: set[int] = set()
-    for term in _terms(kernel):
+    for term in terms_of_sum(kernel):
         n_columns = max(columns, default=0) + 2
         named, measured = seen_columns(term, n_columns)
         is_linear = not named and finite_features(term, n_columns) is not None
@@ -122,12 +123,6 @@ def controls_apart(
         else:
             utility = term if utility is None else utility + term
     return utility, shared, tuple(sorted(controls))
-
-
-def _terms(kernel: Kernel) -> list[Kernel]:
-    if isinstance(kernel, Sum):
-        return [*_terms(kernel.k1), *_terms(kernel.k2)]
-    return [kernel]
 
 
 def shared_slopes(items: Array, controls: Sequence[int]) -> Kernel:
@@ -145,6 +140,8 @@ def with_biases(
     biases: Biases,
     control_variance: ConstantKernel | None,
     order_variance: ConstantKernel,
+    effects: Kernel | None = None,
+    n_group_columns: int = 0,
 ) -> Padded:
     """Return the kernel of judged rows: reliability times the utility, and all effects beside it.
 
@@ -160,13 +157,21 @@ def with_biases(
         Variance of judges' own slopes, on each control; None: they have none.
     order_variance : ConstantKernel
         Variance of judges' own advantages of the first, if biases are by order.
+    effects : Kernel, optional
+        Of groups of answers, which reliability multiplies as it does the utility.
+    n_group_columns : int, default=0
+        Columns between those of the items and those of the judges, by which groups are seen.
     """
     n = items.shape[1]
-    judge, reliability, first, own = ([n + k] for k in (_JUDGE, _RELIABILITY, _FIRST, _OWN))
+    fill = (NEW_GROUP,) * n_group_columns + _FILL
+    width = n + len(fill)
+    judge, reliability, first, own = ([width + k] for k in (_JUDGE, _RELIABILITY, _FIRST, _OWN))
     by_judge = OnColumns(Identity(), judge)
     if any(n in columns for columns in seen_columns(kernel, n + 1)):
         kernel = OnColumns(kernel, list(range(n)))
     whole = kernel * OnColumns(Linear(), reliability)
+    for term in () if effects is None else terms_of_sum(effects):
+        whole = whole + term * OnColumns(Linear(), reliability)
     columns, centres = list(biases.controls), np.array(biases.centres)
     spread = feature_spread(items[:, columns])
     if shared is not None:
@@ -177,7 +182,7 @@ def with_biases(
             whole = whole + clone(control_variance) * (slope * by_judge)
     if biases.by_order:
         whole = whole + order_variance * (OnColumns(Linear(), first) * by_judge)
-    return Padded(whole, n, _FILL)
+    return Padded(whole, n, fill)
 
 
 def bias_priors(kernel: Padded, n_before: int) -> tuple[Hyperprior, ...]:
@@ -210,16 +215,14 @@ def judged_rows(
     """
     if not isinstance(kernel, Padded) or comparisons.judge is None:
         return comparisons
-    n, judge = kernel.n_columns, comparisons.judge
+    judge = comparisons.judge
     r = np.asarray(reliability, dtype=np.float64)
     r = np.full(int(judge.max(initial=-1)) + 1, r) if r.ndim == 0 else r
     if comparisons.items.shape[1] == kernel.width:
         items = comparisons.items.copy()
-        items[:, n + _RELIABILITY] = r[items[:, n + _JUDGE].astype(np.intp)]
-        rows = replace(comparisons, items=items)
-        if "_counted" in vars(comparisons):  # who met whom stays
-            vars(rows)["_counted"] = vars(comparisons)["_counted"]
-            carry_groups(comparisons, rows)
+        items[:, _RELIABILITY] = r[items[:, _JUDGE].astype(np.intp)]
+        rows = comparisons.with_items(items)
+        carry_groups(comparisons, rows)
         return rows
     positions = comparisons.positions[:, :2]
     first = np.where(comparisons.ordered, comparisons.order[:, :2] == 0, False)
@@ -255,16 +258,16 @@ def own_effect_rows(kernel: Padded, n_judges: int, column: int | None) -> tuple[
     -------
     with_effect, without : ndarray of shape (n_judges, width)
     """
-    biases, n = Biases.of_kernel(kernel), kernel.n_columns
+    biases = Biases.of_kernel(kernel)
     rows = np.zeros((n_judges, kernel.width))
     rows[:, list(biases.controls)] = biases.centres
-    rows[:, n + _JUDGE] = np.arange(n_judges)
+    rows[:, _JUDGE] = np.arange(n_judges)
     without = rows.copy()
     if column is None:
-        rows[:, n + _FIRST] = 1.0
+        rows[:, _FIRST] = 1.0
     else:
         without[:, column] = rows[:, column] = rows[:, column] + 1.0
-        rows[:, n + _OWN] = 1.0
+        rows[:, _OWN] = 1.0
     return rows, without
 
 
@@ -283,19 +286,17 @@ def asked_rows(
     order : ndarray of shape (n,)
         1 where the first item is shown first, −1 where the second is, else 0.
     """
-    first, second = (
-        np.hstack([side, np.broadcast_to(_FILL, (len(side), len(_FILL)))]) for side in sides
-    )
-    known, n = judge != -1, kernel.n_columns
+    first, second = (kernel.inner_rows(side).copy() for side in sides)
+    known = judge != -1
     for rows, place in ((first, 1), (second, -1)):
-        rows[known, n + _JUDGE] = judge[known]
-        rows[known, n + _FIRST] = order[known] == place
-        rows[known, n + _OWN] = 1.0
+        rows[known, _JUDGE] = judge[known]
+        rows[known, _FIRST] = order[known] == place
+        rows[known, _OWN] = 1.0
     return first, second
 
 
 def at_reliability(kernel: Padded, rows: Array, reliability: float) -> Array:
     """Return rows at another reliability."""
     rows = rows.copy()
-    rows[:, kernel.n_columns + _RELIABILITY] = reliability
+    rows[:, _RELIABILITY] = reliability
     return rows

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import check_lognormal
 from skpref.gp import TimeSpread, feature_spread, varying
-from skpref.kernels import amplitude_powers, lengthscale_indices, parts_by_column, time_powers
+from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
 from skpref.likelihoods import Likelihood
 
 # Logarithms of lengthscales share a normal level and deviate from it by Student's t: many like
@@ -233,26 +233,19 @@ def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, .
     return (unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))) if parts else (unit,)
 
 
-def group_priors(
-    kernel: Kernel, column: int, n_columns: int, unit: float
-) -> tuple[Hyperprior, ...]:
+def group_priors(effects: Kernel, n_before: int, unit: float) -> tuple[Hyperprior, ...]:
     """Make the prior on the variances of effects of groups: half-Cauchy deviations, largest at 0.
 
     Parameters
     ----------
-    kernel : Kernel
-        A sum, in which the terms that see ``column`` are the effects of groups.
-    column : int
-    n_columns : int
-        Of the items' rows.
+    effects : Kernel
+        A sum of terms with a variance each.
+    n_before : int
+        Hyperparameters of the whole kernel that come before those of the effects.
     unit : float
         Variance of the utilities: the median of a deviation is half of its root.
     """
-    _, effects = parts_by_column(kernel, column, n_columns)
-    powers = np.array(amplitude_powers(effects), dtype=np.intp)
-    index = np.flatnonzero(powers == 2) + len(kernel.theta) - len(powers)
-    if not len(index):
-        return ()
+    index = n_before + np.flatnonzero(amplitude_powers(effects))
     return (HalfCauchy(index, np.full(len(index), _PART * np.sqrt(unit)), is_sole=True),)
 
 

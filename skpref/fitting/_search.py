@@ -111,7 +111,7 @@ class Search:
     n_restarts: int = 0
     n_jobs: int | None = None
     max_iter: int = 200
-    gtol: float = 1e-2
+    gtol: float = 5e-3
     warn_not_converged: bool = True
     n_learning_answers: int | str | None = None
     uses_design: bool = True
@@ -120,7 +120,7 @@ class Search:
     noise_share: float = 0.1
     minor_share: float = 0.01
     n_design_steps: int = 6
-    least_gain: float = 5e-4
+    least_gain: float = 1e-4
     max_descents: int = 4
     max_line_search: int = 8
     binding_slope: float = 0.5

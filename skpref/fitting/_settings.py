@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel, Sum
+from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel
 
 from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons, Reader, Training
@@ -38,8 +38,8 @@ from skpref.gp import (
     TimeSpread,
     default_kernel,
     drifting,
+    group_effects,
     mean_variance,
-    with_group_effects,
 )
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import (
@@ -48,7 +48,6 @@ from skpref.kernels import (
     Teams,
     check_hyperparameters,
     measures,
-    parts_by_column,
     seen_columns,
     with_centred_linear_terms,
 )
@@ -234,13 +233,17 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     has_unit = grouped and given is not None and not named_groups
     unit = mean_variance(given, static.items) if has_unit else 1.0
     biases, shared, given = _biases_of(estimator, settings, training, given)
-    if biases and grouped:
+    if biases and named_groups:
         raise ValueError(
-            "got prompts= with judges who may have biases of their own, on controls or by order; "
-            "effects of prompts go with judges without either. Leave prompts= or the controls and "
-            "order= out."
+            f"got the kernel {given}, which names column {group_column}, the prompt, with judges "
+            "who have biases on controls or by order; kernel=None, or one of the items alone, is "
+            "allowed. Leave the terms of that column out: effects of prompts come by themselves."
         )
     variances = _bias_variances(estimator)
+    effects, n_group_columns = None, 0
+    if group_column is not None and not named_groups:
+        n_group_columns = comparisons.items.shape[1] - group_column
+        effects = group_effects(group_column, n_group_columns, reader.id_column, unit)
 
     def utility_kernel(own: bool) -> Kernel:
         kernel = given
@@ -250,55 +253,59 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
         if times is not None:
             return times.beside(kernel, reader.id_column)
-        return with_group_effects(kernel, comparisons, reader.id_column, unit)
+        if group_column is not None and not named_groups and _sees(kernel, group_column):
+            kernel = OnColumns(kernel, list(range(group_column)))
+        return kernel
 
-    def kernel_of(own: bool) -> Kernel:
-        kernel = utility_kernel(own)
-        if not biases:
-            return kernel
-        return with_biases(kernel, shared, training.comparisons.items, biases, *variances)
+    def whole_kernel(utility: Kernel) -> Kernel:
+        if biases:
+            items = training.comparisons.items[:, :group_column]
+            control, order = variances
+            return with_biases(
+                utility, shared, items, biases, control, order, effects, n_group_columns
+            )
+        return utility if effects is None else utility + effects
 
     if engine is None:
         named = not has_features if given is None else _names_alone(given, comparisons.items)
-        known = kernel_of(learned) if drifts or biases or grouped else given
+        known = given
+        if drifts or biases or grouped:
+            known = whole_kernel(utility_kernel(learned))
         rows = judged_rows(comparisons, known)
         engine = chosen_engine(rows, named and not drifts, known, settings.likelihood)
     teacher = engine.evidence_engine(search=True) or EP()
-    kernel = kernel_of(learned and teacher.prior_rule.tells_items_apart(comparisons))
+    utility = utility_kernel(learned and teacher.prior_rule.tells_items_apart(comparisons))
+    kernel = whole_kernel(utility)
+    comparisons = judged_rows(comparisons, kernel)
     if given is None or drifts:
         check_kernel(kernel, comparisons.items)
     if given is not None:
         _warn_measured_ids(kernel, reader.id_column)
         if times is not None:
             _warn_named_times(kernel, times.column)
-    comparisons = judged_rows(comparisons, kernel)
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
         beside_ids = given is None and (
             reader.id_column is not None or (drifts and not has_features)
         )
-        whole, kernel = kernel, _utility_of(kernel) if biases else kernel
-        static_part = _stays(kernel) if drifts else kernel
-        if group_column is not None and given is None:
-            width = comparisons.items.shape[1]
-            static_part, _ = parts_by_column(kernel, group_column, width)
+        static_part = _stays(utility) if drifts else utility
         of_variances = variance_priors(static_part, drifts) if beside_ids else ()
         wanted, column = estimator.lengthscale_prior, None if times is None else times.column
-        priors = lengthscale_priors(wanted, kernel, static.items, bool(of_variances), column)
+        priors = lengthscale_priors(wanted, utility, static.items, bool(of_variances), column)
         priors += of_variances
         if times is not None:
-            static_theta = (_stays(kernel) if drifts else kernel).theta
+            static_theta = static_part.theta
             priors += drift_priors(
-                kernel, times.column, times.spread, len(static_theta), times.unit, wanted
+                utility, times.column, times.spread, len(static_theta), times.unit, wanted
             )
-        if group_column is not None and not named_groups:
-            width = comparisons.items.shape[1]
-            priors += group_priors(kernel, group_column, width, unit)
+        n_before = utility.n_dims
+        if effects is not None:
+            priors += group_priors(effects, n_before, unit)
+            n_before += effects.n_dims
         if biases:
-            own = len(kernel.theta) + (0 if given is None or shared is None else shared.n_dims)
-            priors += bias_priors(whole, own)
-            kernel = whole
+            n_before += 0 if given is None or shared is None else shared.n_dims
+            priors += bias_priors(kernel, n_before)
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
 
@@ -338,14 +345,6 @@ def _biases_of(
     if prior.order_variance is None and (given is None or controls):
         by_order = settings.likelihood.uses_order
     return Biases.of_items(items, controls, by_order), shared, given
-
-
-def _utility_of(kernel: Padded) -> Kernel:
-    """The utility's kernel in one that `with_biases` made."""
-    inner = kernel.kernel
-    while isinstance(inner, Sum):
-        inner = inner.k1
-    return inner.k1
 
 
 def _default_kernel(comparisons, has_features, own, id_column, controls):

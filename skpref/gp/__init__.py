@@ -10,8 +10,8 @@ from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import (
     default_kernel,
     feature_spread,
+    group_effects,
     varying,
-    with_group_effects,
 )
 from skpref.gp._dense import DenseItems, DenseMargins
 from skpref.gp._drift import (
@@ -23,7 +23,12 @@ from skpref.gp._drift import (
     mean_variance,
 )
 from skpref.gp._finite_rank import FiniteRank, carry_groups, spanning_items
-from skpref.gp._group_effects import GroupedPosterior, utility_kernel, utility_posterior
+from skpref.gp._group_effects import (
+    NEW_GROUP,
+    GroupedPosterior,
+    utility_kernel,
+    utility_posterior,
+)
 from skpref.gp._grouped import Grouped
 from skpref.gp._inducing import (
     Inducing,
@@ -76,6 +81,7 @@ from skpref.gp._through_time import ThroughTime
 
 __all__ = [
     "DRIFTS",
+    "NEW_GROUP",
     "ChainRule",
     "Components",
     "Cost",
@@ -116,6 +122,7 @@ __all__ = [
     "drifting",
     "feature_spread",
     "forgetting",
+    "group_effects",
     "mean_variance",
     "mixed_choice_proba",
     "mixture_proba",
@@ -133,5 +140,4 @@ __all__ = [
     "utility_posterior",
     "varying",
     "whitening",
-    "with_group_effects",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array
-from skpref.data import Block
+from skpref.data import JointBlock
 from skpref.gp._prior import Marginals, Prior
 from skpref.gp._shared_noise import SitePrecision
 
@@ -64,7 +64,9 @@ class ByVector(Prior):
     def _among(self, vector: Any, at: NDArray[np.intp]) -> Array:
         """Covariances (n, m, m) among the margins of each row of ``at``, (n, m)."""
 
-    def _joint_precision(self, precision: Array | SitePrecision) -> Iterable[tuple[Block, Array]]:
+    def _joint_precision(
+        self, precision: Array | SitePrecision
+    ) -> Iterable[tuple[JointBlock, Array]]:
         """Of z by joint answers, all times each was given."""
         if isinstance(precision, SitePrecision):
             return zip(precision.blocks, precision.joint, strict=True)

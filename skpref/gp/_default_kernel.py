@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from skpref.data import Comparisons
-from skpref.kernels import Identity, ItemEffect, Linear, OnColumns, seen_columns
+from skpref.kernels import Identity, ItemEffect, Linear, OnColumns
 from skpref.likelihoods import INEQUALITY
 
 # Bounds of the lengthscales are their start times and over this.
@@ -78,35 +78,32 @@ def default_kernel(
     return kernel
 
 
-def with_group_effects(
-    kernel: Kernel, comparisons: Comparisons, id_column: int | None = None, unit: float = 1.0
+def group_effects(
+    n_features: int, n_group_columns: int, id_column: int | None = None, unit: float = 1.0
 ) -> Kernel:
-    """Add the effects of groups of answers to a kernel of the items.
+    """Make the kernel of the effects of groups of answers.
 
     In each group every item has an effect of its own, and in each pair within a group, where
     there is a column of these.
 
     Parameters
     ----------
-    kernel : Kernel
-        Returned as it is, if it names the column of the groups itself.
-    comparisons : Comparisons
-        With a ``group_column``.
+    n_features : int
+        Columns of an item; those of the groups follow.
+    n_group_columns : int
+        1, or 2 where the second numbers pairs within groups.
     id_column : int, optional
         Which column says who an item is; all of them by default.
     unit : float, default=1.0
         Variance of the utilities.
     """
-    column = comparisons.group_column
-    if column is None or column in set().union(*seen_columns(kernel, 0)):
-        return kernel
-    every = list(range(column))
-    if column in set().union(*seen_columns(kernel, column + 1)):
-        kernel = OnColumns(kernel, every)
-    who = every if id_column is None else [id_column]
-    for last in range(column, comparisons.items.shape[1]):
-        bounds = tuple(unit * bound for bound in _EFFECT_BOUNDS)
-        beside = list(range(column, last + 1))
+    who = list(range(n_features)) if id_column is None else [id_column]
+    low, high = _EFFECT_BOUNDS
+    bounds = unit * low, unit * high
+    beside = [n_features]
+    kernel = ConstantKernel(unit * _EFFECT, bounds) * OnColumns(Identity(), who + beside)
+    for column in range(n_features + 1, n_features + n_group_columns):
+        beside = [*beside, column]
         kernel += ConstantKernel(unit * _EFFECT, bounds) * OnColumns(Identity(), who + beside)
     return kernel
 

@@ -17,7 +17,14 @@ from skpref.gp._posterior import PairMoments, Posterior, pair_moments
 from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
 from skpref.gp._utilities import columns
-from skpref.kernels import Kernel, kernel_values, parts_by_column, terms_of_sum
+from skpref.kernels import (
+    Kernel,
+    Padded,
+    kernel_values,
+    parts_by_column,
+    seen_columns,
+    terms_of_sum,
+)
 from skpref.likelihoods import Likelihood
 
 # The group of an answer whose group was not in the fit.
@@ -38,6 +45,8 @@ class GroupSites(Recorded):
         Precision times target.
     row, column, precision : ndarray of shape (n_entries,)
         Entries of the precision that are not 0; of joint answers it has some off its diagonal.
+    place, n_places : int
+        Where the columns of groups begin in the rows, and how many there are.
     """
 
     first: Array
@@ -47,25 +56,25 @@ class GroupSites(Recorded):
     row: NDArray[np.intp]
     column: NDArray[np.intp]
     precision: Array
-
-    def n_beside(self, n_features: int) -> int:
-        """Return the number of columns after those of the items' features."""
-        return self.first.shape[1] - n_features
+    place: int
+    n_places: int
 
     def pair_columns(self, A: Array, B: Array, group: float) -> Array:
-        """Return the columns after that of the group, (n, m), of pairs of rows in a known group.
+        """Return the columns of groups, (n, n_places), of pairs of rows in a known group.
 
-        They are those of the same two items in the fit, and −1 where the two did not meet.
+        After that of the group they are those of the same two items in the fit, and −1 where the
+        two did not meet.
         """
-        d = A.shape[1]
-        columns = np.full((len(A), self.n_beside(d) - 1), float(NEW_GROUP))
-        if columns.shape[1]:
+        d = self.place
+        columns = np.full((len(A), self.n_places), float(NEW_GROUP))
+        columns[:, 0] = group
+        if self.n_places > 1:
             first, second, _, _ = self.of_group(group)
             known = np.concatenate([first, second]), np.concatenate([second, first])
-            same = np.all(A[:, None] == known[0][:, :d], axis=2)
-            same &= np.all(B[:, None] == known[1][:, :d], axis=2)
+            same = np.all(A[:, None, :d] == known[0][:, :d], axis=2)
+            same &= np.all(B[:, None, :d] == known[1][:, :d], axis=2)
             pair, margin = np.nonzero(same)
-            columns[pair] = known[0][margin, d + 1 :]
+            columns[pair, 1:] = known[0][margin, d + 1 : d + self.n_places]
         return columns
 
     def of_group(self, group: float) -> tuple[Array, Array, Array, Array]:
@@ -106,7 +115,7 @@ class GroupedPosterior(Posterior):
     @property
     def effect_variances(self) -> list[float]:
         """Return the same of each term of the effects: of a group, and of a pair within it."""
-        rows = self._rows(self.anchors, NEW_GROUP)
+        rows = self._rows(self.anchors)
         return [float(np.mean(term.diag(rows))) for term in terms_of_sum(self.effects)]
 
     def in_groups(self, groups: NDArray[np.intp] | None) -> "GroupedPosterior":
@@ -115,7 +124,7 @@ class GroupedPosterior(Posterior):
 
     def new_variance(self, A: Array, B: Array) -> Array:
         """Compute the variance of the effects of a new group on margins, (n,)."""
-        first, second = self._rows(A, NEW_GROUP), self._rows(B, NEW_GROUP)
+        first, second = self._rows(A), self._rows(B)
         scale = self.effects.diag(first) + self.effects.diag(second)
         variance = scale - 2.0 * kernel_values(self.effects, first, second, aligned=True)
         return floor_variance(variance, 0.0)
@@ -150,15 +159,17 @@ class GroupedPosterior(Posterior):
         """Compute the moments of the utilities in answers about sets; see `Posterior`."""
         groups, k = self._groups_of(len(at)), at.shape[1]
         means, covariance = super().set_moments(items, at)
-        new = self._rows(items, NEW_GROUP)
+        new = self._rows(items)
         for i in range(k):
             for j in range(i + 1):
                 effects = kernel_values(self.effects, new[at[:, i]], new[at[:, j]], aligned=True)
                 covariance[:, i, j] += effects
                 covariance[:, j, i] = covariance[:, i, j]
-        apart = np.full((k, self.sites.n_beside(items.shape[1]) - 1), NEW_GROUP)
         for place in np.flatnonzero(groups >= 0):
-            means[place], covariance[place] = self._in_group(items[at[place]], groups[place], apart)
+            columns = np.full((k, self.sites.n_places), float(NEW_GROUP))
+            columns[:, 0] = groups[place]
+            each = self._in_group(items[at[place]], groups[place], columns)
+            means[place], covariance[place] = each
         return means, covariance
 
     def _groups_of(self, n: int) -> NDArray[np.intp]:
@@ -172,27 +183,37 @@ class GroupedPosterior(Posterior):
             )
         return self.asked_groups
 
-    def _rows(self, items: Array, group: float) -> Array:
-        """Return rows with the columns of groups at their end."""
-        n_beside = self.sites.n_beside(items.shape[1])
-        return np.column_stack([items, np.full((len(items), n_beside), float(group))])
+    def _rows(self, items: Array, columns: Array | None = None) -> Array:
+        """Return rows with the columns of groups, by default those of a new one."""
+        place, n_places = self.sites.place, self.sites.n_places
+        if columns is None:
+            columns = np.full((len(items), n_places), float(NEW_GROUP))
+        if isinstance(self.effects, Padded):
+            rows = self.effects.inner_rows(items).copy()
+            rows[:, place : place + n_places] = columns
+            return rows
+        return np.column_stack([items, columns])
 
-    def _in_group(self, items: Array, group: float, beside: Array) -> tuple[Array, Array]:
+    def _shared_rows(self, rows: Array) -> Array:
+        """Return rows of the fit as the kernel of the utility takes them."""
+        return rows if isinstance(self.kernel, Padded) else rows[:, : self.sites.place]
+
+    def _in_group(self, items: Array, group: float, columns: Array) -> tuple[Array, Array]:
         """Compute means (n, n_components) and covariance (n, n) of utilities in a known group.
 
-        ``beside`` are the columns after that of the group.
+        ``columns`` are those of the group, and of pairs in it, for each of the items.
         """
         first, second, precision, shift = self.sites.of_group(group)
         n, m = len(items), len(first)
-        rows = np.column_stack([items, np.full(n, float(group)), beside])
+        rows = self._rows(items, columns)
         to_first, to_second = (kernel_values(self.effects, rows, each) for each in (first, second))
         cross = to_first - to_second
         prior = _margin_covariance(self.effects, first, second)
         inner = np.eye(m) + precision @ prior
         gain, pull = (solve_blocks(inner[None], each[None])[0] for each in (precision, shift))
         share = cross @ (0.5 * (gain + gain.T))
-        d = items.shape[1]
-        every = np.concatenate([items, first[:, :d], second[:, :d]])
+        shared = self._shared_rows(rows), self._shared_rows(first), self._shared_rows(second)
+        every = np.concatenate(shared)
         means, covariance = self.means_and_cov(every, self.cross(every))
         combined = np.hstack([np.eye(n), -share, share])
         mean = combined @ means + cross @ pull
@@ -250,6 +271,11 @@ def utility_posterior(
         return posterior
     margins, items = comparisons.rows.margins, comparisons.items
     shared, effects = parts_by_column(prior.kernel, column, items.shape[1])
+    # Columns of judges may follow those of groups, which alone are named in their effects.
+    end = items.shape[1]
+    if isinstance(effects, Padded):
+        end = 1 + max(seen_columns(effects.kernel, items.shape[1])[0])
+    n_places = end - column
     group = items[margins.first, column]
     order = np.argsort(group, kind="stable")
     place = np.empty(len(order), dtype=np.intp)
@@ -265,11 +291,13 @@ def utility_posterior(
         rows[by_row],
         columns_of[by_row],
         entries.precision[by_row],
+        column,
+        n_places,
     )
     return GroupedPosterior(
         shared,
         posterior.likelihood,
-        posterior.anchors[:, :column],
+        posterior.anchors if isinstance(shared, Padded) else posterior.anchors[:, :column],
         posterior.weights,
         posterior.factor,
         effects=effects,

@@ -8,7 +8,7 @@ of each group's own. A u of variance d turns a site of precision τ on z into on
 the rest. All else is linear in the number of answers and of groups.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,11 +19,26 @@ from scipy.sparse import csr_array
 
 from skpref._utils import Array, floor_variance, inverse_blocks, inverse_cholesky
 from skpref.data import Comparisons, Margins, distinct_rows
+from skpref.gp._dense import DenseItems
 from skpref.gp._finite_rank import FiniteRank, MarginFeatures
 from skpref.gp._posterior import Posterior
-from skpref.gp._prior import EXACT, UNIT, Cost, Marginals, MarginErrors, check_finite
+from skpref.gp._prior import (
+    EXACT,
+    UNIT,
+    Cost,
+    Marginals,
+    MarginErrors,
+    MarginMoments,
+    check_finite,
+)
 from skpref.gp._shared_noise import JointNoise, SitePrecision, site_entries
-from skpref.kernels import FiniteFeatures, Kernel, Term, finite_features, parts_by_column
+from skpref.kernels import (
+    FiniteFeatures,
+    Kernel,
+    Term,
+    finite_features,
+    parts_by_column,
+)
 from skpref.likelihoods import Likelihood
 
 # Doubles of the largest array of a batch of groups, so that it stays in the processor's cache.
@@ -68,7 +83,11 @@ class GroupFeatures:
     alone : csr_array of shape (n_margins, n_monomials)
         Squares of the features that belong to one margin without noise alone, summed by what they
         are of: times the variances of the monomials they are the variance of u.
-    source : ndarray of int of shape (rank,)
+    keyed : csr_array of shape (n_margins, n_keys)
+        All features of groups, those of one margin alone too.
+    used : ndarray of int of shape (rank,)
+        Which of these the columns of ``matrix`` are.
+    key_source, source : ndarray of int of shape (n_keys,) and (rank,)
         Which of the terms' monomials each feature is of.
     group, feature_group : ndarray of int of shape (n_margins,) and (rank,)
         Numbers of the groups, from 0.
@@ -77,43 +96,26 @@ class GroupFeatures:
     def __init__(
         self, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins, column: int
     ):
-        items, n = comparisons.items, len(margins.first)
-        _, item_group = distinct_rows(items[:, [column]])
+        n = len(margins.first)
+        _, item_group = distinct_rows(comparisons.items[:, [column]])
         self.group = item_group[margins.first]
-        rows, keys, values, sources = [], [], [], []
-        n_keys = begin = 0
-        for term in terms:
-            numbers = range(begin, begin + len(term.monomials))
-            begin += len(term.monomials)
-            if column not in term.group:
-                continue
-            _, code = distinct_rows(items[:, list(term.group)])
-            monomials = term.values(items)
-            for at, number in enumerate(numbers):
-                for side, sign in ((margins.first, 1.0), (margins.second, -1.0)):
-                    rows.append(np.arange(n))
-                    keys.append(n_keys + code[side])
-                    values.append(sign * monomials[side, at])
-                    sources.append(np.full(n, number))
-                n_keys += int(code.max(initial=-1)) + 1
-        key = np.concatenate(keys)
-        key_group = np.zeros(n_keys, dtype=np.intp)
-        key_group[key] = np.tile(self.group, len(keys))
-        key_source = np.zeros(n_keys, dtype=np.intp)
-        key_source[key] = np.concatenate(sources)
-        told = np.concatenate(values), (np.concatenate(rows), key)
-        matrix = csr_array(told, shape=(n, n_keys))  # of an item on both sides nothing is left
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
+        self.keyed, key_source = keyed_features(comparisons, terms, margins, column)
+        matrix = self.keyed.copy()
+        matrix.eliminate_zeros()  # of an item on both sides nothing is left
+        n_keys = len(key_source)
         entries = matrix.tocoo()
+        key_group = np.zeros(n_keys, dtype=np.intp)
+        key_group[entries.col] = self.group[entries.row]
         is_alone = np.bincount(entries.col, minlength=n_keys)[entries.col] == 1
         is_alone &= entries.row < margins.n_shared
         places = entries.row[is_alone], key_source[entries.col[is_alone]]
-        self.alone = csr_array((entries.data[is_alone] ** 2, places), shape=(n, begin))
+        n_monomials = sum(len(term.monomials) for term in terms)
+        self.alone = csr_array((entries.data[is_alone] ** 2, places), shape=(n, n_monomials))
         used = np.unique(entries.col[~is_alone])
-        used = used[np.argsort(key_group[used], kind="stable")]
+        used = self.used = used[np.argsort(key_group[used], kind="stable")]
         self.matrix = csr_array(matrix[:, used])
-        self.source, self.feature_group = key_source[used], key_group[used]
+        self.key_source, self.source = key_source, key_source[used]
+        self.feature_group = key_group[used]
         self.rank = len(used)
 
     @classmethod
@@ -165,13 +167,73 @@ class GroupFeatures:
             own = np.arange(r) < n_features[groups][:, None]
             feature = np.full((size, r), matrix.shape[1])
             feature[own] = (feature_begin[groups][:, None] + np.arange(r))[own]
-            effects = np.zeros((size, n, r))
-            which, row = np.nonzero(there)
-            rows = matrix[margin[there]].tocoo()
-            local = rows.col - feature_begin[groups[which[rows.row]]]
-            effects[which[rows.row], row[rows.row], local] = rows.data
-            batches.append(_Batch(margin, feature, effects))
+            batches.append(_Batch(margin, feature, self.dense(matrix, margin, r)))
         return batches
+
+    def dense(self, matrix: csr_array, margin: NDArray[np.intp], width: int) -> Array:
+        """Return rows of a matrix like ``self.matrix`` for the margins of a batch of groups.
+
+        Parameters
+        ----------
+        matrix : csr_array of shape (n_margins, rank)
+        margin : ndarray of int of shape (n_groups, n)
+            The number of all margins where there is none.
+        width : int
+            Features of the largest group.
+
+        Returns
+        -------
+        ndarray of shape (n_groups, n, width)
+        """
+        _, n_features = self._sizes
+        begin = np.cumsum(n_features) - n_features
+        which, row = np.nonzero(margin < matrix.shape[0])
+        rows = matrix[margin[which, row]].tocoo()
+        local = rows.col - begin[self.feature_group[rows.col]]
+        dense = np.zeros((*margin.shape, width))
+        dense[which[rows.row], row[rows.row], local] = rows.data
+        return dense
+
+
+def keyed_features(
+    comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins, column: int
+) -> tuple[csr_array, NDArray[np.intp]]:
+    """Find all features of margins that belong to groups.
+
+    Parameters
+    ----------
+    comparisons, terms, margins, column
+        As of `GroupFeatures`.
+
+    Returns
+    -------
+    matrix : csr_array of shape (n_margins, n_keys)
+        As if each weight had variance 1.
+    source : ndarray of int of shape (n_keys,)
+        Which of the terms' monomials each is of.
+    """
+    items, n = comparisons.items, len(margins.first)
+    rows, keys, values, sources = [], [], [], []
+    n_keys = begin = 0
+    for term in terms:
+        numbers = range(begin, begin + len(term.monomials))
+        begin += len(term.monomials)
+        if column not in term.group:
+            continue
+        _, code = distinct_rows(items[:, list(term.group)])
+        n_codes = int(code.max(initial=-1)) + 1
+        monomials = term.values(items)
+        for at, number in enumerate(numbers):
+            for side, sign in ((margins.first, 1.0), (margins.second, -1.0)):
+                rows.append(np.arange(n))
+                keys.append(n_keys + code[side])
+                values.append(sign * monomials[side, at])
+            sources.append(np.full(n_codes, number))
+            n_keys += n_codes
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(keys))
+    matrix = csr_array(entries, shape=(n, n_keys))
+    matrix.sum_duplicates()
+    return matrix, np.concatenate(sources)
 
 
 class _BatchWeights(NamedTuple):
@@ -418,6 +480,70 @@ class Grouped(FiniteRank):
             each if shift.ndim == 1 else each[:, None] for each in (vector.shrink, self._alone_own)
         )
         return shrink * (super()._margin_mean(vector, shrink * shift) + alone * shift)
+
+    def margins_of(
+        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+    ) -> list[MarginMoments]:
+        """See `Prior.margins_of`; of the same answers, with other values of the features."""
+        vector, sites = found.conditioned.root, found.sites
+        weights = vector.times(self.pulled(vector.shrink * sites.shift))
+        rank, own = len(self.shared_scale), self._whole_finite.variance[self._groups.key_source]
+        is_rest = np.ones(len(own), dtype=bool)
+        is_rest[self._groups.used] = False
+        rest = self._groups.keyed[:, is_rest]
+        here = self._features.times(weights[:rank]) + self._groups.matrix @ weights[rank:]
+        moments = []
+        for each in several:
+            margins = each.rows.margins
+            features = MarginFeatures.of(each, self._finite.terms, margins)
+            if not np.array_equal(features.source, self._features.source):
+                return self._margins_by_group(several, found, likelihood)
+            column = _group_column(self._comparisons)
+            keyed, _ = keyed_features(each, self._whole_finite.terms, margins, column)
+            other = keyed[:, is_rest]
+            # Of what belongs to a margin alone: its covariance with that of the fit, and variance.
+            covariance = rest.multiply(other) @ own[is_rest]
+            variance = other**2 @ own[is_rest]
+            moved = covariance * vector.shrink
+            carried = moved * sites.precision
+            matrix = csr_array(keyed[:, self._groups.used])
+            mean = features.times(weights[:rank]) + matrix @ weights[rank:]
+            mean = mean + moved * sites.shift - carried * here
+            variance = variance - covariance * carried
+            variance += self._moved_squares(vector, features, matrix, carried)
+            moments.append(MarginMoments(mean, floor_variance(variance, 0.0), np.zeros(len(mean))))
+        return moments
+
+    def _moved_squares(
+        self,
+        vector: _GroupedWeights,
+        features: MarginFeatures,
+        matrix: csr_array,
+        carried: Array,
+    ) -> Array:
+        """Compute the variances of margins of other features, less a share of those of the fit."""
+        share, squares = np.append(carried, 0.0), np.zeros(self.n_margins + 1)
+        for part in vector.parts:
+            margin = part.batch.margin
+            some = np.minimum(margin, self.n_margins - 1).ravel()
+            rows = (features.rows(some) * self.shared_scale).reshape(*margin.shape, -1)
+            rows = rows - share[margin][:, :, None] * self.shared_rows(part.batch)
+            effects = self._groups.dense(matrix, margin, part.scale.shape[1])
+            effects = effects * part.scale[:, None, :]
+            effects -= share[margin][:, :, None] * part.effects
+            half = (rows - effects @ part.pull) @ vector.inverse.T
+            own = np.einsum("gni,gni->gn", effects @ part.inverse, effects)
+            squares[margin] = own + np.einsum("gni,gni->gn", half, half)
+        return squares[:-1]
+
+    def _margins_by_group(
+        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+    ) -> list[MarginMoments]:
+        """Compute the same by the posterior of all effects, densely."""
+        prior = DenseItems.of(self.kernel, self._comparisons, likelihood)
+        marginals = prior.condition(found.sites.precision, found.sites.shift)
+        dense = found._replace(conditioned=marginals)
+        return prior.margins_of(several, dense, likelihood)
 
     def _margin_parts(self, vector: _GroupedWeights) -> Iterator[tuple[_BatchWeights, Array]]:
         """Parts of the margins of each batch that shared weights move, by a root of their

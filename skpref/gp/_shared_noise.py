@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import inverse_blocks, solve_blocks
-from skpref.data import Block, Margins
+from skpref.data import JointBlock, Margins
 
 Array = NDArray[np.float64]
 
@@ -24,13 +24,13 @@ class SitePrecision:
     ----------
     single : ndarray of shape (n_margins,)
         Of the margins of duels and ties; 0 on those of joint answers.
-    blocks : tuple of Block
+    blocks : tuple of JointBlock
         The joint answers by their number of inequalities, as `Margins` has them.
     roots : tuple of ndarray of shape (n_blocks, m, m)
         R with R Rᵀ the precision of each of these answers, as often as it was given.
     """
 
-    def __init__(self, single: Array, blocks: tuple[Block, ...], roots: tuple[Array, ...]):
+    def __init__(self, single: Array, blocks: tuple[JointBlock, ...], roots: tuple[Array, ...]):
         self.single, self.blocks, self.roots = single, blocks, roots
 
     @cached_property
@@ -99,7 +99,7 @@ class JointNoise:
         self.margins, self.variance = margins, variance
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[JointBlock, ...]:
         """Answers by their number of inequalities."""
         return self.margins.blocks
 
@@ -120,7 +120,7 @@ class JointNoise:
         for block in self.blocks:
             covariance[_pairs(block)] += self.variance * block.pattern
 
-    def known(self) -> Iterator[tuple[Block, Array]]:
+    def known(self) -> Iterator[tuple[JointBlock, Array]]:
         """The answers with v known: precision of z, with zeros for inequalities that follow."""
         for block in self.blocks:
             independent = block.basis[:, :, None] & block.basis[:, None, :]

@@ -176,6 +176,9 @@ def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel
     OnColumns(Identity(), columns=[0])
     0.5**2 * OnColumns(Identity(), columns=[0, 1])
     """
+    if type(kernel) is Padded:
+        one, other = parts_by_column(kernel.kernel, column, kernel.width)
+        return kernel.around(one), kernel.around(other)
     parts: list[Kernel | None] = [None, None]
     for term in terms_of_sum(kernel):
         sees = column in set().union(*seen_columns(term, n_columns))
@@ -200,6 +203,8 @@ def terms_of_sum(kernel: Kernel) -> list[Kernel]:
     >>> [str(term) for term in terms_of_sum(OnColumns(Identity(), [0]) + Identity())]
     ['OnColumns(Identity(), columns=[0])', 'Identity()']
     """
+    if type(kernel) is Padded:
+        return [kernel.around(term) for term in terms_of_sum(kernel.kernel)]
     if isinstance(kernel, gp.Sum):
         return [*terms_of_sum(kernel.k1), *terms_of_sum(kernel.k2)]
     return [kernel]
@@ -235,10 +240,7 @@ class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
         return None, kernel
 
     def padded(self, inner, kernel, *rows):
-        parts = (
-            None if each is None else Padded(each, kernel.n_columns, kernel.fill) for each in inner
-        )
-        return tuple(parts)
+        return tuple(None if each is None else kernel.around(each) for each in inner)
 
 
 def _is_whole(exponent: float) -> bool:

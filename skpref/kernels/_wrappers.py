@@ -268,7 +268,7 @@ class Padded(Wrapper):
     n_columns : int
         Columns of an item; the further ones come after these.
     fill : sequence of float
-        Value of each further column for rows that have ``n_columns`` columns alone.
+        Value of each further column for rows that lack it.
 
     Examples
     --------
@@ -298,6 +298,10 @@ class Padded(Wrapper):
         """Number of all columns."""
         return self.n_columns + len(self.fill)
 
+    def around(self, kernel: Kernel) -> "Padded":
+        """Return another kernel on all columns, padded in the same way."""
+        return Padded(kernel, self.n_columns, self.fill)
+
     def inner_rows(self, X: ArrayLike) -> Array:
         """X with all columns, (n, n_columns + n_further).
 
@@ -307,15 +311,17 @@ class Padded(Wrapper):
             If X has neither the columns of items nor all.
         """
         rows = check_rows(X)
-        if rows.shape[1] == self.width:
+        n_columns = rows.shape[1]
+        if n_columns == self.width:
             return rows
-        if rows.shape[1] != self.n_columns:
+        if not self.n_columns <= n_columns < self.width:
             raise ValueError(
-                f"{type(self).__name__} takes items of {self.n_columns} columns, or rows of "
-                f"{self.width}, but X has {rows.shape[1]} columns."
+                f"got rows of {n_columns} columns; {type(self).__name__} takes items of "
+                f"{self.n_columns} columns, and up to {self.width - self.n_columns} more. Give "
+                "rows of so many columns."
             )
-        fill = np.broadcast_to(np.asarray(self.fill, dtype=np.float64), (len(rows), len(self.fill)))
-        return np.hstack([rows, fill])
+        rest = np.asarray(self.fill[n_columns - self.n_columns :], dtype=np.float64)
+        return np.hstack([rows, np.broadcast_to(rest, (len(rows), len(rest)))])
 
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False

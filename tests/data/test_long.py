@@ -127,6 +127,14 @@ def test_other_frames_are_refused(frame, options, match):
         from_rankings(frame, **options)
 
 
+@pytest.mark.parametrize("rankings", [[], [[0]], [[0, 0]], [[0, "a"]]])
+def test_groups_are_refused_where_the_rankings_are(rankings):
+    """Groups of rows that no builder makes are of no use."""
+    for build in (from_rankings, ranking_groups):
+        with pytest.raises(ValueError, match=r"[Rr]anking"):
+            build(rankings)
+
+
 # -- texts without a table -------------------------------------------------------------------
 
 

@@ -72,6 +72,12 @@ def test_no_digit_of_a_clock_is_lost(zone):
     assert abs(axis.times(found) - shown).max() <= np.timedelta64(4, "us")  # of 150 years in days
 
 
+def test_nanoseconds_are_cut_alike_in_a_list_and_in_a_column():
+    column = pd.Series(pd.to_datetime(["2024-03-30 12:00:00.123456789"]).tz_localize("UTC"))
+    read = [AnswerTimes.read(time, 1).values.tolist() for time in (column, list(column))]
+    assert read[0] == read[1] == [1_711_800_000_123_456]
+
+
 def test_a_frame_of_another_library():
     polars = pytest.importorskip("polars")
     zoned = pd.Series(stamps("UTC"))

@@ -184,3 +184,32 @@ def test_without_variance_groups_are_as_none():
     ((_, truth),) = runs(kernel, replace(seen, group_column=None), Probit(0.8), EP(), (DenseItems,))
     ((_, found),) = runs(kernel + zero, seen, Probit(0.8), EP(), (Grouped,))
     assert found.sites.log_evidence == pytest.approx(truth.sites.log_evidence, abs=1e-9)
+
+
+@pytest.mark.parametrize("n_items", [3, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_margins_of_the_same_answers_at_other_values_of_a_column(seed, n_items):
+    # As those of judges are asked for at other reliabilities, the last column here.
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 6, N)
+    ids = np.array([rng.permutation(n_items)[:2] for _ in range(N)])
+    slopes, factor = rng.normal(size=(N, 2)), rng.normal(size=N)
+    rows = np.stack([ids, slopes, *(np.repeat(each[:, None], 2, axis=1) for each in
+                     (group, factor))], axis=2).reshape(-1, 4)  # fmt: skip
+    places = np.arange(2 * N).reshape(N, 2)
+    seen = Comparisons.from_duels(rows, *places.T, rng.random(N) < 0.5)
+    seen = replace(seen, group_column=2)
+    a, b, c, _ = variances(rng)
+    times = OnColumns(Linear(1.0), [3])
+    kernel = a * OnColumns(Identity(), [0]) * times + b * OnColumns(Linear(1.0), [1])
+    kernel += c * OnColumns(Identity(), [0, 2]) * times
+    items = seen.items
+    others = []
+    for value in (0.0, 1.0, -1.0):
+        others.append(seen.with_items(np.column_stack([items[:, :3], np.full(len(items), value)])))
+    (dense, truth), (problem, found) = runs(kernel, seen, Probit(0.8), ENGINES["ep"])
+    expected = dense.prior.margins_of(others, truth, Probit(0.8))
+    moments = problem.prior.margins_of(others, found, Probit(0.8))
+    for one, other in zip(moments, expected, strict=True):
+        close(one.mean, other.mean)
+        close(one.variance, other.variance)
