@@ -183,7 +183,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     # -- fitting one utility -------------------------------------------------------------
 
     def _fit_utility(self, X, y, keywords, judge_prior=None):
-        """Fit one utility to all answers; ``keywords`` are the metadata that came."""
+        """Fit one utility to all answers; ``keywords`` are their metadata."""
         settings = check_settings(self)
         training = check_training(self, X, y, keywords, settings.likelihood)
         return self._fit_answers(settings, training, keywords, judge_prior)
@@ -205,7 +205,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         points: NDArray[np.float64] | None = None,
         judge_prior: JudgePrior | None = None,
     ) -> Fitted:
-        """A fit of these answers alone, by inducing points that are given or the engine's own."""
+        """Return a fit of these answers alone, at ``points`` or the engine's own."""
         comparisons, search = training.comparisons, settings.search
         if settings.engine is not None and settings.engine.capabilities.samples:
             # Random numbers are dealt out in the order of the answers.
@@ -280,20 +280,20 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
                 delattr(self, name)
 
     def _log_evidence(self, theta, eval_gradient):
-        """Of one utility."""
+        """Return the log evidence of one utility at theta, with its gradient if asked."""
         model = self._model if theta is None else self._model.checked_at(theta)
-        found = evidence(judged_comparisons(self)[0], model, eval_gradient=eval_gradient)
-        value = found.approximation.sites.log_evidence
-        return (value, found.gradient) if eval_gradient else value
+        result = evidence(judged_comparisons(self)[0], model, eval_gradient=eval_gradient)
+        value = result.approximation.sites.log_evidence
+        return (value, result.gradient) if eval_gradient else value
 
     def _held_parameters(self) -> dict[str, Any]:
-        """Parameters with which another fit has the hyperparameters of this one, and no search."""
+        """Return parameters that give another fit these hyperparameters without a search."""
         return {"kernel": self.kernel_, "likelihood": self.likelihood_, "optimizer": None}
 
     # -- reading a question --------------------------------------------------------------
 
     def _asked(self, method, X, **keywords):
-        """What a method is asked about X, with all the metadata that it takes, None or not."""
+        """Return the query of a method about X, with all metadata that it takes, None or not."""
         check_is_fitted(self)
         reader = self.posterior_.reader
         query = reader.answers(X, self)
@@ -310,14 +310,14 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         return self.posterior_
 
     def _sights(self, metadata):
-        """How judges see the duels, in each reading of them; None: as the reference judge."""
+        """Return how judges see the duels, by reading; None: as the reference judge."""
 
     def _refuse_items(self, query):
-        """Raise if items came where answers are needed."""
+        """Raise ValueError if the query is of items where answers are needed."""
         if query.size is None:
             table = "" if self.items_ is None else " or integers of shape (n_duels, 2) or (n, k)"
             raise ValueError(
-                f"Duels or sets are needed here, {len(query)} items came. X must be of shape "
+                f"got {len(query)} items where duels or sets are needed. X must be of shape "
                 f"(n_duels, 2, n_features) or (n, k, n_features){table}; for utilities of items "
                 "call predict."
             )
@@ -340,7 +340,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         return asked.seen()
 
     def _score(self, asked, y, sample_weight, groups=None):
-        """Share of answers called right, or of pairs of rated items of one group."""
+        """Return the share of answers called right, or of pairs of rated items of one group."""
         if asked.query.size is None:
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
@@ -356,8 +356,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     # -- metadata that scorers drop ------------------------------------------------------
 
     def _check_metadata(self, method, metadata):
-        """Refuse a scorer that dropped what `fit` came with, if predictions depend on it."""
-        dropped = metadata.keys() & self._lacking(given_metadata(**metadata))
+        """Raise ValueError if a scorer dropped metadata of `fit` that predictions depend on."""
+        dropped = metadata.keys() & self._missing_metadata(given_metadata(**metadata))
         if dropped:
             routing = self.get_metadata_routing()
             requests, of_fit = getattr(routing, method).requests, routing.fit.requests
@@ -367,10 +367,10 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
                 {name: as_ if isinstance(as_, str) else name for name, as_ in aliases.items()}
             )
 
-    def _lacking(self, given):
-        """Names of what `fit` was told, predictions depend on, and is not given with them."""
-        known: frozenset[str] = getattr(self, "_fit_metadata", frozenset())
-        return {name for name in known if name not in given and self._depends_on(name)}
+    def _missing_metadata(self, given):
+        """Return the names of metadata of `fit` that predictions depend on and lack."""
+        fit_metadata: frozenset[str] = getattr(self, "_fit_metadata", frozenset())
+        return {name for name in fit_metadata if name not in given and self._depends_on(name)}
 
     def _depends_on(self, name):
         if name == "prompts":  # without them answers are about new ones
@@ -503,7 +503,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Labels of (second won, first won), with ties (second won, tie, first won), with grades all
         of them in ascending order; or positions in a set; only after a fit on duels or sets.
     comparisons_ : Comparisons
-        Distinct items and the answers, as they came. After a fit with ``time`` an item is one at a
+        Distinct items and the answers, as given. After a fit with ``time`` an item is one at a
         time: the last column is its time since the first of training, dates in days.
     duels_ : Duels
         Distinct duels and ties among them, with counts.
@@ -519,7 +519,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     n_iter_ : int
         Iterations of the engine in its last run, in its own measure (draws of a chain).
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Features of an item; the latter if they came in a DataFrame whose columns are all strings.
+        Features of an item; the latter if they were in a DataFrame whose columns are all strings.
 
     Notes
     -----
@@ -779,7 +779,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return self
 
     def _further_training(self, X, y, keywords, likelihood):
-        """Answers that follow those of the fit."""
+        """Return the answers that follow those of the fit."""
         before = self.posterior_.reader
         training = check_training(self, X, y, keywords, self.likelihood_, before)
         return as_before(self, training, likelihood)

@@ -341,9 +341,9 @@ class TeamDuels(NamedTuple):
             raise ValueError("These duels have no weights; give them to from_teams as well.")
         members, shares = _listed(teams, weights, "teams")
         number = {name: k for k, name in enumerate(self.names)}
-        found = np.full((len(members), size * (2 if weighted else 1)), -1.0)
+        team_rows = np.full((len(members), size * (2 if weighted else 1)), -1.0)
         if weighted:
-            found[:, size:] = 0.0
+            team_rows[:, size:] = 0.0
         for k, team in enumerate(members):
             if len(team) > size:
                 raise ValueError(
@@ -357,10 +357,10 @@ class TeamDuels(NamedTuple):
                     f"{new[0]!r} in team {k} is not known. Add members by "
                     "from_teams(..., like=duels)."
                 )
-            found[k, : len(team)] = [number[name] for name in team]
+            team_rows[k, : len(team)] = [number[name] for name in team]
             if weighted:
-                found[k, size : size + len(team)] = shares[k]
-        return found
+                team_rows[k, size : size + len(team)] = shares[k]
+        return team_rows
 
 
 def _listed(teams, weights, what):
@@ -472,23 +472,25 @@ def from_teams(
             f"weights must be a pair, of the first and of the second teams; it has {len(weights)}."
         )
     one_weights, two_weights = (None, None) if weights is None else weights
-    one, shares = _listed(first, one_weights, "first")
-    two, others = _listed(second, two_weights, "second")
-    if len(one) != len(two):
-        raise ValueError(f"first has {len(one)} teams and second {len(two)}; a duel has one each.")
-    for k, (team, rivals) in enumerate(zip(one, two, strict=True)):
+    first_teams, shares = _listed(first, one_weights, "first")
+    second_teams, others = _listed(second, two_weights, "second")
+    if len(first_teams) != len(second_teams):
+        raise ValueError(
+            f"got {len(first_teams)} teams first and {len(second_teams)} second; give as many."
+        )
+    for k, (team, rivals) in enumerate(zip(first_teams, second_teams, strict=True)):
         both = set(team) & set(rivals)
         if both:
             raise ValueError(f"{next(iter(both))!r} is on both sides of duel {k}.")
     weighted = weights is not None
-    every = {name for team in [*one, *two] for name in team}
+    members = [name for team in [*first_teams, *second_teams] for name in team]
     if like is None:
         try:
-            # Names that have no order are a TypeError, and stay as they came.
-            names: list[Hashable] = sorted(every)  # type: ignore[type-var]
+            # Names that have no order are a TypeError, and stay in the order given.
+            names: list[Hashable] = sorted(set(members))  # type: ignore[type-var]
         except TypeError:
-            names = list(dict.fromkeys(name for team in [*one, *two] for name in team))
-        size = max((len(team) for team in [*one, *two]), default=1)
+            names = list(dict.fromkeys(members))
+        size = max((len(team) for team in [*first_teams, *second_teams]), default=1)
         columns = [[k] for k in range(size)]
         after = list(range(size, 2 * size)) if weighted else None
         params: dict[str, Any] = {
@@ -499,10 +501,13 @@ def from_teams(
     else:
         if weighted and like.params["kernel"].weights is None:
             raise ValueError("The duels of like have no weights, these do. Give both, or neither.")
-        known = set(like.names)
-        new = dict.fromkeys(name for team in [*one, *two] for name in team if name not in known)
+        known_names = set(like.names)
+        new = dict.fromkeys(name for name in members if name not in known_names)
         names, params = [*like.names, *new], like.params
-    found = TeamDuels(np.zeros((0, 2, 0)), names, params)
-    kept = params["kernel"].weights is not None
-    sides = [found.rows(one, shares if kept else None), found.rows(two, others if kept else None)]
-    return found._replace(X=np.stack(sides, axis=1))
+    duels = TeamDuels(np.zeros((0, 2, 0)), names, params)
+    has_weights = params["kernel"].weights is not None
+    sides = [
+        duels.rows(first_teams, shares if has_weights else None),
+        duels.rows(second_teams, others if has_weights else None),
+    ]
+    return duels._replace(X=np.stack(sides, axis=1))

@@ -39,28 +39,28 @@ from skpref.data import (
 
 
 def _pair_weight(code, weight):
-    """Summed weight, w_i w_j each, of the pairs with equal codes."""
+    """Return the summed weight, w_i w_j each, of the pairs with equal codes."""
     total, square = np.bincount(code, weight), np.bincount(code, weight**2)
     return 0.5 * float(np.sum(total**2 - square))
 
 
 def _inversions(rank, weight):
-    """Summed weight of the pairs whose earlier rank is strictly larger.
+    """Return the summed weight of the pairs whose earlier rank is strictly larger.
 
     Two ranks that agree above bit b and differ in it are ordered by it, so the sequence is
     partitioned stably by one bit after the other: n log n in all, without a Python loop over n.
     """
-    found = 0.0
+    n_inversions = 0.0
     for b in range(int(rank.max()).bit_length() - 1, -1, -1):
         ones = (rank >> b) & 1
         prefix = rank >> (b + 1)
         before = np.concatenate([[0.0], np.cumsum(weight * ones)])
         start = np.searchsorted(prefix, prefix)  # prefixes ascend
         zero = ones == 0
-        found += float(np.sum((weight * (before[:-1] - before[start]))[zero]))
+        n_inversions += float(np.sum((weight * (before[:-1] - before[start]))[zero]))
         order = np.argsort(rank >> b, kind="stable")
         rank, weight = rank[order], weight[order]
-    return found
+    return n_inversions
 
 
 def concordance(
@@ -111,7 +111,7 @@ def concordance(
     weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     check_consistent_length(score, weight)
     if weight.min() < 0:
-        raise ValueError(f"sample_weight must not be negative; {weight.min():.3g} came.")
+        raise ValueError(f"sample_weight must not be negative, got {weight.min():.3g}.")
     group = np.zeros(len(score)) if qid is None else column_or_1d(qid)
     score, rating, group, weight = (a[weight > 0] for a in (score, rating, group, weight))
 
@@ -201,7 +201,7 @@ def _check_proba(proba: Any) -> np.ndarray:
 
 
 def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, np.ndarray]:
-    """Column of each answer, and the probabilities of all.
+    """Return the column of each answer, and the probabilities of all.
 
     Parameters
     ----------
@@ -213,14 +213,14 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
     if kind == "choice":
         if proba.ndim != 2 or proba.shape[1] < 2:
             raise ValueError(
-                f"proba came with shape {proba.shape}; give (n_sets, k), that each item is chosen."
+                f"got proba of shape {proba.shape}; give (n_sets, k), that each item is chosen."
             )
         return chosen_of(y, proba.shape), proba
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
     if proba.ndim != 2 or proba.shape[1] < 2:
         raise ValueError(
-            f"proba came with shape {proba.shape}; give (n_duels,), that the first item wins, or "
+            f"got proba of shape {proba.shape}; give (n_duels,), that the first item wins, or "
             "(n_duels, n_outcomes) as predict_proba does. "
             "(Probabilities of choices are for kind='choice'.)"
         )
@@ -242,7 +242,7 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
             raise ValueError(
                 f"Beside probabilities of {scale.n_columns} outcomes labels must be in "
                 f"{scale.labels.tolist()} (below 0: the second won, 0: a tie, above 0: the first "
-                f"won); values such as [{some}] came. (Choices are for kind='choice'.)"
+                f"won), got values such as [{some}]. (Choices are for kind='choice'.)"
             )
         columns = scale.columns(signs)
     check_consistent_length(columns, proba)
@@ -250,20 +250,20 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
 
 
 def accuracy(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
-    """Share of columns that had the largest probability; equal ones share."""
+    """Return the share of columns that had the largest probability; equal ones share."""
     best = proba == proba.max(axis=1, keepdims=True)
     right = best[np.arange(len(proba)), columns] / best.sum(axis=1)
     return _average(right, weights)
 
 
 def log_loss(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
-    """Mean negative logarithm of the probability of what came true."""
-    given = np.maximum(proba[np.arange(len(proba)), columns], np.finfo(np.float64).eps)
-    return -_average(np.log(given), weights)
+    """Return the mean negative logarithm of the probability of what happened."""
+    answer_proba = np.maximum(proba[np.arange(len(proba)), columns], np.finfo(np.float64).eps)
+    return -_average(np.log(answer_proba), weights)
 
 
 def brier(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
-    """Mean squared error, of the second of two columns, else summed over all."""
+    """Return the mean squared error, of the second of two columns, else summed over all."""
     happened = np.arange(proba.shape[1]) == columns[:, None]
     # Both columns of two err alike: one of them is the Brier score of events.
     events = slice(1, 2) if proba.shape[1] == 2 else slice(None)
@@ -281,7 +281,7 @@ _ASKED = ("judges", "order", "time", "users")
 
 
 def _routed(scorer: Callable) -> Callable:
-    """A scorer of this module, which asks for its metadata by scikit-learn's routing."""
+    """Return a scorer of this module that asks for its metadata by scikit-learn's routing."""
 
     def get_metadata_routing() -> MetadataRequest:
         return _request(scorer, dict.fromkeys((*_ASKED, "sample_weight"), True))
@@ -304,13 +304,13 @@ def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
 
 
 def _answers(estimator: Any, X: Any, y: Any, metadata: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Column of each answer, and the probabilities of all: of choices where X holds sets."""
+    """Return the column of each answer, and the probabilities of all: of choices for sets."""
     proba = predict_with_metadata("predict_proba", estimator, X, metadata)
     return answer_columns(y, proba, "choice" if _n_shown(X) > 2 else "duel")
 
 
 def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping[str, Any]) -> Any:
-    """Predictions with metadata, of a fitted search those of the model that it found best.
+    """Return predictions with metadata, of a fitted search those of its best model.
 
     scikit-learn's searches hand no metadata to predictions.
 
@@ -397,9 +397,9 @@ def accuracy_scorer(
     >>> round(accuracy_scorer(model.fit(X, y), X, y), 2)
     1.0
     """
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
-    found = _answers(estimator, X, y, told)
-    return accuracy(*found, sample_weight)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
+    columns = _answers(estimator, X, y, metadata)
+    return accuracy(*columns, sample_weight)
 
 
 @_routed
@@ -425,9 +425,9 @@ def log_loss_scorer(
     >>> round(log_loss_scorer(model.fit(X, y), X, y), 2)
     -0.08
     """
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
-    found = _answers(estimator, X, y, told)
-    return -log_loss(*found, sample_weight)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
+    columns = _answers(estimator, X, y, metadata)
+    return -log_loss(*columns, sample_weight)
 
 
 @_routed
@@ -453,9 +453,9 @@ def brier_scorer(
     >>> round(brier_scorer(model.fit(X, y), X, y), 2)
     -0.01
     """
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
-    found = _answers(estimator, X, y, told)
-    return -brier(*found, sample_weight)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
+    columns = _answers(estimator, X, y, metadata)
+    return -brier(*columns, sample_weight)
 
 
 @_routed
@@ -574,9 +574,13 @@ class _WithMetadata:
             self._own.setdefault("sample_weight", True)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, **metadata: Any) -> Any:
-        told = {name: metadata[name] for name in self._names if name in metadata}
-        own = {name: v for name, v in metadata.items() if name not in told or self._own.get(name)}
-        return self._scorer(_Told(estimator, told), X, y, **own)
+        answer_metadata = {name: metadata[name] for name in self._names if name in metadata}
+        own = {
+            name: v
+            for name, v in metadata.items()
+            if name not in answer_metadata or self._own.get(name)
+        }
+        return self._scorer(_WithGivenMetadata(estimator, answer_metadata), X, y, **own)
 
     def __repr__(self):
         return f"with_metadata({getattr(self._scorer, '__name__', repr(self._scorer))})"
@@ -587,12 +591,12 @@ class _WithMetadata:
         return "sample_weight" in inspect.signature(self._scorer).parameters
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """The metadata requested: the names, and those of the scorer itself."""
+        """Return the metadata requested: the names, and those of the scorer itself."""
         aliases = {name: alias for name, alias in self._names.items() if alias is not True}
         return _request(self, {**self._names, **self._own, **aliases})
 
 
-class _Told:
+class _WithGivenMetadata:
     """An estimator whose predictions get metadata."""
 
     def __init__(self, estimator, metadata):
@@ -602,15 +606,15 @@ class _Told:
         return scored_tags(self, get_tags(self._estimator))
 
     def __getattr__(self, name):
-        found = getattr(self._estimator, name)
+        attribute = getattr(self._estimator, name)
         if name not in _PREDICTIONS:
-            return found
+            return attribute
 
-        @wraps(found)
-        def told(X, **more):
+        @wraps(attribute)
+        def predict(X, **more):
             return predict_with_metadata(name, self._estimator, X, {**self._metadata, **more})
 
-        return told
+        return predict
 
 
 __all__ = [
@@ -759,7 +763,7 @@ def answer_brier(
 
 
 def group_codes(groups: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct groups in ascending order, and the place of each of n answers' group among them."""
+    """Return the groups in ascending order, and the number of each answer's group."""
     values = np.asarray(unmasked(groups))
     if values.shape != (n,):
         raise ValueError(
@@ -831,9 +835,9 @@ def score_by_group(
     score = []
     for k in range(len(names)):
         rows = code == k
-        told = None if y is None else np.asarray(y)[rows]
+        group_answers = None if y is None else np.asarray(y)[rows]
         share = None if weight is None else weight[rows]
-        score.append(metric(told, proba[rows], kind=kind, sample_weight=share))
+        score.append(metric(group_answers, proba[rows], kind=kind, sample_weight=share))
     size = np.bincount(code, minlength=len(names))
     columns = {"score": np.array(score), "size": size}
     frame = table_frame(columns, names, name="group")

@@ -21,9 +21,9 @@ __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 
 
 def _item_codes(X: Any, integers: str | None) -> np.ndarray:
-    """Number of each item shown: (n, 2) for duels, (n, k) for sets (-1: none), (n, 1) for items."""
+    """Number the items shown: (n, 2) for duels, (n, k) for sets (-1: none), (n, 1) for items."""
     if integers not in (None, "positions", "items"):
-        raise ValueError(f'integers must be "positions", "items" or None; {integers!r} came.')
+        raise ValueError(f'integers must be "positions", "items" or None, got {integers!r}.')
     shown = read(X, integers=integers, new_names=integers == "positions")
     rows = shown.rows
     if hasattr(rows, "tocsr") or (shown.kind == "items" and len(rows.shape) != 2):
@@ -46,7 +46,7 @@ def _item_codes(X: Any, integers: str | None) -> np.ndarray:
 
 
 def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
-    """Connected component of each duel or set: those of different components share no item.
+    """Return the connected component of each duel or set; two of them share no item.
 
     Pass it as ``groups`` to scikit-learn's ``GroupKFold`` to keep items apart and yet drop no
     duel, where the comparisons fall into many components (a few items for each respondent, say).
@@ -87,13 +87,13 @@ class _ItemSplitter(BaseCrossValidator):
     integers: str | None
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits."""
+        """Return the number of splits."""
         return self.n_splits
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Indices of training and test duels.
+        """Yield the indices of training and test duels of each split.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class _ItemSplitter(BaseCrossValidator):
             integers and ``integers`` does not say what they are.
         """
         if self.mixed not in ("drop", "test"):
-            raise ValueError(f'mixed must be "drop" or "test"; {self.mixed!r} came.')
+            raise ValueError(f'mixed must be "drop" or "test", got {self.mixed!r}.')
         codes = _item_codes(X, self.integers)
         n_items = int(codes.max()) + 1
         for i, held_out in enumerate(self._held_out(n_items)):
@@ -194,7 +194,7 @@ class ItemKFold(_ItemSplitter):
 
     def _held_out(self, n_items):
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 2:
-            raise ValueError(f"n_splits must be an integer of at least 2; {self.n_splits!r} came.")
+            raise ValueError(f"n_splits must be an integer of at least 2, got {self.n_splits!r}.")
         if self.n_splits > n_items:
             raise ValueError(
                 f"{self.n_splits} folds need as many distinct items; there are {n_items}. "
@@ -254,7 +254,7 @@ class ItemShuffleSplit(_ItemSplitter):
 
     def _held_out(self, n_items):
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 1:
-            raise ValueError(f"n_splits must be a positive integer; {self.n_splits!r} came.")
+            raise ValueError(f"n_splits must be a positive integer, got {self.n_splits!r}.")
         whole = isinstance(self.test_size, numbers.Integral)
         n_test = int(self.test_size) if whole else int(np.ceil(self.test_size * n_items))
         if not 0 < n_test < n_items or not (whole or 0 < self.test_size < 1):

@@ -61,7 +61,7 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
 
 
 def _dense(output, n_rows):
-    """Output of a transformer as a dense 2-D array of numbers."""
+    """Return the output of a transformer as a dense 2-D array of numbers."""
     if sparse.issparse(output):
         output = output.toarray()
     output = np.asarray(output)
@@ -89,19 +89,19 @@ def _has_strings(rows):
 
 
 def _as_frame(rows, columns):
-    """Rows under the columns that the transformer was fitted with."""
+    """Return rows under the columns that the transformer was fitted with."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=columns).infer_objects()
 
 
 def _column(frame, name):
-    """A column of a frame as numbers."""
+    """Return a column of a frame as numbers."""
     return np.asarray(column_at(frame, list(frame.columns).index(name)), dtype=np.float64)
 
 
 def _takes_texts(transformer):
-    """Whether a transformer, or the first step of a pipeline, takes a list of texts."""
+    """Tell whether a transformer, or the first step of a pipeline, takes a list of texts."""
     while hasattr(transformer, "steps"):
         transformer = transformer.steps[0][1]
     if not hasattr(transformer, "__sklearn_tags__"):
@@ -111,11 +111,11 @@ def _takes_texts(transformer):
 
 
 def _text_column(rows):
-    """The texts of a frame's only column."""
+    """Return the texts of a frame's only column; raise ValueError if it has others or gaps."""
     if not is_frame(rows) or rows.shape[1] != 1:
         what = "a DataFrame" if is_frame(rows) else "features"
         raise ValueError(
-            f"The transformer takes texts, one an item, but {what} of shape {rows.shape} came. "
+            f"The transformer takes texts, one an item, got {what} of shape {rows.shape}. "
             "Choose the columns with a ColumnTransformer([(name, vectorizer, column), ...]). "
             "(Duels of texts are arrays: a DataFrame of two columns of texts holds items, its "
             "to_numpy() holds text duels.)"
@@ -146,7 +146,7 @@ def _check_takes_shares(transformer):
 
 
 def _outcome_signs(y: Any, n: int) -> NDArray[np.int_]:
-    """1 where the first item of a duel won, -1 where the second did, 0 for a tie."""
+    """Return 1 where the first item of a duel won, -1 where the second did, 0 for a tie."""
     if y is None:
         return np.ones(n, dtype=np.int_)
     check_consistent_length(np.empty(n), y)
@@ -376,7 +376,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         """
         if transform not in (None, "default", "pandas", "polars"):
             raise ValueError(
-                f'transform must be "default", "pandas", "polars" or None; {transform!r} came.'
+                f'transform must be "default", "pandas", "polars" or None, got {transform!r}.'
             )
         if transform is not None:
             self._sklearn_output_config = {"transform": transform}
@@ -411,7 +411,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return shown
 
     def _target(self, inner, shown, y, inverse, n_items):
-        """What the transformer gets as y, of each distinct item; None: nothing is known."""
+        """Return the transformer's y of each distinct item; None where there is none."""
         if shown.pairs is not None:
             if shown.pairs.shape[1] > 2 and y is None:
                 return None
@@ -429,20 +429,20 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return np.bincount(inverse, ratings, n_items) / np.bincount(inverse, minlength=n_items)
 
     def _find_ids(self, rows):
-        """The column of outputs that holds the ids, as they are; None if there is none."""
+        """Return the column of outputs that holds the ids as they are; None if there is none."""
         ids = _column(rows, self._id_column)
         output = _dense(self.transformer_.transform(rows), len(rows))
         names = self._output_names(output.shape[1])
-        told = [str(name).rpartition("__")[2] == str(self._id_column) for name in names]
-        kept = np.flatnonzero((output == ids[:, None]).all(axis=0))
-        if len(kept):
-            return int(max(kept, key=lambda j: (told[j], -j)))
+        is_named_id = [str(name).rpartition("__")[2] == str(self._id_column) for name in names]
+        id_outputs = np.flatnonzero((output == ids[:, None]).all(axis=0))
+        if len(id_outputs):
+            return int(max(id_outputs, key=lambda j: (is_named_id[j], -j)))
         if len(np.unique(ids)) > 2:
             apart = (ids - ids.mean()) / ids.std()
             spread = output.std(axis=0)
             scaled = (output - output.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
             near = np.abs(np.abs(apart @ scaled / len(ids)) - 1.0) < _AFFINE
-            if (near & told).any():
+            if (near & is_named_id).any():
                 warn(
                     f"The transformer rescales the column {self._id_column!r}, which says who an "
                     "item is, so that a model behind takes it for a measured feature. Let it pass: "
@@ -453,7 +453,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return None
 
     def _read(self, X, reset):
-        """X with validated rows of items, ids as numbers."""
+        """Return X parsed, with validated rows of items and ids as numbers."""
         if isinstance(X, ItemTable) and not X.has_features:
             raise ValueError("This ItemTable has no features, so there is nothing to transform.")
         shown = read(X, text_sets=_takes_texts(self.transformer))
@@ -469,8 +469,8 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             for name in ("n_features_in_", "feature_names_in_") if text else ():
                 self.__dict__.pop(name, None)
         elif text != self._text:
-            seen, came = ("texts", "features") if self._text else ("features", "texts")
-            raise ValueError(f"Itemwise was fitted on {seen}, but {came} came; fit it again.")
+            fitted_kind, X_kind = ("texts", "features") if self._text else ("features", "texts")
+            raise ValueError(f"Itemwise was fitted on {fitted_kind}, got {X_kind}; fit it again.")
         if text and len(rows) == 0:
             raise ValueError("X holds no text; give at least one.")
         if not text:
@@ -479,7 +479,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return ParsedX(kind, rows, pairs)
 
     def _number_ids(self, rows, id_column, reset):
-        """Ids of items as numbers, where the duels of `fit` had ids."""
+        """Return ids of items as numbers, where the duels of `fit` had ids."""
         if reset:
             self._id_column, self._ids = id_column, None
         if self._id_column is None or not is_frame(rows):

@@ -481,10 +481,10 @@ def test_refitting_forgets_the_other_kind(duels):
     itemwise = Itemwise().fit(X)
     itemwise.set_params(transformer=TfidfVectorizer()).fit(TEXTS)
     assert not hasattr(itemwise, "n_features_in_")
-    with pytest.raises(ValueError, match="fitted on texts, but features came"):
+    with pytest.raises(ValueError, match="fitted on texts, got features"):
         itemwise.transform(X)
     itemwise.set_params(transformer=StandardScaler()).fit(X)
-    with pytest.raises(ValueError, match="fitted on features, but texts came"):
+    with pytest.raises(ValueError, match="fitted on features, got texts"):
         itemwise.transform(TEXTS)
 
 

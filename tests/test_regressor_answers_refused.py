@@ -95,7 +95,7 @@ def test_engines_and_weights_that_cannot_be_are_named():
         with pytest.raises(ValueError, match=r"Laplace does not take choices.*'ep', 'hmc'"):
             regressor.fit(X, [0, 1])
     regressor = PairwisePreferenceRegressor(items=TABLE, optimizer=None)
-    with pytest.raises(ValueError, match=r"weights of at least 1, or 0; 0.5 came"):
+    with pytest.raises(ValueError, match=r"weights of at least 1, or 0; got 0.5"):
         regressor.fit(X, [0, 1], sample_weight=[0.5, 1.0])
     with pytest.raises(ValueError, match=r"at least 0, got -1.0"):
         regressor.fit(X, [0, 1], sample_weight=[-1.0, 1.0])

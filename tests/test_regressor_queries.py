@@ -62,12 +62,12 @@ def test_pairs_of_names_without_their_last_axis():
 
 
 def test_probabilities_need_duels():
-    needs = r"Duels or sets are needed here, 8 items came.*\(n_duels, 2, n_features\).*call predict"
+    needs = r"got 8 items where duels or sets are needed.*\(n_duels, 2, n_features\).*call predict"
     fitted = model().fit(X, Y)
     for method in (fitted.predict_proba, fitted.predict_log_proba, fitted.decision_function):
         with pytest.raises(ValueError, match=needs):
             method(ITEMS)
-    needs = "Duels or sets are needed here, 3 items came.*or integers"
+    needs = "got 3 items where duels or sets are needed.*or integers"
     with pytest.raises(ValueError, match=needs):
         model(items=TABLE).fit(PAIRS).predict_proba(np.arange(3))
 

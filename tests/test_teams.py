@@ -194,7 +194,7 @@ def test_auto_takes_chains_for_many_matches_and_few_for_few():
         ([[]], [["bob"]], None, "Team 0 of first has no member"),
         ([["ann", "ann"]], [["bob"]], None, "names 'ann' twice"),
         ([["ann"]], [["bob", "ann"]], None, "'ann' is on both sides of duel 0"),
-        ([["ann"]], [], None, "first has 1 teams and second 0"),
+        ([["ann"]], [], None, "got 1 teams first and 0 second"),
         ([["ann"]], [["bob"]], ([[1.0, 2.0]], [[1.0]]), "as many numbers a team"),
         ([["ann"]], [["bob"]], ([[np.nan]], [[1.0]]), "must be finite"),
         ([["ann"]], [["bob"]], ([1.0], [1.0]), "a sequence of numbers for each team"),

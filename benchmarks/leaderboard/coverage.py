@@ -36,7 +36,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting import Inspected, ratio_prior
 from skpref.fitting._search import Search, learn
-from skpref.inspection._leaderboard import _ranked, _shortest
+from skpref.inspection._leaderboard import _rank_draws, _shortest_interval
 from skpref.kernels import Identity, OnColumns
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -118,8 +118,8 @@ def measured(over, utility, slopes, expected):
     board, half = (mixture.relative(level) for level in (LEVEL, 0.5))
     rows, apart = np.vstack([SLOPES, np.zeros((1, 3))]), np.array([[1, 0, -1], [0, 1, -1]])
     slope = over.sums(rows, apart.astype(float), "noise", LEVEL)
-    best, ranks = _ranked(over.sample(COMPETITORS, DRAWS, 1, "noise"), np.ones(N, dtype=int))
-    low, high = _shortest(ranks, LEVEL)
+    best, ranks = _rank_draws(over.sample(COMPETITORS, DRAWS, 1, "noise"), np.ones(N, dtype=int))
+    low, high = _shortest_interval(ranks, LEVEL)
     left, right = np.quantile(ranks, [0.05, 0.95], axis=1, method="nearest")
     top = np.argmax(board.mean)
     X, proba = expected

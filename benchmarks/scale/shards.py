@@ -36,7 +36,7 @@ from skpref.duels import Comparisons
 from skpref.gp._inducing import Inducing, Weights
 from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
-from skpref.inference._natural import Batch
+from skpref.inference._natural import AnswerBatch
 from skpref.likelihoods import Probit
 
 PASSES = 8
@@ -74,10 +74,10 @@ def measured(setting):
     space = Inducing(kernel, comparisons.items, rows.margins, Z)
     weights = Weights(np.eye(m), np.ones(m))
 
-    whole, batch = [], Batch.of(space, rows, likelihood)
+    whole, batch = [], AnswerBatch.of(space, rows, likelihood)
     for _ in range(3):
         began = time.process_time()
-        batch.look(weights)
+        batch.evaluate(weights)
         whole.append(time.process_time() - began)
     batch.prior.forget()
 
@@ -87,7 +87,7 @@ def measured(setting):
     for _ in range(PASSES):
         Watched.moved, Watched.seconds = 0, Counter()
         began = time.process_time()
-        shards.look(weights)
+        shards.evaluate(weights)
         asking = time.process_time() - began
         each = Watched.seconds.values()
         passes.append((Watched.moved, sum(each), max(each), asking))

@@ -66,10 +66,10 @@ def main():
         return
     passes, held = [], []
 
-    class Away(_teams.Away):
-        def tell(self, sites, basis):
+    class Away(_teams.RemoteCrew):
+        def condition(self, sites, basis):
             passes.append(len(Counted.calls))
-            return super().tell(sites, basis)
+            return super().condition(sites, basis)
 
         def local(self, sites, basis):
             tastes = super().local(sites, basis)
@@ -82,7 +82,7 @@ def main():
     with (
         warnings.catch_warnings(),
         mock.patch.object(_workers, "Parallel", Counted),
-        mock.patch.object(_teams, "Away", Away),
+        mock.patch.object(_teams, "RemoteCrew", Away),
         mock.patch.object(_teams, "_TOGETHER", few(_teams._TOGETHER, 1)),
         parallel_config("loky", n_jobs=2),
     ):

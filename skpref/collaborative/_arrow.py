@@ -1,10 +1,10 @@
 """The prior of many users: the population's utility and each user's own, as an arrow.
 
 A `skpref.gp.Prior` is conditioned on sites and then asked for its margins. Here the two are taken
-apart, so that users may be at other processes: `look_at` gives the tastes of some users given what
-all have in common, and their answers' likelihood of that; `common` conditions it on the sum of
-these; `marginal` and `View.moments` give the margins of the same users under both. The `Inducing`
-prior of the population's utility gives the features.
+apart, so that users may be at other processes: `condition_tastes` gives the tastes of some users
+given what all have in common, and their answers' likelihood of that; `common` conditions it on the
+sum of these; `marginal` and `TasteMargins.moments` give the margins of the same users under both.
+The `Inducing` prior of the population's utility gives the features.
 """
 
 from dataclasses import dataclass
@@ -52,15 +52,15 @@ class Features(NamedTuple):
     rest: Array
 
     @property
-    def somebody(self) -> "Somebody":
-        """Those of one of these users, of whom it is not known which."""
+    def average_user(self) -> "AverageUser":
+        """Features of a user drawn from these, as mean, residual variance and covariance."""
         centre = self.psi.mean(axis=0)
         off = self.psi - centre
         root = symmetric_root(off.T @ off / len(off))
-        return Somebody(centre, float(self.rest.mean()), root)
+        return AverageUser(centre, float(self.rest.mean()), root)
 
 
-class Somebody(NamedTuple):
+class AverageUser(NamedTuple):
     """Features of a user of whom none are known.
 
     Attributes
@@ -100,19 +100,19 @@ class Basis(NamedTuple):
 
     @classmethod
     def of(cls, prior: Covariances, features: Features | None, n_users: int) -> "Basis":
-        """That of covariances."""
+        """Return the basis in which these prior covariances are diagonal."""
         turn, level = jointly_diagonal(prior.own, prior.shared)
         if features is None:
             return cls(prior, turn, level, np.zeros((n_users, 0)), np.zeros(n_users))
         return cls(prior, turn, level, features.psi, features.rest)
 
     def variance(self, users: NDArray[np.intp]) -> Array:
-        """Prior variances of e_u, (n, d)."""
+        """Return the prior variances of e_u of some users, (n, d)."""
         return 1.0 + self.rest[users][:, None] * self.level
 
 
 def squares(psi: Array) -> Array:
-    """All products of two features, (n, r²)."""
+    """Return all products of two features, (n, r²)."""
     return (psi[:, :, None] * psi[:, None, :]).reshape(len(psi), -1)
 
 
@@ -121,20 +121,20 @@ _BLOCK = 2**18
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class UserBlock:
     """Some users and their answers, the rows filled up to the longest.
 
     Attributes
     ----------
     users : ndarray of int of shape (n_users,)
     rows : ndarray of int of shape (n_users, n)
-        Answers of each; 0 where ``there`` is False.
-    there : ndarray of bool of shape (n_users, n)
+        Answers of each; 0 where ``is_answer`` is False.
+    is_answer : ndarray of bool of shape (n_users, n)
     """
 
     users: NDArray[np.intp]
     rows: NDArray[np.intp]
-    there: NDArray[np.bool_]
+    is_answer: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class ByUser:
 
     @classmethod
     def of(cls, comparisons: Comparisons, user: NDArray[np.intp], n_users: int) -> Self:
-        """Answers of users, equal ones of one user counted.
+        """Return the duels of comparisons by user, equal ones of one user counted.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class ByUser:
         rows = comparisons.rows
         if np.any(rows.kind == INEQUALITY):
             raise ValueError(
-                "Choices and rankings of several users came; with users= the answers are duels. "
+                "got choices or rankings with users=; of several users the answers are duels. "
                 "Take them apart with skpref.duels.from_rankings, or fit without users=."
             )
         row = comparisons.of_answer
@@ -186,7 +186,7 @@ class ByUser:
         return cls(n_users, len(margins.first), user, margin, sign, weight, answers)
 
     def of_users(self, users: NDArray[np.intp]) -> Self:
-        """The answers of some users, who are numbered anew; margins keep their numbers.
+        """Return the answers of some users, who are numbered anew; margins keep their numbers.
 
         Parameters
         ----------
@@ -215,15 +215,15 @@ class ByUser:
         return np.minimum(self.weight, 1.0) if np.any(self.weight < 1.0) else None
 
     def pool(self, values: Array) -> Array:
-        """Sum over the answers on each margin."""
+        """Return the sum of values over the answers on each margin."""
         return np.bincount(self.margin, values, self.n_margins).astype(np.float64)
 
-    def blocks(self, width: int) -> list[Block]:
-        """Users in blocks, so that an array of ``width`` doubles an answer fits the cache."""
+    def blocks(self, width: int) -> list[UserBlock]:
+        """Cut the users into blocks, so that ``width`` doubles an answer fit the cache."""
         counts = np.bincount(self.user, minlength=self.n_users)
         begin = np.cumsum(counts) - counts
         ranked = np.argsort(counts, kind="stable")
-        found, at = [], 0
+        user_blocks, at = [], 0
         while at < self.n_users:
             # Users are ranked by their numbers of answers, so the last of a block has the most.
             n = min(self.n_users - at, 64)
@@ -232,11 +232,11 @@ class ByUser:
             users = ranked[at : at + n]
             longest = int(counts[users[-1]])
             place = np.arange(longest)
-            there = place < counts[users][:, None]
-            rows = np.where(there, begin[users][:, None] + place, 0)
-            found.append(Block(users, rows, there))
+            is_answer = place < counts[users][:, None]
+            rows = np.where(is_answer, begin[users][:, None] + place, 0)
+            user_blocks.append(UserBlock(users, rows, is_answer))
             at += n
-        return found
+        return user_blocks
 
 
 class Weighed(NamedTuple):
@@ -303,7 +303,7 @@ class Tastes(NamedTuple):
         psi: Array | None = None,
         rest: Array | None = None,
     ) -> Weighed:
-        """Values of functions as users weigh them.
+        """Return mean, variance and slopes in ε of functions as users weigh them.
 
         Parameters
         ----------
@@ -316,11 +316,11 @@ class Tastes(NamedTuple):
         """
         n, m = len(high), self.slope.shape[2]
         mean, variance, sway = np.zeros(n), np.empty(n), np.zeros((n, m))
-        for user, rows in _by_user(users):
+        for user, rows in _rows_by_user(users):
             here = high[rows]
             if user >= 0:
                 mean[rows] = here @ self.mean[user]
-                variance[rows] = _squares(here, self.cov[user])
+                variance[rows] = _quadratic_forms(here, self.cov[user])
                 sway[rows] = here @ self.slope[user]
         _, rest, unknown = self.features_of(n, psi, rest)
         rows = np.flatnonzero(unknown & (users < 0))
@@ -328,15 +328,15 @@ class Tastes(NamedTuple):
             lean = high[rows] @ self.turn
             mean[rows] = lean @ (self.by_feature @ self.typical)
             sway[rows] = lean @ (self.by_feature_slope @ self.typical)
-            variance[rows] = _squares(high[rows], self.unknown)
+            variance[rows] = _quadratic_forms(high[rows], self.unknown)
         rows = np.flatnonzero(~unknown & (users < 0))
         if psi is not None and len(rows):
             here = high[rows]
-            both = _both(here @ self.turn, psi[rows])
+            both = _products(here @ self.turn, psi[rows])
             mean[rows] = both @ self.by_feature.ravel()
             sway[rows] = both @ self._flat_slope
-            wide = _squares(here, self.prior.own)
-            wide += rest[rows] * _squares(here, self.prior.of_features)
+            wide = _quadratic_forms(here, self.prior.own)
+            wide += rest[rows] * _quadratic_forms(here, self.prior.of_features)
             variance[rows] = wide + np.square(both @ self._flat_root.T).sum(axis=1)
         return Weighed(mean, variance, sway)
 
@@ -347,7 +347,7 @@ class Tastes(NamedTuple):
         psi: Array | None = None,
         rest: Array | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Covariances of such values.
+        """Return the covariances of functions as users weigh them, of one user and of two.
 
         Parameters
         ----------
@@ -362,39 +362,39 @@ class Tastes(NamedTuple):
             Slopes in ε.
         """
         n = len(high)
-        found = self.at(high, users, psi, rest)
-        own, between = np.diag(found.variance), np.zeros((n, n))
+        values = self.at(high, users, psi, rest)
+        own, between = np.diag(values.variance), np.zeros((n, n))
         psi, rest, unknown = self.features_of(n, psi, rest)
-        for user, rows in _by_user(users):
+        for user, rows in _rows_by_user(users):
             if user != -1:
-                cov = self.cov[user] if user >= 0 else self._of_new(rest[rows[0]])
+                cov = self.cov[user] if user >= 0 else self._new_user_cov(rest[rows[0]])
                 own[np.ix_(rows, rows)] = high[rows] @ cov @ high[rows].T
         if self.pull is not None:
             lean = high @ self.turn
-            for user, rows in _by_user(users):
+            for user, rows in _rows_by_user(users):
                 if user >= 0:
                     lean[rows] = high[rows] @ self.pull[user]
             unknown = unknown & (users < 0)
             half = np.empty((n, self.by_feature.size))
-            half[~unknown] = _both(lean[~unknown], psi[~unknown]) @ self._flat_root.T
+            half[~unknown] = _products(lean[~unknown], psi[~unknown]) @ self._flat_root.T
             half[unknown] = lean[unknown] @ (self.by_feature_root @ self.typical).T
             between = half @ half.T
-            for user, rows in _by_user(users):
+            for user, rows in _rows_by_user(users):
                 if user < -1 and not unknown[rows[0]]:
                     own[np.ix_(rows, rows)] += between[np.ix_(rows, rows)]
-        return own, between, found.sway
+        return own, between, values.sway
 
     def features_of(
         self, n: int, psi: Array | None, rest: Array | None
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """ψ and rests of n rows, and where none are known, whose ψ is the typical one."""
+        """Return ψ and residual variances of n rows, and which rows have the typical ψ."""
         if psi is None or rest is None:
             return np.tile(self.typical, (n, 1)), np.full(n, np.nan), np.ones(n, dtype=bool)
         unknown = np.isnan(rest)
         return np.where(unknown[:, None], self.typical, psi), rest, unknown
 
-    def _of_new(self, rest):
-        """Covariance of a taste that was not fitted, given those of the inducing users."""
+    def _new_user_cov(self, rest):
+        """Return the covariance of an unfitted user's taste given those of the inducing users."""
         if np.isnan(rest):
             return self.unknown
         return self.prior.own + rest * self.prior.of_features
@@ -410,20 +410,20 @@ class Tastes(NamedTuple):
         return self.by_feature_slope.transpose(0, 2, 1).reshape(d * r, m)
 
 
-def _by_user(users):
-    """Users, and the rows of each."""
+def _rows_by_user(users):
+    """Return pairs of a user and the numbers of that user's rows."""
     order = np.argsort(users, kind="stable")
     names, begin = np.unique(users[order], return_index=True)
     return zip(names.tolist(), np.split(order, begin[1:]), strict=True) if len(users) else ()
 
 
-def _both(lean, psi):
-    """Products of weights and features, (n, d r)."""
+def _products(lean, psi):
+    """Return the products of weights and features, (n, d r)."""
     n, d = lean.shape
     return (lean[:, :, None] * psi[:, None]).reshape(n, d * psi.shape[1])
 
 
-def _squares(high, cov):
+def _quadratic_forms(high, cov):
     return np.einsum("nd,nd->n", high @ cov, high)
 
 
@@ -452,7 +452,7 @@ class Local(NamedTuple):
         return self.cov / self.variance[:, None]
 
 
-class Seen(NamedTuple):
+class SharedLikelihood(NamedTuple):
     """Likelihood of (b, F) by the answers of some users, their tastes integrated out.
 
     Attributes
@@ -475,9 +475,9 @@ class Seen(NamedTuple):
     by_feature_shift: Array
     log_det: float
 
-    def plus(self, other: "Seen") -> "Seen":
-        """The product of both likelihoods."""
-        return Seen(
+    def plus(self, other: "SharedLikelihood") -> "SharedLikelihood":
+        """Return the product of both likelihoods."""
+        return SharedLikelihood(
             gain=self.gain + other.gain,
             shift=self.shift + other.shift,
             cross=self.cross + other.cross,
@@ -516,11 +516,11 @@ class Common(NamedTuple):
     def second(self) -> Array:
         """Second moments of b, averaged over inducing users, (d, d)."""
         d, r = self.by_feature.shape
-        found = self.by_feature @ self.by_feature.T
+        moments = self.by_feature @ self.by_feature.T
         for part in (self.by_feature_root.transpose(1, 0, 2), self.by_feature_slope):
             flat = part.reshape(d, part[0].size)
-            found += flat @ flat.T
-        return found / r
+            moments += flat @ flat.T
+        return moments / r
 
     @property
     def by_feature_cov(self) -> Array:
@@ -531,28 +531,30 @@ class Common(NamedTuple):
         return np.ascontiguousarray(cov.transpose(1, 3, 0, 2)).reshape(r * r, d * d)
 
 
-def look_at(block: Block, table: Array, d: int, told: tuple[Array, Array], basis: Basis):
-    """Tastes of the users of a block given F and b, and the likelihood of F and b.
+def condition_tastes(
+    block: UserBlock, table: Array, d: int, factors: tuple[Array, Array], basis: Basis
+):
+    """Return the tastes of a block's users given F and b, and the likelihood of F and b.
 
     Parameters
     ----------
-    block : Block
+    block : UserBlock
     table : ndarray of shape (n, n_max, d + m)
         Rows h in the basis and φ of the answers.
     d : int
-    told : (ndarray, ndarray)
+    factors : (ndarray, ndarray)
         Precisions and shifts of the factors, (n, n_max), 0 where there is no answer.
     basis : Basis
 
     Returns
     -------
-    Local, Seen
+    Local, SharedLikelihood
     """
-    share, pulled = told
+    share, pulled = factors
     high = table[:, :, :d]
     across = high.transpose(0, 2, 1)
     inner = np.matmul(across * share[:, None], table)
-    given = inner[:, :, d:]
+    cross_information = inner[:, :, d:]
     shift = times(across, pulled)
     variance = basis.variance(block.users)
     root = np.sqrt(variance)
@@ -561,40 +563,40 @@ def look_at(block: Block, table: Array, d: int, told: tuple[Array, Array], basis
     inverse, log_det = inverse_blocks(precision)
     inverse = 0.5 * (inverse + inverse.transpose(0, 2, 1))
     cov = root[:, :, None] * inverse * root[:, None]
-    level, by_population = times(cov, shift), np.matmul(cov, given)
+    level, by_population = times(cov, shift), np.matmul(cov, cross_information)
     local = Local(variance, cov, level, by_population)
     n, m = len(block.users), table.shape[2] - d
     # Aᵀ (T⁻¹ + H V Hᵀ)⁻¹ A as a sum of squares: a difference would be lost to rounding where
     # answers tell much more than the prior.
-    left = table[:, :, d:] - np.matmul(high, by_population)
-    gain = _gram(left * np.sqrt(share)[:, :, None])
+    population_residual = table[:, :, d:] - np.matmul(high, by_population)
+    gain = _gram(population_residual * np.sqrt(share)[:, :, None])
     gain += _gram(by_population / root[:, :, None])
-    down = np.einsum("unm,un->m", left, pulled)
+    down = np.einsum("unm,un->m", population_residual, pulled)
     psi = basis.psi[block.users]
     r = psi.shape[1]
     cross, by_feature = np.zeros((d, r, m)), np.zeros((d * d, r * r))
     if r:
         # (Λ⁻¹ + V)⁻¹ with Λ the precision of the factors
-        seen = (np.eye(d) - inverse) / root[:, :, None] / root[:, None]
-        by_feature = seen.reshape(-1, d * d).T @ squares(psi)
+        taste_precision = (np.eye(d) - inverse) / root[:, :, None] / root[:, None]
+        by_feature = taste_precision.reshape(-1, d * d).T @ squares(psi)
         share = by_population / variance[:, :, None]
         cross = (share.reshape(n, d * m).T @ psi).reshape(d, m, r).transpose(0, 2, 1)
     lifted = (level / variance).T @ psi
-    return local, Seen(gain, down, cross, by_feature, lifted, float(log_det.sum()))
+    return local, SharedLikelihood(gain, down, cross, by_feature, lifted, float(log_det.sum()))
 
 
-def common(seen: list[Seen], basis: Basis) -> Common:
-    """q of what users have in common.
+def common(likelihoods: list[SharedLikelihood], basis: Basis) -> Common:
+    """Return q of what users have in common, F and b, from the likelihoods of all teams.
 
     Parameters
     ----------
-    seen : list of Seen
+    likelihoods : list of SharedLikelihood
         At least one.
     basis : Basis
     """
     d, r = len(basis.level), basis.psi.shape[1]
-    whole = seen[0]
-    for part in seen[1:]:
+    whole = likelihoods[0]
+    for part in likelihoods[1:]:
         whole = whole.plus(part)
     m, n = len(whole.shift), d * r
     scale = np.sqrt(basis.level)
@@ -648,7 +650,7 @@ class Marginal(NamedTuple):
 
 
 def marginal(local: Local, at: Common, psi: Array, by_feature_cov: Array) -> Marginal:
-    """Tastes of the users of a block under q.
+    """Return means, slopes and covariances of the tastes of a block's users under q.
 
     Parameters
     ----------
@@ -684,8 +686,8 @@ def marginal(local: Local, at: Common, psi: Array, by_feature_cov: Array) -> Mar
     return Marginal(mean, slope, cov, own, float(np.vdot(own_mean, share * own_mean)))
 
 
-class Margins(NamedTuple):
-    """The distinct margins.
+class MarginTable(NamedTuple):
+    """Functions and features of the distinct margins.
 
     Attributes
     ----------
@@ -702,11 +704,11 @@ class Margins(NamedTuple):
     rest: Array
 
     def turned(self, basis: Basis) -> Array:
-        """Functions in a basis, and features behind them, (n_margins, d + m)."""
+        """Return functions in a basis, and features behind them, (n_margins, d + m)."""
         return np.hstack([self.heights @ basis.turn, self.features])
 
 
-class View(NamedTuple):
+class TasteMargins(NamedTuple):
     """The margins under q, without users' tastes.
 
     Attributes
@@ -726,13 +728,13 @@ class View(NamedTuple):
     wide: Array
 
     @classmethod
-    def of(cls, margins: Margins, basis: Basis, at: Common) -> Self:
-        """Under q of what users have in common."""
+    def of(cls, margins: MarginTable, basis: Basis, at: Common) -> Self:
+        """Return the margins under q of what users have in common."""
         table = np.hstack([margins.heights @ basis.turn, margins.features @ at.root.T])
         return cls(at, margins.features @ at.mean, table, at.by_feature_cov)
 
     def moments(self, margin: NDArray[np.intp], q: Marginal) -> tuple[Array, Array]:
-        """Means and variances of margins of users, (n_users, n) each.
+        """Return means and variances of margins of users, (n_users, n) each.
 
         Parameters
         ----------
@@ -750,11 +752,11 @@ class View(NamedTuple):
 
 
 def _gram(rows):
-    """Sum of all products of two columns, (m, m)."""
+    """Return the sums of all products of two columns, (m, m)."""
     flat = rows.reshape(rows.shape[0] * rows.shape[1], rows.shape[2])
     return flat.T @ flat
 
 
 def times(matrices: Array, vectors: Array) -> Array:
-    """Products of many matrices and vectors, (n, a, b) and (n, b)."""
+    """Return the products of many matrices and vectors, (n, a, b) and (n, b)."""
     return np.matmul(matrices, vectors[:, :, None])[:, :, 0]

@@ -444,19 +444,19 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         return study.comparisons.part(np.flatnonzero(study.user == self._users.codes([user])[0]))
 
     def _held_parameters(self) -> dict[str, Any]:
-        found = super()._held_parameters()
+        parameters = super()._held_parameters()
         variance = getattr(self, "taste_variance_", 0.0)
         by_features = getattr(self, "taste_variance_by_features_", 0.0)
         if by_features:
-            found["user_kernel"] = self.user_kernel_
+            parameters["user_kernel"] = self.user_kernel_
         if by_features and self.method != "bonilla":
             # Both parts of the tastes start with half the variance.
-            found["taste_variance"] = 2.0 * variance
+            parameters["taste_variance"] = 2.0 * variance
             share = ConstantKernel(by_features / variance, "fixed")
-            found["user_kernel"] = share * self.user_kernel_
+            parameters["user_kernel"] = share * self.user_kernel_
         elif variance:
-            found["taste_variance"] = variance
-        return found
+            parameters["taste_variance"] = variance
+        return parameters
 
     def _check_featured(self, users):
         check_featured(self, users)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, floor_variance, inverse_blocks
-from skpref.collaborative._arrow import Somebody
+from skpref.collaborative._arrow import AverageUser
 from skpref.collaborative._fit import Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
 from skpref.collaborative._teams import factors
@@ -41,21 +41,21 @@ class Normals(NamedTuple):
 
     @classmethod
     def flat(cls, *shape: int) -> Self:
-        """Flat factors, of precision 0."""
+        """Return flat factors, of precision 0."""
         return cls(*np.zeros((2, *shape)))
 
     @classmethod
     def of(cls, mean: Array, variance: Array) -> Self:
-        """Those of given moments."""
+        """Return the normal factors of these means and variances."""
         variance = np.maximum(variance, _LEAST)
         return cls(1.0 / variance, mean / variance)
 
-    def over(self, other: "Normals") -> "Normals":
-        """The quotient of both."""
+    def divided_by(self, other: "Normals") -> "Normals":
+        """Return the quotient of two factors."""
         return Normals(self.precision - other.precision, self.shift - other.shift)
 
     def towards(self, other: "Normals", share: float) -> "Normals":
-        """A damped step to other factors, where these are proper normals."""
+        """Return a damped step to other factors, where these are proper normals."""
         share_of = np.where(other.precision > 0.0, share, 0.0)
         return Normals(*(a + share_of * (b - a) for a, b in zip(self, other, strict=True)))
 
@@ -68,7 +68,7 @@ class Values(NamedTuple):
 
     @property
     def second(self) -> Array:
-        """Second moments."""
+        """Second moments, (D, n)."""
         return self.mean**2 + self.variance
 
 
@@ -98,7 +98,7 @@ class Processes(NamedTuple):
 
     @property
     def values(self) -> Values:
-        """Their means and variances."""
+        """Means and variances of the values."""
         return Values(self.mean, self.variance)
 
 
@@ -116,17 +116,17 @@ class FitcPrior:
     features: Array
     rest: Array
 
-    def given(self, told: Normals) -> Processes:
-        """The posterior given a factor of every value, exact.
+    def condition(self, factors: Normals) -> Processes:
+        """Return the posterior given a factor of every value, exact.
 
         Parameters
         ----------
-        told : Normals of shape (D, n)
+        factors : Normals of shape (D, n)
         """
-        psi, (precision, shift) = self.features, told
+        psi, (precision, shift) = self.features, factors
         shrink = 1.0 / (1.0 + self.rest * precision)
-        seen, pulled = shrink * precision, shrink * shift
-        inner = np.stack([psi.T @ (each[:, None] * psi) for each in seen])
+        row_precision, pulled = shrink * precision, shrink * shift
+        inner = np.stack([psi.T @ (each[:, None] * psi) for each in row_precision])
         inner[:, np.arange(psi.shape[1]), np.arange(psi.shape[1])] += 1.0
         cov, log_det = inverse_blocks(inner)
         cov = 0.5 * (cov + cov.transpose(0, 2, 1))
@@ -137,17 +137,19 @@ class FitcPrior:
         variance = shrink**2 * squares(psi, cov) + by_rest
         log_z = np.log(shrink).sum() + np.vdot(by_rest, shift**2) + np.vdot(pull, centre)
         log_z = 0.5 * (log_z - log_det.sum())
-        told_of = np.vdot(shift, mean) - 0.5 * np.vdot(precision, mean**2 + variance)
-        return Processes(mean, variance, centre, cov, shrink, by_rest, float(told_of - log_z))
+        expected_log_factor = np.vdot(shift, mean) - 0.5 * np.vdot(precision, mean**2 + variance)
+        return Processes(
+            mean, variance, centre, cov, shrink, by_rest, float(expected_log_factor - log_z)
+        )
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
-        """Values of n processes under the prior, (n, n_values)."""
+        """Draw the values of n processes under the prior, (n, n_values)."""
         shared = rng.standard_normal((n, self.features.shape[1])) @ self.features.T
         return shared + np.sqrt(self.rest) * rng.standard_normal((n, len(self.rest)))
 
 
 def squares(psi: Array, cov: Array) -> Array:
-    """ψᵀ S_d ψ of every row and matrix, (D, n)."""
+    """Return ψᵀ S_d ψ of every row and matrix, (D, n)."""
     return np.stack([np.einsum("nr,nr->n", psi @ each, psi) for each in cov])
 
 
@@ -167,7 +169,7 @@ class Product(NamedTuple):
 
 
 def products(cells: Cells, weights: Values, functions: Values) -> tuple[Array, Array]:
-    """Means and variances of w·h in every cell."""
+    """Return means and variances of w·h in every cell."""
     mean, variance = np.zeros((2, len(cells.user)))
     for d in range(len(weights.mean)):
         w, h = weights.mean[d][cells.user], functions.mean[d][cells.margin]
@@ -179,19 +181,19 @@ def products(cells: Cells, weights: Values, functions: Values) -> tuple[Array, A
 
 def factorise(
     cells: Cells,
-    told: Normals,
+    factors: Normals,
     before: tuple[Normals, Normals],
     start: tuple[Values, Values],
     sweeps: int = _SWEEPS,
 ) -> Product:
-    """Weights and functions by variational Bayes: the best independent normals, given the factors.
+    """Fit independent normals of weights and functions to the factors by variational Bayes.
 
     One function after the other, so that the bound never falls.
 
     Parameters
     ----------
     cells : Cells
-    told : Normals of shape (n_cells,)
+    factors : Normals of shape (n_cells,)
         Factors of the margins.
     before : (Normals, Normals)
         Other factors of weights, (D, n_users), and of functions, (D, n_margins).
@@ -204,29 +206,31 @@ def factorise(
     bound = -np.inf
     for _ in range(sweeps):
         mean = products(cells, weights, functions)[0]
-        for mine, other, k in ((functions, weights, 1), (weights, functions, 0)):
-            here, there, prior = index[k], index[1 - k], before[k]
+        for mine, partner, k in ((functions, weights, 1), (weights, functions, 0)):
+            own_index, partner_index, prior = index[k], index[1 - k], before[k]
             for d in range(len(mine.mean)):
-                w, w_second = other.mean[d][there], other.second[d][there]
-                without = mean - w * mine.mean[d][here]
+                w, w_second = partner.mean[d][partner_index], partner.second[d][partner_index]
+                without = mean - w * mine.mean[d][own_index]
                 n = mine.mean.shape[1]
-                precision = prior.precision[d] + np.bincount(here, told.precision * w_second, n)
-                pull = w * (told.shift - told.precision * without)
+                precision = prior.precision[d] + np.bincount(
+                    own_index, factors.precision * w_second, n
+                )
+                pull = w * (factors.shift - factors.precision * without)
                 mine.variance[d] = 1.0 / precision
-                mine.mean[d] = (prior.shift[d] + np.bincount(here, pull, n)) / precision
-                mean = without + w * mine.mean[d][here]
-        last, bound = bound, bound_of(cells, told, before, (weights, functions))
+                mine.mean[d] = (prior.shift[d] + np.bincount(own_index, pull, n)) / precision
+                mean = without + w * mine.mean[d][own_index]
+        last, bound = bound, bound_of(cells, factors, before, (weights, functions))
         if bound - last < _GROWTH:
             break
     return Product(weights, functions, bound)
 
 
 def bound_of(
-    cells: Cells, told: Normals, before: tuple[Normals, Normals], at: tuple[Values, Values]
+    cells: Cells, factors: Normals, before: tuple[Normals, Normals], at: tuple[Values, Values]
 ) -> float:
-    """Of the log integral of the factors, up to a constant."""
+    """Return the bound on the log integral of the factors, up to a constant."""
     mean, variance = products(cells, *at)
-    value = told.shift @ mean - 0.5 * told.precision @ (mean**2 + variance)
+    value = factors.shift @ mean - 0.5 * factors.precision @ (mean**2 + variance)
     for prior, q in zip(before, at, strict=True):
         value += np.vdot(prior.shift, q.mean) - 0.5 * np.vdot(prior.precision, q.second)
         value += 0.5 * np.log(q.variance).sum()
@@ -257,7 +261,7 @@ class Factorised(NamedTuple):
 
 
 def users_prior(task: Task) -> FitcPrior:
-    """Of each function's weights: in sum the utilities have the variances of the task."""
+    """Return the prior of each function's weights: utilities have the task's variances."""
     n, columns = task.by_user.n_users, []
     rest = np.full(n, task.own)
     if task.population:
@@ -294,13 +298,13 @@ def fit(
         users_prior(task),
         FitcPrior(task.space.margin_features, task.space.rest),
     )
-    state = State(task, of_users, of_margins, np.random.default_rng(seed))
+    state = FactorisedState(task, of_users, of_margins, np.random.default_rng(seed))
     share, residual = 1.0, np.inf
     for n in range(1, max_iter + 1):
         residual = state.refine(share)
         share *= _SHORTER
-        weights = of_users.given(state.weights_told)
-        functions = of_margins.given(state.functions_told)
+        weights = of_users.condition(state.weight_factors)
+        functions = of_margins.condition(state.function_factors)
         evidence = state.log_evidence(weights, functions)
         if watch is not None and watch(Pass(n, evidence, residual)):
             break
@@ -309,7 +313,7 @@ def fit(
     return Factorised(of_users.features, weights, functions, evidence, n, residual)
 
 
-class State:
+class FactorisedState:
     """All factors, and q.
 
     Parameters
@@ -330,42 +334,42 @@ class State:
         self._cells = Cells(*np.divmod(cells, by_user.n_margins))
         n = d, by_user.n_users
         m = d, by_user.n_margins
-        self.weights_told, self._weights_before = Normals.flat(*n), Normals.flat(*n)
-        self.functions_told, self._functions_before = Normals.flat(*m), Normals.flat(*m)
+        self.weight_factors, self._weights_before = Normals.flat(*n), Normals.flat(*n)
+        self.function_factors, self._functions_before = Normals.flat(*m), Normals.flat(*m)
         self._sites = Normals.flat(len(by_user.user))
         # Without any answer all means are zero, and no slope of the bound leads away from there:
         # the answers are first asked at that q, then functions are found at random weights.
-        self._weights = of_users.given(self.weights_told).values
-        self._functions = of_margins.given(self.functions_told).values
+        self._weights = of_users.condition(self.weight_factors).values
+        self._functions = of_margins.condition(self.function_factors).values
         self._mean, variance = products(self._cells, self._weights, self._functions)
-        self._margins_told = Normals.of(self._mean, variance)
-        self._ask(1.0)
+        self._margin_factors = Normals.of(self._mean, variance)
+        self._update_answer_sites(1.0)
         self._weights = self._weights._replace(mean=of_users.draw(d, rng))
 
     def refine(self, share: float) -> float:
-        """One damped pass. Returns how far the margins moved, in standard deviations."""
-        at = self._of_margins.given(self.functions_told)
-        wanted = Normals.of(at.mean, at.variance).over(self.functions_told)
-        self._functions_before = self._functions_before.towards(wanted, share)
-        at = self._of_users.given(self.weights_told)
-        wanted = Normals.of(at.mean, at.variance).over(self.weights_told)
-        self._weights_before = self._weights_before.towards(wanted, share)
+        """Make a damped pass; return how far the margins moved, in standard deviations."""
+        at = self._of_margins.condition(self.function_factors)
+        target = Normals.of(at.mean, at.variance).divided_by(self.function_factors)
+        self._functions_before = self._functions_before.towards(target, share)
+        at = self._of_users.condition(self.weight_factors)
+        target = Normals.of(at.mean, at.variance).divided_by(self.weight_factors)
+        self._weights_before = self._weights_before.towards(target, share)
         before = self._weights_before, self._functions_before
-        q = factorise(self._cells, self._told, before, (self._weights, self._functions))
+        q = factorise(self._cells, self._cell_factors, before, (self._weights, self._functions))
         self._weights, self._functions = q.weights, q.functions
-        wanted = Normals.of(*q.weights).over(before[0])
-        self.weights_told = self.weights_told.towards(wanted, share)
-        wanted = Normals.of(*q.functions).over(before[1])
-        self.functions_told = self.functions_told.towards(wanted, share)
+        target = Normals.of(*q.weights).divided_by(before[0])
+        self.weight_factors = self.weight_factors.towards(target, share)
+        target = Normals.of(*q.functions).divided_by(before[1])
+        self.function_factors = self.function_factors.towards(target, share)
         mean, variance = products(self._cells, q.weights, q.functions)
-        wanted = Normals.of(mean, variance).over(self._told)
-        self._margins_told = self._margins_told.towards(wanted, share)
+        target = Normals.of(mean, variance).divided_by(self._cell_factors)
+        self._margin_factors = self._margin_factors.towards(target, share)
         move, self._mean = (mean - self._mean) / np.sqrt(variance), mean
-        self._ask(share)
+        self._update_answer_sites(share)
         return float(np.sqrt(np.mean(move**2)))
 
     @property
-    def _told(self):
+    def _cell_factors(self):
         """Likelihood of each user's margins."""
         copies, n = self._by_user.copies, len(self._cells.user)
         precision, shift = np.array(
@@ -373,30 +377,30 @@ class State:
         )
         return Normals(precision, shift)
 
-    def _ask(self, share):
-        """Update the answers' factors by expectation propagation; their part of the evidence."""
-        one, by_user = self._sites, self._by_user
-        total = [a + b for a, b in zip(self._margins_told, self._told, strict=True)]
+    def _update_answer_sites(self, share):
+        """Update the answers' factors by expectation propagation; return their log evidence."""
+        sites, by_user = self._sites, self._by_user
+        total = [a + b for a, b in zip(self._margin_factors, self._cell_factors, strict=True)]
         variance = 1.0 / total[0][self._cell]
         mean = variance * total[1][self._cell]
-        wanted, gained = factors(
-            self._likelihood, by_user, (mean, variance), 0.0, (one.precision, one.shift)
+        target, gained = factors(
+            self._likelihood, by_user, (mean, variance), 0.0, (sites.precision, sites.shift)
         )
-        self._sites = one.towards(Normals(wanted.precision, wanted.shift), share)
-        return by_user.copies @ (gained - one.shift * mean + 0.5 * one.precision * mean**2)
+        self._sites = sites.towards(Normals(target.precision, target.shift), share)
+        return by_user.copies @ (gained - sites.shift * mean + 0.5 * sites.precision * mean**2)
 
     def log_evidence(self, weights: Processes, functions: Processes) -> float:
-        """Of the answers: expectation propagation's, with the bound for the products in it.
+        """Return the log evidence of expectation propagation, with a bound for the products.
 
         Parameters
         ----------
         weights, functions : Processes
             q given what the products tell of them.
         """
-        told = self._told
+        cell_factors = self._cell_factors
         mean, variance = products(self._cells, weights.values, functions.values)
-        value = told.shift @ mean - 0.5 * told.precision @ (mean**2 + variance)
-        value += self._ask(0.0)
+        value = cell_factors.shift @ mean - 0.5 * cell_factors.precision @ (mean**2 + variance)
+        value += self._update_answer_sites(0.0)
         return float(value) - weights.divergence - functions.divergence
 
 
@@ -404,7 +408,7 @@ class State:
 _BLOCK = 2**22
 
 
-class Weights(NamedTuple):
+class UserWeights(NamedTuple):
     """Weights of the users of some rows: shrink times ψᵀ b, and an independent rest.
 
     Attributes
@@ -439,7 +443,7 @@ class FactorisedPosterior(CollaborativePosterior):
         Whether users share a part of their weights, the first of these features.
     own, shared : float
         Prior variances of weights: of the part of a user's own, and of the one that features tell.
-    somebody : Somebody or None
+    average_user : AverageUser or None
         Features of a user of whom none are known; None without features.
     functions : ndarray of shape (d, m)
         Means of the functions as combinations of whitened features.
@@ -452,7 +456,7 @@ class FactorisedPosterior(CollaborativePosterior):
     population: bool
     own: float
     shared: float
-    somebody: Somebody | None
+    average_user: AverageUser | None
     functions: Array
     functions_cov: Array
 
@@ -466,8 +470,8 @@ class FactorisedPosterior(CollaborativePosterior):
             w = self._weights(*self._asked(rows, len(phi)))
             w_var = w.shrink**2 * squares(w.psi, self.weights.cov).T + w.rest
             h = phi @ self.functions.T
-            left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
-            h_var = squares(phi, self.functions_cov).T + left[:, None]
+            residual_variance = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
+            h_var = squares(phi, self.functions_cov).T + residual_variance[:, None]
             mean[rows] = np.einsum("nd,nd->n", w.mean, h)
             variance[rows] = (w.mean**2 * h_var + w_var * (h**2 + h_var)).sum(axis=1)
             variance[rows] += np.where(w.unknown, squares(h, self._between[None])[0], 0.0)
@@ -476,56 +480,56 @@ class FactorisedPosterior(CollaborativePosterior):
     def _cov(self, A, B):
         self._check_rows(len(A))
         phi, _ = self._features(A, B)
-        users, *seen = self._asked(slice(None), len(phi))
-        w, h = self._weights(users, *seen), phi @ self.functions.T
-        left, same = self._prior(A, B) - phi @ phi.T, same_user(users)
-        found = np.zeros_like(left)
+        users, *user_features = self._asked(slice(None), len(phi))
+        w, h = self._weights(users, *user_features), phi @ self.functions.T
+        residual_covariance, same = self._prior(A, B) - phi @ phi.T, same_user(users)
+        covariance = np.zeros_like(residual_covariance)
         for d in range(len(self.functions)):
             lean = w.shrink[:, [d]] * w.psi
             of_w = lean @ self.weights.cov[d] @ lean.T
             root = np.sqrt(w.rest[:, d])
             of_w += np.where(same, root[:, None] * root, 0.0)
-            of_h = phi @ self.functions_cov[d] @ phi.T + left
-            found += np.outer(w.mean[:, d], w.mean[:, d]) * of_h
-            found += of_w * (np.outer(h[:, d], h[:, d]) + of_h)
-        found += np.where(same & w.unknown, h @ self._between @ h.T, 0.0)
-        return 0.5 * (found + found.T)
+            of_h = phi @ self.functions_cov[d] @ phi.T + residual_covariance
+            covariance += np.outer(w.mean[:, d], w.mean[:, d]) * of_h
+            covariance += of_w * (np.outer(h[:, d], h[:, d]) + of_h)
+        covariance += np.where(same & w.unknown, h @ self._between @ h.T, 0.0)
+        return 0.5 * (covariance + covariance.T)
 
     def _weights(self, users, psi, rest):
-        """Of users by their codes, those that were not fitted by their features."""
+        """Return the weights of users by code, of those that were not fitted by their features."""
         d, old = len(self.functions), users >= 0
-        seen = np.zeros((len(users), self.features.shape[1]))
+        user_features = np.zeros((len(users), self.features.shape[1]))
         wide = np.full((len(users), d), self.own)
         if self.population:
-            seen[:, 0] = 1.0 / np.sqrt(d)
+            user_features[:, 0] = 1.0 / np.sqrt(d)
         unknown = np.zeros(len(users), dtype=bool)
-        if self.somebody is not None:
-            typical, unknown = self.somebody, ~old
+        if self.average_user is not None:
+            typical, unknown = self.average_user, ~old
             if psi is not None and rest is not None:
                 unknown = unknown & np.isnan(rest)
-                seen[:, int(self.population) :] = np.sqrt(self.shared) * psi
+                user_features[:, int(self.population) :] = np.sqrt(self.shared) * psi
                 wide += self.shared * rest[:, None]
-            seen[unknown, int(self.population) :] = np.sqrt(self.shared) * typical.psi
+            user_features[unknown, int(self.population) :] = np.sqrt(self.shared) * typical.psi
             of_features = self.weights.cov[:, int(self.population) :, int(self.population) :]
             varied = np.einsum("rk,drs,sk->d", typical.root, of_features, typical.root)
             varied += np.square(self._by_features).sum(axis=1)
             wide[unknown] = self.own + self.shared * (typical.rest + varied)
         shrink = np.ones((len(users), d))
-        mean = seen @ self.weights.centre.T
+        mean = user_features @ self.weights.centre.T
         who = users[old]
-        seen[old], shrink[old] = self.features[who], self.weights.shrink.T[who]
+        user_features[old], shrink[old] = self.features[who], self.weights.shrink.T[who]
         wide[old], mean[old] = self.weights.rest.T[who], self.weights.mean.T[who]
-        return Weights(mean, seen, shrink, wide, unknown)
+        return UserWeights(mean, user_features, shrink, wide, unknown)
 
     @property
     def _by_features(self):
-        """How the means of weights vary by features over the fitted users, (d, r)."""
-        if self.somebody is None:
+        """Slopes of the mean weights in the features over the fitted users, (d, r)."""
+        if self.average_user is None:
             return np.zeros((len(self.functions), 0))
-        return self.weights.centre[:, int(self.population) :] @ self.somebody.root
+        return self.weights.centre[:, int(self.population) :] @ self.average_user.root
 
     @property
     def _between(self):
-        """Covariances between the weights of somebody whose features are not known, (d, d)."""
+        """Covariances between the weights of a user whose features are not known, (d, d)."""
         varied = self.shared * self._by_features @ self._by_features.T
         return varied - np.diag(np.diag(varied))

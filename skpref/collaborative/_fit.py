@@ -8,13 +8,13 @@ import numpy as np
 
 from skpref._utils import Array, leading_axes, semidefinite_root
 from skpref.collaborative._arrow import (
+    AverageUser,
     Basis,
     ByUser,
     Common,
     Covariances,
     Features,
-    Margins,
-    Somebody,
+    MarginTable,
     Tastes,
     common,
     marginal,
@@ -25,7 +25,7 @@ from skpref.inference import Pass
 from skpref.likelihoods import Likelihood
 
 
-class Joint(NamedTuple):
+class SharedPosterior(NamedTuple):
     """q given the factors.
 
     Attributes
@@ -42,66 +42,68 @@ class Joint(NamedTuple):
     common: Common
 
 
-class Look(NamedTuple):
+class PassResult(NamedTuple):
     """Result of a pass over the answers.
 
     Attributes
     ----------
-    wanted : AnswerSites
+    target : AnswerSites
         Factors that the answers ask for.
     log_evidence : float
-        Of the answers, at the factors of `Joint`.
+        Of the answers, at the factors of `SharedPosterior`.
     own : ndarray of shape (d, d)
         Second moments of the parts of tastes of users' own, averaged.
     """
 
-    wanted: AnswerSites
+    target: AnswerSites
     log_evidence: float
     own: Array
 
 
-def posterior(crew: Crew, sites: AnswerSites, basis: Basis) -> Joint:
-    """q given the factors, exact."""
-    return Joint(sites, basis, common(crew.tell(sites, basis), basis))
+def posterior(crew: Crew, sites: AnswerSites, basis: Basis) -> SharedPosterior:
+    """Return q given the answers' factors, exact."""
+    return SharedPosterior(sites, basis, common(crew.condition(sites, basis), basis))
 
 
-def everybody(crew: Crew, at: Joint, somebody: Somebody) -> Tastes:
-    """Tastes under q, user after user, and of somebody whose features are not known."""
+def posterior_tastes(crew: Crew, at: SharedPosterior, average_user: AverageUser) -> Tastes:
+    """Return the tastes of all users under q, and of a user whose features are not known."""
     turn, common = at.basis.turn, at.common
     n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
     mean, slope, cov = np.empty((n, d)), np.empty((n, d, m)), np.empty((n, d, d))
     pull = np.empty((n, d, d)) if r else None
     wide = common.by_feature_cov
-    for team, known in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
-        for block, local in zip(team.blocks, known, strict=True):
+    for team, team_tastes in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
+        for block, local in zip(team.blocks, team_tastes, strict=True):
             users = team.users[block.users]
             q = marginal(local, common, at.basis.psi[users], wide)
             mean[users], slope[users] = q.mean @ turn.T, np.matmul(turn, q.slope)
             cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
             if pull is not None:
                 pull[users] = np.matmul(turn, local.pull)
-    prior, (typical, rest, root) = at.basis.prior, somebody
-    told = common.by_feature, common.by_feature_root, common.by_feature_slope
+    prior, (typical, rest, root) = at.basis.prior, average_user
+    by_feature_moments = common.by_feature, common.by_feature_root, common.by_feature_slope
     unsure = common.by_feature_root.transpose(1, 0, 2)
     varied = [part @ root for part in (common.by_feature, common.by_feature_slope, unsure)]
     unknown = prior.own + rest * prior.of_features
     for part in (unsure @ typical, *varied):
         by_users = turn @ part.reshape(d, -1)
         unknown = unknown + by_users @ by_users.T
-    return Tastes(mean, cov, slope, prior, turn, *told, pull, typical, unknown)
+    return Tastes(mean, cov, slope, prior, turn, *by_feature_moments, pull, typical, unknown)
 
 
-def look(by_user: ByUser, crew: Crew, at: Joint) -> Look:
-    """The updated factors of the answers at q, by expectation propagation."""
+def evaluate_pass(by_user: ByUser, crew: Crew, at: SharedPosterior) -> PassResult:
+    """Return the updated factors of the answers at q, and the log evidence."""
     sites = AnswerSites(*np.empty((4, len(by_user.user))))
     value = -0.5 * (at.common.quadratic + at.common.log_det)
     own = np.zeros((len(at.basis.level),) * 2)
-    for team, found in zip(crew.teams, crew.look(at.sites, at.basis, at.common), strict=True):
-        for whole, some in zip(sites, found.wanted, strict=True):
+    for team, team_result in zip(
+        crew.teams, crew.update_sites(at.sites, at.basis, at.common), strict=True
+    ):
+        for whole, some in zip(sites, team_result.target, strict=True):
             whole[team.rows] = some
-        value += found.value
-        own += found.own
-    return Look(sites, value, own / by_user.n_users)
+        value += team_result.value
+        own += team_result.own
+    return PassResult(sites, value, own / by_user.n_users)
 
 
 # Passes that go the same way (the cosine of the angle between them) lengthen the stride, those that
@@ -110,7 +112,7 @@ _SAME, _BACK = 0.2, -0.2
 _LONGER, _SHORTER = 1.2, 0.7
 _LEAST_STRIDE = 0.02
 # Share of the residual that margins must have moved by.
-_SEEN = 1e-4
+_LEAST_MOVE = 1e-4
 # Larger than any real move; its square is finite.
 _FAR = 1e100
 
@@ -134,26 +136,26 @@ class Stride(NamedTuple):
     move: Array | None = None
     residual: float = np.inf
 
-    def next(self, before: AnswerSites, wanted: AnswerSites) -> "Stride":
-        """That of a pass from the factors before.
+    def next(self, before: AnswerSites, target: AnswerSites) -> "Stride":
+        """Return the stride of the next pass, longer or shorter by where this one went.
 
         Parameters
         ----------
         before : AnswerSites
-        wanted : AnswerSites
+        target : AnswerSites
             Factors that the answers ask for at q given those before.
         """
         tiny = np.finfo(np.float64).tiny  # margins of equal items have no variance
-        spread = np.sqrt(np.maximum(np.maximum(wanted.variance, before.variance), tiny))
-        move = (wanted.mean - before.mean) / spread
+        spread = np.sqrt(np.maximum(np.maximum(target.variance, before.variance), tiny))
+        move = (target.mean - before.mean) / spread
         # Sites may be far from the fixed point where cavities are at it from the start.
-        width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(wanted.precision, tiny)))
-        lag = (wanted.shift - before.shift) * width
+        width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(target.precision, tiny)))
+        lag = (target.shift - before.shift) * width
         off = np.minimum(np.maximum(np.abs(move) / self.length, np.abs(lag)), _FAR)
         residual = float(np.sqrt(np.mean(off**2)))
         length = self.length
         # Where hardly anything but factors moves, ways are rounding.
-        if self.move is not None and np.mean(move**2) > (_SEEN * residual) ** 2:
+        if self.move is not None and np.mean(move**2) > (_LEAST_MOVE * residual) ** 2:
             along = float(move @ self.move)
             most = float(np.linalg.norm(move) * np.linalg.norm(self.move))
             if along > _SAME * most:
@@ -162,11 +164,11 @@ class Stride(NamedTuple):
                 length = max(_SHORTER * length, _LEAST_STRIDE)
         return Stride(length, move, residual)
 
-    def along(self, before: AnswerSites, wanted: AnswerSites) -> AnswerSites:
-        """Factors that far on the way."""
-        ways = zip(before[:2], wanted[:2], strict=True)
+    def along(self, before: AnswerSites, target: AnswerSites) -> AnswerSites:
+        """Return the factors after a step of this length to the target."""
+        ways = zip(before[:2], target[:2], strict=True)
         precision, shift = (old + self.length * (new - old) for old, new in ways)
-        return AnswerSites(precision, shift, wanted.mean, wanted.variance)
+        return AnswerSites(precision, shift, target.mean, target.variance)
 
 
 # Passes before the covariances of tastes are learned: tastes mean nothing before.
@@ -216,20 +218,20 @@ class Task:
 
     @property
     def total(self) -> float:
-        """Variance of a taste."""
+        """Prior variance of a taste."""
         return self.own + (0.0 if self.features is None else self.shared)
 
     @property
-    def somebody(self) -> Somebody:
-        """Features of a user of whom none are known: of any user whose answers count."""
+    def average_user(self) -> AverageUser:
+        """Features of a user of whom none are known, as of any user whose answers count."""
         by_user = self.by_user
         if self.features is None:
-            return Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users)).somebody
+            return Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users)).average_user
         counts = np.bincount(by_user.user, by_user.weight, by_user.n_users) > 0.0
-        return Features(self.features.psi[counts], self.features.rest[counts]).somebody
+        return Features(self.features.psi[counts], self.features.rest[counts]).average_user
 
     def scatter(self) -> Array:
-        """Sum of the outer products of the features of all margins that were asked about."""
+        """Return the sum of outer products of the features of all margins with answers."""
         features, by_user = self.space.margin_features, self.by_user
         often = by_user.pool(np.ones(len(by_user.user)))
         return features.T @ (often[:, None] * features)
@@ -251,7 +253,7 @@ class Functions(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class TasteFit:
     """q at the fixed point.
 
     Attributes
@@ -280,8 +282,8 @@ def fit(
     tol: float,
     n_jobs: int | None = None,
     watch: Callable[[Pass], bool] | None = None,
-) -> Found:
-    """Iterate over q and the answers' factors.
+) -> TasteFit:
+    """Iterate over q and the answers' factors until the margins rest; return q.
 
     Parameters
     ----------
@@ -309,21 +311,21 @@ def fit(
     for n in range(1, max_iter + 1):
         basis = Basis.of(prior, task.features, by_user.n_users)
         at = posterior(crew, sites, basis)
-        found = look(by_user, crew, at)
-        stride = stride.next(sites, found.wanted) if n > 1 else stride
-        if watch is not None and watch(Pass(n, found.log_evidence, stride.residual)):
+        pass_result = evaluate_pass(by_user, crew, at)
+        stride = stride.next(sites, pass_result.target) if n > 1 else stride
+        if watch is not None and watch(Pass(n, pass_result.log_evidence, stride.residual)):
             break
         if n > _WAIT and stride.residual < tol:
             break
-        sites = stride.along(sites, found.wanted)
+        sites = stride.along(sites, pass_result.target)
         if n > _WAIT and task.prior_users is not None:
-            prior = _next(found.own, at, centre, task)
-    tastes = everybody(crew, at, task.somebody)
-    return Found(functions, at.common, tastes, found.log_evidence, n, stride.residual)
+            prior = _covariance_mode(pass_result.own, at, centre, task)
+    tastes = posterior_tastes(crew, at, task.average_user)
+    return TasteFit(functions, at.common, tastes, pass_result.log_evidence, n, stride.residual)
 
 
 def functions_of(task: Task) -> Functions:
-    """The functions of a task, by default those with most variance on the margins."""
+    """Return the functions of a task, by default those with most variance on the margins."""
     if task.functions is not None:
         return task.functions
     m = task.space.margin_features.shape[1]
@@ -336,17 +338,19 @@ def functions_of(task: Task) -> Functions:
 
 
 def _margins(task, functions):
-    """The distinct margins in terms of the functions."""
+    """Return the distinct margins in terms of the functions."""
     features, spared = task.space.margin_features, task.space.margin_features @ functions.spare
     rest = task.total * task.space.rest + np.einsum("pk,pk->p", spared, spared)
     heights = features @ functions.axes
     if not task.population:
-        return Margins(heights, features[:, :0], rest)
-    return Margins(heights, features, rest + task.space.rest)
+        return MarginTable(heights, features[:, :0], rest)
+    return MarginTable(heights, features, rest + task.space.rest)
 
 
-def _next(own: Array, at: Joint, centre: Covariances, task: Task) -> Covariances:
-    """The mode of the covariances under an inverse Wishart prior, given the second moments."""
+def _covariance_mode(
+    own: Array, at: SharedPosterior, centre: Covariances, task: Task
+) -> Covariances:
+    """Return the mode of the covariances under an inverse Wishart prior."""
     n, before, turn = task.by_user.n_users, float(task.prior_users or 0.0), at.basis.turn
     own = (before * centre.own + n * (turn @ own @ turn.T)) / (before + n)
     own.flat[:: len(own) + 1] += _LEAST * task.own  # stays positive definite
@@ -367,8 +371,8 @@ _CANDIDATES = 30
 _PASSES, _TOL = 30, 1e-2
 
 
-def learned(task: Task, n_jobs: int | None = None) -> Task:
-    """The task with the functions along which the margins of different users differ most.
+def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
+    """Return the task with the functions along which users' margins differ most.
 
     The covariance of tastes is learned with all functions from some users' answers; what is kept
     are the principal components of the margins that were asked about under it.
@@ -381,18 +385,18 @@ def learned(task: Task, n_jobs: int | None = None) -> Task:
     n = min(task.space.margin_features.shape[1], _CANDIDATES)
     if task.n_latent >= n or task.prior_users is None or task.total == 0.0:
         return task
-    few = replace(_of_some_users(task), n_latent=n)
-    found = fit(few, _PASSES, _TOL, n_jobs)
-    prior, (candidates, spare) = found.tastes.prior, found.functions
+    few = replace(_task_of_some_users(task), n_latent=n)
+    pilot = fit(few, _PASSES, _TOL, n_jobs)
+    prior, (candidates, spare) = pilot.tastes.prior, pilot.functions
     taste = candidates @ semidefinite_root(prior.own + prior.of_features)
     basis = taste @ leading_axes(taste.T @ task.scatter() @ taste, task.n_latent)
     axes = leading_axes(basis @ basis.T, task.n_latent)
-    left = taste - axes @ (axes.T @ taste)
-    return replace(task, functions=Functions(axes, np.hstack([left, spare])))
+    unlearned_axes = taste - axes @ (axes.T @ taste)
+    return replace(task, functions=Functions(axes, np.hstack([unlearned_axes, spare])))
 
 
-def _of_some_users(task):
-    """The task of a fixed random sample of users."""
+def _task_of_some_users(task):
+    """Return the task of a fixed random sample of users."""
     by_user = task.by_user
     order = np.random.default_rng(0).permutation(by_user.n_users)
     counts = np.bincount(by_user.user, minlength=by_user.n_users)[order]

@@ -17,7 +17,7 @@ from skpref._utils import Array, Fields, blas_threads
 from skpref.collaborative import _factorised
 from skpref.collaborative._arrow import ByUser, Features
 from skpref.collaborative._factorised import Factorised
-from skpref.collaborative._fit import PRIOR_USERS, Found, Task, fit, learned
+from skpref.collaborative._fit import PRIOR_USERS, Task, TasteFit, fit, learn_functions
 from skpref.collaborative._users import UserTable
 from skpref.data import Comparisons
 from skpref.fitting import Hyperprior, LogNormal, Model, Monitor, Search, learn
@@ -56,7 +56,7 @@ class Hyperparameters:
     users: Kernel | None = None
 
 
-class Answered(NamedTuple):
+class UserAnswers(NamedTuple):
     """Answers, and whose they are.
 
     Attributes
@@ -72,15 +72,15 @@ class Answered(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Named(Model):
+class _NamedModel(Model):
     """A model whose hyperparameters have the estimator's names."""
 
-    called: tuple[str, ...] = ()
+    free_names: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Names of the elements of `theta`."""
-        return [*self.called, *self.likelihood.free]
+        return [*self.free_names, *self.likelihood.free]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +110,19 @@ class Lesson:
     def of(
         cls,
         start: Hyperparameters,
-        answered: Answered,
+        user_answers: UserAnswers,
         n_learning_answers: int | str | None,
         priors: tuple[Hyperprior, ...],
         bounds: tuple[float, float] | str,
         population: bool,
         engine: Engine,
     ) -> Self:
-        """What is learned on so many answers.
+        """Return the lesson on at most ``n_learning_answers`` of the answers.
 
         Parameters
         ----------
         start : Hyperparameters
-        answered : Answered
+        user_answers : UserAnswers
         n_learning_answers : int, "auto" or None
             "auto": 800, or 2000 where an order effect is learned; None: all.
         priors : tuple of Hyperprior
@@ -136,12 +136,15 @@ class Lesson:
             n_learning_answers = _ANSWERS
             if "order_effect" in start.likelihood.free:
                 n_learning_answers = _ANSWERS_OF_ORDER
-        rows = _rows(answered.user, n_learning_answers)
-        n_items = answered.comparisons.items.shape[1]
-        model = joint_model(start, n_items, answered.features, bounds, population, engine)
-        model = replace(model, priors=priors + _of_users(model.kernel, start, answered.features))
-        n_users = len(np.unique(answered.user[rows]))
-        return cls(start, population, model, _part(answered, rows), n_users)
+        rows = _sample_rows(user_answers.user, n_learning_answers)
+        n_items = user_answers.comparisons.items.shape[1]
+        model = joint_model(start, n_items, user_answers.features, bounds, population, engine)
+        model = replace(
+            model,
+            priors=priors + _user_lengthscale_prior(model.kernel, start, user_answers.features),
+        )
+        n_users = len(np.unique(user_answers.user[rows]))
+        return cls(start, population, model, _part(user_answers, rows), n_users)
 
     def learned(
         self,
@@ -149,7 +152,7 @@ class Lesson:
         rng: np.random.Generator | np.random.RandomState,
         monitor: Monitor | None = None,
     ) -> Hyperparameters:
-        """Maximise the evidence of these answers.
+        """Maximise the evidence of these answers; return the hyperparameters there.
 
         Parameters
         ----------
@@ -161,7 +164,7 @@ class Lesson:
         if len(self.model.theta) == 0:
             return self.start
         model, _ = learn(self.model, self.part, search, None, rng, monitor)
-        return taken_apart(self.start, model, self.population)
+        return split_hyperparameters(self.start, model, self.population)
 
 
 def joint_model(
@@ -172,7 +175,7 @@ def joint_model(
     population: bool,
     engine: Engine,
 ) -> Model:
-    """All users at once, their ids and features being further features of items.
+    """Return the model of all users at once, their ids and features being features of items.
 
     Parameters
     ----------
@@ -185,12 +188,12 @@ def joint_model(
     """
     if not (population or (at.own and at.shared)):
         bounds = "fixed"  # one part alone: only its ratio to the noise is identified
-    kernel = _joint(at, n_items, bounds, population, features)
-    return _Named(kernel, at.likelihood, engine, called=_called(at, bounds))
+    kernel = _joint_kernel(at, n_items, bounds, population, features)
+    return _NamedModel(kernel, at.likelihood, engine, free_names=_free_names(at, bounds))
 
 
-def _rows(user, n_learning_answers):
-    """Answers of as few users as give enough, in their order."""
+def _sample_rows(user, n_learning_answers):
+    """Return the numbers of answers of as few users as give enough, ascending."""
     rng, n = np.random.default_rng(0), len(user)
     rows = np.arange(n)
     most = n if n_learning_answers is None else int(n_learning_answers)
@@ -204,15 +207,15 @@ def _rows(user, n_learning_answers):
     return np.sort(rows[np.argsort(nth // _OF_ONE, kind="stable")[:most]])
 
 
-def _part(answered, rows):
-    """Answers with the users' ids and features behind the features of items."""
-    comparisons, user, features = answered
+def _part(user_answers, rows):
+    """Return answers with the users' ids and features behind the features of items."""
+    comparisons, user, features = user_answers
     shown, who = comparisons.positions[rows], user[rows]
     table = np.hstack([comparisons.items[shown.T.ravel()], np.tile(who, 2)[:, None]])
     if features is not None:
         table = np.hstack([table, features[np.tile(who, 2)]])
     lead = comparisons.order[rows, 0]
-    found = Comparisons.from_duels(
+    part = Comparisons.from_duels(
         table,
         np.arange(len(rows)),
         np.arange(len(rows)) + len(rows),
@@ -221,11 +224,11 @@ def _part(answered, rows):
         kind=comparisons.kind[rows],
         order=np.where(lead == 0, 1, np.where(lead == 1, -1, 0)),
     )
-    return replace(found, ordered=comparisons.ordered)
+    return replace(part, ordered=comparisons.ordered)
 
 
-def _joint(start, n_items, bounds, population, features):
-    """The kernel of items with the ids and features of users behind them."""
+def _joint_kernel(start, n_items, bounds, population, features):
+    """Return the kernel of items with the ids and features of users behind them."""
     parts = []
     if population:
         parts.append(ConstantKernel(1.0, "fixed"))
@@ -240,23 +243,23 @@ def _joint(start, n_items, bounds, population, features):
     return OnColumns(start.kernel, list(range(n_items))) * total
 
 
-def _called(start, bounds):
-    """Names of the free hyperparameters of `_joint`, in their order."""
-    called = Model(start.kernel, start.likelihood, EP()).names[: len(start.kernel.theta)]
+def _free_names(start, bounds):
+    """Return the names of the free hyperparameters of `_joint_kernel`, in their order."""
+    free_names = Model(start.kernel, start.likelihood, EP()).names[: len(start.kernel.theta)]
     if start.own and bounds != "fixed":
-        called.append("taste_variance")
+        free_names.append("taste_variance")
     if start.shared:
-        called += ["taste_variance_by_features"] if bounds != "fixed" else []
+        free_names += ["taste_variance_by_features"] if bounds != "fixed" else []
         of_users = Model(start.users, start.likelihood, EP()).names[: len(start.users.theta)]
-        called += [
+        free_names += [
             f"{name} of users" if name.startswith("variance of") else f"user_{name}"
             for name in of_users
         ]
-    return tuple(called)
+    return tuple(free_names)
 
 
-def _of_users(kernel, start, features):
-    """A prior on the lengthscales of users, whose features are in units of their spread."""
+def _user_lengthscale_prior(kernel, start, features):
+    """Return a prior on the lengthscales of users' features, in units of their spread."""
     if not start.shared:
         return ()
     first = len(start.kernel.theta)
@@ -265,8 +268,10 @@ def _of_users(kernel, start, features):
     return (LogNormal(index, centre, np.full(len(index), _DEVIATION)),) if len(index) else ()
 
 
-def taken_apart(start: Hyperparameters, model: Model, population: bool) -> Hyperparameters:
-    """The hyperparameters of a `joint_model`; those that ``start`` has none of have none."""
+def split_hyperparameters(
+    start: Hyperparameters, model: Model, population: bool
+) -> Hyperparameters:
+    """Return the hyperparameters of a `joint_model`, with the parts that ``start`` has."""
     parts: list[Kernel] = []
     rest = model.kernel.k2
     for _ in range(int(population) + bool(start.own) + bool(start.shared) - 1):
@@ -330,7 +335,7 @@ class People(Fields):
         self._whiten = whitening(kernel_values(kernel, Z)) / np.sqrt(self.level)
 
     def seen(self, ids: list) -> tuple[Array, Array]:
-        """ψ of users, (n, r), and its residual variance, (n,); NaN for users without features."""
+        """Return ψ of users, (n, r), and residual variances, (n,), NaN where no features are."""
         place = self._table.places(ids)
         psi = kernel_values(self._kernel, self._table.rows[place], self._Z) @ self._whiten.T
         rest = self._kernel.diag(self._table.rows[place]) / self.level
@@ -344,7 +349,7 @@ class Nobody(Fields):
     level = 1.0
 
     def seen(self, ids: list) -> tuple[None, None]:
-        """Nothing is known of anybody."""
+        """Return None for ψ and for the residual variances."""
         return None, None
 
 
@@ -353,16 +358,16 @@ class FittedUsers(NamedTuple):
 
     Attributes
     ----------
-    found : Hyperparameters
+    hyperparameters : Hyperparameters
     people : People or Nobody
     task : Task
-    result : Found or Factorised
+    result : TasteFit or Factorised
     """
 
-    found: Hyperparameters
+    hyperparameters: Hyperparameters
     people: People | Nobody
     task: Task
-    result: Found | Factorised
+    result: TasteFit | Factorised
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,27 +413,27 @@ class Study:
         return None if self.table is None else self.table.rows_of(self.names)
 
     def fitted(
-        self, found: Hyperparameters, watch: Callable[[Pass], bool] | None = None
+        self, hyperparameters: Hyperparameters, watch: Callable[[Pass], bool] | None = None
     ) -> FittedUsers:
-        """The fit; ``watch`` gets each pass."""
-        people, task = self._prepared(found)
+        """Fit at given hyperparameters; ``watch`` gets each pass."""
+        people, task = self._prepare_task(hyperparameters)
         if self.factorised:
-            result: Found | Factorised = _factorised.fit(
+            result: TasteFit | Factorised = _factorised.fit(
                 task, self.seed, self.max_iter, self.tol, watch
             )
         else:
-            task = learned(task, self.n_jobs)
+            task = learn_functions(task, self.n_jobs)
             result = fit(task, self.max_iter, self.tol, self.n_jobs, watch)
-        return FittedUsers(found, people, task, result)
+        return FittedUsers(hyperparameters, people, task, result)
 
     def log_evidence(
-        self, found: Hyperparameters, theta: ArrayLike | None, eval_gradient: bool = False
+        self, hyperparameters: Hyperparameters, theta: ArrayLike | None, eval_gradient: bool = False
     ) -> float:
-        """Log evidence of all answers, at any hyperparameters.
+        """Return the log evidence of all answers, at any hyperparameters.
 
         Parameters
         ----------
-        found : Hyperparameters
+        hyperparameters : Hyperparameters
         theta : array-like
             As a `joint_model` at these has it.
         eval_gradient : bool, default=False
@@ -436,36 +441,46 @@ class Study:
         """
         if theta is None or eval_gradient:
             raise ValueError(
-                "eval_gradient=True came for a fit of several users, whose evidence is known "
+                "got eval_gradient=True for a fit of several users, whose evidence is known "
                 "without its gradient. Leave it at False, and take differences of values."
             )
         width, population = self.comparisons.items.shape[1], self.method.population
-        model = joint_model(found, width, self.features, self.bounds, population, EP())
-        other = taken_apart(found, model.checked_at(theta), population)
+        model = joint_model(hyperparameters, width, self.features, self.bounds, population, EP())
+        hyperparameters = split_hyperparameters(
+            hyperparameters, model.checked_at(theta), population
+        )
         with blas_threads(0):
-            return self.fitted(other).result.log_evidence
+            return self.fitted(hyperparameters).result.log_evidence
 
-    def _prepared(self, found):
-        """Users as inducing users see them, and the task."""
+    def _prepare_task(self, hyperparameters):
+        """Return the users as inducing users see them, and the task."""
         people: People | Nobody = Nobody()
-        seen = None
-        if self.table is not None and self.features is not None and found.users is not None:
+        user_features = None
+        if (
+            self.table is not None
+            and self.features is not None
+            and hyperparameters.users is not None
+        ):
             Z = place(
-                np.unique(self.features, axis=0), found.users, self.n_inducing_users, self.seed
+                np.unique(self.features, axis=0),
+                hyperparameters.users,
+                self.n_inducing_users,
+                self.seed,
             )
-            people = People(self.table, found.users, Z)
-            seen = Features(*people.seen(self.names))
-        found = replace(found, shared=people.level * found.shared)
-        method, kernel, comparisons = self.method, found.kernel, self.comparisons
+            people = People(self.table, hyperparameters.users, Z)
+            user_features = Features(*people.seen(self.names))
+        hyperparameters = replace(hyperparameters, shared=people.level * hyperparameters.shared)
+        kernel = hyperparameters.kernel
+        method, comparisons = self.method, self.comparisons
         Z = place(comparisons.items, kernel, self.n_inducing, self.seed)
         task = Task(
             space=Inducing(kernel, comparisons.items, comparisons.rows.margins, Z),
             by_user=ByUser.of(comparisons, self.user, len(self.names)),
-            likelihood=found.likelihood,
+            likelihood=hyperparameters.likelihood,
             n_latent=len(Z) if method.prior_users is None else self.n_latent,
-            own=found.own if method.own else _NEXT_TO_NONE * found.shared,
-            shared=found.shared,
-            features=seen,
+            own=hyperparameters.own if method.own else _NEXT_TO_NONE * hyperparameters.shared,
+            shared=hyperparameters.shared,
+            features=user_features,
             population=method.population,
             prior_users=method.prior_users,
         )

@@ -173,7 +173,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         return A, B
 
     def _features(self, A, B):
-        """Whitened features of items or of margins, and prior variances."""
+        """Return whitened features of items or of margins, and prior variances."""
         phi, prior = kernel_values(self.kernel, A, self.anchors), self.kernel.diag(A)
         if B is not None:
             phi = phi - kernel_values(self.kernel, B, self.anchors)
@@ -184,11 +184,11 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
 
     @abstractmethod
     def _moments(self, A: Array, B: Array | None = None) -> tuple[Array, Array]:
-        """Means and variances of utilities, or of margins."""
+        """Return means and variances of utilities, or of margins."""
 
     @abstractmethod
     def _cov(self, A: Array, B: Array | None) -> Array:
-        """Covariances of them."""
+        """Return covariances of utilities, or of margins."""
 
     def _prior(self, A, B):
         if B is None:
@@ -197,7 +197,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
 
     def _asked(self, rows, n):
-        """Codes and features of the users of some rows."""
+        """Return codes and features of the users of some rows."""
         if self.asked is None:
             return np.full(n, -2), None, None
         return tuple(None if part is None else part[rows] for part in self.asked)
@@ -242,14 +242,14 @@ class TastesPosterior(CollaborativePosterior):
         for start in range(0, len(A), step):
             rows = slice(start, start + step)
             phi, prior = self._features(A[rows], None if B is None else B[rows])
-            seen = tastes.at(phi @ self.functions.axes, *self._asked(rows, len(phi)))
-            mean[rows], wide, sway = seen.mean, seen.variance, seen.sway
+            values = tastes.at(phi @ self.functions.axes, *self._asked(rows, len(phi)))
+            mean[rows], wide, sway = values.mean, values.variance, values.sway
             spared = phi @ self.functions.spare
-            left = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
-            wide += self.taste_variance * left + np.einsum("nk,nk->n", spared, spared)
+            residual_variance = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
+            wide += self.taste_variance * residual_variance + np.einsum("nk,nk->n", spared, spared)
             if self.centre is not None and self.root is not None:
                 mean[rows] += phi @ self.centre
-                wide += left
+                wide += residual_variance
                 sway += phi @ self.root.T
             variance[rows] = wide + np.einsum("nm,nm->n", sway, sway)
         return mean, variance
@@ -262,20 +262,20 @@ class TastesPosterior(CollaborativePosterior):
         users, *features = self._asked(slice(None), len(phi))
         own, between, sway = self.tastes.across(high, users, *features)
         same = same_user(users)
-        left = self.taste_variance * unexplained + spared @ spared.T
-        own += left
+        residual_covariance = self.taste_variance * unexplained + spared @ spared.T
+        own += residual_covariance
         psi = self.tastes.features_of(len(phi), *features)[0]
-        between += self.shared / self.taste_variance * (psi @ psi.T) * left
-        found = np.where(same, own, between)
+        between += self.shared / self.taste_variance * (psi @ psi.T) * residual_covariance
+        covariance = np.where(same, own, between)
         if self.root is not None:
             sway = sway + phi @ self.root.T
-            found += unexplained
-        found += sway @ sway.T
-        return 0.5 * (found + found.T)
+            covariance += unexplained
+        covariance += sway @ sway.T
+        return 0.5 * (covariance + covariance.T)
 
 
 def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which two rows are about one user; −1 is somebody else each time."""
+    """Return which two rows are about one user; −1 is another user each time."""
     return (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
 
 

@@ -17,14 +17,14 @@ from skpref._utils import (
     warn,
 )
 from skpref.collaborative._factorised import Factorised, FactorisedPosterior
-from skpref.collaborative._fit import Found, Task
+from skpref.collaborative._fit import Task, TasteFit
 from skpref.collaborative._learn import (
     FACTORISED,
     METHODS,
-    Answered,
     Hyperparameters,
     Lesson,
     Study,
+    UserAnswers,
 )
 from skpref.collaborative._posterior import CollaborativePosterior, TastesPosterior
 from skpref.collaborative._users import UserTable
@@ -36,7 +36,7 @@ from skpref.fitting import (
     reported,
     seconds_of,
 )
-from skpref.inference import EP, available
+from skpref.inference import EP, available_bytes
 from skpref.kernels import seen_columns
 
 # Operations of a pass, as measured, over those of products of large matrices.
@@ -79,7 +79,7 @@ def warn_cost(
         of_duel, of_user = d * (_PRODUCT + 4.0 * m**2), 4.0 * d * (1.0 + r) ** 2
         bytes_ = 8.0 * 12.0 * d * (n_users + n_duels)
     work = _SMALL_MATRICES * max_iter * (n_duels * of_duel + n_users * of_user)
-    crowded = bytes_ > 0.7 * available()
+    crowded = bytes_ > 0.7 * available_bytes()
     learning = 0.0
     if lesson is not None:
         learning = forecast(lesson.part, lesson.model, True)[0]
@@ -114,7 +114,7 @@ _OF_SEVERAL = (
 
 
 def several(estimator) -> bool:
-    """Whether utilities of users are to differ; checks parameters."""
+    """Tell whether users' utilities are to differ, after a check of the parameters."""
     method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
         check_number(name, getattr(estimator, name), low=1, integer=True)
@@ -144,11 +144,11 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
     comparisons, users, user = training.comparisons, training.users, training.user
     if users is None or user is None or comparisons.rank is not None:
         raise ValueError(
-            "Choices and rankings came with the ids of several users, whose answers must be duels "
+            "got choices or rankings with the ids of several users, whose answers must be duels "
             "or rated items. Take them apart, from_rankings(..., joint=False), each duel with the "
             "user of its ranking; without users= they are taken as they are."
         )
-    name = _named(estimator)
+    name = _method_name(estimator)
     method = METHODS[name]
     factorised = isinstance(estimator.inference, str) and estimator.inference == "vb"
     if factorised and name not in FACTORISED:
@@ -166,7 +166,7 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
     if settings.search is not None:
         lesson = Lesson.of(
             start,
-            Answered(comparisons, user, features),
+            UserAnswers(comparisons, user, features),
             settings.search.n_learning_answers,
             model.priors,
             estimator.taste_variance_bounds,
@@ -195,10 +195,10 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
         bounds=estimator.taste_variance_bounds,
     )
     with reported(estimator, what, names, some) as report, blas_threads(0):
-        found = start
+        hyperparameters = start
         if lesson is not None and settings.search is not None:
-            found = lesson.learned(settings.search, rng, report.evaluated)
-        fitted = study.fitted(found, report.passed)
+            hyperparameters = lesson.learned(settings.search, rng, report.evaluated)
+        fitted = study.fitted(hyperparameters, report.passed)
     result = fitted.result
     if result.residual >= 10.0 * estimator.tol and not report.stopped:
         warn(
@@ -207,19 +207,19 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
             f"{'' if np.all(comparisons.weight == 1.0) else ', or make sample_weight smaller'}.",
             ConvergenceWarning,
         )
-    _keep(estimator, engine, training, users, study, fitted)
+    _set_fit_of_users(estimator, engine, training, users, study, fitted)
 
 
 def check_featured(estimator: Any, users: list) -> None:
     """Raise ValueError if answers of some users could not be fitted for want of their features."""
-    name = _named(estimator)
+    name = _method_name(estimator)
     table = _features_of(estimator, name) if name in METHODS else None
     if table is not None:
         table.rows_of(users)
 
 
-def _named(estimator):
-    """The method that "auto" stands for."""
+def _method_name(estimator):
+    """Return the name of the method, of "auto" the one that it stands for."""
     if estimator.method != "auto":
         return estimator.method
     return "cp" if estimator.user_features is None else "cpu"
@@ -233,7 +233,7 @@ def forget(estimator: Any, *names: str) -> None:
 
 
 def _sizes(estimator, method, model, comparisons, factorised):
-    """Functions that tastes weigh, inducing points and inducing users, at most."""
+    """Return the most functions, inducing points and inducing users that a fit has."""
     named, measured = seen_columns(model.kernel, comparisons.items.shape[1])
     most = len(comparisons.items)
     m = most if named and not measured else min(estimator.n_inducing, most)
@@ -243,7 +243,7 @@ def _sizes(estimator, method, model, comparisons, factorised):
 
 
 def _engine_of(estimator, engine):
-    """Expectation propagation, with the options of ``inference``."""
+    """Return EP with the options of ``inference``; raise ValueError for another engine."""
     if engine is None:
         return EP()
     if not engine.capabilities.matches_moments:
@@ -261,7 +261,7 @@ def _seed(estimator):
 
 
 def _start(estimator, method, model, user_table):
-    """Hyperparameters as they are given."""
+    """Return the hyperparameters that the search starts from."""
     own = shared = 0.0
     variance = float(estimator.taste_variance) if method.population else 1.0
     if method.own and method.by_features:
@@ -292,15 +292,15 @@ def _features_of(estimator, name):
     return UserTable(estimator.user_features)
 
 
-def _keep(estimator, engine, training, users, study, fitted):
-    """The fitted attributes, all at once."""
-    found, task, result = fitted.found, fitted.task, fitted.result
+def _set_fit_of_users(estimator, engine, training, users, study, fitted):
+    """Set the fitted attributes, all at once."""
+    hyperparameters, task, result = fitted.hyperparameters, fitted.task, fitted.result
     forget(estimator, "_model", "_all_at_once", "_earlier_items", "_start", "_stream")
     posterior = _posterior(
         task,
         result,
-        kernel=found.kernel,
-        likelihood=found.likelihood,
+        kernel=hyperparameters.kernel,
+        likelihood=hyperparameters.likelihood,
         anchors=task.space.Z,
         whiten=task.space.whiten,
         reader=training.reader,
@@ -310,40 +310,42 @@ def _keep(estimator, engine, training, users, study, fitted):
         _users=users,
         _people=fitted.people,
         _study=study,
-        _found=found,
+        _found=hyperparameters,
         posterior_=posterior,
         users_=users.names,
         engine_=engine,
         diagnostics_=None,
         comparisons_=training.comparisons,
-        kernel_=found.kernel,
-        likelihood_=found.likelihood,
-        user_kernel_=found.users,
+        kernel_=hyperparameters.kernel,
+        likelihood_=hyperparameters.likelihood,
+        user_kernel_=hyperparameters.users,
         taste_variance_=task.own,
-        taste_variance_by_features_=found.shared,
+        taste_variance_by_features_=hyperparameters.shared,
         log_marginal_likelihood_value_=result.log_evidence,
         n_iter_=result.n_iter,
     )
 
 
-def _posterior(task: Task, result: Found | Factorised, **known: Any) -> CollaborativePosterior:
-    """What was found, with what every posterior holds."""
+def _posterior(
+    task: Task, result: TasteFit | Factorised, **shared_fields: Any
+) -> CollaborativePosterior:
+    """Return the posterior of a fit, with the fields that every posterior has."""
     if isinstance(result, Factorised):
         n = task.n_latent
         return FactorisedPosterior(
-            **known,
+            **shared_fields,
             weights=result.weights,
             features=result.features,
             population=task.population,
             own=task.own / n,
             shared=task.shared / n,
-            somebody=None if task.features is None else task.somebody,
+            average_user=None if task.features is None else task.average_user,
             functions=result.functions.centre,
             functions_cov=result.functions.cov,
         )
     common = result.common if task.population else None
     return TastesPosterior(
-        **known,
+        **shared_fields,
         functions=result.functions,
         taste_variance=task.own + task.shared,
         shared=task.shared,

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from skpref._utils import Array, blas_threads
 from skpref.collaborative._arrow import (
     Basis,
-    Block,
     ByUser,
     Common,
     Features,
     Local,
-    Margins,
-    Seen,
-    View,
-    look_at,
+    MarginTable,
+    SharedLikelihood,
+    TasteMargins,
+    UserBlock,
+    condition_tastes,
     marginal,
 )
 from skpref.inference import SharedOut, Store, site_update
@@ -49,12 +49,12 @@ class AnswerSites(NamedTuple):
     variance: Array
 
 
-class Looked(NamedTuple):
+class TeamResult(NamedTuple):
     """Result of a team's pass.
 
     Attributes
     ----------
-    wanted : AnswerSites
+    target : AnswerSites
         Factors that its answers ask for.
     value : float
         Its part of the evidence.
@@ -62,7 +62,7 @@ class Looked(NamedTuple):
         Second moments of the parts of its tastes of users' own, summed.
     """
 
-    wanted: AnswerSites
+    target: AnswerSites
     value: float
     own: Array
 
@@ -75,10 +75,10 @@ class Team:
     ----------
     users, rows : ndarray of int
         Numbers of the users and of their answers among all.
-    blocks : list of Block
+    blocks : list of UserBlock
         With numbers within the team.
     margin : ndarray of int of shape (n,)
-        Rows of `Margins`.
+        Rows of `MarginTable`.
     sign, copies : ndarray of shape (n,)
     power : ndarray of shape (n,) or None
     answers : Answers
@@ -89,7 +89,7 @@ class Team:
 
     users: NDArray[np.intp]
     rows: NDArray[np.intp]
-    blocks: list[Block]
+    blocks: list[UserBlock]
     margin: NDArray[np.intp]
     sign: Array
     copies: Array
@@ -105,19 +105,19 @@ class Team:
         by_user: ByUser,
         likelihood: Likelihood,
         features: Features | None,
-        blocks: list[Block],
+        blocks: list[UserBlock],
     ) -> Self:
-        """Of users in blocks, numbered among all."""
+        """Return the team of users in blocks, numbered among all."""
         users = np.concatenate([block.users for block in blocks])
-        rows = np.concatenate([block.rows[block.there] for block in blocks])
+        rows = np.concatenate([block.rows[block.is_answer] for block in blocks])
         own, first, row = [], 0, 0
         for block in blocks:
-            n, within = int(np.count_nonzero(block.there)), np.zeros_like(block.rows)
-            within[block.there] = row + np.arange(n)
-            own.append(Block(first + np.arange(len(block.users)), within, block.there))
+            n, within = int(np.count_nonzero(block.is_answer)), np.zeros_like(block.rows)
+            within[block.is_answer] = row + np.arange(n)
+            own.append(UserBlock(first + np.arange(len(block.users)), within, block.is_answer))
             first, row = first + len(block.users), row + n
         none = Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users))
-        known = none if features is None else features
+        user_features = none if features is None else features
         return cls(
             users=users,
             rows=rows,
@@ -127,20 +127,20 @@ class Team:
             copies=by_user.copies[rows],
             power=None if by_user.power is None else by_user.power[rows],
             answers=by_user.answers.take(rows),
-            psi=known.psi[users],
-            rest=known.rest[users],
+            psi=user_features.psi[users],
+            rest=user_features.rest[users],
             likelihood=likelihood,
         )
 
-    def tell(
+    def condition(
         self, table: Array, d: int, precision: Array, shift: Array, basis: Basis
-    ) -> tuple[list[Local], Seen]:
-        """Tastes given what users have in common, and the likelihood of that.
+    ) -> tuple[list[Local], SharedLikelihood]:
+        """Return tastes given what users have in common, and the likelihood of that.
 
         Parameters
         ----------
         table : ndarray of shape (n_margins, d + m)
-            `Margins.turned`.
+            `MarginTable.turned`.
         d : int
         precision, shift : ndarray of shape (n,)
             Of one of equal answers.
@@ -148,29 +148,33 @@ class Team:
         """
         basis = basis._replace(psi=self.psi, rest=self.rest)
         every = self.copies * precision, self.copies * shift
-        kept: list[Local] = []
+        locals_: list[Local] = []
 
-        def said() -> Iterator[Seen]:
+        def block_likelihoods() -> Iterator[SharedLikelihood]:
             for block in self.blocks:
-                one, other = (np.where(block.there, part[block.rows], 0.0) for part in every)
+                block_precision, block_shift = (
+                    np.where(block.is_answer, part[block.rows], 0.0) for part in every
+                )
                 rows = table[self.margin[block.rows]]
-                local, seen = look_at(block, rows, d, (one, other), basis)
-                kept.append(local)
-                yield seen
+                local, summary = condition_tastes(
+                    block, rows, d, (block_precision, block_shift), basis
+                )
+                locals_.append(local)
+                yield summary
 
-        total = reduce(Seen.plus, said())
-        return kept, total
+        total = reduce(SharedLikelihood.plus, block_likelihoods())
+        return locals_, total
 
-    def look(
-        self, local: list[Local], view: View, rest: Array, precision: Array, shift: Array
-    ) -> Looked:
-        """The updated factors of the answers at q, by expectation propagation.
+    def update_sites(
+        self, local: list[Local], view: TasteMargins, rest: Array, precision: Array, shift: Array
+    ) -> TeamResult:
+        """Return the updated factors of the answers at q, by expectation propagation.
 
         Parameters
         ----------
         local : list of Local
-            As `tell` gave them.
-        view : View
+            As `condition` gave them.
+        view : TasteMargins
         rest : ndarray of shape (n_margins,)
             Variance of ε.
         precision, shift : ndarray of shape (n,)
@@ -178,16 +182,16 @@ class Team:
         """
         mean, variance = np.empty((2, len(self.rows)))
         value, own = 0.0, np.zeros((len(view.common.by_feature),) * 2)
-        for block, known in zip(self.blocks, local, strict=True):
-            q = marginal(known, view.common, self.psi[block.users], view.wide)
+        for block, tastes in zip(self.blocks, local, strict=True):
+            q = marginal(tastes, view.common, self.psi[block.users], view.wide)
             own, value = own + q.own, value - 0.5 * q.quadratic
-            here = block.rows[block.there]
-            found = view.moments(self.margin[block.rows], q)
-            mean[here], variance[here] = (part[block.there] for part in found)
-        wanted, gained = factors(
+            here = block.rows[block.is_answer]
+            moments = view.moments(self.margin[block.rows], q)
+            mean[here], variance[here] = (part[block.is_answer] for part in moments)
+        sites, gained = factors(
             self.likelihood, self, (mean, variance), rest[self.margin], (precision, shift)
         )
-        return Looked(wanted, value + float(self.copies @ gained), own)
+        return TeamResult(sites, value + float(self.copies @ gained), own)
 
 
 def factors(
@@ -197,7 +201,7 @@ def factors(
     rest: Array | float,
     before: tuple[Array, Array],
 ) -> tuple[AnswerSites, Array]:
-    """The updated factors of the answers, by expectation propagation, and their log normalisers.
+    """Return the answers' factors updated by expectation propagation, and log normalisers.
 
     Parameters
     ----------
@@ -219,7 +223,7 @@ def factors(
         Each answer's part of the log evidence, but for a constant of q.
     """
     (mean, variance), (precision, shift), sign = marginal, before, answered.sign
-    found = site_update(
+    update = site_update(
         (sign * mean, variance),
         (precision, sign * shift),
         likelihood,
@@ -228,9 +232,9 @@ def factors(
         rest,
     )
     sites = AnswerSites(
-        found.site_precision, sign * found.site_shift, found.cav_mean, found.cav_var
+        update.site_precision, sign * update.site_shift, update.cav_mean, update.cav_var
     )
-    return sites, found.log_gain
+    return sites, update.log_gain
 
 
 class Crew:
@@ -238,40 +242,44 @@ class Crew:
 
     Parameters
     ----------
-    margins : Margins
+    margins : MarginTable
     teams : list of Team
     parallel : joblib.Parallel
         Over teams.
     """
 
-    def __init__(self, margins: Margins, teams: list[Team], parallel: Parallel) -> None:
+    def __init__(self, margins: MarginTable, teams: list[Team], parallel: Parallel) -> None:
         self.margins, self.teams = margins, teams
         self._parallel = parallel
         self._local: list[list[Local]] = []
 
-    def tell(self, sites: AnswerSites, basis: Basis) -> list[Seen]:
-        """Likelihood that each team has of what users have in common."""
-        found = list(self._told(sites, basis))
-        self._local = [local for local, _ in found]
-        return [seen for _, seen in found]
+    def condition(self, sites: AnswerSites, basis: Basis) -> list[SharedLikelihood]:
+        """Return each team's likelihood of what users have in common."""
+        team_results = list(self._condition_teams(sites, basis))
+        self._local = [local for local, _ in team_results]
+        return [likelihood for _, likelihood in team_results]
 
-    def look(self, sites: AnswerSites, basis: Basis, at: Common) -> list[Looked]:
-        """What each team finds, of the same factors as it told of last."""
-        given = View.of(self.margins, basis, at), self.margins.rest
+    def update_sites(self, sites: AnswerSites, basis: Basis, at: Common) -> list[TeamResult]:
+        """Return each team's updated factors, from the tastes that it conditioned last."""
+        arguments = TasteMargins.of(self.margins, basis, at), self.margins.rest
         calls = (
-            delayed(team.look)(local, *given, sites.precision[team.rows], sites.shift[team.rows])
+            delayed(team.update_sites)(
+                local, *arguments, sites.precision[team.rows], sites.shift[team.rows]
+            )
             for team, local in zip(self.teams, self._local, strict=True)
         )
         return list(self._parallel(calls))
 
     def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
-        """Tastes of each team given what users have in common."""
+        """Return the tastes of each team given what users have in common."""
         return self._local
 
-    def _told(self, sites, basis):
-        given = self.margins.turned(basis), self.margins.heights.shape[1]
+    def _condition_teams(self, sites, basis):
+        arguments = self.margins.turned(basis), self.margins.heights.shape[1]
         return self._parallel(
-            delayed(team.tell)(*given, sites.precision[team.rows], sites.shift[team.rows], basis)
+            delayed(team.condition)(
+                *arguments, sites.precision[team.rows], sites.shift[team.rows], basis
+            )
             for team in self.teams
         )
 
@@ -279,7 +287,7 @@ class Crew:
 def in_teams(
     by_user: ByUser, likelihood: Likelihood, features: Features | None, width: int
 ) -> list[Team]:
-    """All users; ``width`` as in `ByUser.blocks`."""
+    """Cut all users into teams; ``width`` as in `ByUser.blocks`."""
     blocks = by_user.blocks(width)
     return [
         Team.of(by_user, likelihood, features, blocks[k : k + _TOGETHER])
@@ -291,45 +299,45 @@ def in_teams(
 _RUNS = 2
 
 
-def crew_of(margins: Margins, teams: list[Team], n_jobs: int | None) -> Crew:
-    """All teams, in threads unless a `joblib.parallel_config` sends work to other processes."""
+def crew_of(margins: MarginTable, teams: list[Team], n_jobs: int | None) -> Crew:
+    """Return all teams, in threads unless a `joblib.parallel_config` asks for processes."""
     backend, jobs_there = get_active_backend(prefer="threads")
     jobs = n_jobs if n_jobs is not None else jobs_there
     jobs = backend.default_n_jobs if jobs is None else jobs
     if len(teams) > 1 and jobs != 1 and not getattr(backend, "supports_sharedmem", False):
-        return Away(margins, teams, n_jobs)
+        return RemoteCrew(margins, teams, n_jobs)
     return Crew(margins, teams, Parallel(n_jobs=n_jobs, prefer="threads"))
 
 
-class Away(Crew):
+class RemoteCrew(Crew):
     """All teams, in other processes.
 
     Parameters
     ----------
-    margins : Margins
+    margins : MarginTable
     teams : list of Team
     n_jobs : int or None
     """
 
-    def __init__(self, margins: Margins, teams: list[Team], n_jobs: int | None) -> None:
+    def __init__(self, margins: MarginTable, teams: list[Team], n_jobs: int | None) -> None:
         super().__init__(margins, teams, Parallel(n_jobs=1))
         self._pass = 0
         self._shared = SharedOut(len(teams), self._package, n_jobs, _HERE)
 
-    def tell(self, sites: AnswerSites, basis: Basis) -> list[Seen]:
-        """Likelihood that each team has of what users have in common."""
+    def condition(self, sites: AnswerSites, basis: Basis) -> list[SharedLikelihood]:
+        """Return each team's likelihood of what users have in common."""
         self._pass += 1
-        return self._asked(sites, basis, None)
+        return self._ask_teams(sites, basis, None)
 
-    def look(self, sites: AnswerSites, basis: Basis, at: Common) -> list[Looked]:
-        """What each team finds, of the same factors as it told of last."""
-        return self._asked(sites, basis, at)
+    def update_sites(self, sites: AnswerSites, basis: Basis, at: Common) -> list[TeamResult]:
+        """Return each team's updated factors, from the tastes that it conditioned last."""
+        return self._ask_teams(sites, basis, at)
 
     def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
-        """Tastes of each team, found here: they are larger than all that they are found from."""
-        return [local for local, _ in self._told(sites, basis)]
+        """Return the tastes of each team, computed here: they are larger than their sources."""
+        return [local for local, _ in self._condition_teams(sites, basis)]
 
-    def _asked(self, sites, basis, at):
+    def _ask_teams(self, sites, basis, at):
         bare = basis._replace(psi=basis.psi[:0], rest=basis.rest[:0])  # a team knows its own
         for_all = pickle.dumps((self._pass, bare, at), protocol=5)
         own = [
@@ -337,51 +345,53 @@ class Away(Crew):
             for team in self.teams
         ]
         questions = [(for_all, each) for each in own]
-        found = self._shared.ask(_work, questions, "tell" if at is None else "look")
-        return [pickle.loads(each) for each in found]
+        results = self._shared.ask(_work, questions, "condition" if at is None else "update")
+        return [pickle.loads(each) for each in results]
 
     def _package(self, k):
-        """A team and the margins that it asks about, as bytes.
+        """Return a team and the margins of its answers, as bytes.
 
         Arrays themselves joblib would share in ways of its own, by files on one machine, with dask
         by one copy on some worker, which is lost with that worker.
         """
         team = self.teams[k]
         used, margin = np.unique(team.margin, return_inverse=True)
-        margins = Margins(*(part[used] for part in self.margins))
+        margins = MarginTable(*(part[used] for part in self.margins))
         return pickle.dumps((margins, replace(team, margin=margin)), protocol=5)
 
 
 @dataclass(eq=False)
-class _Known:
-    """A team that this process knows, and the tastes that it last found."""
+class _HeldTeam:
+    """A team that this process holds, and the tastes that it last computed."""
 
-    margins: Margins
+    margins: MarginTable
     team: Team
     at: int = 0
     local: list[Local] = field(default_factory=list)
 
 
-_HERE = Store[_Known](_RUNS)
+_HERE = Store[_HeldTeam](_RUNS)
 
 
 def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | None) -> bytes | None:
-    """The result of a team; None if this process does not have the team."""
-    known = _HERE.get(run, number)
-    if known is None:
+    """Return the result of a team as bytes; None if this process does not hold the team."""
+    entry = _HERE.get(run, number)
+    if entry is None:
         if team is None:
             return None
-        known = _HERE.add(run, number, _Known(*pickle.loads(team)))
+        entry = _HERE.add(run, number, _HeldTeam(*pickle.loads(team)))
     turn, basis, at = pickle.loads(question[0])
     precision, shift = pickle.loads(question[1])
     with blas_threads(0):
-        found: Any = None
-        if at is None or known.at != turn:
-            table, d = known.margins.turned(basis), known.margins.heights.shape[1]
-            known.local, found = known.team.tell(table, d, precision, shift, basis)
-            known.at = turn
+        result: Any = None
+        if at is None or entry.at != turn:
+            table, d = entry.margins.turned(basis), entry.margins.heights.shape[1]
+            entry.local, result = entry.team.condition(table, d, precision, shift, basis)
+            entry.at = turn
         if at is not None:
-            view = View.of(known.margins, basis, at)
-            found = known.team.look(known.local, view, known.margins.rest, precision, shift)
-            known.local, known.at = [], 0
-    return pickle.dumps(found, protocol=5)
+            view = TasteMargins.of(entry.margins, basis, at)
+            result = entry.team.update_sites(
+                entry.local, view, entry.margins.rest, precision, shift
+            )
+            entry.local, entry.at = [], 0
+    return pickle.dumps(result, protocol=5)

@@ -20,7 +20,7 @@ from skpref.kernels import check_hyperparameters
 
 
 def same_ids(ids: list) -> NDArray[np.intp]:
-    """Codes of ids, equal for equal ones; those that are missing count as one."""
+    """Return codes of ids, equal for equal ones; missing ids count as equal."""
     code: dict = {}
     every = (None if is_missing(name) else name for name in ids)
     return np.array([code.setdefault(name, len(code)) for name in every], dtype=np.intp)
@@ -81,19 +81,19 @@ class UserTable(Fields):
         self.rows: Array = (rows - rows.mean(axis=0)) / feature_spread(rows)
 
     def places(self, ids: list) -> NDArray[np.intp]:
-        """Row of each id, −1 for one without."""
+        """Return the row of each id, −1 for one without."""
         return np.array([self._row.get(name, -1) for name in ids], dtype=np.intp)
 
     def rows_of(self, ids: list) -> Array:
-        """Rows of users who must be there."""
+        """Return the rows of users; raise ValueError if one has none."""
         place = self.places(ids)
         if np.any(place < 0):
             missing = [ids[k] for k in np.flatnonzero(place < 0)]
-            known = next(iter(self._row))
+            known_user = next(iter(self._row))
             raise ValueError(
                 f"user_features have no row for {len(missing)} of {len(ids)} users, such as "
-                f"{missing[0]!r} (they have one for {known!r}). Add them, leave their answers out, "
-                "or use method='cp'."
+                f"{missing[0]!r} (they have one for {known_user!r}). Add them, leave their answers "
+                "out, or use method='cp'."
             )
         return self.rows[place]
 
@@ -110,24 +110,24 @@ class UserTable(Fields):
 
 
 def _of_mapping(table):
-    """Rows of a mapping; a number stands for a row of one feature."""
+    """Return the rows of a mapping; a number stands for a row of one feature."""
     rows = [_numbers(row, f"the row of {name!r}").reshape(-1) for name, row in table.items()]
     lengths = [len(row) for row in rows]
     if len(set(lengths)) > 1:
         odd = next(k for k, length in enumerate(lengths) if length != lengths[0])
-        first, other = (list(table)[k] for k in (0, odd))
+        first, odd_name = (list(table)[k] for k in (0, odd))
         raise ValueError(
             f"user_features have rows of unequal length: {lengths[0]} numbers for {first!r}, "
-            f"{lengths[odd]} for {other!r}. Give every user the same features."
+            f"{lengths[odd]} for {odd_name!r}. Give every user the same features."
         )
     return np.array(rows)
 
 
 def _of_frame(frame):
-    """Ids and rows of a frame that has an index."""
+    """Return ids and rows of a frame that has an index."""
     if not hasattr(frame, "index"):
         raise ValueError(
-            f"user_features came as a {type(frame).__module__.partition('.')[0]} frame, which has "
+            f"got user_features as a {type(frame).__module__.partition('.')[0]} frame, which has "
             "no index to hold the ids of users. Pass a mapping, such as dict(zip(frame['id'], "
             "frame.drop('id').to_numpy()))."
         )
@@ -144,16 +144,16 @@ def _of_frame(frame):
 
 def _numbers(values, what="user_features"):
     values = unmasked(values)
-    found: np.ndarray | None
+    numbers: np.ndarray | None
     try:
-        found = np.asarray(values)
+        numbers = np.asarray(values)
     except ValueError:  # lists of unequal lengths
-        found = None
-    if found is not None and found.dtype.kind == "O":
-        found = column_floats(found) if found.ndim == 1 else None
-    if found is None or found.dtype.kind not in "biuf":
-        raise ValueError(f"user_features must be {_FORMS}; {what} came as {_shown(values)}.")
-    return found.astype(np.float64)
+        numbers = None
+    if numbers is not None and numbers.dtype.kind == "O":
+        numbers = column_floats(numbers) if numbers.ndim == 1 else None
+    if numbers is None or numbers.dtype.kind not in "biuf":
+        raise ValueError(f"user_features must be {_FORMS}; got {what} as {_shown(values)}.")
+    return numbers.astype(np.float64)
 
 
 def _shown(values):

@@ -22,7 +22,7 @@ from skpref.data import (
 )
 from skpref.fitting._model import Model
 from skpref.gp import ChainRule, PriorRule
-from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available, fits
+from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available_bytes, has_memory
 from skpref.kernels import (
     Kernel,
     drifts_of,
@@ -150,7 +150,7 @@ def chosen_engine(
         return EP()
     cost = PriorRule().cost(kernel, comparisons, likelihood)
     seconds, n_bytes = _exact(cost), cost.n_bytes
-    if named or comparisons.rows.joint or (seconds <= _LONG and fits(n_bytes)):
+    if named or comparisons.rows.joint or (seconds <= _LONG and has_memory(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
     if seconds <= _LONG:
@@ -167,7 +167,7 @@ def chosen_engine(
 def takes_a_moment(comparisons: Comparisons, kernel: Kernel | None, likelihood: Likelihood) -> bool:
     """Forecast whether EP of all items jointly takes a moment: so it does up to some 350 duels."""
     cost = PriorRule().cost(kernel, comparisons, likelihood)
-    return _exact(cost) <= _AT_ONCE and fits(cost.n_bytes)
+    return _exact(cost) <= _AT_ONCE and has_memory(cost.n_bytes)
 
 
 def with_affordable_prior(comparisons: Comparisons, model: Model) -> Model:
@@ -276,7 +276,7 @@ def warn_cost(
     seconds, bytes_ = forecast(comparisons, model, on_all)
     if learned and not on_all and part is not None:
         seconds += forecast(part, model, True)[0]
-    crowded = bytes_ > _LARGE and bytes_ > 0.7 * available()
+    crowded = bytes_ > _LARGE and bytes_ > 0.7 * available_bytes()
     if seconds < _TOLD and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"

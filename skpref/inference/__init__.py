@@ -26,7 +26,7 @@ from skpref.inference._hallucination import (
     hallucinations,
 )
 from skpref.inference._laplace import Laplace
-from skpref.inference._memory import available, check_memory, fits
+from skpref.inference._memory import available_bytes, check_memory, has_memory
 from skpref.inference._sampling import HMC, Gibbs
 from skpref.inference._svi import SVI
 from skpref.inference._workers import SharedOut, Store

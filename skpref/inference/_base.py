@@ -90,12 +90,12 @@ class Problem(Generic[PriorT]):
 
     @cached_property
     def rows(self) -> Rows:
-        """The rows and their items."""
+        """Distinct duels, ties and inequalities, with their items."""
         rows = self.comparisons.rows
         return rows.apart() if self.apart else rows
 
     def in_duels(self) -> "Problem":
-        """The same with joint answers broken into duels."""
+        """Return the problem with joint answers broken into duels."""
         prior = self.prior.on_duels(self.comparisons.rows.apart().margins)
         return Problem(prior, self.comparisons, self.likelihood, apart=True)
 
@@ -130,17 +130,17 @@ class Problem(Generic[PriorT]):
         return np.minimum(self.counts, 1.0) if np.any(self.counts < 1.0) else None
 
     def oriented(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values on the margins as winner over loser, one a row."""
+        """Return values on the margins as winner over loser, one a row."""
         return self.sign * margins[self.index]
 
     def pool(
         self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Sum over the rows on each margin, weighted, by default by their counts."""
+        """Return the sum over the rows on each margin, weighted, by default by their counts."""
         weights = self.counts if weights is None else weights
         weighted = weights * values
-        found = np.bincount(self.index, weighted, self.prior.n_margins)
-        return found  # type: ignore[return-value]  # floats, which numpy's stub does not know
+        sums = np.bincount(self.index, weighted, self.prior.n_margins)
+        return sums  # type: ignore[return-value]  # floats, which numpy's stub does not know
 
 
 class Approximation(NamedTuple, Generic[Found]):
@@ -319,7 +319,7 @@ class Engine(BaseEstimator, ABC):
         return self if self.capabilities.has_evidence else None
 
     def relaxed(self, times: float = 1.0) -> "Engine":
-        """This engine as the search for hyperparameters uses it: less exact, if it has ``tol``.
+        """Return the engine for the search for hyperparameters: less exact, if it has ``tol``.
 
         Of many answers that tolerance is ``times`` larger.
         """
@@ -340,7 +340,7 @@ class Engine(BaseEstimator, ABC):
         """
 
     def matrix_size(self, comparisons: Comparisons) -> int:
-        """Side of the largest square matrices that are multiplied or factorised."""
+        """Return the side of the largest square matrices that are multiplied or factorised."""
         return min(len(comparisons.items), len(comparisons.rows))
 
 
@@ -353,8 +353,8 @@ def check_answers(
     """Raise ValueError, before any work, if an engine or a likelihood cannot take these answers,
     MemoryError if an exact fit does not fit."""
     rows = comparisons.rows
-    known = likelihood.kinds | {INEQUALITY}
-    check_kinds(np.unique(rows.kind).tolist(), known, type(likelihood).__name__)
+    allowed_kinds = likelihood.kinds | {INEQUALITY}
+    check_kinds(np.unique(rows.kind).tolist(), allowed_kinds, type(likelihood).__name__)
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
         unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]
@@ -368,8 +368,8 @@ def check_answers(
         light = rows.counts[rows.kind == INEQUALITY] < 1.0
         if light.any():
             raise ValueError(
-                f"Choices and rankings take weights of at least 1, or 0; "
-                f"{rows.counts[rows.kind == INEQUALITY][light][0]:g} came. Leave such answers "
+                "Choices and rankings take weights of at least 1, or 0; "
+                f"got {rows.counts[rows.kind == INEQUALITY][light][0]:g}. Leave such answers "
                 "out, or break them into duels by from_rankings."
             )
     engine.check(comparisons, likelihood)
@@ -388,14 +388,14 @@ def check_answers(
 
 
 def rule_of_items(items: str) -> PriorRule:
-    """How priors are made, by the engines' option ``items``; ValueError unless it is one."""
+    """Return the rule of priors for the option ``items``; raise ValueError for any other value."""
     if items not in ("joint", "independent"):
         raise ValueError(f"items of the engine must be 'joint' or 'independent', got {items!r}.")
     return ChainRule() if items == "independent" else PriorRule()
 
 
 def warm_start_array(start: State | None, name: str, n: int) -> NDArray[np.float64] | None:
-    """An array (n,) of a state with zeros for what is new; None if there is no such state.
+    """Return an array (n,) of a state, with zeros for new answers; None without such a state.
 
     Examples
     --------

@@ -75,8 +75,8 @@ class Diagnostics(NamedTuple):
     method: str
 
 
-def tolerated(shape):
-    """R̂ that counts as mixed: larger where few draws make it large by chance."""
+def rhat_limit(shape):
+    """Return the largest R̂ that counts as mixed: larger where few draws make it large by chance."""
     n_chains, n_draws, n_duels = shape
     halves, length = 2 * n_chains, n_draws // 2
     level = 1.0 - _FALSE_ALARM / (2 * n_duels)  # plain and folded, every coordinate
@@ -85,13 +85,13 @@ def tolerated(shape):
 
 
 def split_rhat(draws):
-    """R̂, infinite where no chain has moved: v is continuous, a constant one is stuck."""
+    """Return R̂, infinite where no chain has moved: v is continuous, a constant one is stuck."""
     split = rhat(draws)
     return np.where(np.isnan(split), np.inf, split)
 
 
 def diagnose(judged, of_answer, split, burn_in, rejected_share, method):
-    """All of `Diagnostics` of draws (n_chains, n_draws, n), whose R̂ is known."""
+    """Return `Diagnostics` of draws (n_chains, n_draws, n), whose R̂ is ``split``."""
     stuck = np.ptp(judged, axis=(0, 1)) == 0.0
     return Diagnostics(
         split[of_answer],
@@ -114,12 +114,12 @@ _OVERHEAD = 200.0
 
 
 def wall_work(n_answers: int) -> float:
-    """Multiplications in whose time a trajectory of exact HMC passes one wall."""
+    """Return the multiplications that one wall of a trajectory of exact HMC costs."""
     return _WALL * (n_answers + _OVERHEAD)
 
 
-class Found(NamedTuple):
-    """What chains found.
+class ChainDraws(NamedTuple):
+    """Draws of chains, and the positions where they ended.
 
     Attributes
     ----------
@@ -153,12 +153,12 @@ class Budget:
     def __init__(self, work: float):
         self.left = work
 
-    def affordable(self, n: int, each: float) -> int:
-        """Of n pieces of work those that may be done, but always one."""
+    def n_affordable(self, n: int, each: float) -> int:
+        """Return how many of n pieces of work the budget allows, at least one."""
         return int(min(n, max(1.0, self.left // each)))
 
     def spend(self, work: float) -> None:
-        """Count work that was done."""
+        """Subtract work that was done from the budget."""
         self.left -= work
 
 
@@ -189,12 +189,12 @@ class AnswerChains:
         self._sample, self._work_of, self._most_work = sample, work_of, most_work
         self._state, self._budget = state, budget
 
-    def draw(self, n_draws: int) -> Found:
-        """Go on by so many draws, or as many as the budget allows, at least one."""
+    def draw(self, n_draws: int) -> ChainDraws:
+        """Draw further, ``n_draws`` or as many as the budget allows, at least one."""
         parts: list = []
         missing = n_draws
         while missing and (not parts or self._budget.left > 0.0):
-            batch = self._budget.affordable(missing, self._most_work)
+            batch = self._budget.n_affordable(missing, self._most_work)
             parts.append(self._sample(self._state, batch))
             self._state = parts[-1].state
             self._budget.spend(self._work_of(parts[-1]))
@@ -204,21 +204,21 @@ class AnswerChains:
             draws = np.concatenate([part.draws for part in parts], axis=1)
         rejected = [getattr(part, "rejected_share", 0.0) for part in parts]
         weights = [part.draws.shape[1] for part in parts]
-        each = np.arange(draws.shape[2])
+        answer_index = np.arange(draws.shape[2])
         share = float(np.average(rejected, weights=weights))
-        return Found(draws, self._state, draws, each, share)
+        return ChainDraws(draws, self._state, draws, answer_index, share)
 
 
 class Mixed(NamedTuple):
     """The last batch of draws, its R̂ (None of fewer than 4 a chain), batches discarded before."""
 
-    found: Found
+    chains: ChainDraws
     split: NDArray[np.float64] | None
     discarded: int
 
 
-def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> Mixed:
-    """Draw a batch, and, if asked to, another as long as the chains have not mixed.
+def draw_until_mixed(draw: Callable[[int], ChainDraws], n_draws: int, automatic: bool) -> Mixed:
+    """Draw a batch, and with ``automatic`` further ones until the chains have mixed.
 
     Chains that are slow, and do not drift, end with the first: to go on would mend nothing.
 
@@ -231,15 +231,15 @@ def until_mixed(draw: Callable[[int], Found], n_draws: int, automatic: bool) -> 
         Whether batches may be discarded.
     """
     for discarded in range(_TRIES):  # noqa: B007 (used below the loop)
-        found = draw(n_draws)
-        complete = 4 <= n_draws == found.draws.shape[1]
-        split = split_rhat(found.judged) if found.draws.shape[1] >= 4 else None
-        most = tolerated(found.judged.shape)
+        batch = draw(n_draws)
+        complete = 4 <= n_draws == batch.draws.shape[1]
+        split = split_rhat(batch.judged) if batch.draws.shape[1] >= 4 else None
+        most = rhat_limit(batch.judged.shape)
         if not (automatic and complete) or np.all(split <= most):
             break
-        if is_slow(found.judged, most) and not drifts(found.judged):
+        if is_slow(batch.judged, most) and not is_drifting(batch.judged):
             break
-    return Mixed(found, split, discarded)
+    return Mixed(batch, split, discarded)
 
 
 def is_slow(draws: NDArray[np.float64], most_rhat: float) -> bool:
@@ -250,8 +250,8 @@ def is_slow(draws: NDArray[np.float64], most_rhat: float) -> bool:
     return float(np.min(effective_draws(draws, "bulk"))) < len(draws) / (most_rhat - 1.0)
 
 
-def drifts(draws: NDArray[np.float64]) -> bool:
-    """Whether all chains move one way still, from the first half of their draws to the second.
+def is_drifting(draws: NDArray[np.float64]) -> bool:
+    """Tell whether all chains still move one way, from the first half of their draws to the second.
 
     By a t-test of each coordinate over the chains, in the spirit of Geweke (1992). Where they do
     not, they are slow, and going on mends nothing.
@@ -263,9 +263,9 @@ def drifts(draws: NDArray[np.float64]) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from skpref.inference._chains import drifts
+    >>> from skpref.inference._chains import is_drifting
     >>> draws = np.random.default_rng(0).standard_normal((20, 50, 3))
-    >>> drifts(draws), drifts(draws + np.linspace(0.0, 1.0, 50)[:, None])
+    >>> is_drifting(draws), is_drifting(draws + np.linspace(0.0, 1.0, 50)[:, None])
     (False, True)
     """
     n_chains, n_draws, n = draws.shape
@@ -283,7 +283,7 @@ _LARGEST = 10_000
 _INSIDE = 1e-10
 
 
-class Box(NamedTuple):
+class MarginBounds(NamedTuple):
     """Bounds of the noisy margins, shape (n_singles,) each."""
 
     lower: NDArray[np.float64]
@@ -304,14 +304,14 @@ def check_sampled(comparisons: Comparisons, likelihood: Likelihood) -> None:
 
 
 def _regions(likelihood: Likelihood, answers: Answers) -> TruncationBox:
-    found = likelihood.regions(answers)
-    if found is None:
+    regions = likelihood.regions(answers)
+    if regions is None:
         raise ValueError(
             f"{type(likelihood).__name__} does not say which regions of a noisy margin its answers "
             "stand for (Likelihood.regions), so that it cannot be sampled. Use inference='ep' or "
             "'laplace'."
         )
-    return found
+    return regions
 
 
 class NoisyMargins:
@@ -325,7 +325,7 @@ class NoisyMargins:
     ----------
     row : ndarray of shape (n_singles,)
         Row of the distinct answers of every row of the single ones.
-    box : Box or None
+    box : MarginBounds or None
         Where v lies; None: v > 0.
     """
 
@@ -341,7 +341,7 @@ class NoisyMargins:
         self._turn = 1.0 if turn is None else turn
         self._sign = self._sign * self._turn
         cone = np.all(regions.lower == 0.0) and np.all(regions.upper == np.inf)
-        self.box = None if cone else Box(regions.lower, regions.upper)
+        self.box = None if cone else MarginBounds(regions.lower, regions.upper)
         self._sets = _Sets(problem, singles) if problem.rows.joint else None
         spread = self._noise
         if self._sets is not None:
@@ -353,7 +353,9 @@ class NoisyMargins:
         """Number of rows of the single answers."""
         return len(self._index)
 
-    def given(self, z: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw_given_margins(
+        self, z: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
         """Draw v (n, n_singles) given the distinct margins z (n, n_margins), each by itself."""
         scale = np.sqrt(self._noise)
         centre = self._sign * z[:, self._index]
@@ -367,7 +369,7 @@ class NoisyMargins:
         return self._clipped(v)
 
     def covariance(self) -> NDArray[np.float64]:
-        """Prior covariance of v, oriented as the rows are."""
+        """Return the prior covariance of v, oriented as the rows are."""
         oriented = self._problem.prior.covariance()[np.ix_(self._index, self._index)]
         oriented *= self._sign
         oriented *= self._sign[:, None]
@@ -377,7 +379,7 @@ class NoisyMargins:
         return oriented
 
     def typical(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-        """E[v | z = mean, v in its box], or close to it: where the draws will be."""
+        """Return about E[v | z = mean, v in its box], where the draws will be."""
         z = self._sign * mean[self._index]
         answers, noise = self._answers, self._noise
         if self._sets is not None:  # as if every inequality were a duel
@@ -390,7 +392,7 @@ class NoisyMargins:
         return v
 
     def expected(self, gaussian: Approximation) -> NDArray[np.float64]:
-        """E[v] under the sites of expectation propagation."""
+        """Return E[v] under the sites of expectation propagation."""
         z = self._problem.oriented(gaussian.conditioned.mean)
         pull = gaussian.state["shift"] - gaussian.state["precision"] * z
         mean = self._sign * gaussian.conditioned.mean[self._index]
@@ -400,14 +402,14 @@ class NoisyMargins:
         return self._clipped(mean)
 
     def constant(self, value: float) -> NDArray[np.float64]:
-        """The same value for every v; what is nearest to it in the box where it lies outside."""
+        """Return one value for every v, moved to the nearest point of its box."""
         v = self._clipped(np.full(len(self._index), value))
         if self._sets is not None:
             self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
         return v
 
     def _clipped(self, v):
-        """v, in place, within the box where rounding left it outside."""
+        """Move v, in place, into the box where rounding left it outside; return it."""
         if self.box is None:
             return np.maximum(v, _INSIDE * self._width, out=v)
         lower, upper = self.box
@@ -426,20 +428,20 @@ class NoisyMargins:
             return np.broadcast_to(typical, (n_chains, len(typical)))
         carried = carried[np.arange(n_chains) % len(carried)]
         lower, upper = (0.0, np.inf) if self.box is None else self.box
-        kept = (carried > lower) & (carried < upper)
+        is_inside = (carried > lower) & (carried < upper)
         if self._sets is not None:
-            kept = self._sets.whole(kept)
-        return np.where(kept, carried, typical)
+            is_inside = self._sets.keep_whole_answers(is_inside)
+        return np.where(is_inside, carried, typical)
 
     def sites(self, draws: NDArray[np.float64], log_evidence: float) -> Sites:
-        """Sites of z with one component a draw: v = z + e is a Gaussian observation."""
+        """Return sites of z with one component a draw: v = z + e is a Gaussian observation."""
         n_margins, n_answers = self._problem.prior.n_margins, len(self._index)
         positions = (self._index, np.arange(n_answers))
         with np.errstate(divide="ignore"):
             weight = 1.0 / self._noise
         precision = np.asarray(np.bincount(self._index, weight, n_margins), dtype=np.float64)
-        known = np.isinf(precision)
-        if known.any():  # the mean of v over equal answers
+        is_noiseless = np.isinf(precision)
+        if is_noiseless.any():  # the mean of v over equal answers
             repeated = np.bincount(self._index, minlength=n_margins)[self._index]
             weight = np.where(np.isinf(weight), 1.0 / repeated, weight)
         pool = csr_array((self._sign * weight, positions), shape=(n_margins, n_answers))
@@ -463,19 +465,19 @@ class _Sets:
             mine = sizes == size
             at = part[begins[mine][:, None] + np.arange(size)]
             order = np.argsort(block.margin[:, 0])
-            found = order[np.searchsorted(block.margin[order, 0], margin[mine])]
+            block_rows = order[np.searchsorted(block.margin[order, 0], margin[mine])]
             self._at.append(at)
             self._margin.append(margin[mine][:, None] + np.arange(size))
-            self._counts.append(block.counts[found])
-            self._pattern.append(block.pattern[found])
-            self._follow.append(~block.basis[found].all(axis=1))
+            self._counts.append(block.counts[block_rows])
+            self._pattern.append(block.pattern[block_rows])
+            self._follow.append(~block.basis[block_rows].all(axis=1))
 
     def add_noise(self, covariance):
         for at, pattern in zip(self._at, self._pattern, strict=True):
             covariance[at[:, :, None], at[:, None, :]] += self._variance * pattern
 
     def noise_times(self, dual):
-        """N times the slope of each answer's site: of ``dual`` its share; zeros on duels."""
+        """Return N times the slope of each answer's site, its part of ``dual``; 0 on duels."""
         product = np.zeros(self._n)
         for at, margin, pattern, counts in zip(
             self._at, self._margin, self._pattern, self._counts, strict=True
@@ -485,17 +487,17 @@ class _Sets:
         return product
 
     def reconcile(self, v, lower):
-        """Where some inequalities follow from others, values that fit together, in place."""
+        """Make values fit together, in place, where some inequalities follow from others."""
         for at, follow in zip(self._at, self._follow, strict=True):
             rows = at[follow]
             excess = np.mean(v[rows] - lower[rows], axis=1, keepdims=True)
             v[rows] = lower[rows] + excess
 
-    def whole(self, kept):
-        """Positions are kept for all rows of an answer, and none where some follow from others."""
+    def keep_whole_answers(self, is_inside):
+        """Mark positions of whole answers, and none where some rows follow from others."""
         for at, follow in zip(self._at, self._follow, strict=True):
-            kept[:, at] = (kept[:, at].all(axis=2) & ~follow)[:, :, None]
-        return kept
+            is_inside[:, at] = (is_inside[:, at].all(axis=2) & ~follow)[:, :, None]
+        return is_inside
 
 
 # Trajectories in which the steps are adapted.
@@ -516,25 +518,25 @@ FEW_WALLS = 200
 
 
 def step_work(rows: Rows) -> float:
-    """Multiplications of one step of one chain of `MarginChains`, at most."""
+    """Return the multiplications of one step of one chain of `MarginChains`, at most."""
     n_margins = float(len(rows.margins.first))
     return 2.0 * n_margins * min(n_margins, rows.n_items) + _FACTOR * len(rows) + _STEP
 
 
 def draw_work(problem: Problem, gaussian: Approximation) -> float:
-    """Multiplications of one draw of one chain of `MarginChains`, about."""
+    """Return about the multiplications of one draw of one chain of `MarginChains`."""
     steps = _THIN * _FEWER * MarginPosterior(problem, gaussian).first_steps()
     return steps * step_work(problem.comparisons.rows)
 
 
 def bearable_walls(problem: Problem, gaussian: Approximation) -> int:
-    """Walls a trajectory of exact HMC that take as long as `MarginChains` do for a draw."""
+    """Return the walls of a trajectory that cost as much as a draw of `MarginChains`."""
     walls = draw_work(problem, gaussian) / wall_work(problem.comparisons.n_singles)
     return max(int(walls), FEW_WALLS)
 
 
 def expected_walls(problem: Problem, gaussian: Approximation) -> float | None:
-    """Walls a trajectory of exact HMC meets on average, by the sites of expectation propagation.
+    """Return the mean walls of a trajectory of exact HMC, by the sites of expectation propagation.
 
     A wall is met as often as trajectories flow out through it: the density there of the noisy
     margin, which is the slope of the answer's log-probability, times E[max(0, velocity)], with
@@ -577,12 +579,12 @@ class MarginPosterior:
 
     @property
     def dimension(self) -> int:
-        """Of x."""
+        """Number of whitened coordinates x."""
         return len(self._basis)
 
     @property
     def rows(self) -> Rows:
-        """The distinct duels and ties."""
+        """Distinct duels and ties, as a likelihood takes them."""
         return self._problem.rows
 
     @property
@@ -591,15 +593,15 @@ class MarginPosterior:
         return self._problem.prior.variance[self._problem.index] <= 0.0
 
     def oriented(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Margins z (n, n_margins) as winner over loser, (n, n_rows)."""
+        """Return margins z (n, n_margins) as winner over loser, (n, n_rows)."""
         return self._problem.sign * z[:, self._problem.index]
 
     def margins(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """z (n, n_margins) of x (n, dimension)."""
+        """Return margins z (n, n_margins) at whitened coordinates x (n, dimension)."""
         return self._centre + x @ self._basis
 
     def potential(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """ψ with posterior density N(x; 0, I) exp(−ψ), and its gradient, see `split_hmc`."""
+        """Return ψ of the density N(x; 0, I) exp(−ψ) and its gradient, see `split_hmc`."""
         problem, away = self._problem, x @ self._basis
         oriented = self.oriented(self._centre + away)
         at = problem.likelihood.log_prob(oriented.ravel(), self._answers_of(len(x)))
@@ -612,7 +614,7 @@ class MarginPosterior:
         return value, slope @ self._basis.T
 
     def first_steps(self) -> int:
-        """Steps to begin the adaptation with: what the curvature of ψ at z = 0 allows."""
+        """Return the steps that adaptation begins with: what the curvature of ψ at z = 0 allows."""
         problem = self._problem
         zero = np.zeros(len(problem.counts))
         curvature = problem.likelihood.log_prob(zero, problem.answers).curvature
@@ -624,7 +626,7 @@ class MarginPosterior:
             largest = float(np.linalg.norm(x))
         return int(min(np.ceil(LENGTH * np.sqrt(1.0 + 0.5 * largest)), MOST_STEPS))
 
-    def of_noisy(
+    def draw_given_noisy(
         self, noisy: NoisyMargins, v: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """Draw x (n, dimension) given noisy margins v (n, n_answers): a Gaussian."""
@@ -679,10 +681,10 @@ class MarginChains:
         if start is None:
             x = rng.standard_normal((n_chains, posterior.dimension))
         else:
-            x = posterior.of_noisy(noisy, start, rng)
+            x = posterior.draw_given_noisy(noisy, start, rng)
         step = n_chains * step_work(posterior.rows)
         # Half of the work at most, though every trajectory takes the most steps.
-        most = budget.affordable(MOST_STEPS, 2.0 * ADAPTATION * step)
+        most = budget.n_affordable(MOST_STEPS, 2.0 * ADAPTATION * step)
         first = posterior.first_steps()
         adapted = adapt_steps(posterior.potential, x, ADAPTATION, rng=rng, first=first, most=most)
         self._n_steps, self._x = adapted.n_steps, adapted.state
@@ -691,23 +693,23 @@ class MarginChains:
         self._work = self._n_steps * step * self._thin
         budget.spend(ADAPTATION * self._n_steps * step)
 
-    def draw(self, n_draws: int) -> Found:
-        """Go on by so many draws, or as many as the budget allows, at least one."""
-        n_draws = self._budget.affordable(n_draws, self._work)
+    def draw(self, n_draws: int) -> ChainDraws:
+        """Draw further, ``n_draws`` or as many as the budget allows, at least one."""
+        n_draws = self._budget.n_affordable(n_draws, self._work)
         self._budget.spend(n_draws * self._work)
         n_trajectories, steps = n_draws * self._thin, self._n_steps
         potential = self._posterior.potential
-        found = split_hmc(potential, self._x, n_trajectories, rng=self._rng, n_steps=steps)
-        x = found.draws[:, self._thin - 1 :: self._thin]
-        self._x = found.state
+        chains = split_hmc(potential, self._x, n_trajectories, rng=self._rng, n_steps=steps)
+        x = chains.draws[:, self._thin - 1 :: self._thin]
+        self._x = chains.state
         of_answer, n_chains = self._noisy.row, len(self._x)
         draws = np.empty((n_chains, n_draws, len(of_answer)))
         judged = np.empty((n_chains, n_draws, len(self._posterior.rows)))
         for k in range(n_draws):
             z = self._posterior.margins(x[:, k])
             judged[:, k] = self._posterior.oriented(z)
-            draws[:, k] = self._noisy.given(z, self._rng)
+            draws[:, k] = self._noisy.draw_given_margins(z, self._rng)
         constant = self._posterior.constant
         first_answer = np.unique(of_answer, return_index=True)[1]
         judged[:, :, constant] = draws[:, :, first_answer[constant]]
-        return Found(draws, draws[:, -1].copy(), judged, of_answer)
+        return ChainDraws(draws, draws[:, -1].copy(), judged, of_answer)

@@ -159,8 +159,8 @@ class EP(Engine):
     ) -> Approximation:
         """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
-        rows = _Rows(problem, self.tol)
-        sites = rows.carried(start)
+        rows = _SiteRows(problem, self.tol)
+        sites = rows.warm_start_sites(start)
         carried = sites is not None
         if sites is None:
             many = problem.prior.starts_at_mode or np.any(problem.counts > 1.0)
@@ -169,7 +169,7 @@ class EP(Engine):
             near_mode = many or problem.rows.joint
             n = len(problem.counts)
             sites = rows.sites(*(starting_sites(problem) if near_mode else np.zeros((2, n))))
-        path = _Path(rows, 1.0 - self.damping)
+        path = _SitePath(rows, 1.0 - self.damping)
         best = sweep = _sweep(rows, sites)
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
@@ -187,36 +187,38 @@ class EP(Engine):
                 break
             sweep.settle_repeats()
             if not sweep.residual <= _GROWTH * best.residual:
-                sites = path.back(best)
+                sites = path.step_from_best(best)
             else:
-                sites = path.forward(sweep)
-        found = Sites(best.shift, best.precision, best.log_evidence())
+                sites = path.next_sites(sweep)
+        margin_sites = Sites(best.shift, best.precision, best.log_evidence())
         state = rows.state(best.sites)
-        return Approximation(found, best.conditioned, state, n_iter, best.residual, converged)
+        return Approximation(
+            margin_sites, best.conditioned, state, n_iter, best.residual, converged
+        )
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         conditioned, likelihood = approximation.conditioned, problem.likelihood
-        rows = _Rows(problem, self.tol)
-        sites = rows.carried(approximation.state)
+        rows = _SiteRows(problem, self.tol)
+        sites = rows.warm_start_sites(approximation.state)
         if sites is None:
             raise ValueError("The state of the approximation is not of these answers.")
-        behind = rows.behind_noise(sites)
+        behind = rows.noiseless_sites(sites)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             marginals = rows.marginals(conditioned, behind)
-            found = _cavities(marginals, (sites.precision, sites.shift))
+            cavities = _cavity_moments(marginals, (sites.precision, sites.shift))
             joint = [
                 each.update(conditioned, *at)
                 for each, *at in zip(rows.whole, sites.roots, sites.shifts, behind, strict=False)
             ]
-        cavity = found.mean, found.variance
+        cavity = cavities.mean, cavities.variance
         slopes = likelihood.tilted_theta_gradient(*cavity, rows.answers, rows.power)
         by_kernel = problem.prior.pull_back(conditioned, approximation.sites.precision)
         by_likelihood = slopes @ rows.copies
         for block, update in zip(rows.whole, joint, strict=True):
             by_likelihood += block.theta_gradient(update.moments, likelihood)
         for each, of_z in zip(rows.parts, behind[len(rows.whole) :], strict=True):
-            slope = each.slope_at(conditioned, of_z)
+            slope = each.noise_slope_under(conditioned, of_z)
             by_likelihood += slope * likelihood.item_noise_gradient()
         return EvidenceGradient(by_kernel, by_likelihood)
 
@@ -279,7 +281,7 @@ def site_update(
     rest: Array | float | None = None,
     least_share: float | None = None,
 ) -> SiteUpdate:
-    """One step of expectation propagation at every site.
+    """Return the sites of one step of expectation propagation, and the log normalisers.
 
     Parameters
     ----------
@@ -314,12 +316,14 @@ def site_update(
     True
     """
     site_precision, site_shift = sites
-    cav_mean, own_cav_var, cav_share, proper, site_slope = _cavities(marginals, sites, least_share)
+    cav_mean, own_cav_var, cav_share, proper, site_slope = _cavity_moments(
+        marginals, sites, least_share
+    )
     cav_var = own_cav_var if rest is None else own_cav_var + rest
     tilted = likelihood.tilted(cav_mean, cav_var, answers, power)  # GPML (3.58)
     shrink = tilted.shrink if rest is None else tilted.shrink + rest * tilted.curvature
-    wanted_precision = tilted.curvature / shrink  # GPML (3.59)
-    wanted_shift = (tilted.gradient + cav_mean * tilted.curvature) / shrink
+    target_precision = tilted.curvature / shrink  # GPML (3.59)
+    target_shift = (tilted.gradient + cav_mean * tilted.curvature) / shrink
     stays = least_share is None and not proper.all()
     return SiteUpdate(
         cav_mean,
@@ -328,13 +332,13 @@ def site_update(
         proper,
         site_slope,
         tilted,
-        np.where(proper, wanted_precision, site_precision) if stays else wanted_precision,
-        np.where(proper, wanted_shift, site_shift) if stays else wanted_shift,
+        np.where(proper, target_precision, site_precision) if stays else target_precision,
+        np.where(proper, target_shift, site_shift) if stays else target_shift,
         own_cav_var,
     )
 
 
-class _Cavities(NamedTuple):
+class _CavityMoments(NamedTuple):
     """Moments of the marginals without their sites; see `SiteUpdate`."""
 
     mean: Array
@@ -344,7 +348,7 @@ class _Cavities(NamedTuple):
     site_slope: Array
 
 
-def _cavities(marginals, sites, least_share=None):
+def _cavity_moments(marginals, sites, least_share=None):
     (mean, variance), (site_precision, site_shift) = marginals, sites
     share = 1.0 - site_precision * variance
     if least_share is None:
@@ -355,7 +359,7 @@ def _cavities(marginals, sites, least_share=None):
         share = np.maximum(share, least_share)
     cav_var = variance / share  # GPML (3.56)
     site_slope = site_shift - site_precision * mean
-    return _Cavities(mean - cav_var * site_slope, cav_var, share, proper, site_slope)
+    return _CavityMoments(mean - cav_var * site_slope, cav_var, share, proper, site_slope)
 
 
 class _SiteValues(NamedTuple):
@@ -378,13 +382,13 @@ class _SiteValues(NamedTuple):
     shifts: list[Array]
 
 
-class _Rows:
+class _SiteRows:
     """Rows of a problem: those that have sites of their own, and joint answers that have one."""
 
     def __init__(self, problem, tol):
         self.problem, self.prior = problem, problem.prior
         self.single: slice | NDArray[np.intp] = slice(None)
-        self.whole: list[_JointRows] = []
+        self.whole: list[_JointSites] = []
         self.parts: list[_FactoredRows] = []
         if problem.rows.joint:
             self._divide(problem, tol)
@@ -405,7 +409,7 @@ class _Rows:
         for k, block in enumerate(margins.blocks):
             at = row[block.margin - margins.n_shared]
             if block.basis.all() and at.shape[1] <= MOST_ENTRIES and tol <= _SEARCHING:
-                self.whole.append(_JointRows(problem, k, block, at))
+                self.whole.append(_JointSites(problem, k, block, at))
             else:
                 single[at] = True
                 self.parts.append(_FactoredRows(problem, k, block, at))
@@ -418,25 +422,25 @@ class _Rows:
         """Values on the margins as winner over loser, one a row."""
         return self.sign * margins[self.index]
 
-    def pooled(self, values):
-        """Sum over the rows on each margin, as often as they were given."""
-        found = np.bincount(self.index, self.shared * values, self.prior.n_margins)
-        return found.astype(np.float64, copy=False)  # of no row they would be integers
+    def pool(self, values):
+        """Return the weighted sum over the rows on each margin."""
+        sums = np.bincount(self.index, self.shared * values, self.prior.n_margins)
+        return sums.astype(np.float64, copy=False)  # of no row they would be integers
 
-    def behind_noise(self, sites):
-        """Joint answers' sites on the margins without noise: `Behind` of each block, in order."""
+    def noiseless_sites(self, sites):
+        """Return the `_NoiselessSite` of each block of joint answers, in order."""
         whole = zip(self.whole, sites.roots, sites.shifts, strict=True)
-        behind = [each.behind_noise(root, shift) for each, root, shift in whole]
+        behind = [each.noiseless_site(root, shift) for each, root, shift in whole]
         for each in self.parts:
             own = sites.precision[each.place] + each.least, sites.shift[each.place]
             behind.append(
-                each.behind_noise(np.sqrt(own[0])[:, :, None] * np.eye(each.size), own[1])
+                each.noiseless_site(np.sqrt(own[0])[:, :, None] * np.eye(each.size), own[1])
             )
         return behind
 
-    def on_margins(self, sites, behind):
-        """Precision and shift of all sites on the margins."""
-        precision, shift = self.pooled(sites.precision), self.pooled(self.sign * sites.shift)
+    def margin_sites(self, sites, behind):
+        """Return precision and shift of all sites on the margins."""
+        precision, shift = self.pool(sites.precision), self.pool(self.sign * sites.shift)
         if not behind:
             return precision, shift
         every = [*self.whole, *self.parts]
@@ -451,10 +455,10 @@ class _Rows:
         return SitePrecision(precision, blocks, tuple(roots[k] for k in order)), shift
 
     def marginals(self, conditioned, behind):
-        """Means and variances of the rows' margins; of inequalities with their noise."""
+        """Return means and variances of the rows' margins; of inequalities with their noise."""
         mean, variance = self.oriented(conditioned.mean), conditioned.variance[self.index]
         for each, of_z in zip(self.parts, behind[len(self.whole) :], strict=True):
-            mean[each.place], variance[each.place] = each.noisy(conditioned, of_z)
+            mean[each.place], variance[each.place] = each.noisy_moments(conditioned, of_z)
         return mean, variance
 
     def sites(self, precision, shift, coupling=None):
@@ -472,7 +476,7 @@ class _Rows:
         return _SiteValues(precision[self.single], shift[self.single], roots, shifts)
 
     def state(self, sites):
-        """Sites as arrays whose last axis runs over all rows."""
+        """Return the sites as arrays whose last axis runs over all rows."""
         if not self.whole:
             return {"precision": sites.precision, "shift": sites.shift}
         n, width = len(self.problem.counts), max(each.size for each in self.whole)
@@ -487,8 +491,8 @@ class _Rows:
             coupling[: each.size, each.row] = np.moveaxis(whole, 2, 0)
         return {"precision": precision, "shift": shift, "coupling": coupling}
 
-    def carried(self, start):
-        """Sites of a state to start from, None if it has none of these answers."""
+    def warm_start_sites(self, start):
+        """Return the sites that a state holds, None if it holds none of these answers."""
         n = len(self.problem.counts)
         tau, nu = (warm_start_array(start, name, n) for name in ("precision", "shift"))
         if start is None or tau is None or nu is None:
@@ -500,7 +504,7 @@ class _Rows:
         return self.sites(tau, nu, None if coupling is None else np.nan_to_num(coupling))
 
 
-class _Behind(NamedTuple):
+class _NoiselessSite(NamedTuple):
     """The site of a joint answer's z, where it has one of v = z + e.
 
     Attributes
@@ -528,17 +532,17 @@ class _NoisyBlock:
         self.variance = np.maximum(variance, 1e-300)
         self.least = _JITTER / self.variance
 
-    def behind_noise(self, root, shift):
-        """`_Behind` of sites on the noisy margins."""
+    def noiseless_site(self, root, shift):
+        """Return the `_NoiselessSite` of sites on the noisy margins."""
         inner = np.eye(self.size) + np.swapaxes(root, 1, 2) @ self.noise @ root
         lower = cholesky_blocks(inner)
         log_det = 2.0 * np.sum(np.log(np.einsum("bii->bi", lower)), axis=1)
         root = root @ np.swapaxes(inverse_blocks(lower)[0], 1, 2)
         pulled = _times(np.swapaxes(root, 1, 2), _times(self.noise, shift))
-        return _Behind(root, shift - _times(root, pulled), log_det)
+        return _NoiselessSite(root, shift - _times(root, pulled), log_det)
 
     def noise_slope(self, gradient, curvature):
-        """Derivative of the log normalisers in the noise of one item, summed over the answers."""
+        """Return the derivative of the summed log normalisers in the noise of one item."""
         fit = np.einsum("bi,bij,bj->b", gradient, self.block.pattern, gradient)
         spread = np.einsum("bij,bij->b", curvature, self.block.pattern)
         return 0.5 * float(self.block.counts @ (fit - spread))
@@ -549,8 +553,8 @@ class _FactoredRows(_NoisyBlock):
 
     place: NDArray[np.intp]  # rows of the sites
 
-    def noisy(self, conditioned, of_z):
-        """Means and variances of the noisy margins under all sites."""
+    def noisy_moments(self, conditioned, of_z):
+        """Return means and variances of the noisy margins under all sites."""
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
         precision = _squared(of_z.root)
         slope = of_z.shift - _times(precision, mean)
@@ -559,14 +563,14 @@ class _FactoredRows(_NoisyBlock):
         return mean + _times(self.noise, slope), np.einsum("bii->bi", spread)
 
     def evidence_gap(self, conditioned, of_z):
-        """What the log evidence has more if the sites are on z than if they are on v."""
+        """Return the log evidence with sites on z less that with sites on v."""
         mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
         slope = of_z.shift - _times(precision, mean)
         of_noise = np.einsum("bi,bij,bj->b", slope, self.noise, slope)
         return 0.5 * float(self.block.counts @ (of_noise + of_z.log_det))
 
-    def slope_at(self, conditioned, of_z):
-        """`noise_slope` under all sites."""
+    def noise_slope_under(self, conditioned, of_z):
+        """Return `noise_slope` at the moments of the noisy margins under all sites."""
         mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
         covariance = conditioned.joint[self.number]
         gradient = of_z.shift - _times(precision, mean)
@@ -578,7 +582,7 @@ def _squared(root):
 
 
 class _JointUpdate(NamedTuple):
-    """What `site_update` finds of duels, of joint answers of one size."""
+    """Sites and moments of joint answers of one size, as `SiteUpdate` has those of duels."""
 
     moments: OrthantMoments
     root: Array
@@ -589,7 +593,7 @@ class _JointUpdate(NamedTuple):
     proper: bool
 
 
-class _JointRows(_NoisyBlock):
+class _JointSites(_NoisyBlock):
     """Joint answers of one size, each of which has one site on all its noisy margins."""
 
     def __init__(self, problem, number, block, row):
@@ -612,7 +616,7 @@ class _JointRows(_NoisyBlock):
         return np.lexsort((rank[margins.second[at]], rank[margins.first[at]]), axis=1)
 
     def update(self, conditioned, root, shift, of_z):
-        """Sites that reproduce the moments of cavity times answer; see `site_update`."""
+        """Return sites that reproduce the moments of cavity times answer; see `site_update`."""
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
         half = covariance @ of_z.root
         share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
@@ -621,20 +625,22 @@ class _JointRows(_NoisyBlock):
         cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
         slope = of_z.shift - _times(_squared(of_z.root), mean)
         centre, noisy = mean - _times(cavity, slope), cavity + self.noise
-        found, precision, wanted = self._matched(centre, noisy)
-        off_mean = np.abs(_times(noisy, found.gradient - slope)) / _diagonal_root(noisy)
-        tilted = cavity - cavity @ found.curvature @ cavity
+        tilted_moments, site_precision, site_shift = self._match_moments(centre, noisy)
+        off_mean = np.abs(_times(noisy, tilted_moments.gradient - slope)) / _diagonal_root(noisy)
+        tilted_covariance = cavity - cavity @ tilted_moments.curvature @ cavity
         scale = _diagonal_root(covariance)
-        off = np.abs(tilted - covariance) / (scale[:, :, None] * scale[:, None, :])
-        log_gain = found.log_probability - 0.5 * inverse_blocks(share)[1]
+        off = np.abs(tilted_covariance - covariance) / (scale[:, :, None] * scale[:, None, :])
+        log_gain = tilted_moments.log_probability - 0.5 * inverse_blocks(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
-        precision = _semidefinite_factor(precision, self.least)
-        precision[~proper], wanted[~proper] = root[~proper], shift[~proper]
+        site_precision = _semidefinite_factor(site_precision, self.least)
+        site_precision[~proper], site_shift[~proper] = root[~proper], shift[~proper]
         off_mean, off = self._residual * off_mean.max(axis=1), self._residual * off.max(axis=(1, 2))
-        return _JointUpdate(found, precision, wanted, log_gain, off_mean, off, bool(proper.all()))
+        return _JointUpdate(
+            tilted_moments, site_precision, site_shift, log_gain, off_mean, off, bool(proper.all())
+        )
 
-    def _matched(self, mean, covariance):
-        """Moments of the answer, and the site of v that reproduces them."""
+    def _match_moments(self, mean, covariance):
+        """Return the moments of the answer, and precision and shift of the site that has them."""
         order = self._order
         rows = np.arange(len(order))[:, None]
         across = (rows[:, :, None], order[:, :, None], order[:, None, :])
@@ -645,10 +651,10 @@ class _JointRows(_NoisyBlock):
         shift = gradient + _times(precision, mean + _times(covariance, gradient))
         return OrthantMoments(inside.log_probability, gradient, curvature), precision, shift
 
-    def theta_gradient(self, found, likelihood):
-        """Derivatives of the log normalisers in the likelihood's theta, summed over the answers."""
-        slope = self.noise_slope(found.gradient, found.curvature)
-        weighted = (self.block.counts[:, None] * found.gradient).ravel()
+    def theta_gradient(self, moments, likelihood):
+        """Return the derivatives of the summed log normalisers in the likelihood's theta."""
+        slope = self.noise_slope(moments.gradient, moments.curvature)
+        weighted = (self.block.counts[:, None] * moments.gradient).ravel()
         by_ends = likelihood.lower_slopes(self._answers) @ weighted
         return slope * likelihood.item_noise_gradient() - by_ends
 
@@ -678,8 +684,8 @@ class _Sweep:
 
     def __init__(self, rows, sites, conditioned=None):
         self.rows, self.sites, copies = rows, sites, rows.copies
-        self.behind = rows.behind_noise(sites)
-        self.precision, self.shift = rows.on_margins(sites, self.behind)
+        self.behind = rows.noiseless_sites(sites)
+        self.precision, self.shift = rows.margin_sites(sites, self.behind)
         if conditioned is None:
             conditioned = rows.prior.condition(self.precision, self.shift)
         self.conditioned = conditioned
@@ -688,7 +694,7 @@ class _Sweep:
         own = sites.precision, sites.shift
         update = site_update(marginals, own, likelihood, rows.answers, rows.power)
         self.update = update
-        self.wanted_precision, self.wanted_shift = update.site_precision, update.site_shift
+        self.target_precision, self.target_shift = update.site_precision, update.site_shift
         _, gradient, _, shrink = update.tilted
         # (tilted mean − marginal mean) / cavity deviation, and 1 − tilted over marginal variance
         off_mean = np.abs(gradient - update.site_slope) * np.sqrt(update.cav_var)
@@ -709,12 +715,12 @@ class _Sweep:
             self.residual = np.inf
 
     @cached_property
-    def wanted(self):
-        """The sites that it asks for."""
+    def target(self):
+        """Sites that reproduce the moments of each cavity times its factor."""
         joint = [each.root for each in self.joint], [each.shift for each in self.joint]
-        return _SiteValues(self.wanted_precision, self.wanted_shift, *joint)
+        return _SiteValues(self.target_precision, self.target_shift, *joint)
 
-    def centred(self):
+    def mean_matching_sites(self):
         """Sites of the same precision that also reproduce the means.
 
         With the precisions the marginals' variances stay, and with these the factorisation.
@@ -729,7 +735,7 @@ class _Sweep:
             rows, precision = self.rows, sweep.sites.precision
             site_shift = slope + precision * rows.oriented(sweep.conditioned.mean)
             sites = sweep.sites._replace(shift=site_shift)
-            shift = rows.pooled(rows.sign * site_shift)
+            shift = rows.pool(rows.sign * site_shift)
             moved = rows.prior.shifted(sweep.conditioned, sweep.precision, shift)
             moved = _Sweep(rows, sites, moved)
             if not moved.off_mean < _NEARER * sweep.off_mean:
@@ -773,8 +779,8 @@ class _Sweep:
         answers = rows.answers.take(every)
         site = likelihood.repeated_site(cav_mean, cav_var, counts[every], answers, near)
         solved = np.isfinite(site.precision) & np.isfinite(site.shift)
-        self.wanted_precision[every[solved]] = site.precision[solved]
-        self.wanted_shift[every[solved]] = site.shift[solved]
+        self.target_precision[every[solved]] = site.precision[solved]
+        self.target_shift[every[solved]] = site.shift[solved]
 
     def log_evidence(self):
         """log Z_EP (GPML 3.65)."""
@@ -794,10 +800,10 @@ def _sweep(rows, sites):
         sweep = _Sweep(rows, sites)
         # Moments of joint answers take longer than a factorisation.
         many = len(rows.copies) >= MANY and not rows.problem.rows.joint
-        return sweep.centred() if many else sweep
+        return sweep.mean_matching_sites() if many else sweep
 
 
-class _Path:
+class _SitePath:
     """Anderson's extrapolation of the sites in (log τ, ν/√τ), with a fallback.
 
     In these coordinates sites that differ by orders of magnitude weigh alike and precisions
@@ -814,9 +820,9 @@ class _Path:
         self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
 
-    def forward(self, sweep):
+    def next_sites(self, sweep):
         point = self._encode(sweep.sites)
-        move = self._encode(sweep.wanted) - point
+        move = self._encode(sweep.target) - point
         self._points.append(point)
         self._moves.append(move)
         target = point + self._step * move
@@ -829,12 +835,12 @@ class _Path:
                 target -= mix @ (d_points + self._step * d_moves)
         return self._decode(target)
 
-    def back(self, best):
+    def step_from_best(self, best):
         self._step = max(0.5 * self._step, 0.02)
         self._points.clear()
         self._moves.clear()
         point = self._encode(best.sites)
-        move = self._encode(best.wanted) - point
+        move = self._encode(best.target) - point
         return self._decode(point + self._step * move)
 
     def _encode(self, sites):

@@ -12,7 +12,7 @@ from skpref.inference._base import Approximation, Capabilities, Engine, Problem,
 from skpref.inference._chains import Budget, MarginChains, MarginPosterior, NoisyMargins
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
-from skpref.inference._sampling import AnswerEngine, is_warm, needed
+from skpref.inference._sampling import AnswerEngine, check_draw_arguments, has_warm_start
 from skpref.likelihoods import Likelihood
 from skpref.samplers import hmc
 
@@ -98,11 +98,11 @@ class Hallucination(AnswerEngine):
         gaussian: Approximation | None = None,
     ) -> Approximation:
         """Draw v once, see `SampledEngine.run`."""
-        rng, gaussian = needed(rng, gaussian)
+        rng, gaussian = check_draw_arguments(rng, gaussian)
         self._check_memory(problem.comparisons)
         margins = NoisyMargins(problem)
         positions = margins.start(gaussian.conditioned.mean, start, 1)
-        steps = self.between if is_warm(start) else self.burn_in
+        steps = self.between if has_warm_start(start) else self.burn_in
         cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
         lower, upper = (None, None) if margins.box is None else margins.box
         covariance = margins.covariance()
@@ -123,10 +123,10 @@ class Hallucination(AnswerEngine):
 def hallucinations(
     problem: Problem, gaussian: Approximation, n: int, rng: np.random.Generator
 ) -> Approximation:
-    """Several independent draws of the noisy margins, each a component.
+    """Return independent draws of the noisy margins, each a component of a posterior.
 
     Of answers whose margins cannot be drawn, because their likelihood has no noisy margins, they
-    are too many, or they contradict each other too much, it is the Gaussian as it came.
+    are too many, or they contradict each other too much, it is the Gaussian itself.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def hallucinations(
 class Believer(AnswerEngine):
     """Engines that condition on one value of every noisy margin, without drawing it.
 
-    A subclass says in ``_believed`` which.
+    A subclass says in ``_margin_values`` which.
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities(takes_joint=True, state_of="answers")
@@ -183,18 +183,20 @@ class Believer(AnswerEngine):
         rng: np.random.Generator | None = None,
         gaussian: Approximation | None = None,
     ) -> Approximation:
-        """Condition on the margins that are believed, see `Engine.run`."""
+        """Condition on the values assumed of the noisy margins, see `Engine.run`."""
         self.check()
         gaussian = EP().run(problem) if gaussian is None else gaussian
         self._check_memory(problem.comparisons)
         margins = NoisyMargins(problem)
-        sites = margins.sites(self._believed(margins, gaussian)[None], gaussian.sites.log_evidence)
+        sites = margins.sites(
+            self._margin_values(margins, gaussian)[None], gaussian.sites.log_evidence
+        )
         conditioned = problem.prior.condition(sites.precision, sites.shift)
         return Approximation(sites, conditioned, {}, 1, 0.0, gaussian.converged)
 
     @abstractmethod
-    def _believed(self, margins: NoisyMargins, gaussian: Approximation) -> NDArray[np.float64]:
-        """Values of the noisy margins (n_answers,)."""
+    def _margin_values(self, margins: NoisyMargins, gaussian: Approximation) -> NDArray[np.float64]:
+        """Return the values that the noisy margins are taken to have, (n_answers,)."""
 
 
 class KrigingBeliever(Believer):
@@ -224,7 +226,7 @@ class KrigingBeliever(Believer):
     True
     """
 
-    def _believed(self, margins, gaussian):
+    def _margin_values(self, margins, gaussian):
         return margins.expected(gaussian)
 
 
@@ -259,5 +261,5 @@ class ConstantLiar(Believer):
         check_number("lie", self.lie, low=0.0, open_low=True, open_high=True)
         super().check(comparisons, likelihood)
 
-    def _believed(self, margins, gaussian):
+    def _margin_values(self, margins, gaussian):
         return margins.constant(float(self.lie))

@@ -115,11 +115,11 @@ class Laplace(Engine):
         conditioned = problem.prior.condition(precision, shift)
         evidence = mode.value - 0.5 * conditioned.log_det  # GPML (3.32)
         sites = Sites(shift, precision, float(evidence))
-        found = {"pull": at.gradient}
-        return Approximation(sites, conditioned, found, mode.n_iter, mode.promise, mode.converged)
+        state = {"pull": at.gradient}
+        return Approximation(sites, conditioned, state, mode.n_iter, mode.promise, mode.converged)
 
     def mode(self, problem: Problem, start: State | None = None) -> Mode:
-        """The mode alone."""
+        """Return the mode, without the evidence and the posterior there."""
         prior = problem.prior
         z, w = np.zeros(prior.n_margins), np.zeros(prior.n_margins)
         pull = warm_start_array(start, "pull", len(problem.counts))
@@ -149,13 +149,13 @@ class Laplace(Engine):
                         break
                 step *= 0.5
             z, w, value = z + step * dz, w + step * dw, trial
-            if step == 1.0 and self._at_rest(problem, dual, at, abs(promise), last):
+            if step == 1.0 and self._has_converged(problem, dual, at, abs(promise), last):
                 converged = True
                 break
             last = abs(promise)
         return Mode(z, at, value, n_iter, abs(promise), converged)
 
-    def _at_rest(self, problem, dual, at, promise, last):
+    def _has_converged(self, problem, dual, at, promise, last):
         if promise < self.tol:
             return True
         # Newton's method squares its error until rounding is all that is left; the decrement is
@@ -191,22 +191,22 @@ def _objective(problem, z, w):
 
 
 def _rounding(problem, dual, at):
-    """Error of the objective: what it may fall, or promise to rise, by rounding alone."""
+    """Return the error of the objective by rounding: what it may fall, or promise to rise."""
     terms = problem.counts @ np.abs(at.value)
     return _EPS * float(terms) + problem.prior.energy_error(dual)
 
 
 def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Precision and shift of every row at the mode: where EP may start.
+    """Return precision and shift of every row at the mode: where EP may start.
 
     There the inequalities of a joint answer are taken for duels with noise of their own.
     """
     duels = problem.in_duels() if problem.rows.joint else problem
     if len(problem.counts) >= MANY:
-        found = Laplace(tol=_NEAR).mode(duels).margin
+        mode_margins = Laplace(tol=_NEAR).mode(duels).margin
     else:
-        found = Laplace(tol=1e-6).run(duels).conditioned.mean
-    margin = duels.oriented(found)
+        mode_margins = Laplace(tol=1e-6).run(duels).conditioned.mean
+    margin = duels.oriented(mode_margins)
     at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
     return share * at.curvature, share * (at.gradient + at.curvature * margin)

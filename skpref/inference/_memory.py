@@ -14,19 +14,19 @@ except ImportError:  # pragma: no cover - not on Windows
 _SMALL = 2.0**23
 
 
-def available() -> float:
+def available_bytes() -> float:
     """Bytes that may be allocated now: of the machine's memory that nobody uses, and within the
     limits of the process and of its control groups (as containers set them).
 
     Infinite where the system does not tell.
     """
-    found = [_physical(), _unused(Path("/proc/meminfo"))]
-    found += _within_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
+    limits = [_physical_bytes(), _free_bytes(Path("/proc/meminfo"))]
+    limits += _control_group_bytes(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
     if resource is not None:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
-            found.append(max(limit - _address_space(), 0.0))
-    return min(found)
+            limits.append(max(limit - _address_space(), 0.0))
+    return min(limits)
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
@@ -40,9 +40,9 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
     remedy : str
         What to do instead, a sentence.
     """
-    if fits(n_bytes):
+    if has_memory(n_bytes):
         return
-    free = available()
+    free = available_bytes()
     if n_bytes > free:
         raise MemoryError(
             f"{what} takes about {n_bytes / 1e9:.2g} GB of memory, {free / 1e9:.2g} GB are "
@@ -50,9 +50,9 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
         )
 
 
-def fits(n_bytes: float) -> bool:
-    """Whether so many bytes are available."""
-    return n_bytes <= _SMALL or n_bytes <= available()
+def has_memory(n_bytes: float) -> bool:
+    """Tell whether so many bytes are available."""
+    return n_bytes <= _SMALL or n_bytes <= available_bytes()
 
 
 def check_exact(n_bytes: float, n_rows: int, n_items: int) -> None:
@@ -65,7 +65,7 @@ def check_exact(n_bytes: float, n_rows: int, n_items: int) -> None:
     n_rows, n_items : int
         Distinct comparisons and items.
     """
-    if not fits(n_bytes):
+    if not has_memory(n_bytes):
         check_memory(
             n_bytes,
             f"Exact inference for {n_rows} distinct comparisons among {n_items} items",
@@ -74,8 +74,8 @@ def check_exact(n_bytes: float, n_rows: int, n_items: int) -> None:
         )
 
 
-def _unused(meminfo: Path) -> float:
-    """Memory that may be had without swapping; infinite where the system does not tell."""
+def _free_bytes(meminfo: Path) -> float:
+    """Return the bytes free without swapping; infinite where the system does not tell."""
     try:
         lines = meminfo.read_text(encoding="ascii").splitlines()
         return 1024.0 * float(dict(line.split(":") for line in lines)["MemAvailable"].split()[0])
@@ -83,8 +83,8 @@ def _unused(meminfo: Path) -> float:
         return float("inf")
 
 
-def _within_groups(of_process: Path, root: Path) -> Iterator[float]:
-    """What is left to each control group of memory that the process is in, both versions."""
+def _control_group_bytes(of_process: Path, root: Path) -> Iterator[float]:
+    """Yield the bytes below the limit of each memory control group of the process."""
     try:
         lines = of_process.read_text(encoding="utf-8").splitlines()
     except OSError:  # pragma: no cover - not on every system
@@ -99,14 +99,14 @@ def _within_groups(of_process: Path, root: Path) -> Iterator[float]:
             continue
         group = mount / path.lstrip("/")
         for each in (group, *group.parents):
-            left = _left(each, *names)
-            if left is not None:
-                yield left
+            n_bytes = _group_bytes(each, *names)
+            if n_bytes is not None:
+                yield n_bytes
             if each == mount:
                 break
 
 
-def _left(group: Path, limit: str, usage: str, cache: str) -> float | None:
+def _group_bytes(group: Path, limit: str, usage: str, cache: str) -> float | None:
     """Bytes below the limit of one group, what the system keeps of files not counted; None: there
     is no limit."""
     try:
@@ -115,13 +115,13 @@ def _left(group: Path, limit: str, usage: str, cache: str) -> float | None:
             return None
         used = float((group / usage).read_text(encoding="ascii"))
         stat = (group / "memory.stat").read_text(encoding="ascii").split()
-        kept = dict(zip(stat[::2], stat[1::2], strict=True)).get(cache, "0")
-        return max(float(most) - used + float(kept), 0.0)
+        cache_bytes = dict(zip(stat[::2], stat[1::2], strict=True)).get(cache, "0")
+        return max(float(most) - used + float(cache_bytes), 0.0)
     except (OSError, ValueError):
         return None
 
 
-def _physical() -> float:
+def _physical_bytes() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # pragma: no cover - not on Windows
@@ -129,7 +129,7 @@ def _physical() -> float:
 
 
 def _address_space() -> float:
-    """Bytes of addresses that the process has taken; 0 where the system does not tell."""
+    """Return the bytes of addresses that the process has taken; 0 where unknown."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return float(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

@@ -30,13 +30,13 @@ _REMEMBERED = 2**23
 _SQUARED = 1e-13
 
 
-def nothing(m: int) -> Weights:
-    """Weights of no answers on so many points."""
+def empty_weights(m: int) -> Weights:
+    """Return the natural parameters of m points that no answer speaks of: zeros."""
     return Weights(np.zeros((m, m)), np.zeros(m))
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class AnswerBatch:
     """Rows of answers and the prior of their margins."""
 
     prior: Inducing
@@ -55,108 +55,109 @@ class Batch:
         likelihood: Likelihood,
         before: Weights | None = None,
     ) -> Self:
+        """Return the batch of all these rows; ``before`` are weights of earlier answers."""
         margins = rows.margins
-        told = rows.counts, rows.answers
-        return cls(prior, likelihood, margins.index, margins.sign, *told, before)
+        answer_arrays = rows.counts, rows.answers
+        return cls(prior, likelihood, margins.index, margins.sign, *answer_arrays, before)
 
     def pool(self, values):
-        """Sum over the rows on each margin."""
+        """Return the weighted sum over the rows on each margin."""
         return np.bincount(self.index, self.counts * values, self.prior.n_margins)
 
-    def seen(self, margins: MarginMoments) -> tuple[Array, Array, Array]:
-        """Of the margin of every row, as its winner over its loser: mean, variance, and rest."""
+    def row_moments(self, margins: MarginMoments) -> tuple[Array, Array, Array]:
+        """Return mean, variance and residual variance of each row's margin, winner less loser."""
         mean, variance, rest = (each[self.index] for each in margins)
         return self.sign * mean, variance, rest
 
     def pull(self, expected: Expected, at: Moments) -> Pull:
-        """Slopes of the bound in the margins' moments."""
+        """Return the derivatives of the bound in the margins' moments."""
         by_mean, by_variance = self.pool(self.sign * expected.by_mean), expected.by_variance
         return Pull(by_mean, self.pool(by_variance), self.pool(expected.by_noise), at)
 
     def pull_at(self, at: Moments) -> Pull:
-        """The same under a q."""
+        """Return the derivatives of the bound in the margins' moments under q."""
         return self.pull(
-            self.likelihood.expected(*self.seen(self.prior.under(at)), self.answers), at
+            self.likelihood.expected(*self.row_moments(self.prior.under(at)), self.answers), at
         )
 
-    def look(self, weights: Weights) -> "Look":
-        """The answers seen under a q."""
-        return self.look_at(moments(weights))
+    def evaluate(self, weights: Weights) -> "BoundEvaluation":
+        """Evaluate the bound and the natural-gradient target at q of these weights."""
+        return self.evaluate_at(moments(weights))
 
-    def look_at(self, at: Moments) -> "Look":
-        """The same of a q by its moments."""
-        return self.told(at).after(self.before)
+    def evaluate_at(self, at: Moments) -> "BoundEvaluation":
+        """Evaluate the bound and the target at q of these moments, earlier answers included."""
+        return self.evaluate_alone(at).with_earlier_answers(self.before)
 
-    def told(self, at: Moments) -> "Look":
-        """The same of these answers alone, without earlier ones."""
+    def evaluate_alone(self, at: Moments) -> "BoundEvaluation":
+        """Evaluate the bound and the target of these answers, without earlier ones."""
         margins = self.prior.under(at)
-        mean, variance, rest = self.seen(margins)
+        mean, variance, rest = self.row_moments(margins)
         expected = self.likelihood.expected(mean, variance, rest, self.answers)
         fit = float(self.counts @ expected.value)
         pull = self.pull(expected, at)
         precision = -2.0 * pull.by_variance
-        wanted = self.prior.weights(pull.by_mean, precision, at)
+        target_weights = self.prior.weights(pull.by_mean, precision, at)
         sites = {"precision": precision, "pull": pull.by_mean + precision * margins.mean}
-        pulled = -float(self.counts @ (expected.by_noise * rest))
-        return Look(at, fit, wanted, sites, pulled)
+        scale_slope = -float(self.counts @ (expected.by_noise * rest))
+        return BoundEvaluation(at, fit, target_weights, sites, scale_slope)
 
     def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
-        """Some of the rows, by number; ``prior`` is that of their margins."""
+        """Return the batch of some rows, by number; ``prior`` is that of their margins."""
         return type(self).of(prior, rows, self.likelihood)
 
     def scaled(self, kernel: Kernel, factor: float) -> Self:
-        """The same answers under a kernel that is so many times as large."""
+        """Return the batch under a kernel that is ``factor`` times as large."""
         return replace(self, prior=self.prior.scaled(kernel, factor))
 
 
-class Look(NamedTuple):
-    """A batch seen under q.
+class BoundEvaluation(NamedTuple):
+    """The bound of a batch at q, and the q that a natural-gradient step leads to.
 
-    ``fit`` is the expected log-probability of its answers, ``wanted`` the q whose precision and
+    ``fit`` is the expected log-probability of its answers, ``target`` the q whose precision and
     shift are those of the ``sites`` on the margins that they ask for: a natural-gradient step of
-    length 1. ``pulled`` is minus the derivative of the fit in the log of the FITC residual
+    length 1. ``scale_slope`` is minus the derivative of the fit in the log of the FITC residual
     variance; ``goal`` is what such steps raise of the answers' side, where that is not ``fit``.
     """
 
     at: Moments
     fit: float
-    wanted: Weights
+    target: Weights
     sites: State
-    pulled: float = 0.0
+    scale_slope: float = 0.0
     goal: float | None = None
 
     @property
     def bound(self) -> float:
-        """On the log evidence of the answers."""
+        """Lower bound on the log evidence of the answers."""
         return self.fit - self.at.divergence
 
     @property
     def height(self) -> float:
-        """The function that the ascent raises."""
+        """Value that the ascent raises: the bound, or the goal less the prior's part."""
         if self.goal is None:
             return self.bound
         return self.goal - 0.5 * float(self.at.mean @ self.at.mean)
 
-    def after(self, before: Weights | None) -> "Look":
-        """The same, with earlier answers as part of the prior."""
+    def with_earlier_answers(self, before: Weights | None) -> "BoundEvaluation":
+        """Return the evaluation with the weights of earlier answers as part of the prior."""
         if before is None:
             return self
         goal, mean = self.goal, self.at.mean
         if goal is not None:
             goal += float((before.shift - 0.5 * before.gain @ mean) @ mean)
-        fit, wanted = self.fit + before.told(self.at), before.plus(self.wanted)
-        return self._replace(fit=fit, wanted=wanted, goal=goal)
+        fit, target_weights = self.fit + before.told(self.at), before.plus(self.target)
+        return self._replace(fit=fit, target=target_weights, goal=goal)
 
-    def plus(self, other: "Look") -> "Look":
-        """Of the answers of both, under the same q; without sites on the margins."""
+    def plus(self, other: "BoundEvaluation") -> "BoundEvaluation":
+        """Return the evaluation of both batches at the same q, without sites on the margins."""
         goal = None if self.goal is None or other.goal is None else self.goal + other.goal
-        fit, pulled = self.fit + other.fit, self.pulled + other.pulled
-        return Look(self.at, fit, self.wanted.plus(other.wanted), {}, pulled, goal)
+        fit, scale_slope = self.fit + other.fit, self.scale_slope + other.scale_slope
+        return BoundEvaluation(self.at, fit, self.target.plus(other.target), {}, scale_slope, goal)
 
-    def residual(self, weights: Weights, wanted: Weights) -> float:
-        """How far the wanted q is, in the deviations of q: about √(2 × what the bound lacks)."""
-        root, gain = self.at.root, wanted.gain - weights.gain
-        turn = root @ (wanted.shift - weights.shift - gain @ self.at.mean)
+    def residual(self, weights: Weights, target: Weights) -> float:
+        """Return the distance of a target in deviations of q: about √(2 × what the bound lacks)."""
+        root, gain = self.at.root, target.gain - weights.gain
+        turn = root @ (target.shift - weights.shift - gain @ self.at.mean)
         return float(np.sqrt(turn @ turn + 0.5 * np.sum((root @ gain @ root.T) ** 2)))
 
 
@@ -168,20 +169,20 @@ class Ascent(NamedTuple):
     weights : Weights
     at : Moments
         Those of ``weights``.
-    look : Look
+    evaluation : BoundEvaluation
         The last one.
     bound : float
     n_iter : int
     residual : float
     converged, stopped : bool
-        Whether the wanted step is short; whether it ended as it was told to.
+        Whether the step to the target is short; whether ``watch`` ended it.
     history : list of float
-        The bound at every look.
+        The bound at every evaluation.
     """
 
     weights: Weights
     at: Moments
-    look: Look
+    evaluation: BoundEvaluation
     bound: float
     n_iter: int
     residual: float
@@ -191,48 +192,48 @@ class Ascent(NamedTuple):
 
 
 def ascend(
-    batch: Batch,
+    batch: AnswerBatch,
     weights: Weights,
     tol: float,
     max_iter: int,
     watch: Callable[[Pass], bool] | None = None,
 ) -> Ascent:
-    """Steps on all answers, until the natural-gradient step is short.
+    """Climb the bound by natural-gradient steps on all answers, until a step is short.
 
     Parameters
     ----------
-    batch : Batch
+    batch : AnswerBatch
     weights : Weights
         Where to start.
     tol : float
-        Of the wanted step, in deviations of q.
+        Longest step to the target that ends the ascent, in deviations of q.
     max_iter : int
         Steps at most.
     watch : callable, optional
         Told of every `Pass`; True stops.
     """
-    look, history = batch.look(weights), []
-    path, stopped = Path(batch, len(weights.shift)), False
+    evaluation, history = batch.evaluate(weights), []
+    path, stopped = AscentPath(batch, len(weights.shift)), False
     while True:
-        history.append(look.bound)
-        residual = look.residual(weights, look.wanted)
+        history.append(evaluation.bound)
+        residual = evaluation.residual(weights, evaluation.target)
         converged = residual <= tol
-        stopped = watch is not None and watch(Pass(len(history), look.bound, residual))
+        stopped = watch is not None and watch(Pass(len(history), evaluation.bound, residual))
         if converged or stopped or len(history) >= max_iter:
             break
-        ahead = path.forward(weights, look)
+        ahead = path.next_step(weights, evaluation)
         if ahead is None:
             converged = residual <= max(tol, _ROUGH)
             break
-        weights, look = ahead
-    at = look.at
+        weights, evaluation = ahead
+    at = evaluation.at
     if converged:  # of sites, and so of a precision that is surely no less than the prior's
-        weights, at = look.wanted, moments(look.wanted)
+        weights, at = evaluation.target, moments(evaluation.target)
     run = len(history), residual, converged, stopped, history
-    return Ascent(weights, at, look, look.bound, *run)
+    return Ascent(weights, at, evaluation, evaluation.bound, *run)
 
 
-class Path:
+class AscentPath:
     """Ascent of q: Anderson's extrapolation over the last natural-gradient steps.
 
     Where it would lower the bound, a plain step is made, and shortened until it does not. Steps are
@@ -250,28 +251,28 @@ class Path:
         self._points, self._moves = np.empty((2, depth, size))
         self._known, self._last = 0, None
 
-    def forward(self, weights, look):
-        """The next q and the batch seen under it; None where rounding allows no step."""
-        ahead = self._extrapolated(weights, look)
+    def next_step(self, weights, evaluation):
+        """Return the next q and the evaluation there; None where rounding allows no step."""
+        ahead = self._extrapolate(weights, evaluation)
         if ahead is not None:
-            there = self._seen(ahead, look)
-            if there is not None:
-                return ahead, there
-            self._forget()
+            next_evaluation = self._evaluate_if_higher(ahead, evaluation)
+            if next_evaluation is not None:
+                return ahead, next_evaluation
+            self._drop_differences()
         longer = 2.0
         while self._step >= _LEAST_STEP:
-            ahead = weights.towards(look.wanted, self._step)
-            there = self._seen(ahead, look)
-            if there is not None:
+            ahead = weights.towards(evaluation.target, self._step)
+            next_evaluation = self._evaluate_if_higher(ahead, evaluation)
+            if next_evaluation is not None:
                 self._step = min(1.0, longer * self._step)
-                return ahead, there
+                return ahead, next_evaluation
             self._step *= 0.5
             longer = 1.0
         return None
 
-    def _extrapolated(self, weights, look):
-        point = self._packed(weights)
-        move = self._packed(look.wanted) - point
+    def _extrapolate(self, weights, evaluation):
+        point = self._pack(weights)
+        move = self._pack(evaluation.target) - point
         depth, last, self._last = len(self._points), self._last, (point, move)
         if last is None or not depth:
             return None
@@ -284,33 +285,33 @@ class Path:
         # by the normal equations, as a factorisation of so tall a matrix costs more than the step.
         mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=_SQUARED)[0]
         step = self._step
-        return self._unpacked(point + step * move - (mix @ d_points + step * (mix @ d_moves)))
+        return self._unpack(point + step * move - (mix @ d_points + step * (mix @ d_moves)))
 
-    def _forget(self):
-        """All differences but the last."""
-        depth, kept = len(self._points), min(self._known, _KEPT)
-        newest = np.arange(self._known - kept, self._known) % depth
+    def _drop_differences(self):
+        """Drop all differences but the last ones."""
+        depth, n_kept = len(self._points), min(self._known, _KEPT)
+        newest = np.arange(self._known - n_kept, self._known) % depth
         for each in (self._points, self._moves):
-            each[:kept] = each[newest]
-        self._known = kept
+            each[:n_kept] = each[newest]
+        self._known = n_kept
 
-    def _packed(self, weights):
+    def _pack(self, weights):
         return np.concatenate([weights.shift, self._weight * weights.gain.take(self._lower)])
 
-    def _unpacked(self, point):
+    def _unpack(self, point):
         m = len(point) - len(self._lower)
         gain = np.empty((m, m))
         gain.flat[self._lower] = gain.flat[self._upper] = point[m:] / self._weight
         return Weights(gain, point[:m])
 
-    def _seen(self, weights, look):
-        """The batch under q, unless that lowers the bound."""
+    def _evaluate_if_higher(self, weights, evaluation):
+        """Return the evaluation at q; None if it lowers the bound."""
         try:
-            there = self._batch.look(weights)
+            next_evaluation = self._batch.evaluate(weights)
         except NoCovarianceError:  # an extrapolation too far
             return None
-        low = look.height - _ROUNDING * abs(look.height)
-        return there if there.height >= low else None
+        low = evaluation.height - _ROUNDING * abs(evaluation.height)
+        return next_evaluation if next_evaluation.height >= low else None
 
 
 # Of a run at a scale that is not the last: looseness, as a share of how far the scale is off.
@@ -350,41 +351,41 @@ class Gamma(NamedTuple):
         return gap + a0 * float(np.log(b / b0)) + a * (b0 - b) / b
 
     def bound(self, prior: "Gamma", m: int) -> float:
-        """What it adds to the bound at the plugged-in kernel, of m points."""
+        """Return what q(λ) adds to the bound of m points at the kernel divided by E[λ]."""
         return 0.5 * m * (self.mean_log - float(np.log(self.mean))) - self.divergence(prior)
 
-    def around(self, mean: float) -> Self:
-        """Of the same shape, with another mean."""
+    def with_mean(self, mean: float) -> Self:
+        """Return the gamma distribution of the same shape with another mean."""
         return self._replace(rate=self.shape / mean)
 
 
-def updated(prior: Gamma, now: Gamma, at: Moments, pulled: float) -> Gamma:
-    """q(λ) that raises the bound, to its maximum where the answers have no slope in λ.
+def update_scale_posterior(prior: Gamma, now: Gamma, at: Moments, scale_slope: float) -> Gamma:
+    """Return q(λ) that raises the bound, to its maximum where the answers have no slope in λ.
 
     Parameters
     ----------
     prior, now : Gamma
     at : Moments
         q(w) of the whitened utilities, under the kernel over the mean of ``now``.
-    pulled : float
+    scale_slope : float
         Minus the derivative of the fit in the logarithm of the FITC residual variance.
     """
     m, x = len(at.mean), now.mean
     shape = prior.shape + 0.5 * m
     rate = prior.rate + 0.5 * (float(np.vdot(at.root, at.root)) + float(at.mean @ at.mean)) / x
-    # The fit as −pulled × x / E[λ], what is left being proportional to 1/E[λ]: the maximum of
-    # shape log E[λ] − rate E[λ] − pulled × x / E[λ].
-    mean = (shape + np.sqrt(max(shape**2 + 4.0 * rate * pulled * x, 0.0))) / (2.0 * rate)
+    # The fit as −scale_slope × x / E[λ], what is left being proportional to 1/E[λ]: the maximum of
+    # shape log E[λ] − rate E[λ] − scale_slope × x / E[λ].
+    mean = (shape + np.sqrt(max(shape**2 + 4.0 * rate * scale_slope * x, 0.0))) / (2.0 * rate)
     return Gamma(shape, shape / mean)
 
 
-def rescaled(weights: Weights, ratio: float) -> Weights:
-    """The same sites, seen from points whose prior variance is so many times as large."""
+def rescale_weights(weights: Weights, ratio: float) -> Weights:
+    """Return the weights of the same sites on points of ``ratio`` times the prior variance."""
     return Weights(ratio * weights.gain, np.sqrt(ratio) * weights.shift)
 
 
 def with_scale(kernel: Kernel, factor: float) -> Kernel:
-    """A kernel times a factor, which a constant that it begins with takes up."""
+    """Return a kernel times a factor, which a constant that it begins with takes up."""
     if _has_scale(kernel):
         copy = clone(kernel)
         return copy.set_params(k1__constant_value=factor * kernel.k1.constant_value)
@@ -392,7 +393,7 @@ def with_scale(kernel: Kernel, factor: float) -> Kernel:
 
 
 def check_scale(kernel: Kernel) -> None:
-    """Raise if the kernel learns an output scale of its own."""
+    """Raise ValueError if the kernel learns an output scale of its own."""
     if _has_scale(kernel) and not kernel.k1.hyperparameter_constant_value.fixed:
         raise ValueError(
             f"scale_prior is the prior of the output scale, but the kernel {kernel} has a free one "
@@ -406,7 +407,7 @@ def _has_scale(kernel):
 
 
 def ascend_with_scale(
-    batch: Batch,
+    batch: AnswerBatch,
     weights: Weights,
     prior: Gamma,
     scale: float,
@@ -416,12 +417,12 @@ def ascend_with_scale(
 ) -> tuple[Ascent, Gamma]:
     """Maximise the bound over q(u) and q(λ).
 
-    For each E[λ] over q(u), and E[λ] by the secant through what two such runs want. Updates of one
+    For each E[λ] over q(u), and E[λ] by the secant through two such runs. Updates of one
     after the other would be slow where the answers are few.
 
     Parameters
     ----------
-    batch : Batch
+    batch : AnswerBatch
         Under the kernel that λ divides.
     weights : Weights
     prior : Gamma
@@ -432,31 +433,37 @@ def ascend_with_scale(
     """
     m = len(weights.shift)
     history: list[float] = []
-    now = Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
+    precision_posterior = Gamma(prior.shape + 0.5 * m, 1.0).with_mean(1.0 / scale)
     loose, before = max(tol, _LOOSEST), None
     while True:
-        scaled = batch.scaled(with_scale(batch.prior.kernel, 1.0 / now.mean), 1.0 / now.mean)
-        gap = now.bound(prior, m)
-        told = watch and after(watch, len(history), gap)
-        end = ascend(scaled, weights, loose, max_iter - len(history), told)
+        scaled = batch.scaled(
+            with_scale(batch.prior.kernel, 1.0 / precision_posterior.mean),
+            1.0 / precision_posterior.mean,
+        )
+        gap = precision_posterior.bound(prior, m)
+        watch_with_gap = watch and watch_later_passes(watch, len(history), gap)
+        end = ascend(scaled, weights, loose, max_iter - len(history), watch_with_gap)
         history += [bound + gap for bound in end.history]
-        wanted = updated(prior, now, end.at, end.look.pulled)
-        off = float(np.log(wanted.mean / now.mean))
-        left = np.sqrt(now.shape) * abs(off)
-        if left <= tol and loose <= tol:
+        target_posterior = update_scale_posterior(
+            prior, precision_posterior, end.at, end.evaluation.scale_slope
+        )
+        off = float(np.log(target_posterior.mean / precision_posterior.mean))
+        scale_gap = np.sqrt(precision_posterior.shape) * abs(off)
+        if scale_gap <= tol and loose <= tol:
             break
         if end.stopped or not end.converged or len(history) >= max_iter:
             break
-        if left <= tol:
+        if scale_gap <= tol:
             loose, weights = tol, end.weights
             continue
-        loose = float(np.clip(_LOOSE * left, tol, _LOOSEST))
-        step = _secant(before, now, off)
-        before = np.log(now.mean), off
-        ahead = now.around(now.mean * np.exp(step))
-        weights, now = rescaled(end.weights, now.mean / ahead.mean), ahead
-    residual = float(np.hypot(end.residual, left))
-    converged = end.converged and left <= tol
+        loose = float(np.clip(_LOOSE * scale_gap, tol, _LOOSEST))
+        step = _secant(before, precision_posterior, off)
+        before = np.log(precision_posterior.mean), off
+        next_posterior = precision_posterior.with_mean(precision_posterior.mean * np.exp(step))
+        weights = rescale_weights(end.weights, precision_posterior.mean / next_posterior.mean)
+        precision_posterior = next_posterior
+    residual = float(np.hypot(end.residual, scale_gap))
+    converged = end.converged and scale_gap <= tol
     end = end._replace(
         bound=end.bound + gap,
         n_iter=len(history),
@@ -464,11 +471,11 @@ def ascend_with_scale(
         converged=converged,
         history=history,
     )
-    return end, now
+    return end, precision_posterior
 
 
 def _secant(before, now, off):
-    """Step of log E[λ]."""
+    """Return the step of log E[λ], by the secant through two runs where there are two."""
     step = off
     if before is not None:
         slope = (off - before[1]) / (np.log(now.mean) - before[0])
@@ -476,9 +483,13 @@ def _secant(before, now, off):
     return float(np.clip(step, -_FARTHEST, _FARTHEST))
 
 
-def after(watch: Callable[[Pass], bool], number: int, gap: float = 0.0) -> Callable[[Pass], bool]:
-    """A ``watch`` of later passes, numbered after so many, whose bound lacks ``gap``."""
-    return lambda seen: watch(seen._replace(number=number + seen.number, bound=seen.bound + gap))
+def watch_later_passes(
+    watch: Callable[[Pass], bool], number: int, gap: float = 0.0
+) -> Callable[[Pass], bool]:
+    """Return a ``watch`` of passes that follow ``number`` others and whose bound lacks ``gap``."""
+    return lambda later: watch(
+        later._replace(number=number + later.number, bound=later.bound + gap)
+    )
 
 
 class Tally(NamedTuple):
@@ -500,7 +511,7 @@ class Tally(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
-        """Of all rows of a problem."""
+        """Return the sums over all rows of a problem."""
         margins = rows.margins
         index, ahead = margins.index, margins.sign > 0.0
         n = len(margins.first)
@@ -511,7 +522,7 @@ class Tally(NamedTuple):
         return cls(won / total, mean * (1.0 - mean) / (3.0 + total), rows.counts / total)
 
     def take(self, numbers: NDArray[np.intp]) -> Self:
-        """Some of the rows."""
+        """Return the sums of some of the rows."""
         return type(self)(*(each[numbers] for each in self))
 
 
@@ -519,8 +530,8 @@ _NONE = Tally(*np.zeros((3, 0)))
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised(Batch):
-    """A `Batch` whose looks want the linearised update; their bound is the true one of q."""
+class LinearisedBatch(AnswerBatch):
+    """An `AnswerBatch` whose targets are the linearised update; its bound is the true one of q."""
 
     tally: Tally = _NONE
 
@@ -532,16 +543,16 @@ class Linearised(Batch):
         likelihood: Likelihood,
         before: Weights | None = None,
     ) -> Self:
-        """All rows of a problem, see `Batch.of`."""
+        """Return the batch of all these rows, see `AnswerBatch.of`."""
         return replace(super().of(prior, rows, likelihood, before), tally=Tally.of(rows))
 
     def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
-        """Some of the rows; a pair's observation is that of all of its duels."""
+        """Return the batch of some rows; a pair's observation is that of all of its duels."""
         return replace(super().part(prior, rows, numbers), tally=self.tally.take(numbers))
 
-    def told(self, at: Moments) -> Look:
-        """The answers seen under a q; the steps wanted lower the sum of squares of its mean."""
-        look = super().told(at)
+    def evaluate_alone(self, at: Moments) -> BoundEvaluation:
+        """Evaluate the bound at q; steps to the target lower the sum of squares of its mean."""
+        evaluation = super().evaluate_alone(at)
         margins, tally = self.prior.under(at), self.tally
         log_chance, slope, *_ = self.likelihood.log_prob(
             self.sign * margins.mean[self.index], self.answers
@@ -553,11 +564,11 @@ class Linearised(Batch):
             np.asarray(np.bincount(self.index, each, self.prior.n_margins), dtype=np.float64)
             for each in (self.sign * weight * slope * off, weight * slope**2)
         )
-        wanted = self.prior.weights(by_mean, precision, at)
+        target_weights = self.prior.weights(by_mean, precision, at)
         sites = {"precision": precision, "pull": by_mean + precision * margins.mean}
         goal = -0.5 * float(weight @ off**2)
         # the update does not see variances
-        return look._replace(wanted=wanted, sites=sites, pulled=0.0, goal=goal)
+        return evaluation._replace(target=target_weights, sites=sites, scale_slope=0.0, goal=goal)
 
 
 def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:

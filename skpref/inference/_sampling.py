@@ -16,23 +16,23 @@ from skpref.inference._chains import (
     FEW_WALLS,
     AnswerChains,
     Budget,
+    ChainDraws,
     Diagnostics,
-    Found,
     MarginChains,
     MarginPosterior,
     NoisyMargins,
     bearable_walls,
     check_sampled,
     diagnose,
+    draw_until_mixed,
     draw_work,
     expected_walls,
-    tolerated,
-    until_mixed,
+    rhat_limit,
     wall_work,
 )
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
-from skpref.inference._memory import available, check_memory
+from skpref.inference._memory import available_bytes, check_memory
 from skpref.likelihoods import Likelihood
 from skpref.samplers import HMCSampler, gibbs, most_walls
 
@@ -67,17 +67,17 @@ class AnswerEngine(Engine):
             self._check_memory(comparisons)
 
     def matrix_size(self, comparisons: Comparisons) -> int:
-        """Of the largest square matrices: the covariance of the margins of single answers."""
+        """Return the side of the covariance of the margins of single answers."""
         if self._margins_at_once(comparisons):
             return super().matrix_size(comparisons)
         return comparisons.n_singles
 
     def _draws_held(self):
-        """Draws of all chains."""
+        """Return the number of draws of all chains that are held at once."""
         return 1
 
     def _margins_at_once(self, comparisons):
-        """Whether the covariance of the noisy margins is never needed."""
+        """Tell whether draws are of the margins from the start, without their noisy covariance."""
         return False
 
     def _bytes_on_answers(self, n_answers):
@@ -160,24 +160,24 @@ class SampledEngine(AnswerEngine):
             a chain), ``state`` holds the last positions.
         """
         self.check()
-        rng, gaussian = needed(rng, gaussian)
+        rng, gaussian = check_draw_arguments(rng, gaussian)
         self._check_memory(problem.comparisons)
         noisy = NoisyMargins(problem)
         budget = Budget(self.max_work * _UNIT)
         drawn = None
         at_once = self._margins_at_once(problem.comparisons)
         if not (at_once or self._walls_cost_more(problem, gaussian)):
-            drawn = self._on_answers(problem, noisy, gaussian, start, rng, budget)
+            drawn = self._draw_on_answers(problem, noisy, gaussian, start, rng, budget)
         if drawn is None:
-            drawn = self._otherwise(problem, noisy, gaussian, start, rng, budget)
+            drawn = self._draw_by_fallback(problem, noisy, gaussian, start, rng, budget)
         self._warn_of_chains(drawn, problem.rows.joint)
-        draws, diagnostics = drawn.found.draws, drawn.diagnostics
+        draws, diagnostics = drawn.chains.draws, drawn.diagnostics
         sites = noisy.sites(draws.reshape(-1, noisy.n_answers), gaussian.sites.log_evidence)
         conditioned = problem.prior.condition(sites.precision, sites.shift)
         return Approximation(
             sites,
             conditioned,
-            {"margins": drawn.found.state},
+            {"margins": drawn.chains.state},
             draws.shape[1] + drawn.burn_in,
             0.0 if diagnostics is None else float(np.max(diagnostics.rhat)),
             gaussian.converged,
@@ -186,70 +186,74 @@ class SampledEngine(AnswerEngine):
 
     @property
     def _shape(self):
-        """Chains, and draws of each."""
+        """Number of chains, and of draws of each."""
         chains = min(self.chains, self.draws)
         return chains, -(-self.draws // chains)
 
     def _draws_held(self):
         return self._shape[0] * self._shape[1]
 
-    def _on_answers(self, problem, noisy, gaussian, start, rng, budget):
-        """Draws by ``_sample``; None if another way should be taken instead."""
+    def _draw_on_answers(self, problem, noisy, gaussian, start, rng, budget):
+        """Return draws of the noisy margins by ``_sample``; None: `_draw_by_fallback` draws."""
         chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
-        burn_in = self._first_burn_in[is_warm(start)] if automatic else int(self.burn_in)
-        cautious = self._cautious(problem, gaussian)
+        burn_in = self._first_burn_in[has_warm_start(start)] if automatic else int(self.burn_in)
+        burn_in_engine = self._burn_in_engine(problem, gaussian)
         sampler = self._sampler(noisy.covariance(), *(noisy.box or (None, None)))
         state = noisy.start(gaussian.conditioned.mean, start, chains)
 
-        def walk(engine, state, keep):
+        def answer_chains(engine, state, keep):
             sample = partial(engine._sample, sampler, rng=rng, keep=keep)
             dearer = 1.0 if noisy.box is None else _BOXED
 
-            def work(found):
-                return dearer * engine._work_of(noisy.n_answers, found, keep=keep)
+            def draw_work(draws):
+                return dearer * engine._work_of(noisy.n_answers, draws, keep=keep)
 
             most = dearer * chains * engine._most_work(noisy.n_answers, keep)
-            return AnswerChains(sample, work, most, state, budget)
+            return AnswerChains(sample, draw_work, most, state, budget)
 
-        if burn_in or cautious is not self:
-            trial = walk(cautious, state, keep=False).draw(max(burn_in, 1))
-            if cautious is self:
+        if burn_in or burn_in_engine is not self:
+            trial = answer_chains(burn_in_engine, state, keep=False).draw(max(burn_in, 1))
+            if burn_in_engine is self:
                 self._check_moved(trial.rejected_share)
             elif trial.rejected_share > _HOPELESS:
                 return None
             if burn_in:
                 state, burn_in = trial.state, trial.draws.shape[1]
-        mixed = until_mixed(walk(self, state, keep=True).draw, per_chain, automatic)
-        return self._drawn(mixed, burn_in, self._name)
+        mixed = draw_until_mixed(answer_chains(self, state, keep=True).draw, per_chain, automatic)
+        return self._with_diagnostics(mixed, burn_in, self._name)
 
-    def _on_margins(self, problem, noisy, gaussian, start, rng, budget):
+    def _draw_on_margins(self, problem, noisy, gaussian, start, rng, budget):
         chains, per_chain = self._shape
         automatic = isinstance(self.burn_in, str)
         teacher = self.evidence_engine()
         if not teacher.capabilities.matches_moments:  # Laplace's Gaussian is far too narrow
             gaussian = _EVIDENCE["ep"].run(problem)
-        carried = noisy.start(gaussian.conditioned.mean, start, chains) if is_warm(start) else None
+        carried = (
+            noisy.start(gaussian.conditioned.mean, start, chains) if has_warm_start(start) else None
+        )
         posterior = MarginPosterior(problem, gaussian)
-        walk = MarginChains(posterior, noisy, chains, rng, budget, carried)
+        margin_chains = MarginChains(posterior, noisy, chains, rng, budget, carried)
         more = 0 if automatic else int(self.burn_in) - ADAPTATION
         if more > 0:
-            walk.draw(more)
-        mixed = until_mixed(walk.draw, per_chain, automatic and not walk.stuck)
-        return self._drawn(mixed, ADAPTATION + max(more, 0), "margins")
+            margin_chains.draw(more)
+        mixed = draw_until_mixed(
+            margin_chains.draw, per_chain, automatic and not margin_chains.stuck
+        )
+        return self._with_diagnostics(mixed, ADAPTATION + max(more, 0), "margins")
 
-    def _drawn(self, mixed, burn_in, method):
+    def _with_diagnostics(self, mixed, burn_in, method):
         burn_in += mixed.discarded * self._shape[1]
         diagnostics = None
         if mixed.split is not None:
-            found = mixed.found
-            chains = found.judged, found.of_answer, mixed.split
-            diagnostics = diagnose(*chains, burn_in, found.rejected_share, method)
-        return _Drawn(mixed.found, diagnostics, burn_in, method)
+            chains = mixed.chains
+            diagnose_arguments = chains.judged, chains.of_answer, mixed.split
+            diagnostics = diagnose(*diagnose_arguments, burn_in, chains.rejected_share, method)
+        return _SampledMargins(mixed.chains, diagnostics, burn_in, method)
 
-    def _otherwise(self, problem, noisy, gaussian, start, rng, budget):
-        """Draws where `_cautious` rejected much."""
-        return self._on_margins(problem, noisy, gaussian, start, rng, budget)
+    def _draw_by_fallback(self, problem, noisy, gaussian, start, rng, budget):
+        """Return draws by another way, where `_burn_in_engine` rejected much."""
+        return self._draw_on_margins(problem, noisy, gaussian, start, rng, budget)
 
     def _check_moved(self, rejected_share):
         """Raise ValueError if it is vain to go on after burn-in."""
@@ -261,52 +265,52 @@ class SampledEngine(AnswerEngine):
 
     @abstractmethod
     def _sampler(self, covariance, lower, upper):
-        """What draws v of this covariance between these walls; None: v > 0."""
+        """Return a sampler of v with this covariance between walls; None: v > 0."""
 
     @abstractmethod
     def _sample(self, sampler, state, n_draws, rng, keep=True):
-        """Draws of v, a tuple with ``draws`` and ``state``."""
+        """Return draws of v, a tuple with ``draws`` and ``state``."""
 
     @abstractmethod
     def _most_work(self, n_answers, keep):
-        """Multiplications of one draw of one chain at most."""
+        """Return the multiplications of one draw of one chain, at most."""
 
     @abstractmethod
-    def _work_of(self, n_answers, found, keep):
-        """Multiplications that draws took."""
+    def _work_of(self, n_answers, draws, keep):
+        """Return the multiplications that draws took."""
 
     def _walls_cost_more(self, problem, gaussian):
-        """Whether draws of the margins without noise are to be had for less."""
+        """Tell whether draws of the margins without noise cost less."""
         return False
 
-    def _cautious(self, problem, gaussian):
-        """The engine for burn-in; if another than itself rejects much, `_otherwise` draws."""
+    def _burn_in_engine(self, problem, gaussian):
+        """Return the engine for burn-in; if another rejects much, `_draw_by_fallback` draws."""
         return self
 
     # -- warnings ------------------------------------------------------------------------
 
     def _warn_of_chains(self, drawn, joint):
-        found, diagnostics = drawn.found, drawn.diagnostics
-        done, wanted = found.draws.shape[1], self._shape[1]
-        if done < wanted:
+        chains, diagnostics = drawn.chains, drawn.diagnostics
+        n_done, n_requested = chains.draws.shape[1], self._shape[1]
+        if n_done < n_requested:
             warn(
-                f"The chains stopped after {done} of {wanted} draws each, at max_work = "
+                f"The chains stopped after {n_done} of {n_requested} draws each, at max_work = "
                 f"{self.max_work:g} of the engine. Raise it to wait longer, lower draws, or use "
                 "inference='ep', whose error is small with many answers.",
                 ConvergenceWarning,
             )
         if diagnostics is not None:
             self._warn_of_mixing(drawn, joint)
-        elif found.rejected_share > 0.1:
+        elif chains.rejected_share > 0.1:
             warn(
-                f"{found.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
+                f"{chains.rejected_share:.0%} of the trajectories were rejected at max_walls, so "
                 "that draws may be where the chains began. Raise max_walls of the engine, or "
                 "noise_variance.",
                 ConvergenceWarning,
             )
 
     def _warn_of_mixing(self, drawn, joint):
-        diagnostics, most = drawn.diagnostics, tolerated(drawn.found.judged.shape)
+        diagnostics, most = drawn.diagnostics, rhat_limit(drawn.chains.judged.shape)
         worst, fewest = float(np.max(diagnostics.rhat)), float(np.min(diagnostics.ess_bulk))
         floor = min(_ENOUGH, 0.1 * diagnostics.n_draws)
         if worst <= most and fewest >= floor:
@@ -329,23 +333,23 @@ class SampledEngine(AnswerEngine):
         )
 
 
-class _Drawn(NamedTuple):
-    found: Found
+class _SampledMargins(NamedTuple):
+    chains: ChainDraws
     diagnostics: Diagnostics | None
     burn_in: int
     method: str
 
 
-def is_warm(start: State | None) -> bool:
-    """Whether chains can go on from noisy margins of an earlier run."""
+def has_warm_start(start: State | None) -> bool:
+    """Tell whether a state holds noisy margins that chains can start from."""
     carried = None if start is None else start.get("margins")
     return carried is not None and not bool(np.all(np.isnan(carried)))
 
 
-def needed(
+def check_draw_arguments(
     rng: np.random.Generator | None, gaussian: Approximation | None
 ) -> tuple[np.random.Generator, Approximation]:
-    """Both arguments, or a TypeError: draws need a generator and a Gaussian approximation."""
+    """Return both arguments; raise TypeError if one is None, as draws need them."""
     if rng is None or gaussian is None:
         raise TypeError(
             "An engine that samples needs rng=, a numpy Generator, and gaussian=, the "
@@ -465,7 +469,7 @@ class HMC(SampledEngine):
     def _cap(self, n_answers):
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
-    def _cautious(self, problem, gaussian):
+    def _burn_in_engine(self, problem, gaussian):
         n_answers, rows = problem.comparisons.n_singles, problem.rows
         if self.method != "auto" or not rows.basis.all():
             return self
@@ -477,11 +481,11 @@ class HMC(SampledEngine):
         enough = walls >= self._cap(n_answers)
         return self if enough else clone(self).set_params(max_walls=walls)
 
-    def _otherwise(self, problem, noisy, gaussian, start, rng, budget):
+    def _draw_by_fallback(self, problem, noisy, gaussian, start, rng, budget):
         if not problem.rows.joint:
-            return super()._otherwise(problem, noisy, gaussian, start, rng, budget)
+            return super()._draw_by_fallback(problem, noisy, gaussian, start, rng, budget)
         sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence, thin=_THIN)
-        return sweeps._on_answers(problem, noisy, gaussian, start, rng, budget)
+        return sweeps._draw_on_answers(problem, noisy, gaussian, start, rng, budget)
 
     def _check_moved(self, rejected_share):
         if rejected_share == 1.0 and self.max_walls is None:
@@ -502,7 +506,7 @@ class HMC(SampledEngine):
             return self.method == "margins"
         if comparisons.rows.joint:
             return False
-        return self._bytes_on_answers(comparisons.n_singles) > available()
+        return self._bytes_on_answers(comparisons.n_singles) > available_bytes()
 
     def _walls_cost_more(self, problem, gaussian):
         walls = None if self.method != "auto" else expected_walls(problem, gaussian)
@@ -517,8 +521,8 @@ class HMC(SampledEngine):
     def _most_work(self, n_answers, keep):
         return wall_work(n_answers) * (self._cap(n_answers) + 1.0)
 
-    def _work_of(self, n_answers, found, keep):
-        return wall_work(n_answers) * float(np.sum(found.walls + 1.0))
+    def _work_of(self, n_answers, draws, keep):
+        return wall_work(n_answers) * float(np.sum(draws.walls + 1.0))
 
 
 class Gibbs(SampledEngine):
@@ -606,5 +610,5 @@ class Gibbs(SampledEngine):
     def _most_work(self, n_answers, keep):
         return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2
 
-    def _work_of(self, n_answers, found, keep):
-        return self._most_work(n_answers, keep) * found.draws[..., 0].size
+    def _work_of(self, n_answers, draws, keep):
+        return self._most_work(n_answers, keep) * draws.draws[..., 0].size

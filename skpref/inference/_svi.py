@@ -23,19 +23,19 @@ from skpref.inference._base import (
 from skpref.inference._ep import EP
 from skpref.inference._memory import check_memory
 from skpref.inference._natural import (
+    AnswerBatch,
     Ascent,
-    Batch,
+    BoundEvaluation,
     Gamma,
-    Linearised,
-    Look,
-    after,
+    LinearisedBatch,
     ascend,
     ascend_with_scale,
     check_linear,
     check_scale,
-    nothing,
-    rescaled,
-    updated,
+    empty_weights,
+    rescale_weights,
+    update_scale_posterior,
+    watch_later_passes,
     with_scale,
 )
 from skpref.inference._workers import all_answers
@@ -46,18 +46,18 @@ _FALLS = 0.5
 
 
 class InBatches:
-    """All answers of a problem, so many in memory at once; what `Path` needs of a `Batch`.
+    """All answers of a problem, ``size`` of them in memory at once, as `AscentPath` needs them.
 
     Parameters
     ----------
     problem : Problem
-    answers : Batch
-        All of them, of any kind of `Batch`; its prior may be of another output scale.
+    answers : AnswerBatch
+        All of them, of any kind of `AnswerBatch`; its prior may be of another output scale.
     size : int
         Rows of a batch.
     """
 
-    def __init__(self, problem: Problem, answers: Batch, size: int):
+    def __init__(self, problem: Problem, answers: AnswerBatch, size: int):
         self._problem, self._answers, self.size = problem, answers, size
 
     @property
@@ -65,24 +65,26 @@ class InBatches:
         """The prior of all margins."""
         return self._answers.prior
 
-    def each(self, rng: np.random.Generator | None = None) -> Iterator[Batch]:
-        """All rows once, in random order if there is a generator."""
+    def each(self, rng: np.random.Generator | None = None) -> Iterator[AnswerBatch]:
+        """Yield batches that hold every row once, in random order if there is a generator."""
         prior, rows = self.prior, self._problem.rows
         order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
         for k in range(0, len(order), self.size):
             numbers = np.sort(order[k : k + self.size])
             used, part = gathered_rows(rows, numbers)
-            there = Inducing(prior.kernel, prior.items[used], part.margins, prior.Z, prior)
-            yield self._answers.part(there, part, numbers)
+            batch_prior = Inducing(prior.kernel, prior.items[used], part.margins, prior.Z, prior)
+            yield self._answers.part(batch_prior, part, numbers)
 
-    def look(self, weights: Weights) -> Look:
-        """All answers seen under a q; sites on the margins are not kept."""
+    def evaluate(self, weights: Weights) -> BoundEvaluation:
+        """Evaluate the bound and the target of all answers at q, without sites on the margins."""
         at = moments(weights)
-        told = reduce(Look.plus, (batch.told(at) for batch in self.each()))
-        return told.after(self._answers.before)
+        evaluation = reduce(
+            BoundEvaluation.plus, (batch.evaluate_alone(at) for batch in self.each())
+        )
+        return evaluation.with_earlier_answers(self._answers.before)
 
     def scaled(self, kernel: Kernel, factor: float) -> "InBatches":
-        """The same answers under a kernel that is so many times as large."""
+        """Return the answers under a kernel that is ``factor`` times as large."""
         return InBatches(self._problem, self._answers.scaled(kernel, factor), self.size)
 
 
@@ -102,7 +104,7 @@ class Schedule(NamedTuple):
     max_iter: int
 
 
-class Drift(NamedTuple):
+class StochasticAscent(NamedTuple):
     """Where stochastic steps ended.
 
     Attributes
@@ -112,7 +114,7 @@ class Drift(NamedTuple):
     scale : float
         The kernel's output scale that they belong to.
     stopped : bool
-        Whether it ended as it was told to.
+        Whether ``watch`` ended it.
     history : list of float
         Estimates of the bound by every step.
     smoothed : list of float
@@ -126,17 +128,17 @@ class Drift(NamedTuple):
     smoothed: list[float]
 
 
-def drift(
+def ascend_stochastically(
     problem: Problem,
     answers: InBatches,
     weights: Weights,
     schedule: Schedule,
     prior: Gamma | None = None,
     scale: float = 1.0,
-) -> Drift:
+) -> StochasticAscent:
     """Take stochastic steps while they approach the optimum, and average the last pass.
 
-    A pass sees every answer once, so that the sum of what its batches wanted, less the mean of q
+    A pass sees every answer once, so that the sum of the targets of its batches, less the mean of q
     over the pass, is free of the batches' differences: it falls from pass to pass until noise is
     all that is left of it. The mean of the pass's natural parameters (Polyak and Juditsky 1992) is
     free of most of that noise.
@@ -154,43 +156,54 @@ def drift(
         The output scale of ``weights``.
     """
     rng, total, m = np.random.default_rng(0), float(problem.rows.counts.sum()), len(weights.shift)
-    now = None if prior is None else Gamma(prior.shape + 0.5 * m, 1.0).around(1.0 / scale)
+    precision_posterior = (
+        None if prior is None else Gamma(prior.shape + 0.5 * m, 1.0).with_mean(1.0 / scale)
+    )
     history: list[float] = []
     smoothed: list[float] = []
     falls, stopped, last = True, False, (weights, scale)
     residual, t = np.inf, 0
     while falls and not stopped and len(smoothed) < schedule.max_iter:
-        level, mean, wanted = 0.0, _Mean(m), _Mean(m)
+        level, mean, mean_target = 0.0, _Mean(m), _Mean(m)
         for batch in answers.each(rng):
             t += 1
             length = min((t + schedule.delay) ** -schedule.rate, 1.0)
             share = total / float(batch.counts.sum())
-            inverse = 1.0 if now is None else now.mean
-            batch = batch if now is None else _under(batch, now)
-            look = batch.look(weights)
-            history.append(share * look.fit - look.at.divergence + _gap(now, prior, m))
+            inverse = 1.0 if precision_posterior is None else precision_posterior.mean
+            batch = batch if precision_posterior is None else _at_scale(batch, precision_posterior)
+            evaluation = batch.evaluate(weights)
+            history.append(
+                share * evaluation.fit
+                - evaluation.at.divergence
+                + _scale_bound(precision_posterior, prior, m)
+            )
             level += history[-1] / share
-            asked = look.wanted.scaled(share)
-            wanted.add(asked, inverse, 1.0 / share)
-            weights = weights.towards(asked, length)
-            if now is not None and prior is not None:
-                aim = updated(prior, now, look.at, share * look.pulled)
-                ahead = now.around(now.mean * (aim.mean / now.mean) ** length)
-                weights, now = rescaled(weights, now.mean / ahead.mean), ahead
-            mean.add(weights, 1.0 if now is None else now.mean)
+            target = evaluation.target.scaled(share)
+            mean_target.add(target, inverse, 1.0 / share)
+            weights = weights.towards(target, length)
+            if precision_posterior is not None and prior is not None:
+                aim = update_scale_posterior(
+                    prior, precision_posterior, evaluation.at, share * evaluation.scale_slope
+                )
+                next_posterior = precision_posterior.with_mean(
+                    precision_posterior.mean * (aim.mean / precision_posterior.mean) ** length
+                )
+                weights = rescale_weights(weights, precision_posterior.mean / next_posterior.mean)
+                precision_posterior = next_posterior
+            mean.add(weights, 1.0 if precision_posterior is None else precision_posterior.mean)
         smoothed.append(level)
         end, inverse = mean.value
-        before, residual = residual, _apart(end, wanted.under(inverse))
+        before, residual = residual, _distance(end, mean_target.weights_at(inverse))
         falls = residual <= _FALLS * before
         watch = problem.watch
         stopped = watch is not None and watch(Pass(len(smoothed), level, residual))
         last = end, 1.0 / inverse
-    return Drift(*last, stopped, history, smoothed)
+    return StochasticAscent(*last, stopped, history, smoothed)
 
 
-def _apart(weights, wanted):
-    """How far the wanted q is, in the deviations of q."""
-    return Look(moments(weights), 0.0, wanted, {}).residual(weights, wanted)
+def _distance(weights, target):
+    """Return the distance of a target in the deviations of q."""
+    return BoundEvaluation(moments(weights), 0.0, target, {}).residual(weights, target)
 
 
 class _Mean:
@@ -206,24 +219,24 @@ class _Mean:
         self._gain += weight * inverse * weights.gain
         self._shift += weight * np.sqrt(inverse) * weights.shift
 
-    def under(self, inverse):
-        """For the kernel over this."""
-        one = self._weight * inverse
-        return Weights(self._gain / one, self._shift * np.sqrt(inverse) / one)
+    def weights_at(self, inverse):
+        """Return the mean for the kernel divided by ``inverse``."""
+        denominator = self._weight * inverse
+        return Weights(self._gain / denominator, self._shift * np.sqrt(inverse) / denominator)
 
     @property
     def value(self):
-        """For the kernel over the mean, and that."""
+        """The mean for the kernel divided by the mean inverse scale, and that scale."""
         inverse = self._inverse / self._weight
-        return self.under(inverse), inverse
+        return self.weights_at(inverse), inverse
 
 
-def _gap(now, prior, m):
+def _scale_bound(now, prior, m):
     return 0.0 if now is None else now.bound(prior, m)
 
 
-def _under(batch, now):
-    """The batch under the kernel of the present output scale."""
+def _at_scale(batch, now):
+    """Return the batch under the kernel divided by E[λ]."""
     return batch.scaled(with_scale(batch.prior.kernel, 1.0 / now.mean), 1.0 / now.mean)
 
 
@@ -247,17 +260,17 @@ class Course(NamedTuple):
 
     @property
     def output_scale(self) -> float:
-        """What the kernel was multiplied by: 1/E[λ], or 1."""
+        """Factor of the kernel: 1/E[λ], or 1 without ``scale_prior``."""
         return 1.0 if self.inverse_scale is None else 1.0 / self.inverse_scale.mean
 
 
-def scale_of(state: State | None) -> float:
-    """The kernel's output scale that a state belongs to."""
+def scale_from_state(state: State | None) -> float:
+    """Return the kernel's output scale that a state belongs to; 1 without a state."""
     return 1.0 if state is None else float(state["scale"][0])
 
 
-def q_of(start: State | None, prior: Inducing, total: float) -> Weights | None:
-    """q of a state; None if there is none.
+def weights_from_state(start: State | None, prior: Inducing, total: float) -> Weights | None:
+    """Return the weights of q that a state holds; None if it holds none of these points.
 
     Of the same answers by their sites, which hardly depend on the hyperparameters; of others as if
     they were of this total weight.
@@ -266,31 +279,36 @@ def q_of(start: State | None, prior: Inducing, total: float) -> Weights | None:
         return None
     before = float(start["total"][0])
     if before == total and start.get("pull", np.zeros(0)).shape == (prior.n_margins,):
-        return rescaled(prior.told(start["precision"], start["pull"]), scale_of(start))
+        return rescale_weights(
+            prior.told(start["precision"], start["pull"]), scale_from_state(start)
+        )
     return Weights(start["gain"], start["shift"]).scaled(total / before)
 
 
-def found(
-    end: Ascent, total: float, inverse_scale: Gamma | None = None, before: Drift | None = None
+def svi_approximation(
+    end: Ascent,
+    total: float,
+    inverse_scale: Gamma | None = None,
+    before: StochasticAscent | None = None,
 ) -> Approximation:
-    """Result of an ascent, perhaps after stochastic steps."""
+    """Return the approximation that an ascent ends with, perhaps after stochastic steps."""
     history, smoothed, n_iter, stopped = end.history, [], end.n_iter, end.stopped
     if before is not None:
-        if before.stopped:  # the last look was not a pass
+        if before.stopped:  # the last evaluation was not a pass
             history, n_iter, stopped = [], 0, True
         history, smoothed = before.history + history, before.smoothed + history
         n_iter += len(before.smoothed)
     weights, course = end.weights, Course(np.array(history), np.array(smoothed), inverse_scale)
-    state = state_of(weights, total, course) | end.look.sites
+    state = svi_state(weights, total, course) | end.evaluation.sites
     sites = Sites(weights.shift, weights.gain, end.bound)
     run = n_iter, end.residual, end.converged, course, stopped
     return Approximation(sites, end.at, state, *run)
 
 
-def state_of(weights: Weights, total: float, course: Course) -> State:
-    """Of q, found on answers of this total weight."""
-    told = {"total": np.array([total]), "scale": np.array([course.output_scale])}
-    return {"gain": weights.gain, "shift": weights.shift, **told}
+def svi_state(weights: Weights, total: float, course: Course) -> State:
+    """Return the arrays of q, learned from answers of this total weight, for a warm start."""
+    scalars = {"total": np.array([total]), "scale": np.array([course.output_scale])}
+    return {"gain": weights.gain, "shift": weights.shift, **scalars}
 
 
 # Of a run under points that are moved: its tolerance, and the steps it has.
@@ -300,13 +318,13 @@ _TOL, _ITERATIONS = 3e-3, 100
 def bound_at(
     prior: Inducing, comparisons: Comparisons, likelihood: Likelihood, sites: State | None
 ) -> tuple[float, Pull, State]:
-    """The bound under inducing points, its slopes, and the sites there, from those before."""
-    batch = Batch.of(prior, comparisons.rows, likelihood)
-    start = nothing(len(prior.Z))
+    """Maximise the bound at inducing points; return it, its derivatives, and the sites there."""
+    batch = AnswerBatch.of(prior, comparisons.rows, likelihood)
+    start = empty_weights(len(prior.Z))
     if sites is not None:
         start = prior.told(sites["precision"], sites["pull"])
     end = ascend(batch, start, _TOL, _ITERATIONS)
-    return end.bound, batch.pull_at(end.at), end.look.sites
+    return end.bound, batch.pull_at(end.at), end.evaluation.sites
 
 
 # Doubles held at most, beside two a row and point: a row, and a pair of points; as measured.
@@ -488,7 +506,7 @@ class SVI(Engine):
 
     @property
     def prior_rule(self) -> InducingPoints:
-        """Its points; those of `scale_prior` and "ekf" are not moved."""
+        """Rule of its inducing points; with ``scale_prior`` and "ekf" they are not moved."""
         Z = None
         if self.inducing_points is not None:
             Z = np.asarray(self.inducing_points, dtype=np.float64)
@@ -527,28 +545,36 @@ class SVI(Engine):
         if self.scale_prior is not None:
             check_scale(problem.prior.kernel)
         answers = self._answers(problem)
-        weights, scale, seen = self._start(problem, start)
+        weights, scale, n_seen = self._start(problem, start)
         prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
-        way, left, watch = None, self.max_iter, problem.watch
+        stochastic_result, n_passes, watch = None, self.max_iter, problem.watch
         if isinstance(answers, InBatches):
-            options = self.forgetting_rate, self.delay + seen // answers.size
+            options = self.forgetting_rate, self.delay + n_seen // answers.size
             schedule = Schedule(*options, self.max_iter - _CLOSING)
-            way = drift(problem, answers, weights, schedule, prior, scale)
-            weights, scale, done = way.weights, way.scale, len(way.smoothed)
-            left, watch = left - done, watch and after(watch, done)
-            if way.stopped:  # its bound is still to be known
-                left, watch = 1, None
-        run = self.tol, left, watch
+            stochastic_result = ascend_stochastically(
+                problem, answers, weights, schedule, prior, scale
+            )
+            weights, scale, n_done = (
+                stochastic_result.weights,
+                stochastic_result.scale,
+                len(stochastic_result.smoothed),
+            )
+            n_passes, watch = n_passes - n_done, watch and watch_later_passes(watch, n_done)
+            if stochastic_result.stopped:  # its bound is still to be known
+                n_passes, watch = 1, None
+        run = self.tol, n_passes, watch
         if prior is None:
             end, inverse_scale = ascend(answers, weights, *run), None
         else:
             end, inverse_scale = ascend_with_scale(answers, weights, prior, scale, *run)
-        result = found(end, float(problem.counts.sum()), inverse_scale, way)
-        return result if prior is None else self._absorbing(prior, problem.prior.kernel, result)
+        result = svi_approximation(
+            end, float(problem.counts.sum()), inverse_scale, stochastic_result
+        )
+        return result if prior is None else self._absorb_scale(prior, problem.prior.kernel, result)
 
-    def _absorbing(self, prior, kernel, result):
-        """The result with the kernel at the scale found, and a prior of the scale to match."""
-        scale = scale_of(result.state)
+    def _absorb_scale(self, prior, kernel, result):
+        """Return the result with the scale in its kernel, and the scale's prior to match."""
+        scale = scale_from_state(result.state)
         absorbed = prior.shape, prior.rate / scale
         options = {**self.get_params(deep=False), "scale_prior": absorbed}
         return result._replace(absorbed=(type(self)(**options), with_scale(kernel, scale)))
@@ -561,7 +587,7 @@ class SVI(Engine):
         problem : Problem
             The new answers.
         before : Weights
-            What the earlier ones told of the same inducing points.
+            Those of the earlier ones, on the same inducing points.
 
         Returns
         -------
@@ -570,43 +596,47 @@ class SVI(Engine):
         """
         batch = self._answers(problem, before)
         end = ascend(batch, before, self.tol, self.max_iter, problem.watch)
-        return found(end, float(problem.counts.sum()))
+        return svi_approximation(end, float(problem.counts.sum()))
 
     def _answers(self, problem, before=None):
         size = self._batch(problem)
         if size is not None:
-            answers = self._looks.of(problem.prior, problem.rows, problem.likelihood, before)
+            answers = self._batch_type.of(problem.prior, problem.rows, problem.likelihood, before)
             return InBatches(problem, answers, size)
         if self.local == "expected" and self.scale_prior is None:
             return all_answers(problem, self.n_jobs, before)
-        return self._looks.of(problem.prior, problem.rows, problem.likelihood, before)
+        return self._batch_type.of(problem.prior, problem.rows, problem.likelihood, before)
 
     def _batch(self, problem):
-        """Rows of a batch; None: all are one."""
+        """Return the number of rows of a batch; None if all rows are one batch."""
         size = self.batch_size
         return size if size is not None and size < len(problem.rows) else None
 
     @property
-    def _looks(self):
-        return Linearised if self.local == "ekf" else Batch
+    def _batch_type(self):
+        return LinearisedBatch if self.local == "ekf" else AnswerBatch
 
     def _start(self, problem, start):
-        """q to start from, the scale of its kernel, and how many answers it has seen."""
+        """Return the weights of q to start from, its output scale, and the answers behind it."""
         prior, total = problem.prior, float(problem.counts.sum())
-        n, seen = len(problem.comparisons.positions), 0
-        weights, scale = q_of(start, prior, total), scale_of(start)
+        n, n_seen = len(problem.comparisons.positions), 0
+        weights, scale = weights_from_state(start, prior, total), scale_from_state(start)
         if weights is not None:
             return weights, scale, n
         if self._batch(problem) is not None:
-            seen = min(-(-n // 4), _BEGIN)
+            n_seen = min(-(-n // 4), _BEGIN)
         elif n >= 4 * _BEGIN:
-            seen = _BEGIN
-        if not seen:
-            return nothing(len(prior.Z)), 1.0, 0
-        part, kernel, Z = problem.comparisons.spread(seen), prior.kernel, prior.Z
+            n_seen = _BEGIN
+        if not n_seen:
+            return empty_weights(len(prior.Z)), 1.0, 0
+        part, kernel, Z = problem.comparisons.spread(n_seen), prior.kernel, prior.Z
         small = Inducing(kernel, part.items, part.rows.margins, Z, prior)
-        found = self.relaxed().run(Problem(small, part, problem.likelihood))
-        return q_of(found.state, prior, total), scale_of(found.state), seen
+        approximation = self.relaxed().run(Problem(small, part, problem.likelihood))
+        return (
+            weights_from_state(approximation.state, prior, total),
+            scale_from_state(approximation.state),
+            n_seen,
+        )
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the bound, at its maximum over q."""
@@ -615,13 +645,13 @@ class SVI(Engine):
                 "SVI(local='ekf') does not maximise the bound, whose derivatives are therefore not "
                 "known. Use SVI(local='expected')."
             )
-        batch = Batch.of(problem.prior, problem.rows, problem.likelihood)
-        scale = scale_of(approximation.state)
+        batch = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood)
+        scale = scale_from_state(approximation.state)
         if scale != 1.0:
             batch = batch.scaled(with_scale(problem.prior.kernel, scale), scale)
-        seen = batch.seen(batch.prior.under(approximation.conditioned))
-        expected = batch.likelihood.expected(*seen, batch.answers)
-        slopes = batch.likelihood.expected_theta_gradient(*seen, batch.answers)
+        row_moments = batch.row_moments(batch.prior.under(approximation.conditioned))
+        expected = batch.likelihood.expected(*row_moments, batch.answers)
+        slopes = batch.likelihood.expected_theta_gradient(*row_moments, batch.answers)
         prior, by_kernel = cast(Inducing, problem.prior), np.zeros(0)
         if len(prior.kernel.theta):
             pull = batch.pull(expected, approximation.conditioned)

@@ -28,14 +28,14 @@ from skpref._utils import blas_threads
 from skpref.data import Rows, duel_rows, gathered_rows
 from skpref.gp import Inducing, Moments, Weights, moments
 from skpref.inference._base import Problem
-from skpref.inference._natural import Batch, Look
+from skpref.inference._natural import AnswerBatch, BoundEvaluation
 from skpref.likelihoods import Likelihood
 
 T = TypeVar("T")
 
 # Rows of a shard.
 _ROWS = 50_000
-# Bytes of features that a process keeps from one look to the next, and runs whose answers it keeps.
+# Bytes of features that a process keeps from one pass to the next, and runs whose answers it keeps.
 _ROOM = 2**29
 _RUNS = 4
 # Times that a pass is tried: where joblib loses a process of its own, all that were running fail.
@@ -59,7 +59,7 @@ class Store(Generic[T]):
         self._runs: OrderedDict[str, dict[int, T]] = OrderedDict()
 
     def get(self, run: str, number: int) -> T | None:
-        """A part, if it is known."""
+        """Return a part, or None if this process does not hold it."""
         with self._lock:
             if run not in self._runs:
                 return None
@@ -67,21 +67,21 @@ class Store(Generic[T]):
             return self._runs[run].get(number)
 
     def of(self, run: str) -> list[T]:
-        """All parts of a run that are known."""
+        """Return all parts of a run that this process holds."""
         with self._lock:
             return list(self._runs.get(run, {}).values())
 
-    def add(self, run: str, number: int, known: T) -> T:
-        """Keep a part, and of the other runs the last."""
+    def add(self, run: str, number: int, part: T) -> T:
+        """Keep a part and return it; the least recent runs beyond `n_runs` are dropped."""
         with self._lock:
-            self._runs.setdefault(run, {})[number] = known
+            self._runs.setdefault(run, {})[number] = part
             self._runs.move_to_end(run)
             while len(self._runs) > self._n_runs:
                 self._runs.popitem(last=False)
-        return known
+        return part
 
     def drop(self, run: str) -> None:
-        """Forget a run."""
+        """Drop all parts of a run."""
         with self._lock:
             self._runs.pop(run, None)
 
@@ -117,7 +117,7 @@ class SharedOut:
         return self._count
 
     def ask(self, work: Callable[..., Any], questions: Sequence[Any], kind: str = "") -> list[Any]:
-        """Answers to a question about each part, in their order.
+        """Return the answers to a question about each part, in their order.
 
         Parameters
         ----------
@@ -130,11 +130,11 @@ class SharedOut:
         """
         every = range(self._count)
         new = self._new.get(kind, set(every))
-        found = self._tasks(work, questions, every, new)
+        answers = self._tasks(work, questions, every, new)
         # Who does not know a part will be asked about it again: it is sent the part then, too.
-        self._new[kind] = new = {k for k in every if found[k] is None}
-        found |= self._tasks(work, questions, sorted(new), new)
-        return [found[k] for k in every]
+        self._new[kind] = new = {k for k in every if answers[k] is None}
+        answers |= self._tasks(work, questions, sorted(new), new)
+        return [answers[k] for k in every]
 
     def _tasks(self, work, questions, numbers, new):
         for left in reversed(range(_TRIES if len(numbers) else 0)):
@@ -157,8 +157,8 @@ class SharedOut:
 
 def all_answers(
     problem: Problem, n_jobs: int | None, before: Weights | None = None
-) -> "Batch | Shards":
-    """The answers of a problem, to be looked at: in shards if there are many and it is asked for.
+) -> "AnswerBatch | Shards":
+    """Return the answers of a problem as one batch, or in shards if many are to be spread.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def all_answers(
     n_jobs : int or None
         None: in shards only within a `joblib.parallel_config` that spreads work.
     before : Weights, optional
-        What earlier answers told.
+        Weights of earlier answers, as part of the prior.
     """
     if n_jobs is None:
         backend, n_jobs_there = get_active_backend()
@@ -177,11 +177,11 @@ def all_answers(
     if asked and len(problem.rows) > _ROWS:
         return Shards(problem, n_jobs, before)
     prior = cast(Inducing, problem.prior)
-    return Batch.of(prior, problem.rows, problem.likelihood, before)
+    return AnswerBatch.of(prior, problem.rows, problem.likelihood, before)
 
 
-def cut(rows: Rows, size: int) -> list[NDArray[np.intp]]:
-    """Numbers of the rows of every shard, at most so many.
+def rows_of_shards(rows: Rows, size: int) -> list[NDArray[np.intp]]:
+    """Return the numbers of the rows of every shard, at most ``size`` each.
 
     The items are cut into ranges, and the rows ordered by the two ranges that their items are in:
     n shards then have each item about √(2n) times among them, instead of n times.
@@ -192,7 +192,7 @@ def cut(rows: Rows, size: int) -> list[NDArray[np.intp]]:
     >>> from skpref.data._comparisons import duel_rows
     >>> one = np.ones(4, dtype=np.int8)
     >>> rows = duel_rows(4, np.array([0, 3, 1, 2]), np.array([1, 2, 0, 3]), one, one, np.ones(4))
-    >>> [shard.tolist() for shard in cut(rows, 2)]
+    >>> [shard.tolist() for shard in rows_of_shards(rows, 2)]
     [[0, 2], [1, 3]]
     """
     count = -(-len(rows) // size)
@@ -204,7 +204,7 @@ def cut(rows: Rows, size: int) -> list[NDArray[np.intp]]:
 
 
 class Shards:
-    """All answers of a problem; what `_svi` and `Path` need of a `Batch`.
+    """All answers of a problem in shards, with what `AscentPath` needs of an `AnswerBatch`.
 
     Parameters
     ----------
@@ -212,24 +212,24 @@ class Shards:
     n_jobs : int or None
         Of joblib.
     before : Weights, optional
-        What earlier answers told.
+        Weights of earlier answers, as part of the prior.
     """
 
     def __init__(self, problem: Problem, n_jobs: int | None, before: Weights | None = None):
-        self._before, parts = before, cut(problem.rows, _ROWS)
+        self._before, parts = before, rows_of_shards(problem.rows, _ROWS)
         self._shared = SharedOut(len(parts), lambda k: _Shard.of(problem, parts[k]), n_jobs, _HERE)
 
     def __len__(self) -> int:
         return len(self._shared)
 
-    def look(self, weights: Weights) -> Look:
-        """The answers seen under a q; sites are not brought back from the workers."""
+    def evaluate(self, weights: Weights) -> BoundEvaluation:
+        """Evaluate the bound and the target at q; sites are not brought back from the workers."""
         at = moments(weights)
-        sums, q = np.zeros(_length(len(at.mean))), _packed(at)
-        for found in self._shared.ask(_work, [q] * len(self)):
-            sums += found
-        fit, shift, gain = _unpacked(sums, len(at.mean))
-        return Look(at, fit, Weights(gain, shift), {}).after(self._before)
+        sums, q = np.zeros(_n_sums(len(at.mean))), _pack_moments(at)
+        for shard_sums in self._shared.ask(_work, [q] * len(self)):
+            sums += shard_sums
+        fit, shift, gain = _unpack_sums(sums, len(at.mean))
+        return BoundEvaluation(at, fit, Weights(gain, shift), {}).with_earlier_answers(self._before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,55 +246,55 @@ class _Shard:
 
     @classmethod
     def of(cls, problem: Problem, numbers: NDArray[np.intp]) -> Self:
-        """Some rows of a problem."""
+        """Return the shard of some rows of a problem."""
         prior = cast(Inducing, problem.prior)
         used, rows = gathered_rows(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
-        told = rows.kind, rows.lead, rows.counts, rows.judge
-        arrays = prior.Z, prior.items[used], *ends, *told
+        row_arrays = rows.kind, rows.lead, rows.counts, rows.judge
+        arrays = prior.Z, prior.items[used], *ends, *row_arrays
         return cls(prior.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
 
-    def batch(self, like: Inducing | None) -> Batch:
-        """Ready to be looked at; ``like`` is the prior of another shard of the same run."""
+    def batch(self, like: Inducing | None) -> AnswerBatch:
+        """Return the rows as a batch; ``like`` is the prior of another shard of the same run."""
         Z, items, first, second, *rest = pickle.loads(self.arrays)
         rows = duel_rows(len(items), first.astype(np.intp), second.astype(np.intp), *rest)
         prior = Inducing(self.kernel, items, rows.margins, Z, like)
-        return Batch.of(prior, rows, self.likelihood)
+        return AnswerBatch.of(prior, rows, self.likelihood)
 
 
 @dataclass(eq=False)
-class _Known:
-    """A shard that this process knows, and whether its features are kept between looks."""
+class _HeldShard:
+    """A shard that this process holds, and whether its features are kept between passes."""
 
-    batch: Batch
-    stays: bool = False
+    batch: AnswerBatch
+    keeps_features: bool = False
 
-    def leave(self):
-        self.stays = False
+    def drop_features(self):
+        self.keeps_features = False
         self.batch.prior.forget()
 
 
-class _ShardStore(Store[_Known]):
+class _ShardStore(Store[_HeldShard]):
     """Shards, of which some keep their features."""
 
-    def learn(self, run: str, number: int, shard: _Shard) -> _Known:
+    def learn(self, run: str, number: int, shard: _Shard) -> _HeldShard:
         """Add a shard, which keeps its features if there is room; older runs make room."""
         others = self.of(run)
-        known = self.add(
-            run, number, _Known(shard.batch(others[0].batch.prior if others else None))
+        entry = self.add(
+            run, number, _HeldShard(shard.batch(others[0].batch.prior if others else None))
         )
         with self._lock:
-            known.stays = self._room_for(known.batch.prior.size, run)
-        return known
+            entry.keeps_features = self._room_for(entry.batch.prior.size, run)
+        return entry
 
     def _room_for(self, size, run):
         for name, shards in self._runs.items():  # the run itself is last
-            every = (each for known in self._runs.values() for each in known.values())
-            if sum(each.batch.prior.size for each in every if each.stays) + size <= _ROOM:
+            every = (each for run_shards in self._runs.values() for each in run_shards.values())
+            if sum(each.batch.prior.size for each in every if each.keeps_features) + size <= _ROOM:
                 return True
             if name != run:
                 for each in shards.values():
-                    each.leave()
+                    each.drop_features()
         return False
 
 
@@ -302,38 +302,40 @@ _HERE = _ShardStore(_RUNS)
 
 
 def _work(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.float64] | None:
-    """Sums over a shard under q; None if this process does not know the shard."""
-    known = _HERE.get(run, number)
-    if known is None:
+    """Return the sums over a shard under q; None if this process does not hold the shard."""
+    entry = _HERE.get(run, number)
+    if entry is None:
         if shard is None:
             return None
-        known = _HERE.learn(run, number, shard)
-    prior = known.batch.prior
+        entry = _HERE.learn(run, number, shard)
+    prior = entry.batch.prior
     with blas_threads(len(prior.Z)):
-        look = known.batch.look_at(_moments(q, len(prior.Z)))
-    if not known.stays:
+        evaluation = entry.batch.evaluate_at(_unpack_moments(q, len(prior.Z)))
+    if not entry.keeps_features:
         prior.forget()
     lower = np.tril_indices(len(prior.Z))
-    return np.concatenate([[look.fit], look.wanted.shift, look.wanted.gain[lower]])
+    return np.concatenate(
+        [[evaluation.fit], evaluation.target.shift, evaluation.target.gain[lower]]
+    )
 
 
-def _length(m):
+def _n_sums(m):
     return 1 + m + m * (m + 1) // 2
 
 
-def _packed(at):
+def _pack_moments(at):
     """Mean and root of q as bytes; the root is lower triangular."""
     return np.concatenate([at.mean, at.root[np.tril_indices(len(at.mean))]]).tobytes()
 
 
-def _moments(q, m):
+def _unpack_moments(q, m):
     values = np.frombuffer(q)
     root = np.zeros((m, m))
     root[np.tril_indices(m)] = values[m:]
     return Moments(values[:m], root, np.nan, np.nan)
 
 
-def _unpacked(sums, m):
+def _unpack_sums(sums, m):
     gain = np.zeros((m, m))
     gain[np.tril_indices(m)] = sums[1 + m :]
     gain += np.tril(gain, -1).T

@@ -42,7 +42,7 @@ def answer_effects(
     effects : Bunch
         Arrays of shape (n,); ``lower`` and ``upper`` are NaN where the engine has no evidence
         ("hmc", "gibbs", "svi" by points), the model is one of several users, or nothing but a
-        posterior came.
+        posterior is given.
 
         names : what was learned: "order_effect", "tie_threshold", "grade_increment_k", by how much
             a threshold of grades is above the one before
@@ -78,21 +78,25 @@ def answer_effects(
     check_choice("unit", unit, tuple(UNITS))
     subject = Inspected.of(model, user)
     over = subject.over_hyperparameters(average)
-    likelihood = _own(subject.posterior.likelihood)
+    likelihood = _reference_likelihood(subject.posterior.likelihood)
     places = [
         place for place, name in enumerate(likelihood.free) if likelihood.unit_powers.get(name) == 1
     ]
     linear = np.array([likelihood.free[place] in likelihood.linear for place in places], dtype=bool)
     if len(over.weights) > 1:
-        each = np.array(
+        values_by_draw = np.array(
             [
-                _values(_own(one.posterior.likelihood), unit, one.posterior.effect_variance)
+                _values(
+                    _reference_likelihood(one.posterior.likelihood),
+                    unit,
+                    one.posterior.effect_variance,
+                )
                 for one in over.subjects
             ]
         )
-        each = each[:, places]
-        value = over.weights @ each
-        centre, deviation = _moments(over.weights, each, linear)
+        values_by_draw = values_by_draw[:, places]
+        value = over.weights @ values_by_draw
+        centre, deviation = _moments(over.weights, values_by_draw, linear)
     else:
         value = _values(likelihood, unit, subject.posterior.effect_variance)[places]
         centre = np.where(linear, value, np.log(np.where(linear, 1.0, value)))
@@ -109,8 +113,8 @@ def answer_effects(
     return PrintableBunch(**columns, frame=frame, unit=unit, level=level)
 
 
-def _own(likelihood: Likelihood) -> Likelihood:
-    """That of the reference judge."""
+def _reference_likelihood(likelihood: Likelihood) -> Likelihood:
+    """Return the likelihood of the reference judge."""
     return likelihood.base if isinstance(likelihood, JudgeReliability) else likelihood
 
 
@@ -124,14 +128,14 @@ def _values(likelihood: Likelihood, unit: str, effect_variance: float) -> Array:
 
 
 def _moments(weights, values, linear):
-    """Means and deviations of values, of the others of their logarithms."""
+    """Return means and deviations of linear values, and of the logarithms of the others."""
     values = np.where(linear, values, np.log(np.where(linear, 1.0, values)))
     centre = weights @ values
     return centre, np.sqrt(weights @ (values - centre) ** 2)
 
 
 def _deviations(subject: Inspected, likelihood: Likelihood, unit: str) -> Array:
-    """Of the values of a likelihood, or of their logarithms, by Laplace's normal; NaN without."""
+    """Return deviations of the values, or of their logarithms, by Laplace; NaN without."""
     n = len(likelihood.free)
     if subject.learned is None or not n or not subject.has_evidence:
         return np.full(n, np.nan)

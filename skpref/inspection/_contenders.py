@@ -20,7 +20,7 @@ _ROUNDED = 1e-14
 
 
 class Columns:
-    """What the columns of a posterior's rows are, beside that of the ids.
+    """Columns of a posterior's rows beside the ids: names, kinds, means and units.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Columns:
         With an ``id_place``.
     rows : ndarray of shape (n, n_features), default=None
         Rows beside those of the answers.
-    came : bool, default=False
+    are_items : bool, default=False
         Whether the user gave these rows: then what an id was shown with else does not count.
 
     Attributes
@@ -42,7 +42,7 @@ class Columns:
         Columns that differ between rows of fewer ids, and of which.
     """
 
-    def __init__(self, subject: Inspected, rows: Array | None = None, came: bool = False):
+    def __init__(self, subject: Inspected, rows: Array | None = None, are_items: bool = False):
         self._subject, place = subject, subject.id_place
         self.categories, self.measured = subject.seen_columns()
         self.varying, self.mixed = varying_columns(subject.training, place, self.weight)
@@ -51,9 +51,9 @@ class Columns:
         if rows is not None and rows is not subject.training:
             more, mixed = varying_columns(rows, place, np.ones(len(rows)))
             self.varying |= more
-            self.mixed = mixed if came else self.mixed | mixed
+            self.mixed = mixed if are_items else self.mixed | mixed
             self.mixed = {j: ids for j, ids in self.mixed.items() if j not in self.varying}
-            if came:
+            if are_items:
                 self._own = rows, np.ones(len(rows))
             else:
                 others = rows[~np.isin(rows[:, place], subject.training[:, place])]
@@ -63,7 +63,7 @@ class Columns:
                 )
 
     def users(self, place: int, value: float) -> Any:
-        """A value of a column as the user has it."""
+        """Return a row's value of a column in the user's terms."""
         if place in self._subject.groups:
             return self._subject.groups[place][int(value)]
         center, scale = self._subject.center, self._subject.scale
@@ -72,11 +72,11 @@ class Columns:
         return float(value)
 
     def unit(self, place: int) -> float:
-        """One more of a row's column, in the user's."""
+        """Return one unit of a row's column in the user's units."""
         return self.users(place, 1.0) - self.users(place, 0.0)
 
-    def _in_rows(self, place: int, value: Any) -> float:
-        """A value as the user has it, as the rows have it."""
+    def _row_value(self, place: int, value: Any) -> float:
+        """Return a user's value of a column as the rows hold it."""
         if place not in self._subject.groups:
             number = _number(self.label(place), value)
             return (number - self.users(place, 0.0)) / self.unit(place)
@@ -86,12 +86,12 @@ class Columns:
         return float(groups.index(value))
 
     def label(self, place: int) -> Any:
-        """Name of a column, its position where it has none."""
+        """Return the name of a column, its position where it has none."""
         names = self._subject.columns
         return place if names is None else names[place]
 
     def place(self, column: Any) -> int:
-        """Position of a column, of which the name or the position came."""
+        """Return the position of a column by name or position, or raise ValueError."""
         names = self._subject.columns
         listed = [] if names is None else list(names)
         n = self._subject.n_features
@@ -102,80 +102,83 @@ class Columns:
         else:
             place = -1
         if not 0 <= place < n:
-            known = f"columns {listed}" if listed else f"columns 0 to {n - 1}, without names"
+            known_columns = (
+                f"columns {listed}" if listed else f"columns 0 to {n - 1}, without names"
+            )
             advice = "" if listed else " Pass the votes of from_votes as items=, they name them."
             raise ValueError(
-                f"There is no column {reprlib.repr(column)}; the model has {known}.{advice}"
+                f"There is no column {reprlib.repr(column)}; the model has {known_columns}.{advice}"
             )
         if place == self._subject.id_place:
             raise ValueError(f"Column {column!r} holds the ids that are ranked; name another.")
         return place
 
-    def told(self, at: Any) -> dict[int, float]:
-        """What ``at`` holds, by the positions of the columns."""
+    def held_values(self, at: Any) -> dict[int, float]:
+        """Return the values that ``at`` holds, by the positions of the columns."""
         if at is None:
             return {}
         if not isinstance(at, Mapping):
             n = self._subject.n_features
             others = [j for j in range(n) if j != self._subject.id_place]
-            given = np.asarray(at)
-            if given.shape != (len(others),):
+            values_in_order = np.asarray(at)
+            if values_in_order.shape != (len(others),):
                 raise ValueError(
-                    f"at has shape {given.shape}; give a dict of column and value, or one value "
-                    f"for each of the {len(others)} columns {[self.label(j) for j in others]}."
+                    f"at has shape {values_in_order.shape}; give a dict of column and value, or "
+                    f"one value for each of the {len(others)} columns "
+                    f"{[self.label(j) for j in others]}."
                 )
-            at = dict(zip(others, given.tolist(), strict=True))
+            at = dict(zip(others, values_in_order.tolist(), strict=True))
         places = {self.place(column): value for column, value in at.items()}
-        found = {place: self._in_rows(place, value) for place, value in places.items()}
-        for j in found.keys() & self.categories - self._subject.groups.keys():
+        values_held = {place: self._row_value(place, value) for place, value in places.items()}
+        for j in values_held.keys() & self.categories - self._subject.groups.keys():
             values = np.unique(self._subject.training[:, j])
-            if found[j] not in values:
+            if values_held[j] not in values:
                 shown = ", ".join(f"{value:g}" for value in values[:8])
                 raise ValueError(
-                    f"No answer has {found[j]:g} in column {self.label(j)!r}, which holds "
+                    f"No answer has {values_held[j]:g} in column {self.label(j)!r}, which holds "
                     f"categories; there are {shown}{', …' if len(values) > 8 else ''}."
                 )
-        return found
+        return values_held
 
     @property
     def weight(self) -> Array:
-        """How often each row of the answers was shown."""
+        """Return how often each row of the answers was shown."""
         shown = self._subject.shown
         return np.ones(len(self._subject.training)) if shown is None else shown
 
     def mean(self, place: int) -> float:
-        """Mean of a column over all that was shown; 0 where it is rounding alone."""
+        """Return the mean of a column over all that was shown; 0 where it is rounding alone."""
         column, weight = self._subject.training[:, place], self.weight
         mean = float(np.average(column, weights=weight))
         size = float(np.average(np.abs(column), weights=weight))
         return mean if abs(mean) > _ROUNDED * size else 0.0
 
     def spread(self, place: int) -> float:
-        """Standard deviation of a column over all that was shown."""
+        """Return the standard deviation of a column over all that was shown."""
         column = self._subject.training[:, place]
         apart = column - np.average(column, weights=self.weight)
         return float(np.sqrt(np.average(apart**2, weights=self.weight)))
 
     def by_id(self, place: int, ids: Array) -> Array:
-        """Mean of a column over what was shown of each id; of ids never shown, of all."""
-        known, means = self._means(place, self._subject.training, self.weight)
-        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-        return np.where(known[at] == ids, means[at], self.mean(place))
+        """Return each id's mean of a column over what was shown; of ids never shown, of all."""
+        known_ids, means = self._means(place, self._subject.training, self.weight)
+        at = np.minimum(np.searchsorted(known_ids, ids), len(known_ids) - 1)
+        return np.where(known_ids[at] == ids, means[at], self.mean(place))
 
     def _means(self, place, rows, weight):
-        """Ids in some rows, ascending, and the mean of a column over those of each."""
-        known, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
+        """Return the ids in some rows, ascending, and each id's mean of a column."""
+        row_ids, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
         code = code.reshape(-1)
-        return known, np.bincount(code, weight * rows[:, place]) / np.bincount(code, weight)
+        return row_ids, np.bincount(code, weight * rows[:, place]) / np.bincount(code, weight)
 
     def _own_means(self, place: int, ids: Array) -> Array:
-        """Mean of a column over the rows of each id."""
-        known, means = self._means(place, *self._own)
-        found: Array = means[np.searchsorted(known, ids)]
-        return found
+        """Return the mean of a column over the rows of each id."""
+        row_ids, means = self._means(place, *self._own)
+        id_means: Array = means[np.searchsorted(row_ids, ids)]
+        return id_means
 
-    def _usual(self, place: int, ids: Array) -> Array:
-        """The value of a column that each id was shown with most often, the least of several."""
+    def _modal_values(self, place: int, ids: Array) -> Array:
+        """Return each id's most frequent value of a column, the least of ties."""
         rows, weight = self._own
         whose = rows[:, self._subject.id_place]
         some = np.isin(whose, ids)
@@ -183,21 +186,21 @@ class Columns:
         first, code = group_rows(both)
         pairs, often = both[first], np.bincount(code, weight[some])
         order = np.lexsort((pairs[:, 1], -often, pairs[:, 0]))
-        known, at = np.unique(pairs[order, 0], return_index=True)
+        row_ids, at = np.unique(pairs[order, 0], return_index=True)
         values: Array = pairs[order[at], 1]
-        return values[np.searchsorted(known, ids)]
+        return values[np.searchsorted(row_ids, ids)]
 
-    def take_own(self, base: Array, places: Set[int]) -> None:
+    def set_own_values(self, base: Array, places: Set[int]) -> None:
         """Of rows, one an id, `mixed` columns become the mean, or usual category, of ids that
         differ in them."""
         if not places:
             return
         ids = base[:, self._subject.id_place]
-        names = _named(self._subject.ids(base), len(base))
+        names = _name_array(self._subject.ids(base), len(base))
         every = np.zeros(len(base), dtype=bool)
         for j in places:
             whose = np.isin(ids, self.mixed[j])
-            of_these = self._usual if j in self.categories else self._own_means
+            of_these = self._modal_values if j in self.categories else self._own_means
             base[whose, j] = of_these(j, ids[whose])
             every |= whose
         kinds = {j in self.categories for j in places}
@@ -213,7 +216,7 @@ class Columns:
         )
 
     def combinations(self, places: list[int]) -> tuple[Array, Array]:
-        """Values of some columns that came together, and their shares of what was shown."""
+        """Return the values that some columns had together, and their shares of what was shown."""
         values = np.ascontiguousarray(self._subject.training[:, places])
         first, inverse = group_rows(values)
         shares = np.bincount(inverse, self.weight)
@@ -232,7 +235,7 @@ def _number(column, value):
 
 @dataclass(frozen=True, eq=False)
 class Contenders:
-    """Who is ranked, each by an average of utilities.
+    """Items to rank, each by an average of utilities over rows.
 
     Attributes
     ----------
@@ -246,7 +249,7 @@ class Contenders:
     held : dict
         Columns that were held, and their values; None where a category was averaged over.
     columns : Columns or None
-        None where the rows are those that came.
+        None where the rows are those of ``items``.
     """
 
     subject: Inspected
@@ -260,23 +263,23 @@ class Contenders:
         return len(self.rows)
 
     def components(self) -> NDArray[np.intp]:
-        """Component of each, see `Inspected.component_of`."""
+        """Return the component of each, see `Inspected.component_of`."""
         return self.subject.component_of(self.rows[:, 0])
 
     def means(self) -> Array:
-        """Posterior mean of each, at the hyperparameters of the fit."""
+        """Return the posterior mean of each, at the hyperparameters of the fit."""
         flat = self.rows.reshape(-1, self.rows.shape[2])
         means = self.subject.at(len(flat)).mean(flat)
         return means.reshape(self.rows.shape[:2]) @ self.shares
 
     def take(self, order: NDArray[np.intp]) -> Self:
-        """Some of them, or all in another order."""
+        """Return some of them, or all in another order."""
         return replace(self, names=self.names[order], rows=self.rows[order])
 
     def draws(
         self, over: Averaged, unit: str, n: int, rng: RandomLike
     ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-        """Joint draws of the distinct ones, (n_distinct, n), which is whose, and how many are."""
+        """Return joint draws of the distinct ones, (n_distinct, n), each's number, and counts."""
         flat = self.rows.reshape(len(self), -1)
         # Rounding must not rank items that are one and the same.
         distinct, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
@@ -290,9 +293,9 @@ class Contenders:
 def contenders(
     model: Any, items: Any = None, user: Any = None, at: Any = None, time: Any = None
 ) -> Contenders:
-    """Who is ranked.
+    """Return the items that are ranked, and the rows that they are averaged over.
 
-    Items that came are ranked as they are. Else, where the model knows ids of which some were shown
+    Given items are ranked as they are. Else, where the model knows ids of which some were shown
     in several versions, each id has one row: columns that differ between its versions are held, and
     those that never do are its own.
 
@@ -306,8 +309,8 @@ def contenders(
         subject, items = subject.of_votes(items), None
     ids = _ids_alone(subject, items)
     if ids is None:
-        return _of_items(subject, items, at)
-    every = _of_items(subject, None, {} if at is None else at)
+        return _contenders_of_ids(subject, items, at)
+    every = _contenders_of_ids(subject, None, {} if at is None else at)
     place = {name: i for i, name in enumerate(every.names.tolist())}
     unknown = [name for name in ids if name not in place]
     if unknown:
@@ -319,7 +322,7 @@ def contenders(
 
 
 def _ids_alone(subject: Inspected, items: Any) -> list | None:
-    """Ids without features, in one dimension; None if something else came."""
+    """Return ids without features, in one dimension; None if items are anything else."""
     if subject.id_place is None or subject.source is not None or items is None or is_frame(items):
         return None
     if subject.posterior.reader.table is not None or isinstance(items, ItemTable):
@@ -328,7 +331,7 @@ def _ids_alone(subject: Inspected, items: Any) -> list | None:
     return listed if listed and all(np.ndim(name) == 0 for name in listed) else None
 
 
-def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
+def _contenders_of_ids(subject: Inspected, items: Any, at: Any) -> Contenders:
     answered = items is None and subject.source is None and subject.posterior.reader.table is None
     rows, names = (subject.training, None) if answered else subject.items(items)
     if subject.id_place is None:
@@ -338,15 +341,15 @@ def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
                 "ids. Build the duels with ids= of from_columns, or by from_votes, or "
                 "say id_column=; or pass items with the features that are to be compared."
             )
-        return _as_they_are(subject, names, rows)
+        return _contenders_of_rows(subject, names, rows)
     ids, first = np.unique(rows[:, subject.id_place], return_index=True)
-    came = items is not None or subject.source is not None
-    if at is None and (came or len(ids) == len(rows)):
-        return _as_they_are(subject, subject.ids(rows) if answered else names, rows)
+    has_items = items is not None or subject.source is not None
+    if at is None and (has_items or len(ids) == len(rows)):
+        return _contenders_of_rows(subject, subject.ids(rows) if answered else names, rows)
     first.sort()
     columns = Columns(subject, rows, items is not None)
-    held, base = columns.told(at), rows[first]
-    columns.take_own(base, columns.mixed.keys() - held.keys())
+    held, base = columns.held_values(at), rows[first]
+    columns.set_own_values(base, columns.mixed.keys() - held.keys())
     free = columns.varying - held.keys()
     held |= {j: columns.mean(j) for j in free - columns.categories}
     base[:, list(held)] = list(held.values())
@@ -362,15 +365,15 @@ def _of_items(subject: Inspected, items: Any, at: Any) -> Contenders:
             )
         every = np.repeat(every, len(values), axis=1)
         every[:, :, open_] = values
-    said: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
-    said |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
-    names = subject.ids(base) if not came or names is None else names[first]
-    return Contenders(subject, _named(names, len(base)), every, shares, said, columns)
+    held_values: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
+    held_values |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
+    names = subject.ids(base) if not has_items or names is None else names[first]
+    return Contenders(subject, _name_array(names, len(base)), every, shares, held_values, columns)
 
 
-def _as_they_are(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:
-    return Contenders(subject, _named(names, len(rows)), rows[:, None], np.ones(1), {})
+def _contenders_of_rows(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:
+    return Contenders(subject, _name_array(names, len(rows)), rows[:, None], np.ones(1), {})
 
 
-def _named(names: NDArray[Any] | None, n: int) -> NDArray[Any]:
+def _name_array(names: NDArray[Any] | None, n: int) -> NDArray[Any]:
     return np.arange(n) if names is None else names

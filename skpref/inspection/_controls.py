@@ -125,7 +125,9 @@ def control_effects(
         )
     over = subject.over_hyperparameters(average)
     slopes = [
-        _slope(ranked, over, unit, place, columns.spread(place), level).per(columns.unit(place))
+        _slope(ranked, over, unit, place, columns.spread(place), level).rescaled(
+            columns.unit(place)
+        )
         for place in places
     ]
     # A column that is an id's own is not held in the board, and cannot be let go.
@@ -133,11 +135,17 @@ def control_effects(
     own = {
         place: columns.by_id(place, ids) for place in places if columns.label(place) in ranked.held
     }
-    moves = [_moves(ranked, {place: own[place]}) if place in own else _UNMOVED for place in places]
-    together = _moves(ranked, own) if own else _UNMOVED
+    moves = [
+        _order_changes(ranked, {place: own[place]}) if place in own else _UNMOVED
+        for place in places
+    ]
+    together = _order_changes(ranked, own) if own else _UNMOVED
     values = {
         "names": _labels([columns.label(place) for place in places]),
-        **{name: np.array([getattr(each, name) for each in slopes]) for name in _Slope._fields},
+        **{
+            name: np.array([getattr(each, name) for each in slopes])
+            for name in _ControlSlope._fields
+        },
         "tau": np.array([each.tau for each in moves]),
         "moved": np.array([each.moved for each in moves]),
     }
@@ -152,7 +160,7 @@ def control_effects(
     )
 
 
-class _Slope(NamedTuple):
+class _ControlSlope(NamedTuple):
     slope: float
     lower: float
     upper: float
@@ -160,8 +168,8 @@ class _Slope(NamedTuple):
     spread: float
     linear: bool
 
-    def per(self, unit: float) -> Self:
-        """The same for a column in which one more is so much."""
+    def rescaled(self, unit: float) -> Self:
+        """Return the slope for a column in which one more is ``unit``."""
         return self._replace(
             slope=self.slope / unit,
             lower=self.lower / unit,
@@ -172,17 +180,17 @@ class _Slope(NamedTuple):
 
 def _slope(
     ranked: Contenders, over: Averaged, unit: str, place: int, spread: float, level: float
-) -> _Slope:
-    """Of one column, over a standard deviation about where it is held."""
+) -> _ControlSlope:
+    """Return the slope in one column, over a standard deviation about where it is held."""
     n, m, d = ranked.rows.shape
     rows = ranked.rows.reshape(n * m, d)
     weight = np.tile(ranked.shares, n) / n
     some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.intp))
     rows, weight = rows[some], weight[some] / weight[some].sum()
-    up, down = _about(rows, place, 0.5 * spread), _about(rows, place, -0.5 * spread)
-    linear = _one_slope(ranked, up, down, place, spread)
+    up, down = _shifted_rows(rows, place, 0.5 * spread), _shifted_rows(rows, place, -0.5 * spread)
+    linear = _has_one_slope(ranked, up, down, place, spread)
     step = up[0, place] - down[0, place]  # as rounded
-    found, above = [], 0.0
+    slopes, above = [], 0.0
     for share, subject, length in zip(over.weights, over.subjects, over.lengths(unit), strict=True):
         if linear:
             means, variance = subject.margins(up[:1], down[:1])
@@ -191,23 +199,23 @@ def _slope(
             moments = subject.moments(np.concatenate([up, down]))
             means = (signed @ moments.means)[None]
             variance = np.maximum(signed @ moments.cov @ signed, 0.0)[None]
-        found.append((means / (step * length), np.sqrt(variance) / (step * length)))
+        slopes.append((means / (step * length), np.sqrt(variance) / (step * length)))
         above += share * float(positive(means, variance)[0])
-    slope = mixed(over.weights, found, level)
+    slope = mixed(over.weights, slopes, level)
     ends = float(slope.mean[0]), float(slope.lower[0]), float(slope.upper[0])
-    return _Slope(*ends, above, spread, linear)
+    return _ControlSlope(*ends, above, spread, linear)
 
 
-def _about(rows: Array, place: int, by: float) -> Array:
+def _shifted_rows(rows: Array, place: int, by: float) -> Array:
     moved = rows.copy()
     moved[:, place] += by
     return moved
 
 
-def _one_slope(ranked: Contenders, up: Array, down: Array, place: int, spread: float) -> bool:
-    """Whether the prior knows one slope: at all of these rows, and elsewhere along the column."""
+def _has_one_slope(ranked: Contenders, up: Array, down: Array, place: int, spread: float) -> bool:
+    """Tell whether the prior has one slope, at all of these rows and further along the column."""
     kernel = ranked.subject.posterior.kernel
-    away = [_about(rows[:1], place, _AWAY * spread) for rows in (up, down)]
+    away = [_shifted_rows(rows[:1], place, _AWAY * spread) for rows in (up, down)]
     up, down = np.concatenate([up, away[0]]), np.concatenate([down, away[1]])
     n = len(up)
     K = kernel_values(kernel, np.concatenate([up, down]))
@@ -216,17 +224,17 @@ def _one_slope(ranked: Contenders, up: Array, down: Array, place: int, spread: f
     return bool(apart <= _SAME * slopes[0, 0] + _ROUNDING * np.abs(K).max())
 
 
-class _Moves(NamedTuple):
+class _OrderChanges(NamedTuple):
     tau: float
     moved: float
 
 
 # Of columns that are not held.
-_UNMOVED = _Moves(np.nan, np.nan)
+_UNMOVED = _OrderChanges(np.nan, np.nan)
 
 
-def _moves(ranked: Contenders, own: dict[int, Array]) -> _Moves:
-    """What the order of ids becomes with each at its own values of some columns.
+def _order_changes(ranked: Contenders, own: dict[int, Array]) -> _OrderChanges:
+    """Return how the order of ids changes with each at its own values of some columns.
 
     Within components: the mean of their rank correlations, by their pairs, and the most places.
     """
@@ -241,12 +249,12 @@ def _moves(ranked: Contenders, own: dict[int, Array]) -> _Moves:
         if size > 1:
             ranks = [np.argsort(np.argsort(-means, kind="stable")) for means in both]
             moved = int(np.abs(ranks[0] - ranks[1]).max())
-            moves.append(_Moves(float(kendalltau(*both).statistic), moved))
+            moves.append(_OrderChanges(float(kendalltau(*both).statistic), moved))
             weights.append(size * (size - 1))
     if not moves:
-        return _Moves(np.nan, 0)
+        return _OrderChanges(np.nan, 0)
     tau = float(np.average([each.tau for each in moves], weights=weights))
-    return _Moves(tau, max(each.moved for each in moves))
+    return _OrderChanges(tau, max(each.moved for each in moves))
 
 
 def _labels(labels: list) -> Any:

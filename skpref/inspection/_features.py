@@ -94,11 +94,11 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    told = given_metadata(judges=judges, order=order, users=users, time=time)
+    metadata = given_metadata(judges=judges, order=order, users=users, time=time)
     more = given_metadata(sample_weight=sample_weight, qid=qid)
-    value = _own_score if scoring is None else with_metadata(scoring, tuple(told))
-    baseline = value(model, X, y, **told, **more)
-    featured = _featured(model, X)
+    value = _own_score if scoring is None else with_metadata(scoring, tuple(metadata))
+    baseline = value(model, X, y, **metadata, **more)
+    featured = _items_with_features(model, X)
     rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
     first, inverse = group_rows(rows)
     distinct = take_rows(rows, first)
@@ -106,9 +106,9 @@ def permutation_importance(
     losses = np.empty((distinct.shape[1], n_repeats))
     for j in range(len(losses)):
         for k in range(n_repeats):
-            items = _exchanged(distinct, j, rng.permutation(len(first)))
-            shown = _shown(items, inverse, pairs, id_column)
-            losses[j, k] = baseline - value(model, shown, y, **told, **more)
+            items = _exchange_feature(distinct, j, rng.permutation(len(first)))
+            shown = _items_as_shown(items, inverse, pairs, id_column)
+            losses[j, k] = baseline - value(model, shown, y, **metadata, **more)
     return PrintableBunch(
         importances_mean=losses.mean(axis=1),
         importances_std=losses.std(axis=1),
@@ -121,8 +121,8 @@ def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
     return model.score(X, y, **metadata)
 
 
-def _featured(model: Any, X: Any) -> ParsedX:
-    """Items of X with their features, and which of them were shown together."""
+def _items_with_features(model: Any, X: Any) -> ParsedX:
+    """Return the items of X with their features, and which of them were shown together."""
     last = getattr(model, "best_estimator_", model)
     last = last[-1] if hasattr(last, "steps") else last
     shown = read(X, table=getattr(last, "items_", None))
@@ -143,8 +143,8 @@ def _featured(model: Any, X: Any) -> ParsedX:
     return shown.without_unshown()
 
 
-def _exchanged(items, feature, permutation):
-    """Distinct items, each with another's value of a feature."""
+def _exchange_feature(items, feature, permutation):
+    """Return distinct items, each with another's value of a feature."""
     if is_frame(items):
         return with_column(items, feature, take_rows(column_at(items, feature), permutation))
     items = items.copy()
@@ -152,7 +152,7 @@ def _exchanged(items, feature, permutation):
     return items
 
 
-def _shown(items, inverse, pairs, id_column):
+def _items_as_shown(items, inverse, pairs, id_column):
     if pairs is None:
         return take_rows(items, inverse)
     return shown_together(items, np.where(pairs < 0, -1, inverse[pairs]), id_column)

@@ -81,7 +81,7 @@ or votes, default=None
         categories of a column that the kernel sees by `skpref.kernels.Identity` the utility is
         averaged, by how often each was shown. A column of which every id has one value is the
         id's own; where a few ids have several, a warning says so, and each of these has its mean,
-        or the category it had most often. Rows that came as ``items`` keep what they say. With
+        or the category it had most often. Rows of ``items`` keep what they say. With
         ``items`` None holds nothing. Behind a pipeline the columns are those that the model at its
         end sees.
     time : number or date, default=None
@@ -168,8 +168,8 @@ or votes, default=None
     points, weighed by evidence times prior. That has a weak prior on ratios to the noise beside the
     priors of the fit: on the deviation that a term of the kernel gives to the margins of the
     answers (median 1, deviation of the logarithm 1) and on thresholds (median 0.5). Where nothing
-    was learned, or a `Posterior` came alone, that is the board. With judges their reliability stays
-    as it is. `win_rates` and predictions are those of the fit.
+    was learned, or a `Posterior` is given alone, that is the board. With judges their reliability
+    stays as it is. `win_rates` and predictions are those of the fit.
 
     ``utility``, ``lower`` and ``upper`` are exact for the posterior. The rest is Monte Carlo: the
     standard error of a probability p is √(p(1 − p)/n_draws), at most 0.005 by default; the ends
@@ -237,7 +237,7 @@ or votes, default=None
         about_judges=readings_in_words(judges),
         about_prompts=_prompts_in_words(posterior),
         has_prompts=posterior.reader.prompts is not None,
-        lead=_lead(ranked, mixture, order[component[order] == component[order[0]]], level),
+        lead=_lead_of_first(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
     )
 
@@ -284,7 +284,7 @@ class _Board(Bunch):
         return [*self._about_groups(), *self["about_judges"], *prompts]
 
     def _group_heads(self):
-        """Lines above the first place of each group, of all that are alone once."""
+        """Return lines above the first place of each group; of all lone items one line."""
         if self["n_components"] == 1:
             return {}
         component, sizes = self["component"], np.bincount(self["component"])
@@ -294,7 +294,7 @@ class _Board(Bunch):
         return heads | {k + 1: ["  alone"] for k in alone}
 
     def _about_groups(self):
-        """How many groups there are, if there are several."""
+        """Return in words how many groups there are, if there are several."""
         if self["n_components"] == 1:
             return []
         groups = components_in_words(self["names"], self["component"])
@@ -307,18 +307,18 @@ class _Board(Bunch):
         )
 
     def _rows(self):
-        """Name, utility and its ends, ranks, and chance of being best of the first places."""
-        found = []
+        """Return name, utility with ends, ranks and chance of being best of the first places."""
+        table_rows = []
         for k, name in enumerate(self["names"][:_SHOWN].tolist()):
             # 0 without a sign
             utility = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
             ranks = self["rank_lower"][k], self["rank_upper"][k]
-            found.append((printable_text(name), *utility, *ranks, self["probability_best"][k]))
-        return found
+            table_rows.append((printable_text(name), *utility, *ranks, self["probability_best"][k]))
+        return table_rows
 
     def _rest(self):
-        left = len(self["names"]) - _SHOWN
-        return f"… {left} more" if left > 0 else ""
+        n_hidden = len(self["names"]) - _SHOWN
+        return f"… {n_hidden} more" if n_hidden > 0 else ""
 
 
 def _prompts_in_words(posterior: Any) -> list[str]:
@@ -336,18 +336,18 @@ def _prompts_in_words(posterior: Any) -> list[str]:
     ]
 
 
-def _lead(
+def _lead_of_first(
     ranked: Contenders, mixture: Mixture, order: NDArray[np.intp], level: float
 ) -> Bunch | None:
     if len(order) < 2:
         return None
     first, second = order[:1], order[1:2]
-    found = mixture.margins(first, second, level)
+    lead_margin = mixture.margins(first, second, level)
     return PrintableBunch(
         names=ranked.names[order[:2]],
-        margin=float(found.mean[0]),
-        lower=float(found.lower[0]),
-        upper=float(found.upper[0]),
+        margin=float(lead_margin.mean[0]),
+        lower=float(lead_margin.lower[0]),
+        upper=float(lead_margin.upper[0]),
         probability=float(mixture.better(first, second)[0]),
     )
 
@@ -416,20 +416,20 @@ def leaderboards(
             "would have one board. Give it a term for ids within groups, as "
             "skpref.kernels.leaderboard_kernel(X, by=...) does."
         )
-    held = columns.told(at)
+    held = columns.held_values(at)
     if place in held:
         raise ValueError(f"at= holds column {by!r}, which tells the groups apart; leave it out.")
     held = {j: columns.users(j, value) for j, value in held.items()}
     values, shares = columns.combinations([place])
     boards = {}
     for value in values[np.argsort(-shares, kind="stable"), 0].tolist():
-        said = columns.users(place, value)
-        whole = isinstance(said, float) and said.is_integer()
-        boards[int(said) if whole else said] = leaderboard(
+        category = columns.users(place, value)
+        whole = isinstance(category, float) and category.is_integer()
+        boards[int(category) if whole else category] = leaderboard(
             model,
             items,
             user=user,
-            at={**held, place: said},
+            at={**held, place: category},
             time=time,
             unit=unit,
             level=level,
@@ -517,14 +517,14 @@ def undecided_pairs(
     open_ = (sure > tail) & (sure < 1.0 - tail)
     first, second, sure = first[open_], second[open_], sure[open_]
     across = component[first] != component[second]
-    found = mixture.margins(first, second, level)
+    margins = mixture.margins(first, second, level)
     columns = {
         "first": ranked.names[first],
         "second": ranked.names[second],
         "probability": sure,
-        "margin": np.where(across, np.nan, found.mean),
-        "lower": np.where(across, -np.inf, found.lower),
-        "upper": np.where(across, np.inf, found.upper),
+        "margin": np.where(across, np.nan, margins.mean),
+        "lower": np.where(across, -np.inf, margins.lower),
+        "upper": np.where(across, np.inf, margins.upper),
     }
     n_components = int(component.max()) + 1
     shown = columns | {"prior_alone": across} if n_components > 1 else columns
@@ -601,16 +601,16 @@ def win_rates(
     # With neither shown first, one half of the table follows from the other.
     i, j = np.triu_indices(n) if order == 0 else np.divmod(np.arange(n * n), n)
     subject, shown_first = ranked.subject.at(len(i)), np.full(len(i), order)
-    told = sum(
+    outcome_proba = sum(
         share * np.exp(subject.outcome_log_proba(rows[i], rows[j], shown_first))
         for share, rows in zip(ranked.shares, np.moveaxis(ranked.rows, 1, 0), strict=True)
     )
     win, tie = np.empty((n, n)), np.zeros((n, n))
     if order == 0:
-        win[j, i] = first_wins(told[:, ::-1])
-    win[i, j] = first_wins(told)
-    if told.shape[1] % 2:  # a tie is in the middle
-        tie[i, j] = told[:, told.shape[1] // 2]
+        win[j, i] = first_wins(outcome_proba[:, ::-1])
+    win[i, j] = first_wins(outcome_proba)
+    if outcome_proba.shape[1] % 2:  # a tie is in the middle
+        tie[i, j] = outcome_proba[:, outcome_proba.shape[1] // 2]
         if order == 0:
             tie[j, i] = tie[i, j]
     scores = win + 0.5 * tie
@@ -646,7 +646,7 @@ def _places(
     component: NDArray[np.intp],
     level: float,
 ) -> _Places:
-    """Places within each component, with room for all other components above and below.
+    """Return places within each component, with room for all other components above and below.
 
     Parameters
     ----------
@@ -665,15 +665,15 @@ def _places(
         some, at = np.unique(inverse[rows], return_inverse=True)
         at = at.reshape(-1)
         part = draws[some] if len(some) < len(draws) else draws
-        share, ranks = _ranked(part, counts[some])
-        low, high = _shortest(ranks, level)
+        share, ranks = _rank_draws(part, counts[some])
+        low, high = _shortest_interval(ranks, level)
         best[rows] = share[at] / n_components
         lower[rows], upper[rows] = low[at], (high + counts[some] - 1)[at] + n - len(rows)
     return _Places(best, lower, upper)
 
 
-def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:
-    """Probability of being best of each copy of an item, and ranks (n, n_draws) from 1.
+def _rank_draws(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.int32]]:
+    """Return each item's probability of being best, and ranks (n, n_draws) from 1.
 
     Parameters
     ----------
@@ -695,10 +695,10 @@ def _ranked(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[np.i
     return wins / (n_draws * counts), ranks.T
 
 
-def _shortest(
+def _shortest_interval(
     ranks: NDArray[np.int32], level: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Of the ranks of each item the shortest interval that holds at least ``level``.
+    """Return the shortest interval of each item's ranks that holds at least ``level``.
 
     Central intervals leave out less than they may at either end, as ranks are whole numbers. Of
     intervals as short the one that holds most, then the first.

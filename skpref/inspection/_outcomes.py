@@ -45,20 +45,21 @@ class Predicted(NamedTuple):
     answers: NDArray[np.intp]
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Those of some answers."""
-        there = rows[self.answers]
+        """Return the predictions of some answers."""
+        is_taken = rows[self.answers]
         return type(self)(
-            self.outcome, self.proba[there], self.happened[there], self.answers[there]
+            self.outcome, self.proba[is_taken], self.happened[is_taken], self.answers[is_taken]
         )
 
 
-def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
-    """What a model predicts, told what else it takes; a warning where it lacks some of it."""
-    told = told or {}
+def predicted_proba(model: Any, X: Any, metadata: dict[str, Any] | None) -> Array:
+    """Return a model's predictions with metadata; warn where some of the fit's lack."""
+    metadata = metadata or {}
     best = getattr(model, "best_estimator_", model)  # of a search, which passes nothing on
     last = best.steps[-1][1] if hasattr(best, "steps") else best
     lacking: set[str] = (
-        getattr(last, "_lacking", lambda given: set())(given_metadata(**told)) & _WITHOUT.keys()
+        getattr(last, "_missing_metadata", lambda given: set())(given_metadata(**metadata))
+        & _WITHOUT.keys()
     )
     if lacking:
         names = sorted(lacking)
@@ -69,12 +70,12 @@ def predicted_proba(model: Any, X: Any, told: dict[str, Any] | None) -> Array:
             f"which other answers do not follow. Pass predict_params={{{params}}}"
             + (" and the search's best_estimator_." if best is not model else ".")
         )
-    found: Array = model.predict_proba(X, **told)
-    return found
+    proba: Array = model.predict_proba(X, **metadata)
+    return proba
 
 
 def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
-    """What was predicted and what happened, whichever kind of answers came.
+    """Return what was predicted and what happened, for duels, ties, grades and choices.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
 
 
 def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:
-    """Each outcome: of duels "first wins", with ties or grades one each, of choices "chosen".
+    """Return each outcome: of duels "first wins", with ties or grades one each, or "chosen".
 
     Parameters
     ----------
@@ -132,8 +133,8 @@ def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicte
     if names is None:  # each item of a set against the others
         happened = np.zeros(proba.shape, dtype=bool)
         happened[np.arange(len(proba)), column] = True
-        there = happened | (proba > 0.0)  # no item, no probability
-        return [Predicted("chosen", proba[there], happened[there], np.nonzero(there)[0])]
+        is_item = happened | (proba > 0.0)  # no item, no probability
+        return [Predicted("chosen", proba[is_item], happened[is_item], np.nonzero(is_item)[0])]
     every = np.arange(len(proba))
     shown = [1] if len(names) == 2 else reversed(range(len(names)))
     return [Predicted(names[j], proba[:, j], column == j, every) for j in shown]

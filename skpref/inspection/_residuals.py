@@ -80,8 +80,8 @@ def group_residuals(
     [-0.13, -0.11]
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    told, column, outcomes = forecast_of(y, proba, classes)
-    n = len(told)
+    outcome_proba, column, outcomes = forecast_of(y, proba, classes)
+    n = len(outcome_proba)
     names, code = group_codes(groups, n)
     size = np.bincount(code, minlength=len(names))
     half = ndtri(0.5 + 0.5 * level)
@@ -89,14 +89,14 @@ def group_residuals(
     def by_group(values):
         return np.stack([np.bincount(code, each, minlength=len(names)) for each in values], axis=1)
 
-    happened = np.arange(told.shape[1])[:, None] == column
+    happened = np.arange(outcome_proba.shape[1])[:, None] == column
     share = size[:, None]
-    observed, predicted = by_group(happened) / share, by_group(told.T) / share
-    band = half * np.sqrt(by_group((told * (1.0 - told)).T)) / share
-    safe = np.maximum(told, _LEAST)
-    entropy = -xlogy(told, safe).sum(axis=1)
+    observed, predicted = by_group(happened) / share, by_group(outcome_proba.T) / share
+    band = half * np.sqrt(by_group((outcome_proba * (1.0 - outcome_proba)).T)) / share
+    safe = np.maximum(outcome_proba, _LEAST)
+    entropy = -xlogy(outcome_proba, safe).sum(axis=1)
     loss = -np.log(safe[np.arange(n), column])
-    variance = np.maximum((told * np.log(safe) ** 2).sum(axis=1) - entropy**2, 0.0)
+    variance = np.maximum((outcome_proba * np.log(safe) ** 2).sum(axis=1) - entropy**2, 0.0)
     sums = by_group([loss, entropy, variance])
     log_loss, expected = sums[:, 0] / size, sums[:, 1] / size
     columns: dict[str, Any] = {"size": size}

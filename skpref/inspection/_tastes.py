@@ -93,12 +93,12 @@ def user_tastes(
             f"{type(last).__name__} has one utility for all. Tastes are of a "
             "CollaborativePreferenceRegressor that was fitted with users=."
         )
-    who = last.users_ if users is None else _listed(users)
+    who = last.users_ if users is None else _user_array(users)
     ranked = contenders(model, items, user=who[0], at=at)
     n, _, width = ranked.rows.shape
     if n < 3:
         raise ValueError(
-            f"{n} items came; two directions of taste need three at least. Name more items."
+            f"got {n} items; two directions of taste need three at least. Name more items."
         )
     rows = ranked.rows.reshape(-1, width)
     sums = np.kron(np.eye(n), ranked.shares)  # averages of rows
@@ -133,35 +133,35 @@ def user_tastes(
     )
 
 
-def _listed(users: Any) -> NDArray[Any]:
+def _user_array(users: Any) -> NDArray[Any]:
     listed = users.tolist() if hasattr(users, "tolist") else list(users)
     if not listed:
         raise ValueError("users is empty; name one at least, or leave it out for all.")
-    found = np.empty(len(listed), dtype=object)
-    found[:] = listed
-    return found
+    user_ids = np.empty(len(listed), dtype=object)
+    user_ids[:] = listed
+    return user_ids
 
 
-def _repeated(user: Any, n: int) -> NDArray[Any]:
-    found = np.empty(n, dtype=object)
-    found[:] = [user] * n
-    return found
+def _repeat_user(user: Any, n: int) -> NDArray[Any]:
+    user_ids = np.empty(n, dtype=object)
+    user_ids[:] = [user] * n
+    return user_ids
 
 
 def _means(last: Any, who: NDArray[Any], rows: Array) -> Array:
-    """Posterior means of users' utilities of rows, (n_users, n_rows)."""
+    """Return posterior means of users' utilities of rows, (n_users, n_rows)."""
     step = max(1, _BLOCK // rows.size)
-    found = []
+    means = []
     for begin in range(0, len(who), step):
         some = who[begin : begin + step]
-        asked = np.concatenate([_repeated(user, len(rows)) for user in some])
+        asked = np.concatenate([_repeat_user(user, len(rows)) for user in some])
         posterior = last.posterior_for(asked)
         every = posterior.mean(ParsedX("items", np.tile(rows, (len(some), 1))))
-        found.append(every.reshape(len(some), len(rows)))
-    return np.concatenate(found)
+        means.append(every.reshape(len(some), len(rows)))
+    return np.concatenate(means)
 
 
 def _projected(last: Any, user: Any, rows: Array, project: Array) -> Array:
-    """Covariance of projections of a user's utilities of rows."""
-    posterior = last.posterior_for(_repeated(user, len(rows)))
+    """Return the covariance of projections of a user's utilities of rows."""
+    posterior = last.posterior_for(_repeat_user(user, len(rows)))
     return project @ posterior.cov(ParsedX("items", rows)) @ project.T

@@ -138,25 +138,25 @@ def trajectories(
             "Trajectories are of utilities that change: fit the model with time= (and drift=). A "
             "model without times has a leaderboard."
         )
-    asked = _asked(axis, times)
+    asked = _relative_times(axis, times)
     best = items is None or votes is not None
     if best:
         chosen = board.take(np.argsort(-board.means(), kind="stable")[:top])
     else:
-        chosen = contenders(model, _several(items), at=at)
-    reference = board if relative is None else contenders(model, _several(relative), at=at)
+        chosen = contenders(model, _item_list(items), at=at)
+    reference = board if relative is None else contenders(model, _item_list(relative), at=at)
     over = chosen.subject.over_hyperparameters(average)
     component, groups = _components(chosen, reference)
     beside = component[:, None] == groups
     rows, weights = _differences(chosen, reference, beside)
     n_components = len(np.unique(np.append(component, groups)))
-    known = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
-    found = []
+    is_joined = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
+    summaries = []
     for when in asked:
         rows[:, -1] = when
-        found.append(over.sums(rows, weights, unit, level))
-    mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*found, strict=True))
-    mean[~known], lower[~known], upper[~known] = 0.0, -np.inf, np.inf
+        summaries.append(over.sums(rows, weights, unit, level))
+    mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*summaries, strict=True))
+    mean[~is_joined], lower[~is_joined], upper[~is_joined] = 0.0, -np.inf, np.inf
     met = chosen.subject.answer_times(chosen.rows[:, 0])
     names, answered = chosen.names, [axis.times(part) for part in met]
     if best:
@@ -165,10 +165,10 @@ def trajectories(
             part[order] for part in (names, mean, lower, upper, component)
         )
         answered = [answered[k] for k in order]
-    told = axis.times(asked)
+    shown_times = axis.times(asked)
     columns = {
-        "name": np.repeat(names, len(told)),
-        "time": np.tile(told, len(names)),
+        "name": np.repeat(names, len(shown_times)),
+        "time": np.tile(shown_times, len(names)),
         "utility": mean.ravel(),
         "lower": lower.ravel(),
         "upper": upper.ravel(),
@@ -176,7 +176,7 @@ def trajectories(
     posterior = board.subject.posterior
     return _Trajectories(
         names=names,
-        times=told,
+        times=shown_times,
         utility=mean,
         lower=lower,
         upper=upper,
@@ -186,7 +186,7 @@ def trajectories(
         reference=None if relative is None else reference.names,
         n_items=len(reference),
         now=axis.times(np.array([axis.now]))[0],
-        frame=table_frame(columns, range(len(names) * len(told))),
+        frame=table_frame(columns, range(len(names) * len(shown_times))),
         level=level,
         unit=unit,
         unit_length=unit_length(posterior, unit),
@@ -225,8 +225,8 @@ class _Trajectories(Bunch):
         return "\n".join(lines)
 
 
-def _asked(axis: Any, times: ArrayLike | None) -> Array:
-    """The times asked about, relative to the first of training."""
+def _relative_times(axis: Any, times: ArrayLike | None) -> Array:
+    """Return the times to ask about, relative to the first of training."""
     if times is None:
         return np.linspace(0.0, axis.now, _TIMES if axis.now > 0.0 else 1)
     n = 1 if np.ndim(times) == 0 else len(times)  # type: ignore[arg-type]  # stub too wide
@@ -235,15 +235,15 @@ def _asked(axis: Any, times: ArrayLike | None) -> Array:
     return axis.relative(AnswerTimes.read(times, n, "times"))
 
 
-def _several(items: Any) -> Any:
-    """Items, of which one name may come alone."""
+def _item_list(items: Any) -> Any:
+    """Return items as they are, a single name as a list."""
     return [items] if isinstance(items, str | int | np.integer) else items
 
 
 def _components(
     chosen: Contenders, reference: Contenders
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Components of those that were chosen, and of those in the reference."""
+    """Return the components of the chosen items, and of those in the reference."""
     both = replace(reference, names=np.concatenate([reference.names, chosen.names]))
     both = replace(both, rows=np.concatenate([reference.rows, chosen.rows]))
     component = both.components()
@@ -253,7 +253,7 @@ def _components(
 def _differences(
     chosen: Contenders, reference: Contenders, beside: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Rows, and the weights that take the mean of those beside each off it."""
+    """Return rows, and the weights of each item less the mean of its component's reference."""
     own = np.kron(np.eye(len(chosen)), chosen.shares)
     mean = np.kron(beside / np.maximum(beside.sum(axis=1), 1)[:, None], reference.shares)
     width = chosen.rows.shape[2]

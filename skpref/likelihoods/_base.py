@@ -18,11 +18,10 @@ from skpref._utils import Array, check_bounds, check_number, floor_variance
 from skpref.data import DUEL, INEQUALITY, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
+from skpref.likelihoods._normal import SQRT_2PI
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
-_SQRT_2PI = np.sqrt(2.0 * np.pi)
-
 
 # A slope of a log-probability that rises by less than this share of the largest is taken for one
 # of a concave function: differences in the place of derivatives err by up to a tenth of that.
@@ -254,7 +253,7 @@ class Likelihood(BaseEstimator, ABC):
         return fixed
 
     def bounded(self, name: str, bounds: tuple[float, float]) -> Self:
-        """The same likelihood with other bounds of a hyperparameter."""
+        """Return the likelihood with other bounds of a hyperparameter."""
         changed = copy(self)
         setattr(changed, f"{name}_bounds", bounds)
         return changed
@@ -361,15 +360,15 @@ class Likelihood(BaseEstimator, ABC):
         """
         mean, variance, lead = np.broadcast_arrays(mean, variance, lead)
         flat, wide = mean.ravel(), floor_variance(variance.ravel(), 0.0)
-        spread, kept = wide > 0.0, []
+        spread, log_probabilities = wide > 0.0, []
         for kind, side in self.duel_scale.outcomes:
             kinds = np.full(len(flat), kind, dtype=np.int8)
             answers = Answers(kinds, (side * lead.ravel()).astype(np.int8))
             oriented = side * flat
             value = self.log_prob(oriented, answers).value
             value[spread] = self.tilted(oriented[spread], wide[spread], answers.take(spread))[0]
-            kept.append(value.reshape(mean.shape))
-        return np.stack(kept, axis=-1)
+            log_probabilities.append(value.reshape(mean.shape))
+        return np.stack(log_probabilities, axis=-1)
 
     def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Return probabilities, as `outcome_log_proba` their logarithms."""
@@ -381,7 +380,7 @@ class Likelihood(BaseEstimator, ABC):
 
         By default that of the probit whose slope at a margin of zero is this one's.
         """
-        return 1.0 / (_SQRT_2PI * self.score_slope) ** 2
+        return 1.0 / (SQRT_2PI * self.score_slope) ** 2
 
     @property
     def utility_noise(self) -> float:
@@ -537,7 +536,7 @@ class Likelihood(BaseEstimator, ABC):
         return None
 
     def _row_log_prob(self, noise: Array, answers: Answers) -> Callable[..., _Averaged]:
-        """`_averaged` at margins of rows by number."""
+        """Return `_averaged` as a function of margins and the numbers of their rows."""
         return lambda margin, row: self._averaged(margin, noise[row], answers.take(row))
 
     def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:

@@ -231,8 +231,8 @@ def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
     sharp, parts = _differ(many, few, least), []
     for _, at, several in _noisy(margin, noise, answers, fine):
         share, _ = _shares(likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), fine)
-        each = likelihood.theta_derivatives(at.ravel(), several)[0]
-        parts.append(np.sum(each.reshape(len(each), *at.shape) * share, axis=2))
+        derivatives = likelihood.theta_derivatives(at.ravel(), several)[0]
+        parts.append(np.sum(derivatives.reshape(len(derivatives), *at.shape) * share, axis=2))
     slopes = np.concatenate(parts, axis=1)
     if sharp.any():
         rows = margin[sharp], noise[sharp], answers.take(sharp)

@@ -83,7 +83,7 @@ class GradedProbit(Probit):
         if len(cuts) >= LARGEST_LABEL:
             raise ValueError(
                 f"grade_thresholds may be {LARGEST_LABEL - 1} at most, one fewer than there are "
-                f"grades; {len(cuts)} came. Give fewer grades, or learn from ratings of items."
+                f"grades, got {len(cuts)}. Give fewer grades, or learn from ratings of items."
             )
         check_bounds("grade_threshold_bounds", self.grade_threshold_bounds)
         below = self.tie_threshold or 0.0
@@ -118,7 +118,7 @@ class GradedProbit(Probit):
 
     @property
     def hyperparameters(self) -> tuple[str, ...]:  # type: ignore[override]  # as many as thresholds
-        """Return those of `Probit`, and the increments of the thresholds."""
+        """Return the hyperparameters of `Probit`, and the increments of the thresholds."""
         steps = (f"{_INCREMENT}{i + 1}" for i in range(len(self.grade_thresholds)))
         return (*Probit.hyperparameters, *steps)
 
@@ -149,7 +149,7 @@ class GradedProbit(Probit):
         return changed
 
     def held(self) -> Self:
-        """The same likelihood with every hyperparameter fixed where it is."""
+        """Return the likelihood with every hyperparameter fixed where it is."""
         fixed = copy(self)
         for name in (*Probit.hyperparameters, "grade_threshold"):
             setattr(fixed, f"{name}_bounds", "fixed")

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-_SQRT_2PI = np.sqrt(2.0 * np.pi)
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
+SQRT_2PI = np.sqrt(2.0 * np.pi)
+LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
 _FAR = -4.0
 _DEPTH = 45
@@ -30,10 +30,10 @@ def mills(u: np.ndarray) -> Mills:
         tail = ndtr(-np.abs(u))
         above = u > 0.0
         mass = np.where(above, 1.0 - tail, tail)
-        ratio = np.asarray(np.exp(-0.5 * u * u) / (_SQRT_2PI * mass))
+        ratio = np.asarray(np.exp(-0.5 * u * u) / (SQRT_2PI * mass))
         value = np.asarray(np.where(above, np.log1p(-tail), np.log(mass)))
         curvature = np.asarray(ratio * (u + ratio))
-        left = np.asarray(1.0 - curvature)
+        residual_variance = np.asarray(1.0 - curvature)
         third = np.asarray(curvature * (u + 2.0 * ratio) - ratio)  # dr/du = −r (u + r)
     far = np.asarray(u < _FAR)
     if np.any(far):
@@ -45,12 +45,12 @@ def mills(u: np.ndarray) -> Mills:
         then = 2.0 / (x + after)
         t = 1.0 / (x + then)
         ratio[far] = x + t
-        value[far] = -0.5 * x * x - _LOG_SQRT_2PI - np.log(x + t)
+        value[far] = -0.5 * x * x - LOG_SQRT_2PI - np.log(x + t)
         # With t (x + then) = 1 every difference below is of terms of unlike size.
-        left[far] = t * (then - t)
-        curvature[far] = 1.0 - left[far]
+        residual_variance[far] = t * (then - t)
+        curvature[far] = 1.0 - residual_variance[far]
         third[far] = curvature[far] * t * then * (after - then)
-    return Mills(ratio, curvature, left, third, value)
+    return Mills(ratio, curvature, residual_variance, third, value)
 
 
 # Below this, 2 w c + 1.3 w², the mass beyond the slab is more than a tenth of that above its lower
@@ -120,7 +120,7 @@ def log_slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray
         near, w = c[some], width[some]
         mass = np.exp(_HALF_SQUARES * (w * w)) * np.cosh(_NODES * (near * w))
         mass = 2.0 * w * (_WEIGHTS * mass).sum(axis=0)
-        value[some] = np.log(mass) - 0.5 * near * near - _LOG_SQRT_2PI
+        value[some] = np.log(mass) - 0.5 * near * near - LOG_SQRT_2PI
     at = np.flatnonzero(~narrow)
     above = log_ndtr(width[at] - c[at])
     value[at] = above + np.log1p(-np.exp(log_ndtr(-width[at] - c[at]) - above))
@@ -147,7 +147,9 @@ def _difference(c, w):
         above.ratio * (b - a * share) * p + gradient**2,
         p * above.curvature + q * below.curvature - pq * apart**2,
     )
-    left = np.where(inside, 1.0 - curvature, p * above.left + q * below.left + pq * apart**2)
+    residual_variance = np.where(
+        inside, 1.0 - curvature, p * above.left + q * below.left + pq * apart**2
+    )
     third = p * above.third + q * below.third + pq * apart * (3.0 * bent + (q - p) * apart**2)
     both = above.ratio + below.ratio
     edge = above.ratio * (1.0 + share) * p
@@ -157,7 +159,7 @@ def _difference(c, w):
     bend += pq * ((q - p) * apart**2 + bent) * both
     value = above.value + np.log1p(-rho)
     # Derivatives so far are those in a shift of both ends, which is minus c.
-    return Slab(value, -gradient, curvature, left, -third, edge, -slope, -bend)
+    return Slab(value, -gradient, curvature, residual_variance, -third, edge, -slope, -bend)
 
 
 def _integral(c, w):
@@ -171,15 +173,24 @@ def _integral(c, w):
     first, third = _ODD @ odd
     # Moments of t, in units of w
     centre, second, third = first / mass, second / mass, third / mass
-    left = w * w * (second - centre * centre)
+    residual_variance = w * w * (second - centre * centre)
     third = w * w * w * (third - centre * (3.0 * second - 2.0 * centre * centre))
     centre = w * centre
-    value = np.log(w * mass) - 0.5 * c * c - _LOG_SQRT_2PI
+    value = np.log(w * mass) - 0.5 * c * c - LOG_SQRT_2PI
     ends = np.tanh(c * w)
     edge = 2.0 * np.exp(-0.5 * w * w) * np.cosh(c * w) / (w * mass)
     off = w * ends - centre
-    bend = edge * (off**2 + w * w * (1.0 - ends**2) - left)
-    return Slab(value, centre - c, 1.0 - left, left, third, edge, edge * off, -bend)
+    bend = edge * (off**2 + w * w * (1.0 - ends**2) - residual_variance)
+    return Slab(
+        value,
+        centre - c,
+        1.0 - residual_variance,
+        residual_variance,
+        third,
+        edge,
+        edge * off,
+        -bend,
+    )
 
 
 def standardise(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from skpref._utils import Array
-from skpref.likelihoods._normal import log_slab, mills, slab
+from skpref.likelihoods._normal import LOG_SQRT_2PI, log_slab, mills, slab
 
 
 def _hermite(order):
@@ -40,10 +40,9 @@ _LITTLE_LOST, _LITTLE_POWER = -0.7, 0.5
 _NARROW_SLAB = 3.0
 # Nodes that are looked at together, which the processor's cache has room for.
 _BLOCK = 16384
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
-class Moments(NamedTuple):
+class PowerMoments(NamedTuple):
     """As `TiltedMoments` in units of the noise; ``edge`` is d log Z/dw of a slab, else 0."""
 
     log_normaliser: Array
@@ -53,7 +52,7 @@ class Moments(NamedTuple):
     edge: Array
 
 
-def moments(centre: Array, ratio: Array, power: Array, width: Array | None = None) -> Moments:
+def moments(centre: Array, ratio: Array, power: Array, width: Array | None = None) -> PowerMoments:
     """Return moments of N(u; centre, ratio) F(u)^power.
 
     Parameters
@@ -65,9 +64,9 @@ def moments(centre: Array, ratio: Array, power: Array, width: Array | None = Non
 
     Returns
     -------
-    Moments
+    PowerMoments
     """
-    values = Moments(*np.empty((len(Moments._fields), len(centre))))
+    values = PowerMoments(*np.empty((len(PowerMoments._fields), len(centre))))
     _by_blocks((_narrow_moments, _wide_moments), values, centre, ratio, power, width)
     return values
 
@@ -119,10 +118,10 @@ def _rule(rule, centre, ratio, power, width):
     ] * points
     narrower = 0.5 * np.log(variance / ratio)[:, None]
     log_weights = log_weights + narrower - 0.5 * off**2 / ratio[:, None]
-    return _Rule(centre[:, None] + off, off, log_weights - _LOG_SQRT_2PI)
+    return _Rule(centre[:, None] + off, off, log_weights - LOG_SQRT_2PI)
 
 
-class _Factor(NamedTuple):
+class _LogFactor(NamedTuple):
     """log F and its derivatives in u, of which ``left`` is one minus ``curvature``, and in w."""
 
     value: Array
@@ -135,9 +134,9 @@ class _Factor(NamedTuple):
 def _factor(u, width):
     if width is None:
         at = mills(u)
-        return _Factor(at.value, at.ratio, at.curvature, at.left, np.zeros(u.shape))
+        return _LogFactor(at.value, at.ratio, at.curvature, at.left, np.zeros(u.shape))
     of = slab(u, width)
-    return _Factor(of.value, of.gradient, of.curvature, of.left, of.edge)
+    return _LogFactor(of.value, of.gradient, of.curvature, of.left, of.edge)
 
 
 def _narrow_value(rule, centre, ratio, power, width):
@@ -148,7 +147,7 @@ def _narrow_value(rule, centre, ratio, power, width):
 
 
 def _narrow_moments(rule, centre, ratio, power, width):
-    """Return `Moments` by averages of the factor's derivatives: differences lose digits."""
+    """Return `PowerMoments` by averages of the factor's derivatives: differences lose digits."""
     at, shape = _rule(rule, centre, ratio, power, width), (len(centre), len(rule[0]))
     u = at.nodes.ravel()
     factor = _factor(u, None if width is None else np.repeat(width, shape[1]))
@@ -207,7 +206,7 @@ def _trapezoid(centre, ratio, power, width):
     nodes = _from_t(t, own)
     away = (nodes - centre[row]) / np.sqrt(ratio)[row]
     factor = power[row] * _log_factor(nodes, None if width is None else own)
-    constant = np.log(step) - 0.5 * np.log(ratio) - _LOG_SQRT_2PI
+    constant = np.log(step) - 0.5 * np.log(ratio) - LOG_SQRT_2PI
     log_weights = constant[row] - np.log(_density(nodes, own)) - 0.5 * away**2
     return _Trapezoid(nodes, row, begins, away, factor, log_weights, complement, side)
 
@@ -305,7 +304,7 @@ def _wide_moments(centre, ratio, power, width):
     edge = np.zeros(len(centre))
     if width is not None:
         u, own = np.abs(at.nodes), width[at.row]
-        ends = -0.5 * (u - own) ** 2 - _LOG_SQRT_2PI + np.log1p(np.exp(-2.0 * u * own))
+        ends = -0.5 * (u - own) ** 2 - LOG_SQRT_2PI + np.log1p(np.exp(-2.0 * u * own))
         share = at.log_weights + at.factor - log_normaliser[at.row]
         share += ends - at.factor / power[at.row]
         edge = power * np.add.reduceat(np.exp(share), at.begins)

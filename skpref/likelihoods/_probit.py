@@ -89,7 +89,7 @@ def ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
 
 
 def middles(cuts: Array) -> tuple[Array, Array]:
-    """Of every kind the middle of its slab and half the width; of a half line its end and infinity.
+    """Return each kind's middle of the slab and half width; of a half line its end and infinity.
 
     There are few kinds and many rows, so that it is quicker to find these once for each kind.
     """
@@ -544,7 +544,7 @@ class Probit(ExpectedProbit):
         return slopes
 
     def _set_power_slopes(self, slopes, mean, variance, power, rows):
-        """Set those of powers, which are derivatives in the margin, its variance and the widths.
+        """Set the slopes of rows with powers, from derivatives in margin, variance and widths.
 
         A log normaliser diffuses in the variance, and is the same in any unit of the utility: with
         β² − κ twice its derivative in the variance, that in log σ² is
@@ -571,7 +571,7 @@ class Probit(ExpectedProbit):
             slopes[:, at] = [by_name[name] for name in self.free]
 
     def _partial(self, mean, variance, power, rows):
-        """Half lines and slabs with powers below 1: which rows, and these for `_powers`."""
+        """Return which rows have powers below 1, and these rows as `_powers` takes them."""
         if power is None:
             return
         partial, noise = (power < 1.0) & (variance > 0.0), self.margin_variance
@@ -663,7 +663,7 @@ class Probit(ExpectedProbit):
         return rows
 
     def _tilted_slopes(self, mean, variance, rows: Intervals):
-        """Derivatives of log normalisers, by name."""
+        """Return the derivatives of log normalisers by the names of the hyperparameters."""
         total = variance + rows.noise
         sure = total <= 0.0
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -42,7 +42,7 @@ _NEWTON = 60
 _BISECTIONS = 24
 
 
-class Grid(NamedTuple):
+class QuadratureNodes(NamedTuple):
     """Nodes of all rows, the row of each, and its share of the row's integral.
 
     ``density`` sums to 1 over a row; ``log_normaliser`` is the logarithm of the integral.
@@ -88,7 +88,7 @@ def grid(log_prob, mean, variance, answers, power=None):
 
     Returns
     -------
-    Grid
+    QuadratureNodes
     """
     mean, variance = (np.asarray(a, dtype=np.float64) for a in (mean, variance))
     power = np.ones(len(mean)) if power is None else np.asarray(power, dtype=np.float64)
@@ -107,7 +107,7 @@ def grid(log_prob, mean, variance, answers, power=None):
     total = np.bincount(row, density, len(mean))
     log_normaliser = np.log(total) + top - 0.5 * np.log(2.0 * np.pi * variance)
     density /= total[row]
-    return Grid(nodes, row, density, log_normaliser, mean, variance, answers, power)
+    return QuadratureNodes(nodes, row, density, log_normaliser, mean, variance, answers, power)
 
 
 def panels(height, edges, top, least):
@@ -133,16 +133,16 @@ def panels(height, edges, top, least):
         middle, half = 0.5 * (begin + end), 0.5 * (end - begin)
         points = middle[:, None] + half[:, None] * _POINTS
         rows = np.repeat(row, len(_POINTS))
-        each = np.exp(height(points.ravel(), rows).reshape(points.shape) - top[row, None])
-        weighted = half[:, None] * _WEIGHTS * each[:, 1:-1]
+        densities = np.exp(height(points.ravel(), rows).reshape(points.shape) - top[row, None])
+        weighted = half[:, None] * _WEIGHTS * densities[:, 1:-1]
         whole = total + np.bincount(row, weighted.sum(axis=1), n)
-        doubt = half * np.abs(each @ _DOUBTS.T).sum(axis=1)
+        doubt = half * np.abs(densities @ _DOUBTS.T).sum(axis=1)
         open_ = doubt > least[row] * whole[row]
         open_ &= halving < _HALVINGS and open_.sum() <= _PANELS * n
-        kept = ~open_
-        inner = points[kept, 1:-1].ravel()
-        done.append((inner, np.repeat(row[kept], _ORDER), weighted[kept].ravel()))
-        total += np.bincount(row[kept], weighted[kept].sum(axis=1), n)
+        is_resolved = ~open_
+        inner = points[is_resolved, 1:-1].ravel()
+        done.append((inner, np.repeat(row[is_resolved], _ORDER), weighted[is_resolved].ravel()))
+        total += np.bincount(row[is_resolved], weighted[is_resolved].sum(axis=1), n)
         if not open_.any():
             break
         begin = np.r_[begin[open_], middle[open_]]

@@ -95,7 +95,7 @@ _SMALL = 1e-8
 
 
 def equal_slabs(mean, variance, counts, noise, width, cavity=None):
-    """Find them for answers whose noisy margin is within a slab.
+    """Find the sites of equal answers whose noisy margin is within a slab.
 
     Parameters
     ----------

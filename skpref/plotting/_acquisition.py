@@ -11,7 +11,7 @@ from skpref.plotting._style import (
     check_matplotlib,
     legend_above,
     new_axes,
-    plain,
+    plain_text,
     tidy,
 )
 
@@ -118,10 +118,10 @@ class AcquisitionDisplay:
                 "An acquisition over two dimensions is that of a PreferenceOptimizer; got "
                 f"{type(optimizer).__name__}."
             )
-        found = optimizer.acquisition_surface(
+        surface = optimizer.acquisition_surface(
             dimensions, acquisition=acquisition, at=at, resolution=resolution
         )
-        return cls(**found).plot(ax=ax, **kwargs)
+        return cls(**surface).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, cmap: Any = "viridis") -> Self:
         """Draw.
@@ -164,9 +164,9 @@ class AcquisitionDisplay:
             ticks = _ticks(values)
             axis.set_ticks(np.interp(ticks, values, places), [f"{tick:.4g}" for tick in ticks])
         ax.set(xlim=self.unit[0][[0, -1]], ylim=self.unit[1][[0, -1]])
-        ax.set_xlabel(plain(self.names[0]))
-        ax.set_ylabel(plain(self.names[1]))
-        label = plain(_WORDS.get(self.method, self.method))
+        ax.set_xlabel(plain_text(self.names[0]))
+        ax.set_ylabel(plain_text(self.names[1]))
+        label = plain_text(_WORDS.get(self.method, self.method))
         self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label=label)
         tidy(ax)
         legend_above(ax, 3)
@@ -175,7 +175,7 @@ class AcquisitionDisplay:
 
 
 def _ticks(values):
-    """Round values between the ends of an axis."""
+    """Return round values between the ends of an axis."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     low, high = float(values[0]), float(values[-1])

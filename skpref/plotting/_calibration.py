@@ -16,8 +16,8 @@ from skpref.plotting._style import (
     new_axes,
     palette,
     percent,
-    plain,
-    shortened,
+    plain_text,
+    shorten,
     tidy,
 )
 
@@ -133,7 +133,7 @@ class CalibrationDisplay:
         misplaced = sorted({"judges", "order", "time", "users"} & kwargs.keys())
         if misplaced:
             raise TypeError(
-                f"{', '.join(misplaced)} came beside the display's own arguments; give what "
+                f"got {', '.join(misplaced)} beside the display's own arguments; give what "
                 f"predict_proba takes as predict_params={{{misplaced[0]!r}: ...}}."
             )
         proba = predicted_proba(model, X, predict_params)
@@ -197,11 +197,11 @@ class CalibrationDisplay:
         check_number("n_bins", n_bins, low=1, integer=True)
         check_choice("strategy", strategy, ("quantile", "uniform"))
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-        told = predicted_outcomes(y, proba, classes)
+        outcomes = predicted_outcomes(y, proba, classes)
         curves = [
             _reliability(each.take(rows), n_bins, strategy, level)._replace(group=group)
             for group, rows in _members(groups, len(np.asarray(proba)))
-            for each in told
+            for each in outcomes
         ]
         return cls(curves=curves, level=level).plot(ax=ax)
 
@@ -238,8 +238,9 @@ class CalibrationDisplay:
                 mark = _MARKS[(int(which.split()[-1]) - 1) % len(_MARKS)]
             color, label = getattr(palette(ax), name), curve.outcome
             if curve.group is not None:
-                color, told = colors[names.index(curve.group)], plain(shortened(curve.group))
-                label = told if alone else f"{told}, {label}"
+                color = colors[names.index(curve.group)]
+                group_name = plain_text(shorten(curve.group))
+                label = group_name if alone else f"{group_name}, {label}"
             drawn = ax.errorbar(
                 curve.predicted,
                 curve.observed,
@@ -271,15 +272,15 @@ class CalibrationDisplay:
 
 
 def _members(groups: ArrayLike | None, n: int) -> list[tuple[Any, NDArray[np.bool_]]]:
-    """Each group, in order, and which of n answers are of it; None is that of all."""
+    """Return each group and a mask of its answers; without groups None and all answers."""
     if groups is None:
         return [(None, np.ones(n, dtype=bool))]
     names, code = group_codes(groups, n)
     return [(name, code == k) for k, name in enumerate(names)]
 
 
-def _reliability(told: Predicted, n_bins: int, strategy: str, level: float) -> Reliability:
-    proba, happened = told.proba, told.happened.astype(np.float64)
+def _reliability(prediction: Predicted, n_bins: int, strategy: str, level: float) -> Reliability:
+    proba, happened = prediction.proba, prediction.happened.astype(np.float64)
     if strategy == "quantile":
         edges = np.quantile(proba, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
     else:
@@ -292,11 +293,11 @@ def _reliability(told: Predicted, n_bins: int, strategy: str, level: float) -> R
     observed = np.bincount(bins, happened) / count
     error = float(np.average(np.abs(observed - predicted), weights=count))
     lower, upper = _wilson(observed, count, level)
-    return Reliability(told.outcome, predicted, observed, lower, upper, count, error, proba)
+    return Reliability(prediction.outcome, predicted, observed, lower, upper, count, error, proba)
 
 
 def _wilson(share: Array, count: NDArray[np.intp], level: float) -> tuple[Array, Array]:
-    """Interval of a probability by inverting the score test (Wilson, JASA 1927)."""
+    """Return the interval of a probability by inverting the score test (Wilson, JASA 1927)."""
     z = ndtri(0.5 + 0.5 * level)
     spread = z * np.sqrt(share * (1.0 - share) / count + (z / (2.0 * count)) ** 2)
     centre = share + z**2 / (2.0 * count)

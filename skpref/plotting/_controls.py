@@ -14,8 +14,8 @@ from skpref.plotting._style import (
     new_axes,
     palette,
     percent,
-    plain,
-    shortened,
+    plain_text,
+    shorten,
     tidy,
 )
 
@@ -97,10 +97,10 @@ class ControlEffectsDisplay:
             As `control_effects`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = control_effects(
+        effects = control_effects(
             model, votes, user=user, at=at, unit=unit, level=level, average=average
         )
-        shown = {name: found[name] for name in ("names", "slope", "lower", "upper", "spread")}
+        shown = {name: effects[name] for name in ("names", "slope", "lower", "upper", "spread")}
         return cls(**shown, level=level, unit=unit).plot(ax=ax, color=color)
 
     def plot(self, ax: Any = None, *, color: Any = None) -> Self:
@@ -132,7 +132,7 @@ class ControlEffectsDisplay:
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
         (self.points_,) = ax.plot(slope, rows, "o", color=color, markersize=4.5)
-        ax.set_yticks(rows, [plain(shortened(name)) for name in np.asarray(self.names)])
+        ax.set_yticks(rows, [plain_text(shorten(name)) for name in np.asarray(self.names)])
         ax.set_ylim(n - 0.4, -0.6)
         what = f"utility of one standard deviation more, {percent(self.level)} intervals"
         ax.set_xlabel(in_unit(what, self.unit))

@@ -96,14 +96,15 @@ class JudgesDisplay:
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_number("least_answers", least_answers, low=1, integer=True)
-        found = judge_reliability(model, level=level)
-        kept = found.n_answers >= least_answers
-        if not kept.any():
+        judges = judge_reliability(model, level=level)
+        has_answers = judges.n_answers >= least_answers
+        if not has_answers.any():
             raise ValueError(
-                f"No judge has least_answers={least_answers}; the most are {found.n_answers.max()}."
+                f"No judge has least_answers={least_answers}; the most are "
+                f"{judges.n_answers.max()}."
             )
         columns = [name for name in cls.__dataclass_fields__ if name != "level"]
-        made = cls(**{name: found[name][kept] for name in columns}, level=level)
+        made = cls(**{name: judges[name][has_answers] for name in columns}, level=level)
         return made.plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -144,12 +145,12 @@ class JudgesDisplay:
                 (self.points_[label],) = ax.plot(self.reliability[of], rows[of], mark, **look)
         bars = f"bars: {percent(self.level)} intervals"
         ax.set_xlabel(f"reliability ({bars})\n0: guesses, 1: the reference judge")
-        told = [
+        row_names = [
             f"{name} ({count})"
             for name, count in zip(np.asarray(self.names).tolist(), self.n_answers, strict=True)
         ]
         if len(self.points_) > 1:
             legend_above(ax, len(self.points_))
-        rows_of_names(ax, told)
+        rows_of_names(ax, row_names)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -12,13 +12,13 @@ from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     check_matplotlib,
     in_unit,
-    letters,
+    letter_size,
     new_axes,
     palette,
     percent,
-    points_of,
     row_letters,
     rows_of_names,
+    size_in_points,
 )
 
 # Inches of a row, of what is not rows, and of the tallest figure.
@@ -220,19 +220,19 @@ class LeaderboardDisplay:
         color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
-        known = np.isfinite(lower) & np.isfinite(upper)
-        ends = np.where(known, lower, utility), np.where(known, upper, utility)
+        has_interval = np.isfinite(lower) & np.isfinite(upper)
+        ends = np.where(has_interval, lower, utility), np.where(has_interval, upper, utility)
         self.intervals_ = ax.hlines(rows, *ends, color=color, alpha=0.45, linewidth=2.5)
         if self.component is not None:
             for row in np.flatnonzero(np.diff(np.asarray(self.component))):
                 ax.axhline(row + 0.5, color="0.5", linewidth=0.6, zorder=0)
-        where = np.where(known, utility, np.nan)
+        where = np.where(has_interval, utility, np.nan)
         (self.points_,) = ax.plot(where, rows, "o", color=color, markersize=4.5)
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
         mean = mean if self.component is None else "the mean of each group"
         ax.set_xlabel(in_unit(f"utility above {mean}", self.unit))
-        _, step = row_letters(points_of(ax)[1], n)
+        _, step = row_letters(size_in_points(ax)[1], n)
         columns = self._annotated(ax) if annotate and step == 1 else []
         names = np.asarray(self.names).tolist()
         self.annotations_ = rows_of_names(ax, names, columns, _ENDS[-1])
@@ -240,7 +240,7 @@ class LeaderboardDisplay:
         return self
 
     def _annotated(self, ax):
-        """Columns at the right: the interval of the rank, the probability of being best."""
+        """Draw columns at the right: the interval of the rank, the probability of being best."""
         low, high = np.asarray(self.rank_lower), np.asarray(self.rank_upper)
         columns = (
             (f"rank\n({percent(self.level)})", map(_range, low, high)),
@@ -250,7 +250,7 @@ class LeaderboardDisplay:
         top = style | {"va": "bottom", "fontstyle": "italic"}
         texts = []
         for end, (head, column) in zip(_ENDS, columns, strict=True):
-            place = (end * letters("ytick.labelsize"), 0.0)
+            place = (end * letter_size("ytick.labelsize"), 0.0)
             texts.append(ax.annotate(head, xy=(1.0, -0.6), xytext=place, **top))
             style["va"] = "center_baseline"
             texts += [

@@ -9,12 +9,12 @@ from skpref._utils import Array, check_choice, check_number
 from skpref.fitting import Inspected, Relative, unit_length
 from skpref.plotting._style import (
     GREY,
+    background_color,
     check_matplotlib,
     in_unit,
     legend_above,
     new_axes,
     palette,
-    paper,
     percent,
     tidy,
 )
@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 def run_of(optimizer: Any) -> Run:
-    """The told answers of an optimizer, from its ``history_``.
+    """Return the items shown and answers told of an optimizer, from its ``history_``.
 
     Raises
     ------
@@ -67,19 +67,19 @@ def run_of(optimizer: Any) -> Run:
 
 
 def _winner(outcome: Any) -> int | None:
-    """Position of the best of the items shown; None if the answer does not say."""
+    """Return the position of the best item shown; None if the answer does not say."""
     if isinstance(outcome, dict):
         return outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
     return {1: 0, 0: 1}.get(outcome)
 
 
 def best_so_far(run: Run, mean: Array) -> NDArray[np.intp]:
-    """Of the items shown up to each answer, the one of the largest posterior mean."""
-    found, best = [], run.shown[0][0]
+    """Return the item of the largest posterior mean among those shown up to each answer."""
+    best_items, best = [], run.shown[0][0]
     for positions in run.shown:
         best = max((best, *positions), key=lambda i: mean[i])
-        found.append(best)
-    return np.array(found, dtype=np.intp)
+        best_items.append(best)
+    return np.array(best_items, dtype=np.intp)
 
 
 class Line(NamedTuple):
@@ -102,7 +102,7 @@ class Line(NamedTuple):
 def line_of(
     optimizer: Any, run: Run, level: float, length: float, resolution: int = 200
 ) -> Line | None:
-    """The utility between the outermost items of a run, in units of this length.
+    """Return the utility between the outermost items of a run, in units of ``length``.
 
     None but for one dimension of numbers.
     """
@@ -121,7 +121,7 @@ def line_of(
 
 
 def _number(item):
-    """The value of an item of one dimension."""
+    """Return the value of an item of one dimension."""
     values = list(item.values()) if hasattr(item, "values") else item
     if isinstance(values, str) or np.size(values) != 1:
         raise ValueError("more than one value")
@@ -166,7 +166,7 @@ class OptimizationDisplay:
     band_ : PolyCollection
         Absent from a course of regret.
     winners_, others_ : Line2D
-        Items shown, by what came of them.
+        Items shown, winners and others.
 
     Examples
     --------
@@ -302,8 +302,8 @@ class OptimizationDisplay:
     def _steps(self):
         return np.arange(1, len(self.run.shown) + 1)
 
-    def _dots(self, ax, values):
-        """Items shown at each answer: the winner, and the others."""
+    def _draw_dots(self, ax, values):
+        """Draw the items shown at each answer: the winner, and the others."""
         won: list[tuple[float, float]] = []
         rest: list[tuple[float, float]] = []
         for step, (shown, best) in enumerate(zip(self.run.shown, self.run.best, strict=True), 1):
@@ -328,7 +328,7 @@ class OptimizationDisplay:
         self.band_ = ax.fill_between(
             steps, self.lower[best], self.upper[best], label=label, **style
         )
-        self._dots(ax, self.utility)
+        self._draw_dots(ax, self.utility)
         (self.best_,) = ax.step(
             steps,
             self.utility[best],
@@ -341,7 +341,7 @@ class OptimizationDisplay:
         self._finish_course(ax)
 
     def _draw_regret(self, ax, regret: Array):
-        self._dots(ax, regret)
+        self._draw_dots(ax, regret)
         (self.best_,) = ax.step(
             self._steps(),
             regret[self.best],
@@ -386,20 +386,20 @@ class OptimizationDisplay:
             linestyle=(0, (4, 3)),
             label="recommended",
         )
-        self._questions(ax, at)
+        self._draw_questions(ax, at)
         top = max(high, low + 1e-9)
-        ax.set_ylim(_beneath(low, top), top)
+        ax.set_ylim(_lower_end(low, top), top)
         legend_above(ax, 3)
         top = ax.get_ylim()[1]
-        bottom = _beneath(low, top)
+        bottom = _lower_end(low, top)
         ax.set_ylim(bottom, top)
         recommended.set_ydata([bottom, high])
         ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
         ax.set_ylabel(in_unit("utility above the mean of the curve", self.unit))
         ax.set_xlabel("item (below: the questions, the first on top)")
 
-    def _questions(self, ax, at):
-        """Every question as a line between its items, in shares of the height of the axes."""
+    def _draw_questions(self, ax, at):
+        """Draw every question as a line between its items, below the curve."""
         n = len(self.run.shown)
         heights = np.linspace(_STRIP - 0.04, 0.025, n)
         style = {"transform": ax.get_xaxis_transform(), "markersize": min(4.5, 60.0 / n + 1.5)}
@@ -421,7 +421,7 @@ class OptimizationDisplay:
             *np.array(rest).T,
             "o",
             color=GREY,
-            markerfacecolor=paper(ax),
+            markerfacecolor=background_color(ax),
             label="not chosen",
             **style,
         )
@@ -434,13 +434,13 @@ class OptimizationDisplay:
         )
 
 
-def _beneath(low: float, top: float) -> float:
-    """Lower end of an axis up to ``top`` that leaves the strip of the questions below ``low``."""
+def _lower_end(low: float, top: float) -> float:
+    """Return the lower end of an axis that leaves the strip of the questions below ``low``."""
     return (low - _STRIP * top) / (1.0 - _STRIP)
 
 
 def _regret(run: Run, objective: Any, optimum: float | None) -> Array:
-    """What each item of a run lacks of the optimum."""
+    """Return the optimum less the objective of each item of a run."""
     if hasattr(objective, "regret"):
         return np.array([float(objective.regret(item)) for item in run.items])
     values = np.array([float(objective(item)) for item in run.items])

@@ -105,8 +105,13 @@ class ResidualsDisplay:
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_choice("kind", kind, _KINDS)
         proba = predicted_proba(model, X, predict_params)
-        told = {"classes": getattr(model, "classes_", None), "level": level, "kind": kind, "ax": ax}
-        return cls.from_predictions(y, proba, groups, **told)
+        options = {
+            "classes": getattr(model, "classes_", None),
+            "level": level,
+            "kind": kind,
+            "ax": ax,
+        }
+        return cls.from_predictions(y, proba, groups, **options)
 
     @classmethod
     def from_predictions(
@@ -139,12 +144,12 @@ class ResidualsDisplay:
         ImportError
             If matplotlib is not installed.
         ValueError
-            If y, proba and groups do not fit together; if ``kind="outcomes"`` came for choices.
+            If y, proba and groups do not fit together; if ``kind="outcomes"`` is given for choices.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         check_choice("kind", kind, _KINDS)
-        found = group_residuals(y, proba, groups, classes=classes, level=level)
-        made = cls(**{name: found[name] for name in cls.__dataclass_fields__})
+        residuals = group_residuals(y, proba, groups, classes=classes, level=level)
+        made = cls(**{name: residuals[name] for name in cls.__dataclass_fields__})
         return made.plot(ax=ax, kind=kind)
 
     def plot(self, ax: Any = None, *, kind: str = "auto") -> Self:
@@ -201,12 +206,12 @@ class ResidualsDisplay:
         ax.set_xlabel(f"{what}\ngrey: {percent(self.level)} of right predictions")
         if many:
             legend_above(ax, min(3, len(lines)))
-        told = zip(np.asarray(self.groups).tolist(), self.size.tolist(), strict=True)
-        rows_of_names(ax, [f"{name} ({count})" for name, count in told])
+        group_sizes = zip(np.asarray(self.groups).tolist(), self.size.tolist(), strict=True)
+        rows_of_names(ax, [f"{name} ({count})" for name, count in group_sizes])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _outcomes(self):
-        """Name, residuals and bands of each; of two outcomes the one says it all."""
+        """Return name, residuals and bands of each outcome; of two outcomes those of the second."""
         shown = [1] if len(self.outcomes) == 2 else list(reversed(range(len(self.outcomes))))
         return [(self.outcomes[j], self.residual[:, j], self.band[:, j]) for j in shown]

@@ -64,19 +64,19 @@ def lay_out(ax: Any) -> None:
 
 
 def tidy(ax: Any) -> None:
-    """No frame but the two axes."""
+    """Remove the frame but for the two axes."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def palette(ax: Any) -> Palette:
-    """The colours that stand out from the ground of the axes."""
+    """Return the colours that stand out from the background of the axes."""
     from matplotlib.colors import to_rgb
 
-    return _ON_DARK if sum(to_rgb(paper(ax))) < 1.5 else _ON_LIGHT
+    return _ON_DARK if sum(to_rgb(background_color(ax))) < 1.5 else _ON_LIGHT
 
 
 def looks(ax: Any, n: int) -> list[tuple[str, Any]]:
-    """Colour and dashes of n lines, no two of them with the same of both below 29.
+    """Return colour and dashes of n lines, no two of them with the same of both below 29.
 
     Neighbours differ in both, so that they are told apart without colours too.
     """
@@ -84,18 +84,18 @@ def looks(ax: Any, n: int) -> list[tuple[str, Any]]:
     return [(colors[k % len(colors)], _DASHES[k % len(_DASHES)]) for k in range(n)]
 
 
-def paper(ax: Any) -> Any:
-    """Colour of the ground, for what must stand out from what lies beneath."""
+def background_color(ax: Any) -> Any:
+    """Return the background colour, for what must stand out from what lies beneath."""
     return ax.get_facecolor()
 
 
-def plain(text: Any) -> str:
-    """A name as text that matplotlib does not read as a formula, nor a reader of SVG as no text."""
+def plain_text(text: Any) -> str:
+    """Return a name as text that neither matplotlib reads as a formula nor SVG as no text."""
     return "\n".join(map(printable_text, str(text).split("\n"))).replace("$", r"\$")
 
 
-def shortened(text: Any, most: int = 40) -> str:
-    """A name of at most so many letters, its middle left out."""
+def shorten(text: Any, most: int = 40) -> str:
+    """Return a name of at most ``most`` letters, its middle left out."""
     text = str(text)
     if len(text) <= most:
         return text
@@ -104,22 +104,22 @@ def shortened(text: Any, most: int = 40) -> str:
 
 
 def percent(level: float) -> str:
-    """A level as people write it: 0.9 is "90 %"."""
+    """Return a level as people write it: 0.9 is "90 %"."""
     return f"{100.0 * level:.4g} %"
 
 
 def in_unit(what: str, unit: str) -> str:
-    """What an axis shows, and below it the unit."""
+    """Return the label of an axis: what it shows, and below it the unit."""
     return f"{what}\n({UNITS[unit]})"
 
 
 def shorten_to(text: Any, name: Any, width: float) -> None:
     """Write a name, its middle left out, no wider than so many pixels."""
-    most = len(shortened(name))
-    text.set_text(plain(shortened(name)))
+    most = len(shorten(name))
+    text.set_text(plain_text(shorten(name)))
     while most > 5 and text.get_window_extent().width > width:
         most = min(most - 1, int(most * width / text.get_window_extent().width) + 1)
-        text.set_text(plain(shortened(name, most)))
+        text.set_text(plain_text(shorten(name, most)))
 
 
 def wrap_to(text: Any, width: float) -> None:
@@ -137,25 +137,27 @@ def wrap_to(text: Any, width: float) -> None:
 # -- shared by displays ----------------------------------------------------------------------
 
 
-def points_of(ax: Any) -> tuple[float, float]:
-    """Width and height of axes in points."""
+def size_in_points(ax: Any) -> tuple[float, float]:
+    """Return width and height of axes in points."""
     box = ax.get_window_extent()
     return box.width * 72.0 / ax.figure.dpi, box.height * 72.0 / ax.figure.dpi
 
 
-def letters(of: Any = "font.size") -> float:
-    """Size in points of the letters of a setting of matplotlib's."""
+def letter_size(of: Any = "font.size") -> float:
+    """Return the size in points of the letters of a setting of matplotlib's."""
     from matplotlib import font_manager, rcParams
 
     return float(font_manager.FontProperties(size=rcParams[of]).get_size_in_points())
 
 
-def diverging(ax: Any) -> Any:
-    """Colours from orange over the ground of the axes to blue."""
+def diverging_colors(ax: Any) -> Any:
+    """Return a colormap from orange over the background of the axes to blue."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colors = palette(ax)
-    return LinearSegmentedColormap.from_list("orange_blue", [colors.orange, paper(ax), colors.blue])
+    return LinearSegmentedColormap.from_list(
+        "orange_blue", [colors.orange, background_color(ax), colors.blue]
+    )
 
 
 def legend_above(ax: Any, columns: int) -> Any:
@@ -174,7 +176,7 @@ def row_letters(height: float, n: int) -> tuple[float, int]:
 
     Both in points; 1 stands for every row, 2 for every second, …
     """
-    size = min(letters("ytick.labelsize"), height / (_LINE * n))
+    size = min(letter_size("ytick.labelsize"), height / (_LINE * n))
     return max(size, _SMALLEST), int(np.ceil(_SMALLEST / size))
 
 
@@ -206,7 +208,7 @@ def rows_of_names(
     ax.set_axisbelow(True)
     ax.set_yticks([])
     lay_out(ax)
-    size, step = row_letters(points_of(ax)[1], n)
+    size, step = row_letters(size_in_points(ax)[1], n)
     rows, room = np.arange(0, n, step), ax.get_window_extent().width
     ax.set_yticks(rows, [""] * len(rows), fontsize=size)
     drawn = ax.get_yticklabels()
@@ -215,7 +217,7 @@ def rows_of_names(
     ax.set_yticks(rows, [text.get_text() for text in drawn])
     ax.xaxis.label.set_visible(False)
     lay_out(ax)
-    has_room = step == 1 and points_of(ax)[0] >= width * size
+    has_room = step == 1 and size_in_points(ax)[0] >= width * size
     box, labelled = ax.get_window_extent(), ax.get_tightbbox()
     for text in columns:
         text.set_fontsize(size) if has_room else text.remove()
@@ -226,12 +228,12 @@ def rows_of_names(
 
 
 def radius_of(level: float) -> float:
-    """Deviations within which a normal in the plane holds so much."""
+    """Return the deviations within which a normal in the plane holds ``level``."""
     return float(np.sqrt(-2.0 * np.log1p(-level)))  # chi of two degrees of freedom
 
 
 def ellipse_of(centre: Any, covariance: Any, level: float) -> Any:
-    """Contour of a normal density that holds so much of it."""
+    """Return the contour of a normal density that holds ``level`` of it."""
     from matplotlib.patches import Ellipse
 
     (first, both), (_, second) = np.asarray(covariance)
@@ -247,7 +249,7 @@ _LABEL, _ACROSS, _UP = 0.85, (0.5, -0.5), (0.3, -0.3, 1.5, -1.5)
 
 
 def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
-    """Names beside points, each where it covers no other; those that find no place are left out.
+    """Write names beside points where they cover no others; return the texts that had room.
 
     Parameters
     ----------
@@ -255,8 +257,8 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
     """
     from matplotlib.patheffects import withStroke
 
-    halo = [withStroke(linewidth=1.8, foreground=paper(ax))]
-    size, taken, found = _LABEL * letters(), list[Any](), list[Any]()
+    halo = [withStroke(linewidth=1.8, foreground=background_color(ax))]
+    size, taken, texts = _LABEL * letter_size(), list[Any](), list[Any]()
     frame = ax.get_window_extent()
     dots = ax.transData.transform([place for place, _, _ in labels]) if labels else []
     for (place, name, color), dot in zip(labels, dots, strict=True):
@@ -279,7 +281,7 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
             )
             if inside and box.y1 <= frame.y1 and not covers:
                 taken.append(box)
-                found.append(text)
+                texts.append(text)
                 break
             text.remove()
-    return found
+    return texts

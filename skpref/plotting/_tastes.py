@@ -19,9 +19,9 @@ from skpref.plotting._style import (
     palette,
     percent,
     place_labels,
-    plain,
+    plain_text,
     radius_of,
-    shortened,
+    shorten,
     tidy,
 )
 
@@ -121,9 +121,9 @@ class TastesDisplay:
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         check_number("n_items", n_items, low=0, integer=True)
-        found = user_tastes(model, items, users=users, at=at, unit=unit)
-        told = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
-        return cls(**told, level=level, n_items=n_items).plot(ax=ax)
+        tastes = user_tastes(model, items, users=users, at=at, unit=unit)
+        columns = {name: tastes[name] for name in cls.__dataclass_fields__ if name in tastes}
+        return cls(**columns, level=level, n_items=n_items).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -179,16 +179,18 @@ class TastesDisplay:
         tidy(ax)
         legend_above(ax, 2)
         lay_out(ax)
-        told = self._told(self.names, chosen)
-        every = [(at, name, colors.orange) for at, name in zip(tips, told, strict=True)]
+        label_texts = self._label_texts(self.names, chosen)
+        every = [(at, name, colors.orange) for at, name in zip(tips, label_texts, strict=True)]
         if len(self.tastes) <= _NAMED:
-            told = self._told(self.users, range(len(self.tastes)))
-            every += [(at, name, colors.blue) for at, name in zip(self.tastes, told, strict=True)]
+            label_texts = self._label_texts(self.users, range(len(self.tastes)))
+            every += [
+                (at, name, colors.blue) for at, name in zip(self.tastes, label_texts, strict=True)
+            ]
         self.labels_ = place_labels(ax, every)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     @staticmethod
-    def _told(names, chosen):
+    def _label_texts(names, chosen):
         listed = np.asarray(names, dtype=object).tolist()
-        return [plain(shortened(listed[k], _MOST)) for k in chosen]
+        return [plain_text(shorten(listed[k], _MOST)) for k in chosen]

@@ -14,9 +14,9 @@ from skpref.plotting._style import (
     lay_out,
     looks,
     new_axes,
-    plain,
-    points_of,
-    shortened,
+    plain_text,
+    shorten,
+    size_in_points,
     tidy,
 )
 
@@ -101,8 +101,8 @@ class TracesDisplay:
             As `sampler_traces`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = sampler_traces(model, items, at=at, time=time, top=top, unit=unit)
-        return cls(**{name: found[name] for name in cls.__dataclass_fields__}).plot(ax=ax)
+        traces = sampler_traces(model, items, at=at, time=time, top=top, unit=unit)
+        return cls(**{name: traces[name] for name in cls.__dataclass_fields__}).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -146,10 +146,10 @@ class TracesDisplay:
                     for k, chain in enumerate(trace)
                 ]
             )
-        names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
         means = [f"{mean:+.2g}".replace("-", "−") for mean in middle]
-        told = [f"{name}\n{mean}" for name, mean in zip(names, means, strict=True)]
-        ax.set_yticks(base, told)
+        row_names = [f"{name}\n{mean}" for name, mean in zip(names, means, strict=True)]
+        ax.set_yticks(base, row_names)
         ax.set_ylim(base[-1] - 0.55 * height, base[0] + 0.55 * height)
         ax.set_xlim(1, max(n_draws, 2))
         ax.set_xlabel(f"draw of a chain ({n_chains} {'chain' if n_chains == 1 else 'chains'})")
@@ -157,17 +157,19 @@ class TracesDisplay:
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
         lay_out(ax)
-        self.annotations_ = self._told(ax, base, height) if self._has_room(ax, n) else []
-        self._scale(ax, reach)
+        self.annotations_ = (
+            self._draw_diagnostics(ax, base, height) if self._has_room(ax, n) else []
+        )
+        self._draw_scale(ax, reach)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     @staticmethod
     def _has_room(ax, n):
-        return points_of(ax)[1] / n >= 2.0 * _LINE
+        return size_in_points(ax)[1] / n >= 2.0 * _LINE
 
-    def _told(self, ax, base, height):
-        """R̂ and effective draws in the corner of each row, on the colour of the paper."""
+    def _draw_diagnostics(self, ax, base, height):
+        """Write R̂ and effective draws in the corner of each row, on the background colour."""
         ground = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.75, "pad": 0.8}
         return [
             ax.annotate(
@@ -184,8 +186,8 @@ class TracesDisplay:
             for start, rhat, ess in zip(base, self.rhat, self.ess, strict=True)
         ]
 
-    def _scale(self, ax, reach):
-        """A bar as long as a round number of units, right of the rows."""
+    def _draw_scale(self, ax, reach):
+        """Draw a bar as long as a round number of units, right of the rows."""
         power = 10.0 ** np.floor(np.log10(reach))
         length = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= reach)
         across = ax.get_yaxis_transform()

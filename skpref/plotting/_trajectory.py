@@ -14,8 +14,8 @@ from skpref.plotting._style import (
     legend_above,
     looks,
     new_axes,
-    plain,
-    shortened,
+    plain_text,
+    shorten,
     tidy,
     wrap_to,
 )
@@ -122,7 +122,7 @@ class TrajectoryDisplay:
             As `trajectories`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = trajectories(
+        curves = trajectories(
             model,
             items,
             times,
@@ -133,7 +133,7 @@ class TrajectoryDisplay:
             level=level,
             average=average,
         )
-        return cls.from_trajectories(found, answers=answers, ax=ax)
+        return cls.from_trajectories(curves, answers=answers, ax=ax)
 
     @classmethod
     def from_trajectories(cls, found: Any, *, answers: bool = True, ax: Any = None) -> Self:
@@ -155,10 +155,10 @@ class TrajectoryDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib(f"{cls.__name__}.from_trajectories")
-        told = {name: found[name] for name in cls.__dataclass_fields__}
+        columns = {name: found[name] for name in cls.__dataclass_fields__}
         if not answers:
-            told["answered"] = None
-        return cls(**told).plot(ax=ax)
+            columns["answered"] = None
+        return cls(**columns).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -183,10 +183,12 @@ class TrajectoryDisplay:
         times = np.asarray(self.times)[order]
         parts = (self.utility, self.lower, self.upper)
         utility, lower, upper = (np.asarray(part)[:, order] for part in parts)
-        known = np.isfinite(lower) & np.isfinite(upper)  # what is not is not drawn
-        utility, lower, upper = (np.where(known, part, np.nan) for part in (utility, lower, upper))
-        names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
-        if np.any(known) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
+        has_interval = np.isfinite(lower) & np.isfinite(upper)  # what is not is not drawn
+        utility, lower, upper = (
+            np.where(has_interval, part, np.nan) for part in (utility, lower, upper)
+        )
+        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        if np.any(has_interval) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
         for k, (color, dashes) in enumerate(looks(ax, len(names))):
@@ -195,11 +197,13 @@ class TrajectoryDisplay:
             look = {"color": color, "linestyle": dashes, "linewidth": 1.6}
             self.lines_ += ax.plot(times, utility[k], label=names[k], **look)
             if self.answered is not None:
-                seen = np.asarray(self.answered[k])
-                seen = seen[(seen >= times[0]) & (seen <= times[-1])]
-                height = np.interp(_as_numbers(seen), _as_numbers(times), utility[k])
+                answer_times = np.asarray(self.answered[k])
+                answer_times = answer_times[
+                    (answer_times >= times[0]) & (answer_times <= times[-1])
+                ]
+                height = np.interp(_as_numbers(answer_times), _as_numbers(times), utility[k])
                 look = {"color": color, "markersize": 4.5, "markeredgewidth": 0.7, "alpha": 0.7}
-                self.marks_ += ax.plot(seen, height, "|", **look)
+                self.marks_ += ax.plot(answer_times, height, "|", **look)
         if self.now is not None and times[-1] > self.now:
             ax.axvline(self.now, color="0.5", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
         if len(times) > 1:
@@ -214,25 +218,25 @@ class TrajectoryDisplay:
         else:
             ax.set_xlabel("time")
         tidy(ax)
-        label = ax.set_ylabel(in_unit(f"utility above {self._zero()}", self.unit))
+        label = ax.set_ylabel(in_unit(f"utility above {self._zero_in_words()}", self.unit))
         wrap_to(label, ax.get_window_extent().height)
         legend_above(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _zero(self) -> str:
-        """What utilities are measured from, in words."""
+    def _zero_in_words(self) -> str:
+        """Return in words what utilities are measured from."""
         total = len(np.asarray(self.names)) if self.n_items is None else self.n_items
         if self.reference is None:
             several = self.n_components > 1
             return "the mean of each group" if several else f"the mean of {total} items"
         if total > 1:
             return "the mean of the reference"
-        return plain(shortened(np.asarray(self.reference).tolist()[0], _MOST))
+        return plain_text(shorten(np.asarray(self.reference).tolist()[0], _MOST))
 
 
 def _as_numbers(times: NDArray[Any]) -> NDArray[Any]:
-    """Times as numbers, in any unit."""
+    """Return times as numbers, in any unit."""
     if times.dtype.kind != "M":
         return times
     return times.astype("datetime64[us]").astype(np.float64)

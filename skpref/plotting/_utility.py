@@ -17,13 +17,13 @@ from skpref.plotting._style import (
     new_axes,
     palette,
     percent,
-    plain,
+    plain_text,
     tidy,
 )
 
 
-class Grid(NamedTuple):
-    """Items to ask about.
+class FeatureGrid(NamedTuple):
+    """Items along one or two features, all other features held.
 
     Attributes
     ----------
@@ -32,18 +32,18 @@ class Grid(NamedTuple):
     axes : tuple of ndarray of shape (grid_resolution,)
     items : ndarray or DataFrame
         The product of the axes, the last feature fastest.
-    seen : ndarray of shape (n_items, n_varying)
+    shown : ndarray of shape (n_items, n_varying)
         What the items of X have there.
     """
 
     names: tuple[str, ...]
     axes: tuple[NDArray[np.float64], ...]
     items: Any
-    seen: NDArray[np.float64]
+    shown: NDArray[np.float64]
 
 
 def as_items(X: Any) -> Any:
-    """Items of X, an array or a frame: those of duels too, one below the other."""
+    """Return the items of X, an array or a frame; those of duels one below the other."""
     if isinstance(X, ItemTable):
         if not X.has_features:
             raise ValueError("These items have no features to draw a utility along.")
@@ -61,10 +61,10 @@ def as_items(X: Any) -> Any:
     return X
 
 
-def along(
+def grid_along_features(
     X: Any, features: Any, resolution: int, reference: Any = None, feature_names: Any = None
-) -> Grid:
-    """Items of which one or two features run over their range in X.
+) -> FeatureGrid:
+    """Return items of which one or two features run over their range in X.
 
     Parameters
     ----------
@@ -87,30 +87,36 @@ def along(
     columns = list(X.columns) if is_frame(X) else _columns(X.shape[1], feature_names)
     places = _places(features, columns)
     values = [column_at(X, j) if is_frame(X) else X[:, j] for j in range(len(columns))]
-    seen = [column_floats(values[j]) for j in places]
-    for place, column in zip(places, seen, strict=True):
+    feature_columns = [column_floats(values[j]) for j in places]
+    for place, column in zip(places, feature_columns, strict=True):
         if column is None or np.isnan(column).all():
             raise ValueError(f"The feature {columns[place]!r} holds no numbers to draw along.")
-    found = [column for column in seen if column is not None]
-    axes = tuple(np.linspace(np.nanmin(c), np.nanmax(c), resolution) for c in found)
+    numeric_columns = [column for column in feature_columns if column is not None]
+    axes = tuple(np.linspace(np.nanmin(c), np.nanmax(c), resolution) for c in numeric_columns)
     product = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
     n = len(product[0])
     held = (
-        [_typical(column) for column in values] if reference is None else _given(reference, columns)
+        [_typical_value(column) for column in values]
+        if reference is None
+        else _reference_values(reference, columns)
     )
     full = {
         name: product[places.index(j)] if j in places else np.full(n, held[j])
         for j, name in enumerate(columns)
     }
     items = type(X)(full) if is_frame(X) else np.column_stack(list(full.values()))
-    return Grid(tuple(str(columns[j]) for j in places), axes, items, np.column_stack(found))
+    return FeatureGrid(
+        tuple(str(columns[j]) for j in places), axes, items, np.column_stack(numeric_columns)
+    )
 
 
 def _columns(width, names):
     if names is None:
         return [f"feature {j}" for j in range(width)]
     if len(names) != width:
-        raise ValueError(f"{len(names)} feature_names came for {width} features of X.")
+        raise ValueError(
+            f"got {len(names)} feature_names for {width} features of X; give one for each."
+        )
     return [str(name) for name in names]
 
 
@@ -131,7 +137,7 @@ def _places(features, columns):
     return places
 
 
-def _typical(column):
+def _typical_value(column):
     values = np.asarray(column)
     if values.dtype.kind in "iuf":
         return np.nanmedian(values)
@@ -139,7 +145,7 @@ def _typical(column):
     return max(dict.fromkeys(listed), key=listed.count)
 
 
-def _given(reference, columns):
+def _reference_values(reference, columns):
     if is_frame(reference):
         reference = {name: reference[name].to_numpy()[0] for name in reference.columns}
     named = hasattr(reference, "items")
@@ -276,18 +282,18 @@ class UtilityDisplay:
         listed = [features] if isinstance(features, str | int | np.integer) else list(features)
         resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
         names = subject.feature_names if feature_names is None else feature_names
-        found = along(as_items(X), listed, resolution, reference, names)
-        rows = subject.rows_of(found.items)
-        seen = subject if item_effects else subject.without_item_effects()
-        relative = seen.relative(rows, level).per(length)
-        shape = tuple(len(axis) for axis in found.axes)
-        others = found.items.shape[1] - len(shape)
+        grid = grid_along_features(as_items(X), listed, resolution, reference, names)
+        rows = subject.rows_of(grid.items)
+        shown_subject = subject if item_effects else subject.without_item_effects()
+        relative = shown_subject.relative(rows, level).per(length)
+        shape = tuple(len(axis) for axis in grid.axes)
+        others = grid.items.shape[1] - len(shape)
         held = "their median" if reference is None else "those of the reference"
         made = cls(
-            features=found.names,
-            grid=found.axes,
+            features=grid.names,
+            grid=grid.axes,
             **{name: part.reshape(shape) for name, part in relative._asdict().items()},
-            items=found.seen,
+            items=grid.shown,
             level=level,
             held=f"other features at {held}" if others else "",
             unit=unit,
@@ -318,14 +324,14 @@ class UtilityDisplay:
         single = len(self.features) == 1
         ax = new_axes(ax, (6.4, 4.0) if single else (6.0, 4.6))
         if single:
-            self._curve(ax, palette(ax).blue if color is None else color)
+            self._draw_curve(ax, palette(ax).blue if color is None else color)
         else:
-            self._surface(ax, cmap)
-        ax.set_xlabel("\n".join(filter(None, (plain(self.features[0]), self.held))))
+            self._draw_surface(ax, cmap)
+        ax.set_xlabel("\n".join(filter(None, (plain_text(self.features[0]), self.held))))
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _curve(self, ax, color):
+    def _draw_curve(self, ax, color):
         (x,) = self.grid
         ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.band_ = ax.fill_between(
@@ -355,7 +361,7 @@ class UtilityDisplay:
         legend_above(ax, 3)
         tidy(ax)
 
-    def _surface(self, ax, cmap):
+    def _draw_surface(self, ax, cmap):
         first, second = self.grid
         self.surface_ = ax.contourf(first, second, self.mean.T, levels=14, cmap=cmap)
         (self.items_,) = ax.plot(
@@ -370,4 +376,4 @@ class UtilityDisplay:
         )
         label = in_unit("utility above the mean of the plane", self.unit)
         self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label=label)
-        ax.set_ylabel(plain(self.features[1]))
+        ax.set_ylabel(plain_text(self.features[1]))

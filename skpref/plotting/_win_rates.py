@@ -11,13 +11,13 @@ from skpref._utils import check_number
 from skpref.inspection import win_rates
 from skpref.plotting._style import (
     check_matplotlib,
-    diverging,
+    diverging_colors,
     lay_out,
     new_axes,
-    plain,
-    points_of,
+    plain_text,
     row_letters,
-    shortened,
+    shorten,
+    size_in_points,
 )
 
 # Letters of a name; width of a number, in letters.
@@ -124,7 +124,7 @@ class WinRatesDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        names = [plain(shortened(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
         n = len(names)
         wide = float(np.clip(_REST + _ROW * n, 2.9, _WIDEST))
         ax = new_axes(ax, (wide + 0.3, wide))
@@ -132,7 +132,7 @@ class WinRatesDisplay:
         share = self.win if self.tie is None else self.win + 0.5 * self.tie
         ties = self.tie is not None and bool(np.any(self.tie))
         shown = np.where(np.eye(n, dtype=bool), np.nan, share)
-        look = {"cmap": diverging(ax) if cmap is None else cmap, "vmin": 0.0, "vmax": 1.0}
+        look = {"cmap": diverging_colors(ax) if cmap is None else cmap, "vmin": 0.0, "vmax": 1.0}
         self.image_ = ax.imshow(shown, aspect="equal", interpolation="nearest", **look)
         self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, fraction=0.05, pad=0.03)
         label = "P(row beats column)" + (" + ½ P(tie)" if ties else "")
@@ -143,27 +143,27 @@ class WinRatesDisplay:
         ax.set_xticks([])
         ax.set_yticks([])
         lay_out(ax)
-        size, step = row_letters(min(points_of(ax)), n)
+        size, step = row_letters(min(size_in_points(ax)), n)
         ax.set_yticks(range(0, n, step), names[::step], fontsize=size)
         ax.set_xticks(range(0, n, step), names[::step], fontsize=size, rotation=90)
         lay_out(ax)
-        size, step = row_letters(min(points_of(ax)) / _NUMBER, n)
-        self.annotations_ = self._numbers(ax, share, size) if annotate and step == 1 else []
+        size, step = row_letters(min(size_in_points(ax)) / _NUMBER, n)
+        self.annotations_ = self._draw_numbers(ax, share, size) if annotate and step == 1 else []
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _numbers(self, ax, share, size):
-        """Per cent in every cell but those of the diagonal."""
+    def _draw_numbers(self, ax, share, size):
+        """Write per cent in every cell but those of the diagonal; return the texts."""
         from matplotlib.colors import to_rgb
 
-        found = []
+        texts = []
         for i, j in np.argwhere(~np.eye(len(share), dtype=bool)).tolist():
             red, green, blue = to_rgb(self.image_.cmap(self.image_.norm(share[i, j])))
             light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             look = {"ha": "center", "va": "center_baseline", "fontsize": size}
             color = "black" if light else "white"
-            found.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
-        return found
+            texts.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
+        return texts
 
 
 def _percent(share):

@@ -14,7 +14,7 @@ SMALLEST = 1e-300
 
 
 class Chains(NamedTuple):
-    """What `gibbs` and `liness` return.
+    """Draws of `gibbs` or `liness`, and the positions where the chains ended.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Chains(NamedTuple):
 def cholesky_factor(
     covariance: np.ndarray, advice: str = "raise the noise variance on its diagonal."
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lower Cholesky factor of a covariance matrix, after checking it.
+    """Return the lower Cholesky factor of a covariance matrix, after checking it.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def cholesky_factor(
 
 
 def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A root of a covariance matrix that may be singular, after checking it.
+    """Return a root of a covariance matrix that may be singular, after checking it.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def singular_below(t: int) -> float:
-    """Share of a variance that is left by the other coordinates and counts as rounding."""
+    """Return the share of a variance, given the other coordinates, that counts as rounding."""
     return 10 * t * float(np.finfo(np.float64).eps)
 
 
@@ -136,8 +136,8 @@ def _checked(covariance):
     return covariance
 
 
-class Box(NamedTuple):
-    """Where the samplers draw: lower < v < upper in every coordinate.
+class SamplingBox(NamedTuple):
+    """Box that the samplers draw in: lower < v < upper in every coordinate.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Box(NamedTuple):
     most: np.ndarray
 
     @classmethod
-    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, t: int) -> "Box":
+    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, t: int) -> "SamplingBox":
         """Check walls and fill in those that are not given: 0 and inf."""
         walls = []
         for name, given, default in (("lower", lower, 0.0), ("upper", upper, np.inf)):
@@ -179,16 +179,16 @@ class Box(NamedTuple):
 
     @property
     def is_positive(self) -> bool:
-        """Whether it is v > 0."""
+        """Tell whether the box is v > 0."""
         return not self.lower.any() and bool(np.isposinf(self.upper).all())
 
     @property
     def is_cone(self) -> bool:
-        """Whether every wall passes through the origin, so that any multiple of v > 0 is inside."""
+        """Tell whether every wall passes through the origin: multiples of v stay inside."""
         return bool(np.all(_no_offset(self.lower) & _no_offset(self.upper)))
 
     def clip(self, v: np.ndarray) -> np.ndarray:
-        """Positions (..., t) that rounding may have put on a wall, moved strictly inside."""
+        """Return positions (..., t) strictly inside, where rounding put some on a wall."""
         return np.clip(v, self.least, self.most)
 
 
@@ -197,9 +197,9 @@ def _no_offset(wall):
 
 
 def start_positions(
-    start: np.ndarray, n_chains: int | None, t: int, box: Box | None = None
+    start: np.ndarray, n_chains: int | None, t: int, box: SamplingBox | None = None
 ) -> np.ndarray:
-    """Starting positions of all chains, strictly inside the box, in an array of their own.
+    """Return starting positions of all chains, strictly inside the box, in a new array.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def start_positions(
         Number of chains; None takes it from `start`.
     t : int
         Number of coordinates.
-    box : Box, optional
+    box : SamplingBox, optional
         By default v > 0.
 
     Returns
@@ -229,7 +229,7 @@ def start_positions(
         raise ValueError(
             f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
         )
-    box = Box.of(None, None, t) if box is None else box
+    box = SamplingBox.of(None, None, t) if box is None else box
     start = np.broadcast_to(start, (n_chains, t)).copy()
     inside = (start > box.lower) & (start < box.upper) & np.isfinite(start)
     if not inside.all():

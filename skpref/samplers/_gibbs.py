@@ -12,8 +12,8 @@ from scipy.special import ndtr, ndtri
 from skpref._utils import check_number
 from skpref.samplers._chains import (
     SMALLEST,
-    Box,
     Chains,
+    SamplingBox,
     check_generator,
     cholesky_factor,
     singular_below,
@@ -101,7 +101,7 @@ def gibbs(
     pull = precision / np.multiply.outer(-scale, scale)
     np.fill_diagonal(pull, 0.0)
     # Coordinates by chains: the values of one coordinate over the chains lie together.
-    box = Box.of(lower, upper, t)
+    box = SamplingBox.of(lower, upper, t)
     start = start_positions(start, n_chains, t, box)
     walls = box.lower * scale, box.upper * scale
     radius_move = radius_move and box.is_cone
@@ -147,8 +147,8 @@ def _renew_block(v, rows, pull, walls, uniform, renew):
     np.fill_diagonal(within, 1.0)
     means, before = np.empty_like(change), v[rows].copy()
     ends = (wall[rows].tolist() for wall in walls)
-    each = enumerate(zip(means, v[rows], before, uniform[rows], *ends, strict=True))
-    for i, (mean, new, old, share, lower, upper) in each:
+    coordinates = enumerate(zip(means, v[rows], before, uniform[rows], *ends, strict=True))
+    for i, (mean, new, old, share, lower, upper) in coordinates:
         np.dot(within[i, : i + 1], change[: i + 1], out=mean)
         renew(mean, lower, upper, share, new)
         np.subtract(new, old, out=change[i])
@@ -156,7 +156,7 @@ def _renew_block(v, rows, pull, walls, uniform, renew):
 
 
 def _renew(mean, lower, upper, uniform, out):
-    """N(mean, 1) between two walls, at one uniform a chain, in ``out``."""
+    """Write quantiles of N(mean, 1) between two walls, at one uniform a chain, to ``out``."""
     if upper < np.inf:
         np.clip(mean + quantile_between(lower - mean, upper - mean, uniform), lower, upper, out)
         return
@@ -165,7 +165,7 @@ def _renew(mean, lower, upper, uniform, out):
 
 
 def _renew_above(mean, lower, upper, uniform, out):
-    """The same above one wall that is not too far in the tail, which the caller looks at."""
+    """Write quantiles of N(mean, 1) above a wall to ``out``; the caller checks its distance."""
     ndtr(mean - lower if lower else mean, out)
     out *= uniform
     ndtri(out, out)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._utils import check_number
-from skpref.samplers._chains import Box, check_generator, covariance_root, start_positions
+from skpref.samplers._chains import SamplingBox, check_generator, covariance_root, start_positions
 from skpref.samplers._walls import AnyWalls, WallsAtOrigin, reflector_rows
 
 # Events between two looks at which trajectories are over: a look costs as much as an event or two,
@@ -21,7 +21,7 @@ _STEPS = 4
 
 
 class HMCChains(NamedTuple):
-    """What `hmc` returns.
+    """Draws of `hmc`, the positions where the chains ended, and the walls that they met.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class HMCSampler:
     ):
         covariance, self._root = covariance_root(covariance)
         self._variance = covariance.diagonal()
-        self._box = Box.of(lower, upper, len(covariance))
+        self._box = SamplingBox.of(lower, upper, len(covariance))
         self._reflectors = reflector_rows(covariance)
 
     def draw(
@@ -150,7 +150,7 @@ class HMCSampler:
         n_chains: int | None = None,
         max_walls: int | None = None,
     ) -> HMCChains:
-        """Draws of each chain from a start, see `hmc`."""
+        """Draw ``n_draws`` of each chain from a start, see `hmc`."""
         t = len(self._variance)
         check_number("n_draws", n_draws, low=1, integer=True)
         check_generator(rng)
@@ -166,12 +166,12 @@ class HMCSampler:
 
 
 def most_walls(t: int) -> int:
-    """Cap on the walls of one trajectory of t coordinates, where none is given."""
+    """Return the cap on the walls of one trajectory of t coordinates, where none is given."""
     return 20_000 + 100 * t
 
 
 def _momenta(root, n_chains, n_draws, rng):
-    """Momenta a ~ N(0, Σ) of every trajectory, in the array that the draws will overwrite."""
+    """Draw momenta ~ N(0, Σ) of every trajectory, in the array that draws will overwrite."""
     t, rank = root.shape
     momenta = np.empty((n_chains, n_draws, t))
     normals = np.empty((n_chains, rank))

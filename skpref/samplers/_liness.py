@@ -71,12 +71,12 @@ def liness(
     n_chains = len(v)
     draws = np.empty((n_chains, n_draws, t))
     for k in range(n_draws):
-        other = rng.standard_normal((n_chains, t)) @ factor.T
-        slope = other / v  # tan φ_i; v_i > 0, so the order of the angles is that of the slopes
+        direction = rng.standard_normal((n_chains, t)) @ factor.T
+        slope = direction / v  # tan φ_i; v_i > 0, so the order of the angles is that of the slopes
         begin = np.arctan(slope.max(axis=1)) - np.pi / 2
         end = np.arctan(slope.min(axis=1)) + np.pi / 2
         angle = begin + (end - begin) * rng.random(n_chains)
-        v = v * np.cos(angle)[:, None] + other * np.sin(angle)[:, None]
+        v = v * np.cos(angle)[:, None] + direction * np.sin(angle)[:, None]
         np.maximum(v, SMALLEST, out=v)  # the ends of the arc are exact up to rounding
         draws[:, k] = v
     return Chains(draws, draws[:, -1].copy())

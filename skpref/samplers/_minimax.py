@@ -160,27 +160,28 @@ def minimax_draws(
     check_number("n", n, low=1, integer=True)
     check_generator(rng)
     tilting = _tilt(covariance)
-    accepted, found, proposed, batch = [], 0, 0, max(n, 1000)
-    while found < n:
+    accepted, n_accepted, n_proposed, batch = [], 0, 0, max(n, 1000)
+    while n_accepted < n:
         z, log_ratio = _propose(tilting, batch, rng)
-        kept = z[:, -rng.standard_exponential(batch) <= log_ratio - tilting.bound]
-        accepted.append(kept)
-        found += kept.shape[1]
-        proposed += batch
-        if proposed * smallest_acceptance > max(found, 10):
+        accepted_batch = z[:, -rng.standard_exponential(batch) <= log_ratio - tilting.bound]
+        accepted.append(accepted_batch)
+        n_accepted += accepted_batch.shape[1]
+        n_proposed += batch
+        if n_proposed * smallest_acceptance > max(n_accepted, 10):
             raise RuntimeError(
-                f"Only {found} of {proposed} proposals were accepted (t = {len(tilting.shift)}): "
-                "independent draws would take too long; use hmc, or a larger noise variance."
+                f"Only {n_accepted} of {n_proposed} proposals were accepted "
+                f"(t = {len(tilting.shift)}): independent draws would take too long; "
+                "use hmc, or a larger noise variance."
             )
-        share = max(found, 1) / proposed
-        batch = int(np.clip(1.1 * (n - found) / share + 100, 1000, 100_000))
+        share = max(n_accepted, 1) / n_proposed
+        batch = int(np.clip(1.1 * (n - n_accepted) / share + 100, 1000, 100_000))
     draws = np.empty((n, len(tilting.shift)))
     draws[:, tilting.order] = (tilting.factor @ np.concatenate(accepted, axis=1)[:, :n]).T
-    return MinimaxDraws(draws, found / proposed)
+    return MinimaxDraws(draws, n_accepted / n_proposed)
 
 
 def _propose(tilting, n, rng):
-    """Proposals z (t, n) and their ψ (n,)."""
+    """Draw proposals z (t, n); return them and their ψ (n,)."""
     t = len(tilting.shift)
     z = np.zeros((t, n))
     log_ratio = np.zeros(n)
@@ -204,7 +205,7 @@ def _tilt(covariance):
 
 
 def _saddle_point(transform):
-    """μ and ψ at the saddle point, for `transform` M = L/diag(L), by Newton's method.
+    """Return μ and ψ at the saddle point, for `transform` M = L/diag(L), by Newton's method.
 
     Minimising over μ first leaves a concave problem in x alone. With y = M x, the distance to the
     walls in conditional standard deviations, the best μ_k makes x_k the mean of the proposal:
@@ -267,12 +268,12 @@ def _profile(x, free):
 
 
 def _hazard(upper):
-    """φ/Φ at `upper`, to full relative precision: near-singular Σ has it in the thousands."""
+    """Return φ/Φ at `upper`, to full relative precision: near-singular Σ has it in thousands."""
     return np.sqrt(2.0 / np.pi) / erfcx(-upper / np.sqrt(2.0))
 
 
 def _mean(upper):
-    """Mean of N(upper, 1) given that it is positive: upper + φ/Φ, without the cancellation."""
+    """Return the mean of N(upper, 1) given that it is positive, upper + φ/Φ, to full precision."""
     with np.errstate(divide="ignore", invalid="ignore"):
         q = 1.0 / upper**2
         return np.where(
@@ -281,7 +282,7 @@ def _mean(upper):
 
 
 def _mean_slope(upper):
-    """Derivative of `_mean`, the variance of the truncated normal."""
+    """Return the derivative of `_mean`, the variance of the truncated normal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         q = 1.0 / upper**2
         hazard = _hazard(upper)
@@ -291,7 +292,7 @@ def _mean_slope(upper):
 
 
 def _ordered_factor(covariance):
-    """Permutation with the least likely constraint first at each step, and its Cholesky factor.
+    """Return the order with the least likely constraint first, and its Cholesky factor.
 
     Gibson, Glasbey & Elston (1994), as in Botev (2017), section 2: each variable that is placed is
     set to its mean given its own constraint.

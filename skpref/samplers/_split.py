@@ -23,11 +23,11 @@ LENGTH = 2.0
 # Steps of one trajectory at most.
 MOST_STEPS = 500
 # Acceptance that the step size is adapted to: lower costs more in rejections at the walls.
-_WANTED = 0.88
+_TARGET_ACCEPTANCE = 0.88
 
 
 class SplitChains(NamedTuple):
-    """What `split_hmc` returns.
+    """Draws of `split_hmc`, and the positions where the chains ended.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class SplitChains(NamedTuple):
 
 
 class Adapted(NamedTuple):
-    """What `adapt_steps` found.
+    """Result of `adapt_steps`: steps of a trajectory, and positions to start from.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ def adapt_steps(
     first: int,
     most: int = MOST_STEPS,
 ) -> Adapted:
-    """Find the number of steps that a trajectory needs.
+    """Find the number of steps at which the target share of trajectories is accepted.
 
     Dual averaging on the logarithm of the step size, with the acceptance averaged over the chains.
 
@@ -175,17 +175,17 @@ def adapt_steps(
     """
     at = _At.of(potential, np.array(start, dtype=np.float64, ndmin=2))
     centre = log_step = np.log(LENGTH / min(max(first, 1), most))
-    missing, average, seen = 0.0, log_step, []
+    missing, average, acceptances = 0.0, log_step, []
     for k in range(1, n_draws + 1):
         n_steps = int(np.clip(np.ceil(LENGTH * np.exp(-log_step)), 1, most))
         at, acceptance = _trajectory(potential, at, n_steps, rng)
-        seen.append(acceptance.mean())
-        missing += (_WANTED - seen[-1] - missing) / (k + 5.0)
+        acceptances.append(acceptance.mean())
+        missing += (_TARGET_ACCEPTANCE - acceptances[-1] - missing) / (k + 5.0)
         log_step = centre - np.sqrt(k) / 0.1 * missing
         log_step = max(log_step, np.log(LENGTH / most))
         average += k**-0.75 * (log_step - average)
     n_steps = int(np.clip(np.ceil(LENGTH * np.exp(-average)), 1, most))
-    return Adapted(n_steps, at.x, float(np.mean(seen[len(seen) // 2 :])))
+    return Adapted(n_steps, at.x, float(np.mean(acceptances[len(acceptances) // 2 :])))
 
 
 class _At(NamedTuple):
@@ -205,7 +205,7 @@ class _At(NamedTuple):
 
 
 def _trajectory(potential, begin, n_steps, rng):
-    """Where one trajectory takes the chains, and the probabilities of acceptance."""
+    """Return where one trajectory takes the chains, and the probabilities of acceptance."""
     momentum = rng.standard_normal(begin.x.shape)
     # Shorter steps now and then, or trajectories of a closed orbit come back to where they began.
     step = LENGTH / n_steps * rng.uniform(0.8, 1.0)

@@ -44,11 +44,11 @@ class WallsAtOrigin:
         self._row_start = np.arange(n_chains) * len(variance)
 
     def rows(self, v):
-        """Coordinates (n, t) as the rows of the work arrays."""
+        """Return coordinates (n, t) as the rows of the work arrays."""
         return v
 
     def positions(self, end):
-        """Draws from the ends of trajectories, and which of these are not to be used."""
+        """Return draws from the ends of trajectories, and which of these are not to be used."""
         return np.maximum(end, SMALLEST), False
 
     def next_event(self, ends):
@@ -66,10 +66,10 @@ class WallsAtOrigin:
         return hit
 
     def begin(self, which):
-        """Take note of the trajectories that begin anew."""
+        """Mark the trajectories that begin anew."""
 
     def keep(self, alive):
-        """Go on with some of the chains."""
+        """Keep some of the chains and drop the others."""
         n_chains = int(alive.sum())
         self._ratio, self._row_start = self._ratio[:n_chains], self._row_start[:n_chains]
 
@@ -108,7 +108,7 @@ class AnyWalls:
         self._row_start = np.arange(n_chains) * len(wall)
 
     def rows(self, v):
-        """Coordinates (n, t) as the rows of the work arrays."""
+        """Return coordinates (n, t) as the rows of the work arrays."""
         return v.take(self._coordinate, axis=1) * self._sign  # C-contiguous, unlike v[:, ...]
 
     def positions(self, end):
@@ -140,7 +140,7 @@ class AnyWalls:
         return hit
 
     def _times(self, a, b):
-        """tan(τ/2) at which rows leave through their wall before π/2; inf where not, or past.
+        """Return tan(τ/2) where rows meet their wall before π/2; inf where not, or past it.
 
         Having left, a row is outside for half a turn if its wall is above the origin, and below 0
         for a quarter if not: only rows that end below the wall, or below 0, are looked at.
@@ -164,18 +164,18 @@ class AnyWalls:
         return times
 
     def begin(self, which):
-        """Take note of the trajectories that begin anew."""
+        """Mark the trajectories that begin anew."""
         self._now[which] = 0.0
 
     def keep(self, alive):
-        """Go on with some of the chains."""
+        """Keep some of the chains and drop the others."""
         self._now = self._now[alive]
         n_chains = len(self._now)
         self._table, self._row_start = self._table[:n_chains], self._row_start[:n_chains]
 
 
 def reflector_rows(covariance):
-    """Rows −2 Σ_j / Σ_jj; of a coordinate without variance, which never moves, 0."""
+    """Return rows −2 Σ_j / Σ_jj; 0 of a coordinate without variance, which never moves."""
     variance = covariance.diagonal()
     factors = np.where(variance > 0, -2.0 / np.where(variance > 0, variance, 1.0), 0.0)
     table = covariance * factors[:, None]

@@ -135,13 +135,13 @@ def _by_coordinate(function, draws):
 
 
 def _split(draws):
-    """Halves of the chains as chains of their own; the middle draw of an odd number is left out."""
+    """Return the halves of the chains as chains; the middle draw of an odd number is dropped."""
     half = draws.shape[1] // 2
     return np.concatenate((draws[:, :half], draws[:, -half:]))
 
 
 def _rank_normalise(draws):
-    """Normal scores of the ranks over all chains (Blom's offset)."""
+    """Return normal scores of the ranks over all chains (Blom's offset)."""
     pooled = draws.reshape(-1, draws.shape[2])
     scores = ndtri((rankdata(pooled, axis=0) - 0.375) / (len(pooled) + 0.25))  # (14)
     return scores.reshape(draws.shape)
@@ -178,7 +178,7 @@ def _effective_tail(draws):
 
 
 def _quantile(draws, probability):
-    """Hyndman & Fan's type 7 over all chains, in the arithmetic of scipy's mquantiles.
+    """Return quantiles over all chains, Hyndman & Fan's type 7 as scipy's mquantiles.
 
     Where the quantile is a draw, rounding decides whether that draw counts as below it; numpy
     rounds otherwise, and the tail's effective sample size would differ from ArviZ's by a few per
@@ -195,7 +195,7 @@ _EFFECTIVE = {"bulk": _effective_bulk, "tail": _effective_tail, "mean": _effecti
 
 
 def _effective(draws):
-    """Effective number of draws of (n_chains, n_draws, p), as they are."""
+    """Return the effective number of draws of (n_chains, n_draws, p), without ranks."""
     n_chains, n_draws, _ = draws.shape
     total = n_chains * n_draws
     covariance = _autocovariance(draws)
@@ -227,7 +227,7 @@ def _effective(draws):
 
 
 def _autocovariance(draws):
-    """Autocovariance at every lag (n_draws, p), averaged over the chains."""
+    """Return the autocovariance at every lag (n_draws, p), averaged over the chains."""
     n_draws = draws.shape[1]
     size = next_fast_len(2 * n_draws, real=True)
     power = np.zeros((size // 2 + 1, draws.shape[2]))

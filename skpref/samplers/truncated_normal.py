@@ -92,7 +92,7 @@ def _uniforms(rng, shape):
 
 
 def quantile_between(lower: np.ndarray, upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Point x with Q(x) = Q(upper) + u (Q(lower) − Q(upper)), Q = 1 − Φ.
+    """Return x with Q(x) = Q(upper) + u (Q(lower) − Q(upper)), Q = 1 − Φ.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def quantile_between(lower: np.ndarray, upper: np.ndarray, uniform: np.ndarray) 
 
 
 def _narrow(lower, upper, uniform):
-    """The quantile of a density exp(−κ s) on a slab, κ its middle, s from the end near 0."""
+    """Return the quantile of a density exp(−κ s) on a slab, κ its middle, s from the near end."""
     flip = lower < -upper  # more of it is below 0: seen from there, u turned round with it
     near = np.where(flip, -upper, lower)
     width = upper - lower
@@ -141,7 +141,7 @@ def _narrow(lower, upper, uniform):
 
 
 def _slab(lower, upper, uniform):
-    """The quantile between two finite ends, by Φ of whichever of them is further in its tail."""
+    """Return the quantile between two finite ends, by Φ from the tail that is further out."""
     flip = lower > -upper  # mirrored, so that Φ is small and its differences are exact
     low, high = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
     share = np.where(flip, uniform, 1.0 - uniform)  # of the mass, below x
@@ -154,7 +154,7 @@ def _slab(lower, upper, uniform):
 
 
 def _far(near, end, share):
-    """Where share of the mass between near > 36 and end is further out, by Newton from `near`.
+    """Return the point beyond which ``share`` of the mass between near > 36 and end lies.
 
     At near + s there is left Q(near + s)/Q(near) = exp(−near s − s²/2) M(near + s)/M(near), with
     Mills' ratio M; no logarithm of Q is taken, which far out has lost the digits that s needs.
@@ -168,16 +168,16 @@ def _far(near, end, share):
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         wide = log_left(end - near)
         missing = np.where(wide > -np.inf, -np.expm1(wide), 1.0)  # 0/0 where M ends as 0
-        wanted = np.maximum(np.log1p((share - 1.0) * missing), wide)
-        step = -wanted / near
+        log_target = np.maximum(np.log1p((share - 1.0) * missing), wide)
+        step = -log_target / near
         for _ in range(5):
             hazard = np.sqrt(2.0 / np.pi) / erfcx((near + step) / root2)
-            step = step + (log_left(step) - wanted) / hazard
+            step = step + (log_left(step) - log_target) / hazard
     return near + np.where(step >= 0, step, 0.0)  # NaN: so far out that all is at `near`
 
 
 def quantile_below(upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Quantile Φ⁻¹(u Φ(upper)) of N(0, 1) given x <= upper.
+    """Return the quantile Φ⁻¹(u Φ(upper)) of N(0, 1) given x <= upper.
 
     Parameters
     ----------

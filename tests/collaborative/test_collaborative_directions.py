@@ -50,7 +50,7 @@ def test_the_one_function_of_all_tastes_is_found(features):
 
 
 def test_what_leads_among_the_items_tells_less(one, monkeypatch):
-    monkeypatch.setattr(_study, "learned", lambda task, n_jobs: task)
+    monkeypatch.setattr(_study, "learn_functions", lambda task, n_jobs: task)
     fixed = fitted(1)
     assert fixed.score(OTHERS, WON, users=USERS) < 0.8 < one.score(OTHERS, WON, users=USERS)
 

@@ -94,7 +94,7 @@ def test_what_is_held_is_not_asked_for():
     assert model.log_marginal_likelihood([]) == pytest.approx(model.log_marginal_likelihood())
     with pytest.raises(ValueError, match=r"theta must have shape \(0,\)"):
         model.log_marginal_likelihood([0.0])
-    with pytest.raises(ValueError, match=r"eval_gradient=True came .* Leave it at False"):
+    with pytest.raises(ValueError, match=r"got eval_gradient=True .* Leave it at False"):
         model.log_marginal_likelihood(eval_gradient=True)
 
 

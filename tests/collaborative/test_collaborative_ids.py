@@ -143,9 +143,9 @@ def test_frames_of_features(by_features):
     [
         (TABLE | {"user 4": [1.0]}, "unequal length: 2 numbers for 'user 0', 1 for 'user 4'"),
         (TABLE | {"user 4": [1.0, np.inf]}, "for 1 of 12 users, first for 'user 4'"),
-        (TABLE | {"user 4": ["a", "b"]}, "the row of 'user 4' came as"),
-        (FEATURES.astype(complex), "user_features came as"),
-        (FEATURES.astype(str), "user_features came as"),
+        (TABLE | {"user 4": ["a", "b"]}, "got the row of 'user 4' as"),
+        (FEATURES.astype(complex), "got user_features as"),
+        (FEATURES.astype(str), "got user_features as"),
         (FEATURES[:, 0], r"got shape \(12,\)"),
         ({}, r"got shape \(0,\)"),
         ({name: TABLE[name] for name in list(TABLE)[1:]}, "no row for 1 of 12.*'user 0'"),

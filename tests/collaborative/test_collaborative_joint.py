@@ -15,11 +15,11 @@ from skpref.collaborative._arrow import (
     ByUser,
     Covariances,
     Features,
-    Margins,
-    View,
+    MarginTable,
+    TasteMargins,
     marginal,
 )
-from skpref.collaborative._fit import Stride, everybody, look, posterior
+from skpref.collaborative._fit import Stride, evaluate_pass, posterior, posterior_tastes
 from skpref.collaborative._teams import AnswerSites, Crew, in_teams
 from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import Inducing
@@ -41,7 +41,7 @@ class Given(NamedTuple):
     """Answers, and Gaussian factors of them."""
 
     by_user: ByUser
-    margins: Margins
+    margins: MarginTable
     sites: AnswerSites
 
 
@@ -58,7 +58,7 @@ def given(population=True):
     if not population:
         features = features[:, :0]
     sites = AnswerSites(rng.exponential(2.0, n), rng.standard_normal(n), np.zeros(n), np.ones(n))
-    return Given(by_user, Margins(heights, features, np.zeros(len(heights))), sites)
+    return Given(by_user, MarginTable(heights, features, np.zeros(len(heights))), sites)
 
 
 def found(told, prior, features=None):
@@ -119,7 +119,7 @@ def test_q_is_bayes_rule(features, population):
     told = given(population)
     crew, at = found(told, prior, features)
     truth = dense(told, prior, features)
-    tastes, m = everybody(crew, at, (features or NONE).somebody), truth.m
+    tastes, m = posterior_tastes(crew, at, (features or NONE).average_user), truth.m
     whole = truth.taste @ truth.cov
     assert_allclose(at.common.mean, truth.mean[:m], atol=1e-10)
     assert_allclose(at.common.root.T @ at.common.root, truth.cov[:m, :m], atol=1e-10)
@@ -152,14 +152,14 @@ def test_margins_of_answers_are_those_of_the_gaussian(features, population):
         "nd,ndt->nt", told.margins.heights[by_user.margin], truth.taste[by_user.user]
     )
     design[:, : truth.m] += told.margins.features[by_user.margin]
-    view = View.of(told.margins, at.basis, at.common)
+    view = TasteMargins.of(told.margins, at.basis, at.common)
     mean, variance = np.empty((2, len(by_user.user)))
     for team, known in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
         for block, local in zip(team.blocks, known, strict=True):
             q = marginal(local, at.common, team.psi[block.users], view.wide)
-            here = team.rows[block.rows[block.there]]
+            here = team.rows[block.rows[block.is_answer]]
             parts = view.moments(team.margin[block.rows], q)
-            mean[here], variance[here] = (part[block.there] for part in parts)
+            mean[here], variance[here] = (part[block.is_answer] for part in parts)
     assert_allclose(mean, design @ truth.mean, atol=1e-10)
     assert_allclose(variance, np.einsum("nt,nt->n", design @ truth.cov, design), atol=1e-10)
 
@@ -167,7 +167,7 @@ def test_margins_of_answers_are_those_of_the_gaussian(features, population):
 def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
     crew, at = found(told, prior, FEATURES)
-    truth, tastes = dense(told, prior, FEATURES), everybody(crew, at, FEATURES.somebody)
+    truth, tastes = dense(told, prior, FEATURES), posterior_tastes(crew, at, FEATURES.average_user)
     rng = np.random.default_rng(3)
     psi, rest = 0.5 * rng.standard_normal((2, R)), np.array([0.0, 0.25])
     high, users = rng.standard_normal((2, D)), np.array([-1, -1])
@@ -198,9 +198,9 @@ def test_how_users_are_parted_does_not_matter():
     for width in (30, 2**17):
         crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), FEATURES, width), Parallel(1))
         at = posterior(crew, told.sites, basis)
-        looked = look(told.by_user, crew, at)
-        tastes = everybody(crew, at, FEATURES.somebody)[:3]
-        seen.append([*tastes, *looked.wanted, looked.own, looked.log_evidence])
+        looked = evaluate_pass(told.by_user, crew, at)
+        tastes = posterior_tastes(crew, at, FEATURES.average_user)[:3]
+        seen.append([*tastes, *looked.target, looked.own, looked.log_evidence])
     for this, that in zip(*seen, strict=True):
         assert_allclose(this, that, atol=1e-10)
 
@@ -213,7 +213,7 @@ def test_second_moments_are_those_of_em(features):
     for _ in range(10):
         truth, (crew, at) = dense(told, prior, features), found(told, prior, features)
         evidence.append(truth.log_evidence)
-        seen = look(told.by_user, crew, at)
+        seen = evaluate_pass(told.by_user, crew, at)
         turn = at.basis.turn
         own, shared = turn @ seen.own @ turn.T, None
         begin = truth.m + R * D

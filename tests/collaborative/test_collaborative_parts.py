@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative._arrow import ByUser, Covariances, Features
-from skpref.collaborative._fit import Task, _next, fit
+from skpref.collaborative._fit import Task, _covariance_mode, fit
 from skpref.collaborative._teams import Team, factors
 from skpref.collaborative._users import UserTable
 from skpref.data import Respondents, check_respondents
@@ -42,11 +42,11 @@ def test_blocks_hold_every_answer_once():
     assert_array_equal(
         np.sort(np.concatenate([b.users for b in blocks])), np.arange(by_user.n_users)
     )
-    rows = np.concatenate([b.rows[b.there] for b in blocks])
+    rows = np.concatenate([b.rows[b.is_answer] for b in blocks])
     assert_array_equal(np.sort(rows), np.arange(len(by_user.user)))
     for block in blocks:
         whose = np.broadcast_to(block.users[:, None], block.rows.shape)
-        assert_array_equal(by_user.user[block.rows[block.there]], whose[block.there])
+        assert_array_equal(by_user.user[block.rows[block.is_answer]], whose[block.is_answer])
 
 
 def test_answers_are_counted_by_user_and_keep_their_winner():
@@ -126,7 +126,7 @@ def test_covariances_are_modes_given_second_moments():
     at = SimpleNamespace(
         basis=SimpleNamespace(turn=2.0 * one), common=SimpleNamespace(second=0.7 * one)
     )
-    found = _next(0.4 * one, at, Covariances(1.0 * one, 1.5 * one), task)
+    found = _covariance_mode(0.4 * one, at, Covariances(1.0 * one, 1.5 * one), task)
     for variance, n, moment, prior in ((found.own, 9, 0.4, 1.0), (found.shared, 3, 0.7, 1.5)):
 
         def lost(log, n=n, moment=4.0 * moment, prior=prior):

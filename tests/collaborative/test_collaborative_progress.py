@@ -135,7 +135,7 @@ def test_a_long_fit_is_told_beforehand(monkeypatch):
         caught[0].message
     )
     assert caught[0].filename == __file__
-    monkeypatch.setattr(_cost, "available", lambda: 1.0)
+    monkeypatch.setattr(_cost, "available_bytes", lambda: 1.0)
     with pytest.warns(UserWarning, match="more than there is"):
         quick(optimizer=None).fit(**GIVEN)
 

@@ -19,9 +19,9 @@ from skpref.collaborative import CollaborativePreferenceRegressor, _factorised
 from skpref.collaborative._arrow import ByUser
 from skpref.collaborative._factorised import (
     Cells,
+    FactorisedState,
     FitcPrior,
     Normals,
-    State,
     Values,
     factorise,
     products,
@@ -65,7 +65,7 @@ def dense(prior_cov, told):
 def check_given(prior, K):
     n = len(K)
     told = Normals(RNG.exponential(1.0, (2, n)), RNG.standard_normal((2, n)))
-    found = prior.given(told)
+    found = prior.condition(told)
     divergence = 0.0
     for d in range(2):
         mean, cov, log_z = dense(K, Normals(told.precision[d], told.shift[d]))
@@ -189,16 +189,16 @@ def test_the_evidence_is_stationary_where_the_factors_settle(monkeypatch):
     space = Inducing(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     task = Task(space, by_user, Probit(0.1), 2, 1.0, 0.0, None, True, None)
     priors = users_prior(task), FitcPrior(space.margin_features, space.rest)
-    state = State(task, *priors, np.random.default_rng(0))
+    state = FactorisedState(task, *priors, np.random.default_rng(0))
     for _ in range(300):
         residual = state.refine(0.3)
     assert residual < 1e-6
-    told = state.weights_told, state.functions_told
+    told = state.weight_factors, state.function_factors
 
     def value(k, step):
         moved = [Normals(each.precision, each.shift.copy()) for each in told]
         moved[k].shift[:] += step * np.sign(told[k].shift)
-        return state.log_evidence(*(p.given(m) for p, m in zip(priors, moved, strict=True)))
+        return state.log_evidence(*(p.condition(m) for p, m in zip(priors, moved, strict=True)))
 
     for k in range(2):
         here, up, down = value(k, 0.0), value(k, 0.05), value(k, -0.05)

@@ -117,7 +117,7 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatc
     fits = [model_of(comparisons, likelihood, SVI(18, tol=1e-9, n_jobs=n)) for n in (1, None)]
     undisturbed = fit_posterior(comparisons, fits[0])
     workers = set(client.run(os.getpid).values())
-    look, looks = _shards.Shards.look, []
+    look, looks = _shards.Shards.evaluate, []
 
     def watched(self, weights):
         looks.append(self)
@@ -125,7 +125,7 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(client, tmp_path, monkeypatc
             order.touch()
         return look(self, weights)
 
-    monkeypatch.setattr(_shards.Shards, "look", watched)
+    monkeypatch.setattr(_shards.Shards, "evaluate", watched)
     with parallel_config("dask"):
         fitted = fit_posterior(comparisons, fits[1])
     assert len(looks) > 3
@@ -174,7 +174,7 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
 
     client.wait_for_workers(2)
     workers, packed, looks = set(client.run(os.getpid).values()), [], []
-    package, look = _teams.Away._package, _teams.Away.look
+    package, look = _teams.RemoteCrew._package, _teams.RemoteCrew.update_sites
 
     def counted(self, number):
         packed.append(number)
@@ -186,8 +186,8 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
             order.touch()
         return look(self, *args)
 
-    monkeypatch.setattr(_teams.Away, "_package", counted)
-    monkeypatch.setattr(_teams.Away, "look", watched)
+    monkeypatch.setattr(_teams.RemoteCrew, "_package", counted)
+    monkeypatch.setattr(_teams.RemoteCrew, "update_sites", watched)
     alone = fitted()
     with parallel_config("dask"):
         spread = fitted()

@@ -239,11 +239,11 @@ def spec(engine=None):
 def slow(monkeypatch):
     """A machine on which one product of 384-row matrices takes a second, with memory enough."""
     monkeypatch.setattr(_forecast, "_NOMINAL", 1.0)
-    monkeypatch.setattr(_forecast, "available", lambda: 1e15)
+    monkeypatch.setattr(_forecast, "available_bytes", lambda: 1e15)
 
 
 def test_small_fits_say_nothing_however_full_the_machine(monkeypatch):
-    monkeypatch.setattr(_forecast, "available", lambda: 1.0)
+    monkeypatch.setattr(_forecast, "available_bytes", lambda: 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n_items, n_duels in ((10, 3), (900, 5000), (5000, 400), (100, 100_000)):
@@ -283,13 +283,13 @@ def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):
     monkeypatch.setattr(_forecast, "_NOMINAL", 1e-9)
     comparisons = large(1500, 4000)
     _, size = forecast(comparisons, spec(), False)
-    monkeypatch.setattr(_forecast, "available", lambda: 1.2 * size)
+    monkeypatch.setattr(_forecast, "available_bytes", lambda: 1.2 * size)
     with pytest.warns(UserWarning, match=r"GiB \(more than there is\)"):
         warn_cost(comparisons, spec(), False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for free in (2.0 * size, np.inf):  # without end: this machine does not say
-            monkeypatch.setattr(_forecast, "available", lambda free=free: free)
+            monkeypatch.setattr(_forecast, "available_bytes", lambda free=free: free)
             warn_cost(comparisons, spec(), False)
 
 

@@ -15,7 +15,7 @@ from skpref.gp import _dense as _conditioning
 from skpref.gp import _utilities
 from skpref.gp._utilities import ByPrecision, ByRoot, item_solver
 from skpref.inference import EP
-from skpref.inference._ep import _Rows, _Sweep
+from skpref.inference._ep import _SiteRows, _Sweep
 from skpref.likelihoods import Probit
 
 NOISE = 0.3
@@ -171,11 +171,11 @@ def test_means_are_found_by_newtons_method_where_the_precisions_are(monkeypatch)
         return shifted(*given)
 
     monkeypatch.setattr(problem.prior, "shifted", counted)
-    rows = _Rows(problem, TIGHT_EP.tol)
+    rows = _SiteRows(problem, TIGHT_EP.tol)
     wrong = _Sweep(rows, rows.sites(found.state["precision"], 0.9 * found.state["shift"]))
     mean, off = found.conditioned.mean, np.sqrt(found.conditioned.variance)
     assert np.max(np.abs(wrong.conditioned.mean - mean) / off) > 0.1
-    right = wrong.centred()
+    right = wrong.mean_matching_sites()
     assert len(steps) <= 5
     assert np.max(np.abs(right.conditioned.mean - mean) / off) < 1e-8
 
@@ -185,7 +185,7 @@ def test_means_that_agree_between_factorisations_save_some(monkeypatch):
     seen = won(*random_duels(0, 30, 400))
     model = Model(RBF(0.7), Probit(0.05), EP())
     found = model.evaluate(seen).approximation
-    monkeypatch.setattr(_Sweep, "centred", lambda sweep: sweep)
+    monkeypatch.setattr(_Sweep, "mean_matching_sites", lambda sweep: sweep)
     plain = model.evaluate(seen).approximation
     assert found.n_iter < plain.n_iter
     np.testing.assert_allclose(found.sites.log_evidence, plain.sites.log_evidence, rtol=1e-10)

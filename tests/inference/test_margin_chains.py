@@ -115,7 +115,9 @@ def test_from_noisy_margins_and_back_leaves_exact_draws_exact(space):
     exact = minimax_draws(noisy.covariance(), 40_000, rng).draws
     start, other = exact[:20_000], exact[20_000:]
     posterior = MarginPosterior(problem, near)
-    back = noisy.given(posterior.margins(posterior.of_noisy(noisy, start, rng)), rng)
+    back = noisy.draw_given_margins(
+        posterior.margins(posterior.draw_given_noisy(noisy, start, rng)), rng
+    )
     assert not np.any(back == start)
     for power in (1, 2):
         a, b = back**power, other**power

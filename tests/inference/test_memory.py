@@ -68,7 +68,7 @@ def test_a_fit_under_a_limit_ends_with_the_estimator_unchanged():
 def test_what_does_not_fit_is_refused_before_any_work(engine, monkeypatch):
     monkeypatch.setattr(EP, "run", None)
     monkeypatch.setattr(_memory, "_SMALL", 0.0)
-    monkeypatch.setattr(_memory, "available", lambda: 1e5)
+    monkeypatch.setattr(_memory, "available_bytes", lambda: 1e5)
     with pytest.raises(MemoryError, match=r"100 answers.*0\.0001 GB.*inference='ep'"):
         fitted(smooth_duels(100), engine)
 
@@ -77,7 +77,7 @@ def test_margins_are_taken_where_walls_do_not_fit(monkeypatch):
     X = np.repeat(smooth_duels(10), 8, axis=0)
     assert fitted(X, HMC(draws=100)).diagnostics_.method == "walls"
     for module in ("_memory", "_sampling"):
-        monkeypatch.setattr(f"skpref.inference.{module}.available", lambda: 6e5)
+        monkeypatch.setattr(f"skpref.inference.{module}.available_bytes", lambda: 6e5)
     assert fitted(X, HMC(draws=100)).diagnostics_.method == "margins"
 
 
@@ -110,16 +110,20 @@ def test_the_estimate_bounds_what_is_taken(engine, n_duels, repeats, monkeypatch
 
 def test_the_limit_is_that_of_the_process(monkeypatch):
     resource = pytest.importorskip("resource")
-    whole = _memory.available()
+    whole = _memory.available_bytes()
     assert whole > 1e8
-    for others in ("_physical", "_unused", "_within_groups"):  # of a machine without limits
-        none = {"_within_groups": lambda *_: []}.get(others, lambda *_: np.inf)
+    for others in (
+        "_physical_bytes",
+        "_free_bytes",
+        "_control_group_bytes",
+    ):  # of a machine without limits
+        none = {"_control_group_bytes": lambda *_: []}.get(others, lambda *_: np.inf)
         monkeypatch.setattr(_memory, others, none)
     monkeypatch.setattr(_memory, "_address_space", lambda: 3e8)
     monkeypatch.setattr(resource, "getrlimit", lambda which: (int(5e8), -1))
-    assert _memory.available() == 2e8
+    assert _memory.available_bytes() == 2e8
     monkeypatch.setattr(resource, "getrlimit", lambda which: (int(2e8), -1))
-    assert _memory.available() == 0.0
+    assert _memory.available_bytes() == 0.0
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_control_groups_set_limits_above_each_other(line, mount, names, tmp_path
     of_process.write_text(f"9:cpuset:/\n{line}\n")
 
     def left():
-        return list(_memory._within_groups(of_process, tmp_path))
+        return list(_memory._control_group_bytes(of_process, tmp_path))
 
     assert left() == []
     limited(group, 10**9, 4 * 10**8, 10**8)  # what is kept of files makes room
@@ -160,8 +164,8 @@ def test_control_groups_set_limits_above_each_other(line, mount, names, tmp_path
 
 def test_memory_that_nobody_uses_counts(tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 900 kB\nMemAvailable:  300 kB\nHugePages: 0\n")
-    assert _memory._unused(tmp_path / "meminfo") == 300 * 1024
-    assert _memory._unused(tmp_path / "none") == np.inf
+    assert _memory._free_bytes(tmp_path / "meminfo") == 300 * 1024
+    assert _memory._free_bytes(tmp_path / "none") == np.inf
 
 
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
@@ -185,7 +189,7 @@ def test_the_estimate_of_an_exact_fit_bounds_what_it_takes(inference, n_items, n
 def test_where_exact_inference_does_not_fit_auto_takes_points(monkeypatch):
     monkeypatch.setattr(_forecast, "_POINTS", 5)
     monkeypatch.setattr(_memory, "_SMALL", 0.0)
-    monkeypatch.setattr(_memory, "available", lambda: 1.2e5)
+    monkeypatch.setattr(_memory, "available_bytes", lambda: 1.2e5)
     X = smooth_duels(60)
     model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None, random_state=0)
     with pytest.warns(UserWarning, match=r"GB of memory, which are not available, for 60 distinct"):
@@ -194,7 +198,7 @@ def test_where_exact_inference_does_not_fit_auto_takes_points(monkeypatch):
     sets = np.random.default_rng(0).random((20, 3, 2))  # which points do not take
     with pytest.raises(MemoryError, match=r"Exact inference for .*SVI\(n_inducing=500\)"):
         model.fit(sets, np.zeros(20, dtype=int))
-    monkeypatch.setattr(_memory, "available", lambda: 1e9)
+    monkeypatch.setattr(_memory, "available_bytes", lambda: 1e9)
     assert isinstance(model.fit(X).engine_, EP)
 
 
@@ -253,7 +257,7 @@ def test_a_question_under_a_limit_leaves_the_run_as_it_was(tmp_path):
 )
 def test_points_and_what_is_learned_on_are_asked_for(engine, options, said, monkeypatch):
     monkeypatch.setattr(_memory, "_SMALL", 0.0)
-    monkeypatch.setattr(_memory, "available", lambda: 3e5)
+    monkeypatch.setattr(_memory, "available_bytes", lambda: 3e5)
     model = PairwisePreferenceRegressor(inference=engine, random_state=0, **options)
     with pytest.raises(MemoryError, match=said):
         model.fit(smooth_duels(100), np.ones(100))

@@ -18,7 +18,7 @@ from skpref.fitting._fit import fit_posterior
 from skpref.gp._inducing import Weights
 from skpref.inference import SVI, Problem
 from skpref.inference import _workers as _shards
-from skpref.inference._natural import Batch
+from skpref.inference._natural import AnswerBatch
 from skpref.inspection import leaderboard
 from skpref.kernels import leaderboard_kernel
 from skpref.likelihoods import JudgeReliability, Probit
@@ -57,19 +57,19 @@ def test_sums_are_those_of_all_answers(name, n_items, before):
     if name == "judges":
         seen = replace(seen, judge=np.arange(len(seen.positions)) % 3)
     problem = problem_of(seen, LIKELIHOODS[name])
-    whole = Batch.of(problem.prior, problem.rows, problem.likelihood, before)
+    whole = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood, before)
     shards = _shards.Shards(problem, 1, before)
     assert len(shards) == -(-len(problem.rows) // 50) > 3
     for weights in (some_weights(9), some_weights(9, 2)):  # sent, then known
-        look, truth = shards.look(weights), whole.look(weights)
+        look, truth = shards.evaluate(weights), whole.evaluate(weights)
         assert_allclose(look.bound, truth.bound, rtol=1e-12)
-        assert_allclose(look.wanted.gain, truth.wanted.gain, rtol=1e-10, atol=1e-10)
-        assert_allclose(look.wanted.shift, truth.wanted.shift, rtol=1e-10, atol=1e-10)
+        assert_allclose(look.target.gain, truth.target.gain, rtol=1e-10, atol=1e-10)
+        assert_allclose(look.target.shift, truth.target.shift, rtol=1e-10, atol=1e-10)
 
 
 def test_every_row_is_in_one_shard_and_items_are_in_few():
     rows = answers(8000, 500).rows
-    parts = _shards.cut(rows, 250)
+    parts = _shards.rows_of_shards(rows, 250)
     assert max(map(len, parts)) <= 250
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(rows)))
     touched = sum(len(gathered_rows(rows, part)[0]) for part in parts)
@@ -127,15 +127,15 @@ def kind(n_jobs=None, n=330):
 
 
 def test_shards_are_made_where_they_are_asked_for():
-    assert kind() == "Batch"
+    assert kind() == "AnswerBatch"
     assert kind(1) == kind(2) == kind(-1) == "Shards"
-    assert kind(2, n=40) == "Batch"
+    assert kind(2, n=40) == "AnswerBatch"
     with parallel_config("threading", n_jobs=2):
         assert kind() == "Shards"
         # what runs beside others, within one of them, is left to its worker
-        assert Parallel()(delayed(kind)() for _ in range(2)) == ["Batch", "Batch"]
+        assert Parallel()(delayed(kind)() for _ in range(2)) == ["AnswerBatch", "AnswerBatch"]
     with parallel_config(n_jobs=1):
-        assert kind() == "Batch"
+        assert kind() == "AnswerBatch"
 
 
 @pytest.mark.parametrize("room", [0, 10_000])
@@ -145,7 +145,7 @@ def test_a_result_does_not_hang_on_what_is_kept(room, serial, monkeypatch):
 
     def watched(run, number, q, shard):
         found = work(run, number, q, shard)
-        if number == len(_shards.cut(serial.comparisons_.rows, 50)) - 1:
+        if number == len(_shards.rows_of_shards(serial.comparisons_.rows, 50)) - 1:
             known = _shards._HERE._runs[run].values()
             spaces = [each.batch.prior for each in known]
             kept.append(sum(space.size for space in spaces if "_features" in vars(space)))
@@ -161,7 +161,7 @@ def test_a_result_does_not_hang_on_what_is_kept(room, serial, monkeypatch):
 
 def test_workers_that_forget_are_told_again(serial, monkeypatch):
     X, pairs, y = duels()
-    look, asked, told = _shards.Shards.look, [], []
+    look, asked, told = _shards.Shards.evaluate, [], []
     work = _shards._work
 
     def forgetful(self, weights):
@@ -174,7 +174,7 @@ def test_workers_that_forget_are_told_again(serial, monkeypatch):
         told.append(shard is not None)
         return work(run, number, q, shard)
 
-    monkeypatch.setattr(_shards.Shards, "look", forgetful)
+    monkeypatch.setattr(_shards.Shards, "evaluate", forgetful)
     monkeypatch.setattr(_shards, "_work", watched)
     model = regressor(X, 1).fit(pairs, y)
     # At first, when they do not know, and with the next question, as the same are asked again.
@@ -199,7 +199,7 @@ def test_newer_runs_have_the_room_of_older_ones(monkeypatch):
     for number in range(3):
         store.learn("old", number, shard)
     store.learn("new", 0, shard)
-    stays = [[known.stays for known in shards.values()] for shards in store._runs.values()]
+    stays = [[shard.keeps_features for shard in shards.values()] for shards in store._runs.values()]
     assert stays == [[False, False, False], [True]]
 
 
@@ -228,12 +228,13 @@ def test_bytes_moved_a_pass(monkeypatch):
     shards = _shards.Shards(problem, 1)
     for _ in range(3):
         moved.append(0)
-        shards.look(some_weights(m))
+        shards.evaluate(some_weights(m))
     sums = len(shards) * 8 * (m**2 + 3 * m + 1)
     assert moved[1] == moved[2]
     assert sums < moved[1] < sums + 1000 * len(shards)
     touched = sum(
-        len(gathered_rows(problem.rows, part)[0]) for part in _shards.cut(problem.rows, 300)
+        len(gathered_rows(problem.rows, part)[0])
+        for part in _shards.rows_of_shards(problem.rows, 300)
     )
     points = len(shards) * 8 * m * 2
     answers_too = 18 * len(problem.rows) + 8 * 2 * touched + points
@@ -244,7 +245,7 @@ def test_bytes_moved_a_pass(monkeypatch):
 def test_a_process_killed_in_mid_fit_changes_nothing(tmp_path, monkeypatch):
     likelihood = Deadly(order=str(tmp_path / "order"), maker=os.getpid())
     comparisons = answers(600, 60, likelihood)
-    look, looks = _shards.Shards.look, []
+    look, looks = _shards.Shards.evaluate, []
 
     def watched(self, weights):
         looks.append(self)
@@ -256,7 +257,7 @@ def test_a_process_killed_in_mid_fit_changes_nothing(tmp_path, monkeypatch):
         model_of(comparisons, likelihood, SVI(18, tol=1e-8, n_jobs=n_jobs)) for n_jobs in (1, 2)
     )
     undisturbed = fit_posterior(comparisons, one)
-    monkeypatch.setattr(_shards.Shards, "look", watched)
+    monkeypatch.setattr(_shards.Shards, "evaluate", watched)
     with parallel_config("loky"):
         fitted = fit_posterior(comparisons, two)
     assert len(looks) > 3

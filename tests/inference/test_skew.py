@@ -22,7 +22,7 @@ from skpref.gp import PriorRule
 from skpref.gp import _posterior as _components
 from skpref.gp import _posterior as _pairs
 from skpref.inference import EP, HMC, Gibbs, Problem
-from skpref.inference._chains import drifts, is_slow, tolerated
+from skpref.inference._chains import is_drifting, is_slow, rhat_limit
 from skpref.likelihoods import Probit
 from skpref.samplers import rhat
 
@@ -318,9 +318,9 @@ def test_slow_chains_that_start_where_they_belong_are_no_drift(seed):
     for k in range(1, 50):
         step = np.sqrt(1.0 - 0.9**2) * rng.standard_normal((20, 30))
         draws[:, k] = 0.9 * draws[:, k - 1] + step
-    assert not drifts(draws) and is_slow(draws, 1.05)
+    assert not is_drifting(draws) and is_slow(draws, 1.05)
     away = 3.0 * 0.9 ** np.arange(50)[:, None]  # the mean of chains that start 3 deviations off
-    assert drifts(draws + away)
+    assert is_drifting(draws + away)
     independent = rng.standard_normal((20, 50, 30))
     assert not is_slow(independent, 1.05)
 
@@ -329,10 +329,10 @@ def test_slow_chains_that_start_where_they_belong_are_no_drift(seed):
 @pytest.mark.parametrize("shape", [(20, 4, 100), (4, 16, 50), (20, 50, 200)])
 def test_independent_draws_count_as_mixed(shape):
     rng = np.random.default_rng(0)
-    alarms = [np.any(rhat(rng.exponential(size=shape)) > tolerated(shape)) for _ in range(40)]
+    alarms = [np.any(rhat(rng.exponential(size=shape)) > rhat_limit(shape)) for _ in range(40)]
     assert sum(alarms) <= 1
     apart = rng.standard_normal(shape) + 5.0 * np.arange(shape[0])[:, None, None]
-    assert np.all(rhat(apart) > tolerated(shape))
+    assert np.all(rhat(apart) > rhat_limit(shape))
 
 
 # -- manners ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from skpref.fitting._fit import evidence, fit_posterior
 from skpref.fitting._model import Model
 from skpref.gp._inducing import Weights, moments
 from skpref.inference import EP, SVI
-from skpref.inference._natural import Batch
+from skpref.inference._natural import AnswerBatch
 from skpref.likelihoods import TIE, Probit
 
 
@@ -192,16 +192,16 @@ def test_slopes_in_q_agree_with_differences():
     comparisons = answers(LIKELIHOODS["ties"])
     model = model_of(comparisons, TIES, SVI(5))
     prior = model.rule.prior(model.kernel, comparisons, model.likelihood)
-    batch = Batch.of(prior, comparisons.rows, TIES)
+    batch = AnswerBatch.of(prior, comparisons.rows, TIES)
     start = fit_posterior(comparisons, model).approximation.state
-    look = batch.look(Weights(0.7 * start["gain"], 0.3 * start["shift"]))
-    wanted, at = look.wanted, look.at
+    look = batch.evaluate(Weights(0.7 * start["gain"], 0.3 * start["shift"]))
+    wanted, at = look.target, look.at
     S = at.root.T @ at.root
 
     def along(share):
         """The bound with the mean moved towards the gradient's direction."""
         mean = at.mean + share * direction
-        seen = batch.seen(batch.prior.under(at._replace(mean=mean)))
+        seen = batch.row_moments(batch.prior.under(at._replace(mean=mean)))
         found = TIES.expected(*seen, batch.answers)
         return batch.counts @ found.value - 0.5 * mean @ mean
 

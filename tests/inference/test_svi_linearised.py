@@ -16,7 +16,7 @@ from skpref.duels import Comparisons
 from skpref.fitting._fit import fit_posterior
 from skpref.gp._inducing import Weights
 from skpref.inference import SVI
-from skpref.inference._natural import Batch, Linearised
+from skpref.inference._natural import AnswerBatch, LinearisedBatch
 from skpref.inference._svi import InBatches
 from skpref.likelihoods import Probit
 
@@ -85,8 +85,8 @@ def test_it_is_not_what_maximises_the_bound_whose_value_is_told():
     history = fitted.diagnostics.bound_history
     assert history[-1] == fitted.log_evidence
     found = fitted.approximation
-    batch = Batch.of(fitted.evaluation.problem.prior, comparisons.rows, likelihood)
-    assert_allclose(batch.look_at(found.conditioned).bound, fitted.log_evidence, atol=1e-3)
+    batch = AnswerBatch.of(fitted.evaluation.problem.prior, comparisons.rows, likelihood)
+    assert_allclose(batch.evaluate_at(found.conditioned).bound, fitted.log_evidence, atol=1e-3)
     assert len(history) == found.n_iter
 
 
@@ -131,7 +131,7 @@ def some_weights(rng, m=5):
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["first", "later"])
-@pytest.mark.parametrize("kind", [Batch, Linearised])
+@pytest.mark.parametrize("kind", [AnswerBatch, LinearisedBatch])
 def test_batches_add_up_to_all_answers(kind, later):
     comparisons, *_ = repeated()
     rng = np.random.default_rng(0)
@@ -143,11 +143,11 @@ def test_batches_add_up_to_all_answers(kind, later):
     for factor in (1.0, 3.0):
         scaled = [each.scaled(ConstantKernel(factor) * KERNEL, factor) for each in (whole, parts)]
         at = some_weights(rng)
-        look, added = (each.look(at) for each in scaled)
-        for name in ("bound", "height", "pulled"):
+        look, added = (each.evaluate(at) for each in scaled)
+        for name in ("bound", "height", "scale_slope"):
             assert_allclose(getattr(added, name), getattr(look, name), atol=1e-10)
         for k in range(2):
-            assert_allclose(added.wanted[k], look.wanted[k], atol=1e-10)
+            assert_allclose(added.target[k], look.target[k], atol=1e-10)
 
 
 def test_streams_begin_where_the_pieces_before_ended():

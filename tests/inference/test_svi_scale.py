@@ -17,8 +17,14 @@ from skpref.duels import Comparisons
 from skpref.fitting._fit import evidence, fit_posterior
 from skpref.gp._inducing import Inducing, Moments, Weights
 from skpref.inference import SVI
-from skpref.inference._natural import Batch, Gamma, rescaled, updated, with_scale
-from skpref.inference._svi import InBatches, Schedule, drift
+from skpref.inference._natural import (
+    AnswerBatch,
+    Gamma,
+    rescale_weights,
+    update_scale_posterior,
+    with_scale,
+)
+from skpref.inference._svi import InBatches, Schedule, ascend_stochastically
 from skpref.likelihoods import Probit
 
 PLAIN = Matern([1.0, 1.5], nu=1.5)
@@ -99,7 +105,7 @@ def test_the_update_is_stationary(n_inducing, n):
         white = space.whiten @ np.linalg.cholesky(S + 1e-12 * np.eye(m))
         at = Moments(space.whiten @ u, white.T, np.nan, np.nan)
         mean_log = gamma(a, scale=1.0 / b).expect(np.log)
-        total = Batch.of(space, rows, likelihood).look_at(at).fit
+        total = AnswerBatch.of(space, rows, likelihood).evaluate_at(at).fit
         squares = np.trace(np.linalg.solve(K, S + np.outer(u, u)))
         total += 0.5 * (m * mean_log - a / b * squares)
         total += (PRIOR[0] - 1.0) * mean_log - PRIOR[1] * a / b
@@ -242,13 +248,15 @@ def test_a_pass_of_hardly_any_steps_knows_how_far_the_end_is(prior):
     problem = replace(model.evaluate(comparisons).problem, watch=told.append)
     scale = 1.0 if prior is None else 0.4
     law = None if prior is None else Gamma(*prior)
-    whole = Batch.of(problem.prior, problem.rows, problem.likelihood)
+    whole = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood)
     weights = Weights(2.0 * np.eye(5), np.arange(5.0))
     schedule = Schedule(1.0, 1e12, 1)
-    way = drift(problem, InBatches(problem, whole, 4), weights, schedule, law, scale)
+    way = ascend_stochastically(
+        problem, InBatches(problem, whole, 4), weights, schedule, law, scale
+    )
     assert_allclose(way.scale, scale, rtol=1e-6)
-    look = whole.scaled(ConstantKernel(scale) * PLAIN, scale).look(weights)
-    assert_allclose(told[0].residual, look.residual(weights, look.wanted), rtol=1e-5)
+    look = whole.scaled(ConstantKernel(scale) * PLAIN, scale).evaluate(weights)
+    assert_allclose(told[0].residual, look.residual(weights, look.target), rtol=1e-5)
 
 
 def test_hyperparameters_are_learned_beside_the_scale():
@@ -306,7 +314,9 @@ def test_the_answers_pull_at_the_scale(pull):
     squares = np.sum(root**2) + mean @ mean
     for _ in range(300):  # u is held, and so w = L⁻¹ u √x
         by = np.sqrt(now.mean)
-        now = updated(prior, now, Moments(by * mean, by * root, 0.0, 0.0), pull / now.mean)
+        now = update_scale_posterior(
+            prior, now, Moments(by * mean, by * root, 0.0, 0.0), pull / now.mean
+        )
     rate = prior.rate + 0.5 * squares
 
     def height(log_x):
@@ -326,7 +336,7 @@ def test_sites_stay_where_the_kernel_is_scaled():
         for kernel in (PLAIN, ConstantKernel(3.0) * PLAIN)
     ]
     one, other = (space.told(precision, shift) for space in spaces)
-    for mine, theirs in zip(rescaled(one, 3.0), other, strict=True):
+    for mine, theirs in zip(rescale_weights(one, 3.0), other, strict=True):
         assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
     scaled = spaces[0].scaled(spaces[1].kernel, 3.0)
     for mine, theirs in zip(scaled.told(precision, shift), other, strict=True):

@@ -76,7 +76,7 @@ def test_one_utility_for_all_is_refused():
 
 def test_nonsense_is_refused():
     fitted = model()
-    with pytest.raises(ValueError, match="2 items came"):
+    with pytest.raises(ValueError, match="got 2 items"):
         user_tastes(fitted, ITEMS[:2])
     with pytest.raises(ValueError, match="users is empty"):
         user_tastes(fitted, ITEMS, users=[])

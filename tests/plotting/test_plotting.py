@@ -6,7 +6,7 @@ import pytest
 from fresh_support import fresh
 
 from skpref import plotting
-from skpref.plotting._style import plain, shortened
+from skpref.plotting._style import plain_text, shorten
 
 
 def test_matplotlib_is_not_imported_before_it_is_used():
@@ -46,7 +46,7 @@ def test_without_matplotlib_the_error_says_so(name, monkeypatch):
 
 def test_names_are_text_and_not_formulas():
     mathtext = pytest.importorskip("matplotlib.cbook")
-    assert mathtext.is_math_text("$5 or $6") and not mathtext.is_math_text(plain("$5 or $6"))
-    assert shortened("short") == "short"
-    long = shortened("x" * 60 + "end")
+    assert mathtext.is_math_text("$5 or $6") and not mathtext.is_math_text(plain_text("$5 or $6"))
+    assert shorten("short") == "short"
+    long = shorten("x" * 60 + "end")
     assert len(long) == 40 and long.endswith("end") and "…" in long

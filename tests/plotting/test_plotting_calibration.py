@@ -171,9 +171,9 @@ def test_who_answered_goes_with_the_predictions():
     X, judges = rng.uniform(size=(12, 2, 1)), np.arange(12) % 2
     y = (X[:, 0, 0] > X[:, 1, 0]).astype(int)
     model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None).fit(X, y, judges=judges)
-    with pytest.raises(TypeError, match=r"judges came.*predict_params=\{'judges': \.\.\.\}"):
+    with pytest.raises(TypeError, match=r"got judges .*predict_params=\{'judges': \.\.\.\}"):
         CalibrationDisplay.from_estimator(model, X, y, judges=judges)
-    with pytest.raises(TypeError, match=r"time came.*predict_params=\{'time': \.\.\.\}"):
+    with pytest.raises(TypeError, match=r"got time .*predict_params=\{'time': \.\.\.\}"):
         CalibrationDisplay.from_estimator(model, X, y, time=judges)
     with pytest.warns(UserWarning, match=r'Pass predict_params=\{"judges": judges\}'):
         CalibrationDisplay.from_estimator(model, X, y)

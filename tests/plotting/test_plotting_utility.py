@@ -138,7 +138,7 @@ def test_refusals(model, items):
             UtilityDisplay.from_estimator(model, items, features)
     with pytest.raises(ValueError, match="reference must hold one item with the 3 features"):
         UtilityDisplay.from_estimator(model, items, [0], reference=[1.0])
-    with pytest.raises(ValueError, match="2 feature_names came for 3"):
+    with pytest.raises(ValueError, match="got 2 feature_names for 3"):
         UtilityDisplay.from_estimator(model, items, [0], feature_names=["a", "b"])
     with pytest.raises(ValueError, match="grid_resolution must lie in"):
         UtilityDisplay.from_estimator(model, items, [0], grid_resolution=1)
