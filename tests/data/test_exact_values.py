@@ -189,8 +189,7 @@ def test_values_are_exact_or_refused_by_name(door, frame, kind, tmp_path):
         expected = [value for value in values["winner"] if value is not None]
     else:
         (expected, *_) = values.values()
-        if door != "prompt":
-            expected = [value for value in expected if value is not None]
+        expected = [value for value in expected if value is not None]
     came = through(door, source)
     for value, each in zip(came, expected, strict=True):
         assert_same(value, each)

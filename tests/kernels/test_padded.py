@@ -95,5 +95,11 @@ def test_questions_about_columns_are_about_those_of_items():
 
 
 def test_rows_of_other_widths_are_refused():
-    with pytest.raises(ValueError, match="items of 2 columns, or rows of 4, but X has 3"):
-        Padded(INNER, 2, FILL)(np.zeros((1, 3)))
+    for width in (1, 5):
+        with pytest.raises(ValueError, match=f"rows of {width} columns; Padded takes items of 2 "):
+            Padded(INNER, 2, FILL)(np.zeros((1, width)))
+
+
+def test_rows_that_have_some_of_the_further_columns():
+    kernel, whole = Padded(INNER, 2, FILL), np.hstack([ITEMS, np.tile(FILL, (len(ITEMS), 1))])
+    np.testing.assert_array_equal(kernel(whole[:, :3], ITEMS), kernel(whole))
