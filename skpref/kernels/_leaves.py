@@ -601,8 +601,8 @@ class _Linear(Leaf):
 
         def contract(off: Array, diag: Array) -> Array:
             weighted = assemble(off, diag, len(x)) @ x
-            each = -2.0 * np.einsum("ij,ij->j", x, weighted)
-            return np.array(each if kernel.anisotropic else [np.sum(each)])
+            gradient = -2.0 * np.einsum("ij,ij->j", x, weighted)
+            return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
         return Pairs(condense(x @ x.T), np.einsum("ij,ij->i", x, x), contract)
 
@@ -623,8 +623,8 @@ class _Linear(Leaf):
 
         def contract(weight: Array) -> Array:
             of_z = weight[:, None] * z if aligned else weight @ z
-            each = -2.0 * np.einsum("ij,ij->j", x, of_z)
-            return np.array(each if kernel.anisotropic else [np.sum(each)])
+            gradient = -2.0 * np.einsum("ij,ij->j", x, of_z)
+            return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
         return Across(np.einsum("ij,ij->i", x, z) if aligned else x @ z.T, contract)
 
@@ -725,8 +725,10 @@ class _ProductMatern(Leaf):
 
         def contract(weights: Array, diag: Array) -> Array:
             weighted = 2.0 * weights * off
-            each = [weighted @ (s**2 / (1.0 + s)) for s in map(condense, distances(kernel, X, X))]
-            return np.array(each if kernel.anisotropic else [np.sum(each)])
+            gradient = [
+                weighted @ (s**2 / (1.0 + s)) for s in map(condense, distances(kernel, X, X))
+            ]
+            return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
         return Pairs(off, 1.0, contract)
 
@@ -735,8 +737,8 @@ class _ProductMatern(Leaf):
 
         def slopes() -> Iterator[Array]:
             lengths = lengths_of(kernel, X.shape[1])
-            each = zip(X.T, Z.T, lengths, distances(kernel, X, Z), strict=True)
-            for x, z, length, s in each:
+            by_feature = zip(X.T, Z.T, lengths, distances(kernel, X, Z), strict=True)
+            for x, z, length, s in by_feature:
                 yield -3.0 / length**2 * value * np.subtract.outer(x, z) / (1.0 + s)
 
         def gradient(factor: Array | float) -> Array:
@@ -759,8 +761,10 @@ class _ProductMatern(Leaf):
 
         def contract(weight: Array) -> ArrayLike:
             weighted = weight * value
-            each = [np.vdot(weighted, s**2 / (1.0 + s)) for s in distances(kernel, X, Z, aligned)]
-            return each if kernel.anisotropic else [np.sum(each)]
+            gradient = [
+                np.vdot(weighted, s**2 / (1.0 + s)) for s in distances(kernel, X, Z, aligned)
+            ]
+            return gradient if kernel.anisotropic else [np.sum(gradient)]
 
         return Across(value, contract)
 

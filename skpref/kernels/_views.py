@@ -329,16 +329,16 @@ class _SeenView(View[list[Seen]]):
         ]
 
     def of_teams(self, kernel: Teams, *rows: Array) -> list[Seen]:
-        found = []
+        leaves = []
         for leaf, own in fold(kernel.kernel, self):
             if own is None:
-                found.append(Seen(leaf, None))
+                leaves.append(Seen(leaf, None))
                 continue
             columns = [column for each in kernel.positions() for column in each]
             columns += [] if kernel.weights is None else list(kernel.weights)
             views = kernel.views(max(max(columns), max(own) + kernel.n_beside) + 1)
-            found.append(Seen(leaf, tuple(dict.fromkeys(view[k] for view in views for k in own))))
-        return found
+            leaves.append(Seen(leaf, tuple(dict.fromkeys(view[k] for view in views for k in own))))
+        return leaves
 
 
 PAIRS, CROSS, DIAGONAL = _PairsView(), _CrossView(), _DiagonalView()
@@ -389,8 +389,8 @@ class _FeaturesPart(View[Kernel | None]):
         if isinstance(kernel, ItemEffect | WhiteKernel):
             return None
         if isinstance(kernel, Identity):
-            seen = set(rows[0][0].tolist())
-            if self._own <= seen or self._id in seen:
+            columns = set(rows[0][0].tolist())
+            if self._own <= columns or self._id in columns:
                 return None
         return kernel
 

@@ -465,10 +465,10 @@ class Teams(Wrapper):
     def shares(self, X: Array) -> Array:
         """By what each member's utility is multiplied, (n_members, n): 0 of one who is absent."""
         first = [each[0] for each in self.positions()]
-        there = (X[:, first] >= 0.0).T
+        present = (X[:, first] >= 0.0).T
         if self.weights is None:
-            return there.astype(np.float64)
-        return np.where(there, X[:, list(self.weights)].T, 0.0)
+            return present.astype(np.float64)
+        return np.where(present, X[:, list(self.weights)].T, 0.0)
 
     def member_rows(self, X: ArrayLike) -> tuple[Array, Array]:
         """Rows of the members as the kernel inside sees them, (n_members, n, d), and `shares`."""
@@ -487,8 +487,8 @@ class Teams(Wrapper):
         K_gradient : ndarray of shape (n, n, n_theta)
             Only with ``eval_gradient``, which needs ``Y=None``.
         """
-        one, shares = self.member_rows(X)
-        flat = one.reshape(-1, one.shape[2])
+        members, shares = self.member_rows(X)
+        flat = members.reshape(-1, members.shape[2])
         if eval_gradient:
             if Y is not None:
                 raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
@@ -496,18 +496,18 @@ class Teams(Wrapper):
             return _summed(K, shares, shares), _summed(gradient, shares, shares)
         if Y is None:
             return _summed(self.kernel(*near_zero(self.kernel, flat)), shares, shares)
-        two, others = self.member_rows(Y)
-        both = near_zero(self.kernel, flat, two.reshape(-1, two.shape[2]))
+        other_members, others = self.member_rows(Y)
+        both = near_zero(self.kernel, flat, other_members.reshape(-1, other_members.shape[2]))
         return _summed(self.kernel(*both), shares, others)
 
     def diag(self, X: ArrayLike) -> Array:
         """Variances k(x, x), (n,)."""
         rows, shares = self.member_rows(X)
-        found: Array = np.zeros(rows.shape[1])
+        variance: Array = np.zeros(rows.shape[1])
         for k in range(rows.shape[1]):
             K = self.kernel(*near_zero(self.kernel, rows[:, k]))
-            found[k] = shares[:, k] @ K @ shares[:, k]
-        return found
+            variance[k] = shares[:, k] @ K @ shares[:, k]
+        return variance
 
     def is_stationary(self) -> bool:
         """False: it depends on who is there."""
@@ -518,8 +518,8 @@ def _summed(K: Array, shares: Array, others: Array) -> Array:
     """Sums over members of both sides, (n, m, ...)."""
     (k, n), (j, m) = shares.shape, others.shape
     parts = K.reshape(k, n, j, m, *K.shape[2:])
-    found: Array = np.einsum("anbm...,an,bm->nm...", parts, shares, others)
-    return found
+    sums: Array = np.einsum("anbm...,an,bm->nm...", parts, shares, others)
+    return sums
 
 
 T = TypeVar("T")
