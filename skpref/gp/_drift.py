@@ -128,13 +128,15 @@ def at_present(posterior: Posterior, n_columns: int) -> Posterior:
         return posterior
     numbers = posterior.anchors[:, n_columns:]
     product = posterior.kernel
-    kept = product.k2(np.array([[0.0] * n_columns + [numbers.max() + 1.0]]), posterior.anchors).T
+    correlation = product.k2(
+        np.array([[0.0] * n_columns + [numbers.max() + 1.0]]), posterior.anchors
+    ).T
     return replace(
         posterior,
         kernel=product.k1.kernel,
         anchors=posterior.anchors[:, :n_columns],
-        weights=kept * posterior.weights,
-        factor=kept * posterior.factor,
+        weights=correlation * posterior.weights,
+        factor=correlation * posterior.factor,
         reader=Reader(n_columns),
         utilities=None,
     )
