@@ -35,8 +35,8 @@ def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def varying(items: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which features are not constant; all where all are."""
-    found = ~_spread(items)[1]
-    return found if found.any() else ~found
+    mask = ~_spread(items)[1]
+    return mask if mask.any() else ~mask
 
 
 def _spread(items):

@@ -180,8 +180,8 @@ class Dense(Prior):
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`."""
         gain, items = self.gain(marginals, sites.precision, sites.shift), self.items
-        kept = isinstance(marginals.root, Utilities) and len(items) <= MOST
-        utilities = marginals.root if kept else None
+        has_utilities = isinstance(marginals.root, Utilities) and len(items) <= MOST
+        utilities = marginals.root if has_utilities else None
         return Posterior(
             self.kernel, likelihood, items, gain.weights, gain.factor, utilities=utilities
         )
@@ -213,8 +213,8 @@ class Dense(Prior):
         plain = np.ones(len(mean), dtype=bool)
         if self.noise is not None:
             plain = self.noise.diagonal() == 0.0
-        found = self.difference(self.K @ posterior.weights.mean(axis=1))
-        check_means(found[plain], mean[plain], variance[plain])
+        posterior_mean = self.difference(self.K @ posterior.weights.mean(axis=1))
+        check_means(posterior_mean[plain], mean[plain], variance[plain])
 
     def _item_weights(self, dual):
         return abs(self.incidence) @ np.abs(dual)
@@ -261,8 +261,9 @@ class DenseMargins(Dense):
         B.flat[:: len(B) + 1] += 1.0
         inverse, log_det = inverse_cholesky(B.T)
         dual = self._dual(inverse, precision, shift)
-        left = np.einsum("ij,ij->j", inverse, inverse)  # diag(B⁻¹) = 1 − τ × posterior variance
-        variance = (1.0 - left) / np.where(precision > 0.0, precision, 1.0)
+        # diag(B⁻¹) = 1 − τ × posterior variance
+        inverse_diagonal = np.einsum("ij,ij->j", inverse, inverse)
+        variance = (1.0 - inverse_diagonal) / np.where(precision > 0.0, precision, 1.0)
         weak = np.flatnonzero(precision * self.variance < _WEAK)
         if len(weak):
             half = inverse @ (root[:, None] * self.S[:, weak])
@@ -301,20 +302,20 @@ class DenseMargins(Dense):
         variance, joint = np.empty(self.n_margins), []
         strength = precision.single * self.variance
         single = np.flatnonzero(~of_joint & (strength >= _WEAK))
-        left = np.einsum("ij,ij->j", inverse[:, single], inverse[:, single])
-        variance[single] = (1.0 - left) / precision.single[single]
+        inverse_diagonal = np.einsum("ij,ij->j", inverse[:, single], inverse[:, single])
+        variance[single] = (1.0 - inverse_diagonal) / precision.single[single]
         weak = np.flatnonzero(~of_joint & (strength < _WEAK))
         half = inverse @ pulled[:, weak]
         variance[weak] = self.variance[weak] - np.einsum("ij,ij->j", half, half)
         for block, root in zip(precision.blocks, precision.roots, strict=True):
             at = block.margin
             part = np.moveaxis(inverse[:, at], 1, 0)
-            told = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
+            scaled_covariance = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
             # Rᵀ Σ R = I − B⁻¹; where R is weak, digits would be lost.
             inner = inverse_blocks(root)[0]
             span = np.einsum("bij,bij->b", inner, inner)
             weak = np.flatnonzero(~(span * _LOST_BELOW < self.variance[at].max(axis=1)))
-            spread = np.swapaxes(inner, 1, 2) @ told @ inner
+            spread = np.swapaxes(inner, 1, 2) @ scaled_covariance @ inner
             if len(weak):
                 rows = at[weak]
                 half = inverse @ pulled[:, rows.ravel()]
@@ -334,30 +335,30 @@ class DenseMargins(Dense):
 
     def centre(self, precision, shift):
         """Mean and dual alone of `condition`."""
-        found = self.condition(precision, shift)
-        return found.mean, found.dual
+        marginals = self.condition(precision, shift)
+        return marginals.mean, marginals.dual
 
     def _given(self, precision, shift):
         """Margins of joint answers are known, the others seen through their sites."""
-        known = np.isinf(precision)
-        follows = np.zeros(len(known), dtype=bool)
+        is_exact = np.isinf(precision)
+        follows = np.zeros(len(is_exact), dtype=bool)
         for block in self._shared.blocks:
             follows[block.margin[~block.basis]] = True
-        used = np.flatnonzero((known & ~follows) | (~known & (precision > 0.0)))
-        spread = np.where(known[used], 0.0, 1.0 / precision[used])
+        used = np.flatnonzero((is_exact & ~follows) | (~is_exact & (precision > 0.0)))
+        spread = np.where(is_exact[used], 0.0, 1.0 / precision[used])
         noisy = self.S.copy()
         self._shared.add_to(noisy)
         C = noisy[np.ix_(used, used)]
         C.flat[:: len(C) + 1] += spread
         inverse, log_det = inverse_cholesky(C.T)
-        told = known[used] if shift.ndim == 1 else known[used][:, None]
+        mask = is_exact[used] if shift.ndim == 1 else is_exact[used][:, None]
         wide = spread if shift.ndim == 1 else spread[:, None]
-        target = np.where(told, shift[used], shift[used] * wide)
-        dual, root = np.zeros(shift.shape), np.zeros((len(used), len(known)))
+        target = np.where(mask, shift[used], shift[used] * wide)
+        dual, root = np.zeros(shift.shape), np.zeros((len(used), len(is_exact)))
         dual[used] = inverse.T @ (inverse @ target)
         root[:, used] = inverse
         variance = self.variance - np.einsum("ij,ij->j", *[root @ self.S] * 2)
-        variance = floor_variance(np.where(known, 0.0, variance), 0.0)
+        variance = floor_variance(np.where(is_exact, 0.0, variance), 0.0)
         root /= _scale(precision)
         return Marginals(noisy @ dual, variance, dual, log_det, root)
 
@@ -395,8 +396,8 @@ class DenseItems(ByVector, Dense):
 
     def pulled(self, values: Array) -> Array:
         """Aᵀ times values of the margins."""
-        found: Array = self.incidence @ values
-        return found
+        sums: Array = self.incidence @ values
+        return sums
 
     def _given_sites(self, precision):
         laplacian = self._laplacian(precision)

@@ -94,11 +94,11 @@ class Weights(NamedTuple):
 
     def told(self, at: "Moments") -> float:
         """E_q[log of the factor that these are], over the factor's mean under the prior."""
-        known = moments(self)
+        factor_moments = moments(self)
         mean, half = at.mean, at.root @ self.gain
         inner = float(np.vdot(half, at.root)) + float(mean @ self.gain @ mean)
         # log E_prior[exp(shiftᵀ w − ½ wᵀ gain w)]
-        total = 0.5 * float(self.shift @ known.mean) - 0.5 * known.log_det
+        total = 0.5 * float(self.shift @ factor_moments.mean) - 0.5 * factor_moments.log_det
         return float(self.shift @ mean) - 0.5 * inner - total
 
     def wider(self, m: int) -> "Weights":
@@ -159,18 +159,18 @@ def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
     """
     if finite_features(kernel, Z.shape[1]) is not None:
         with suppress(NoCovarianceError):
-            found = inverse_cholesky(K.T)[0]
-            if np.all(np.diagonal(found) ** 2 * np.diagonal(K) < 1.0 / _APART):
-                return found, 0.0
+            inverse = inverse_cholesky(K.T)[0]
+            if np.all(np.diagonal(inverse) ** 2 * np.diagonal(K) < 1.0 / _APART):
+                return inverse, 0.0
     return whitening(K), _JITTER
 
 
 def _features_at(kernel: Kernel, items: Array, Z: Array) -> Array:
     """φ of items."""
-    found: Array = (
+    features: Array = (
         kernel_values(kernel, items, Z) @ _whitening(kernel, Z, kernel_values(kernel, Z))[0].T
     )
-    return found
+    return features
 
 
 def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
@@ -258,9 +258,9 @@ class Inducing(Prior):
     ) -> Self:
         """See `Prior.of`; by default with a point for every item."""
         items = comparisons.items
-        found = cls(kernel, items, comparisons.rows.margins, items if Z is None else Z)
-        check_finite(kernel, found.K)
-        return found
+        prior = cls(kernel, items, comparisons.rows.margins, items if Z is None else Z)
+        check_finite(kernel, prior.K)
+        return prior
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
@@ -324,24 +324,24 @@ class Inducing(Prior):
         """Squared norm of the row of every margin."""
         if self._by_margins:
             return np.einsum("ij,ij->i", features, features)
-        found = np.empty(self.n_margins)
-        one, other = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
+        squares = np.empty(self.n_margins)
+        first, second = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
         for rows in row_blocks(self.n_margins, features.shape[1], _GATHERED):
-            n = len(found[rows])
+            n = len(squares[rows])
             # "clip" lets numpy write to the buffer itself
-            np.take(features, self.first[rows], axis=0, out=one[:n], mode="clip")
-            np.take(features, self.second[rows], axis=0, out=other[:n], mode="clip")
-            one[:n] -= other[:n]
-            found[rows] = np.einsum("ij,ij->i", one[:n], one[:n])
-        return found
+            np.take(features, self.first[rows], axis=0, out=first[:n], mode="clip")
+            np.take(features, self.second[rows], axis=0, out=second[:n], mode="clip")
+            first[:n] -= second[:n]
+            squares[rows] = np.einsum("ij,ij->i", first[:n], first[:n])
+        return squares
 
     # -- q(w) and the margins --------------------------------------------------------------
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         pulled = vector if self._by_margins else self.incidence @ vector
-        found = self._features @ (self._features.T @ pulled)
-        return found if self._by_margins else found[self.first] - found[self.second]
+        image = self._features @ (self._features.T @ pulled)
+        return image if self._by_margins else image[self.first] - image[self.second]
 
     def condition(self, precision: Array, shift: Array) -> Marginals:
         """See `Prior.condition`."""
@@ -408,12 +408,12 @@ class Inducing(Prior):
 
     def scaled(self, kernel: Kernel, factor: float) -> "Inducing":
         """The same under ``kernel``, which is so many times as large as this one's."""
-        other, root = copy(self), np.sqrt(factor)
-        other.kernel, other.K, other.whiten = kernel, factor * self.K, self.whiten / root
+        prior, root = copy(self), np.sqrt(factor)
+        prior.kernel, prior.K, prior.whiten = kernel, factor * self.K, self.whiten / root
         for name, share in (("_features", root), ("_rest", factor), ("variance", factor)):
             if name in vars(self):
-                vars(other)[name] = share * vars(self)[name]
-        return other
+                vars(prior)[name] = share * vars(self)[name]
+        return prior
 
     def _sandwich(self, precision):
         """Σ precision_i φ_i φ_iᵀ over the margins."""
@@ -436,14 +436,14 @@ class Inducing(Prior):
 
         Sites are on the margins, or what the answers tell of the weights: a precision (m, m).
         """
-        told = Weights(sites.precision, sites.shift)
+        information = Weights(sites.precision, sites.shift)
         if sites.precision.ndim == 1:
-            told = self.told(*told)
-        root = semidefinite_root(told.gain)
+            information = self.told(*information)
+        root = semidefinite_root(information.gain)
         inner = root.T @ root
         inner.flat[:: len(inner) + 1] += 1.0
         inverse, _ = inverse_cholesky(inner.T)
-        weights = self.whiten.T @ moments(told).mean
+        weights = self.whiten.T @ moments(information).mean
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
         factor = self.whiten.T @ (root @ inverse.T)
         return Posterior(self.kernel, likelihood, self.Z, weights[:, None], factor)
@@ -482,33 +482,33 @@ class Inducing(Prior):
     def _on_items(self, pull):
         """Items in blocks, and derivatives of the bound in their k(items, Z)."""
         mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
-        dual, known = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
+        dual, spread = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
         sides: tuple[tuple[Array, float], ...]
         if self._by_margins:
-            level, seen = pull.by_mean, pull.by_variance[:, None] * self._features
-            left = pull.by_rest[:, None] * self._features
+            level, variance_slope = pull.by_mean, pull.by_variance[:, None] * self._features
+            rest_slope = pull.by_rest[:, None] * self._features
             sides = ((self.items[self.first], 1.0), (self.items[self.second], -1.0))
         else:
             level = self.incidence @ pull.by_mean
-            seen = self._laplacian(pull.by_variance) @ self._features
-            left = self._laplacian(pull.by_rest) @ self._features
+            variance_slope = self._laplacian(pull.by_variance) @ self._features
+            rest_slope = self._laplacian(pull.by_rest) @ self._features
             sides = ((self.items, 1.0),)
         for items, sign in sides:
             for rows in row_blocks(len(items), 4 * len(S), _BLOCK):
-                weight = np.outer(level[rows], dual) + seen[rows] @ known
-                weight -= left[rows] @ (2.0 * self.whiten)
+                weight = np.outer(level[rows], dual) + variance_slope[rows] @ spread
+                weight -= rest_slope[rows] @ (2.0 * self.whiten)
                 yield items[rows], sign * weight
 
     def _prior_slope(self, weight):
         """Derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""
         weight = np.where(self._alike, 0.0, weight)
-        each = np.abs(self.incidence) @ weight
+        item_weight = np.abs(self.incidence) @ weight
         theta, gradient = self.kernel.theta, np.zeros(len(self.kernel.theta))
         for k, step in enumerate(_STEP * np.eye(len(theta))):
             # Of four values: what cancels against the covariances below is exact to 1e-12.
             for times, share in ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0)):
-                there = self.kernel.clone_with_theta(theta + times * step)
-                gradient[k] += share * (each @ there.diag(self.items)) / (12.0 * _STEP)
+                kernel = self.kernel.clone_with_theta(theta + times * step)
+                gradient[k] += share * (item_weight @ kernel.diag(self.items)) / (12.0 * _STEP)
         for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             gradient -= 2.0 * across(self.kernel, *ends, aligned=True)[1](weight[rows])
@@ -603,8 +603,8 @@ def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
     if few is None or rest is None or len(items) <= n:
         return None
     finite = finite_features(few, d)
-    seen = {column for columns in seen_columns(rest, d) for column in columns}
-    own = None if finite is None else finite.apart_from(seen)
+    rest_columns = {column for columns in seen_columns(rest, d) for column in columns}
+    own = None if finite is None else finite.apart_from(rest_columns)
     if own is None:
         return None
     chosen = spanning_rows(items, own, n)
@@ -729,11 +729,11 @@ def _warn_far(Z, comparisons, kernel):
     """Warn of points that explain next to nothing of the items' utilities."""
     items = comparisons.items
     some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
-    left = float(np.mean(unexplained_share(kernel, some, Z)))
-    if left > _FAR:
+    share = float(np.mean(unexplained_share(kernel, some, Z)))
+    if share > _FAR:
         warn(
-            f"The inducing points explain {1.0 - left:.1%} of the variance of the items' utilities "
-            f"under {kernel}; the rest is predicted by the prior. Give "
+            f"The inducing points explain {1.0 - share:.1%} of the variance of the items' "
+            f"utilities under {kernel}; the rest is predicted by the prior. Give "
             "points among the items, in the units of their features, or leave inducing_points out."
         )
 
@@ -759,7 +759,7 @@ def _moved(Z, comparisons, kernel, likelihood, bound):
 
     options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS}
     try:
-        found = minimize(
+        solution = minimize(
             minus_bound,
             ((Z - origin) / scale).ravel(),
             jac=True,
@@ -768,4 +768,4 @@ def _moved(Z, comparisons, kernel, likelihood, bound):
         )
     except NoCovarianceError:  # points that all but coincide, on some step's way
         return Z
-    return points(found.x)
+    return points(solution.x)

@@ -94,13 +94,13 @@ def defended(
     if means.shape[1] == 1:
         return of(means[:, 0], variance, order)
     matched = of(means.mean(axis=1), variance + means.var(axis=1), order)
-    each, n = of(means, variance[:, None], order[:, None]), means.shape[1] + 1
+    by_component, n = of(means, variance[:, None], order[:, None]), means.shape[1] + 1
     if not log:
-        return (each.sum(axis=1) + matched) / n
-    top = np.maximum(each.max(axis=1), matched)
+        return (by_component.sum(axis=1) + matched) / n
+    top = np.maximum(by_component.max(axis=1), matched)
     top = np.where(np.isfinite(top), top, 0.0)
-    each = each - top[:, None]
-    total = np.exp(each, out=each).sum(axis=1) + np.exp(matched - top)
+    by_component = by_component - top[:, None]
+    total = np.exp(by_component, out=by_component).sum(axis=1) + np.exp(matched - top)
     with np.errstate(divide="ignore"):  # no component speaks for it
         return np.minimum(np.log(total / n), 0.0) + top  # a mean is no more than the largest
 
@@ -312,8 +312,8 @@ class Components(Recorded, Summarised):
         prior = self.kernel.diag(rows)[at]
         covariance = np.empty((n_sets, k, k))
         for i in range(k):
-            left = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
-            covariance[:, i, i] = floor_variance(left, prior[:, i])
+            variance = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
+            covariance[:, i, i] = floor_variance(variance, prior[:, i])
             for j in range(i):
                 both = kernel_values(self.kernel, rows[at[:, i]], rows[at[:, j]], aligned=True)
                 covariance[:, i, j] = both - np.einsum("ij,ij->i", half[:, i], half[:, j])
@@ -534,8 +534,8 @@ class Anchors:
         _, code = distinct_rows(np.concatenate([anchors, A, B]))
         place = np.full(int(code.max()) + 1, -1)
         place[code[:n]] = np.arange(n)
-        found = place[code[n:]]
-        return found[: len(A)], found[len(A) :]
+        positions = place[code[n:]]
+        return positions[: len(A)], positions[len(A) :]
 
     def moments(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Iterator[PairMoments]:
         """Of pairs of anchors."""
@@ -552,22 +552,22 @@ class Anchors:
 def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMoments]:
     """Moments of f(a) − f(b) for pairs of rows, block by block."""
     n_anchors = len(posterior.anchors)
-    kept = vars(posterior)  # which a frozen dataclass does not keep from being added to
-    cheap = posterior.utilities is not None or "_own" in kept
+    cache = vars(posterior)  # which a frozen dataclass does not keep from being added to
+    cheap = posterior.utilities is not None or "_own" in cache
     enough = n_anchors // 8 if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= BLOCK
     if posterior.keeps_anchors and FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
-        own = kept.setdefault("_own", Anchors(posterior))
+        own = cache.setdefault("_own", Anchors(posterior))
         first, second = own.places(A, B)
-        known = (first >= 0) & (second >= 0)
-        if known.all():
+        is_anchor = (first >= 0) & (second >= 0)
+        if is_anchor.all():
             yield from own.moments(first, second)
             return
-        if posterior.n_components == 1 and known.sum() >= enough:
-            parts = [list(own.moments(first[known], second[known]))]
-            parts.append(list(_by_blocks(posterior, A[~known], B[~known])))
+        if posterior.n_components == 1 and is_anchor.sum() >= enough:
+            parts = [list(own.moments(first[is_anchor], second[is_anchor]))]
+            parts.append(list(_by_blocks(posterior, A[~is_anchor], B[~is_anchor])))
             means, variance = np.empty((len(A), 1)), np.empty(len(A))
-            for rows, part in zip((known, ~known), parts, strict=True):
+            for rows, part in zip((is_anchor, ~is_anchor), parts, strict=True):
                 means[rows] = np.concatenate([each.means for each in part])
                 variance[rows] = np.concatenate([each.variance for each in part])
             yield PairMoments(slice(0, len(A)), means, variance)
@@ -879,10 +879,10 @@ class Posterior(Components):
             mixture = self._mixture(rows)
             return np.stack([mixture_quantile(level, *mixture) for level in every], axis=1)
 
-        found = stacked(
+        quantiles = stacked(
             [of_block(rows) for rows in self.blocks(self.check_items(X))], (0, len(every))
         )
-        return found[:, 0] if levels.ndim == 0 else found
+        return quantiles[:, 0] if levels.ndim == 0 else quantiles
 
     def credible_interval(self, X: Any, level: float = 0.95) -> Array:
         """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""

@@ -270,8 +270,8 @@ class Prior(ABC):
 
     def centre(self, precision: Any, shift: Array) -> tuple[Array, Array]:
         """Mean and dual alone of `condition`."""
-        found = self.condition(precision, shift)
-        return found.mean, found.dual
+        marginals = self.condition(precision, shift)
+        return marginals.mean, marginals.dual
 
     def covariance(self) -> Array:
         """S, (n_margins, n_margins), without the noise of joint answers."""
@@ -427,10 +427,10 @@ def _cheapest(
             f"margin_priors of the kernel {type(kernel).__name__} must be a tuple of subclasses of "
             f"skpref.gp.Prior, such as (MyPrior,); got {own!r}."
         )
-    known = (*EXACT, *own)
+    candidates = (*EXACT, *own)
     costs = (
         (each.cost(kernel, comparisons, likelihood), each)
-        for each in known
+        for each in candidates
         if each.takes_joint or not joint
     )
     return min(costs, key=lambda found: found[0].multiplications)
