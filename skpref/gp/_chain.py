@@ -52,7 +52,7 @@ _MARGIN, _STATE = 1_500.0, 600.0
 
 
 class _Messages(NamedTuple):
-    """Precisions of what a margin's site says of each of its parts, and of the features'.
+    """Hold the precisions that a margin's site tells each of its parts, and the features' part.
 
     Of a part, a node's value times its weight, ``ends`` has a row, (n_ends, n_margins).
     """
@@ -62,21 +62,21 @@ class _Messages(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """Variances of the same parts of a margin without its own site."""
+    """Hold the variances of the same parts of a margin without its own site."""
 
     ends: Array
     static: Array
 
     @property
     def total(self) -> Array:
-        """Of the margin without its site."""
+        """Compute the variance of the margin without its site."""
         variance: Array = self.ends.sum(axis=0) + self.static
         return variance
 
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """What is independent given sites: the chains, and the features' weights."""
+    """Hold what is independent given sites: the chains, and the features' weights."""
 
     prior: "IndependentItems"
     chains: Filtered
@@ -87,7 +87,7 @@ class _Given:
 
     @cached_property
     def smoother(self) -> Smoother:
-        """Of the chains."""
+        """Return the smoother of the chains."""
         return self.prior.chains.smoother(self.chains)
 
 
@@ -164,7 +164,7 @@ class IndependentItems(Prior):
             self._centre += rows @ before.static_mean
 
     def _features(self, static: StaticFeatures) -> Array:
-        """Features of the margins, found once."""
+        """Return the features of the margins, computed once."""
         cache = self._comparisons.kept
         name = "static features", static.few.terms
         if name not in cache:
@@ -200,14 +200,14 @@ class IndependentItems(Prior):
     # -- between nodes and margins ------------------------------------------------------------
 
     def _lifted(self, values: Array) -> Array:
-        """Weighted sums of the nodes' values that margins are."""
+        """Compute the weighted sums of the nodes' values that margins are."""
         sums: Array = np.zeros(self.n_margins)
         for node, weight in zip(self._node, self._weight, strict=True):
             sums += weight * values[node]
         return sums
 
     def _pooled(self, ends: Array) -> Array:
-        """Sums over the parts of all margins at every node, of values in rows as `_Messages`."""
+        """Sum values of the parts of all margins at every node, in rows as `_Messages`."""
         n = self.nodes.n_nodes
         sums: Array = np.zeros(n)
         for node, part in zip(self._node, ends, strict=True):
@@ -215,7 +215,7 @@ class IndependentItems(Prior):
         return sums
 
     def _pulled(self, values: Array) -> Array:
-        """The transpose of `_lifted`."""
+        """Apply the transpose of `_lifted`."""
         return self._pooled(self._weight * values)
 
     def times(self, vector: Array) -> Array:
@@ -247,13 +247,13 @@ class IndependentItems(Prior):
         return mean, shift - precision * mean
 
     def _begun(self, precision: Array) -> _Messages:
-        """Messages to start from."""
+        """Return the messages to start from."""
         if self._last is not None and len(self._last.static) == self.n_margins:
             return _Messages(*(np.minimum(each, precision) for each in self._last))
         return _Messages(np.tile(precision, (len(self._node), 1)), precision)
 
     def _given(self, precision: Array) -> tuple[_Given, float]:
-        """Messages that are at rest, and log|1 + S × precision| by them."""
+        """Send messages until they rest; return what they imply, and log|1 + S × precision|."""
         messages = self._begun(precision)
         for _ in range(_ROUNDS):
             conditional = self._round(precision, messages)
@@ -274,12 +274,12 @@ class IndependentItems(Prior):
         return conditional, log_det
 
     def _rests(self, before: _Messages, after: _Messages, share: float) -> bool:
-        """Whether messages have come to rest."""
+        """Say whether messages have come to rest."""
         pairs = zip(before, after, strict=True)
         return all(np.all(np.abs(b - a) <= share * np.abs(b)) for a, b in pairs)
 
     def _round(self, precision: Array, messages: _Messages) -> _Given:
-        """What is known with some messages."""
+        """Condition chains and features on some messages."""
         chains = self.chains.filtered(self._pooled(self._squared * messages.ends))
         ends = _without(self._squared * chains.variance[self._node], messages.ends)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
@@ -296,7 +296,7 @@ class IndependentItems(Prior):
         return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
 
     def _centred(self, conditional: _Given, shift: Array) -> Array:
-        """Means of the margins, (n_margins,) or a column each.
+        """Compute the means of the margins, (n_margins,) or a column each.
 
         By conjugate gradients on the nodes' values and the features' weights, with what is
         independent given the messages as the preconditioner: Q⁻¹ need not be known.
@@ -384,11 +384,11 @@ class IndependentItems(Prior):
         )
 
     def centre_energy(self, marginals: Any) -> float:
-        """What the log-probability of the answers has more where something is known already."""
+        """Compute what earlier answers add to the log-probability of these."""
         return 0.5 * float(marginals.dual @ self._centre)
 
     def carried_on(self, before: ThroughTime, marginals: Any) -> ThroughTime:
-        """The posterior before with these answers, which were given at one later time."""
+        """Return the posterior before with these answers, which were given at one later time."""
         conditional, dual = marginals.root, marginals.dual
         weights = self._pulled(dual)
         state = self.mean + self.chains.carried(weights)[0].T
@@ -410,7 +410,7 @@ class IndependentItems(Prior):
 
 
 def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
-    """The processes of a kernel, if these answers may be taken by them."""
+    """Return the processes of a kernel, if these answers may be taken by them."""
     if comparisons.rows.joint:
         return None
     drifts = drifts_of(kernel, comparisons.items.shape[1])
@@ -426,7 +426,7 @@ def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
 
 
 def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
-    """How many features there are of what does not change."""
+    """Count the features of what does not change."""
     rank = 0
     rows, shares = drifts.members(comparisons.items)
     present = rows[shares != 0.0]
@@ -439,7 +439,7 @@ def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
 
 
 class _Met(NamedTuple):
-    """Nodes that margins are made of.
+    """Hold the nodes that margins are made of.
 
     Attributes
     ----------
@@ -460,12 +460,12 @@ class _Met(NamedTuple):
 
 
 def _ways(drifts: Drifts) -> tuple[Any, ...]:
-    """What of drifts says which nodes there are."""
+    """Return what of drifts says which nodes there are."""
     return drifts.drift.who, drifts.drift.time, drifts.teams and drifts.teams.layout
 
 
 def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:
-    """The nodes of the margins of some answers, found once."""
+    """Return the nodes of the margins of some answers, computed once."""
     name = "nodes", _ways(drifts)
     if name not in comparisons.kept:
         comparisons.kept[name] = _met_anew(comparisons, drifts)
@@ -496,7 +496,7 @@ def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
 
 
 def _without(variance: Array, precision: Array) -> Array:
-    """A variance less the message that is in it."""
+    """Compute a variance less the message that is in it."""
     share = 1.0 - precision * variance
     return np.asarray(variance / np.maximum(share, np.finfo(np.float64).eps))
 

@@ -65,7 +65,7 @@ _LOOKED_AT = 1000
 
 
 class _Sides(NamedTuple):
-    """Groups of the items of every margin, numbered from 0 where they count, and how many."""
+    """Hold the group of each item of every margin, numbered from 0 where it counts."""
 
     first: NDArray[np.intp]
     second: NDArray[np.intp]
@@ -73,7 +73,7 @@ class _Sides(NamedTuple):
 
 
 def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
-    """Groups of margins by a term; those are left out that no margin tells apart."""
+    """Return the groups of margins by a term, without those that no margin tells apart."""
     alone = term.monomials == ((),)
     name = "sides", term.group, alone, margins is comparisons.rows.margins
     if name not in comparisons.kept:
@@ -103,14 +103,14 @@ def carry_groups(before: Comparisons, now: Comparisons) -> None:
 
 
 def _known(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
-    """Features of items, or of their members where items are teams."""
+    """Find the features of items, or of their members where items are teams."""
     if type(kernel) is Teams:
         return finite_features(kernel.kernel, n_columns - kernel.n_beside), kernel
     return finite_features(kernel, n_columns), None
 
 
 class _OfTeams(NamedTuple):
-    """What a term is of the members of teams.
+    """Hold what a term is of the members of teams.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class _OfTeams(NamedTuple):
 
 
 def _of_teams(comparisons: Comparisons, term: Term, teams: Teams) -> _OfTeams:
-    """The members' groups and values of a term, found once."""
+    """Return the members' groups and values of a term, computed once for these answers."""
     name = "members", term, teams.layout
     if name not in comparisons.kept:
         rows, shares = teams.member_rows(comparisons.items)
@@ -142,8 +142,7 @@ def _of_teams(comparisons: Comparisons, term: Term, teams: Teams) -> _OfTeams:
 
 
 class _Size(NamedTuple):
-    """Of features: their number, the entries of a margin, the dense columns, and whether these are
-    kept by item."""
+    """Hold the number of features, of entries of a margin and of dense columns."""
 
     rank: int
     n_entries: int
@@ -152,7 +151,7 @@ class _Size(NamedTuple):
 
 
 def _size(comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None) -> _Size:
-    """How large the features of margins will be, found without them."""
+    """Count the features of margins before they are computed."""
     name = "size", terms, teams and teams.layout
     if name not in comparisons.kept:
         rank = n_entries = n_dense = 0
@@ -180,12 +179,12 @@ def _size(comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None
 
 
 def _by_item(n_columns: int, n_items: int, n_margins: int) -> bool:
-    """Whether columns are kept by item rather than by margin."""
+    """Say whether columns are kept by item rather than by margin."""
     return n_columns >= _WIDE and n_margins >= _MANY * n_items
 
 
 class _OfMargins:
-    """Dense columns of margins, (n_margins, width)."""
+    """Hold dense columns of margins, (n_margins, width)."""
 
     def __init__(self, values: Array):
         self._values, self.width = values, values.shape[1]
@@ -207,7 +206,7 @@ class _OfMargins:
         return sizes
 
     def gram(self, precision: Array, sparse: csr_array) -> tuple[Array, Array]:
-        """Of these columns, and of sparse ones with these."""
+        """Compute the Gram matrix of these columns, and that of sparse ones with these."""
         own = np.zeros((self.width, self.width))
         cross = np.zeros((sparse.shape[1], self.width))
         for rows in row_blocks(len(precision), max(self.width, 1), 16 * _BLOCK):
@@ -218,7 +217,7 @@ class _OfMargins:
         return own, cross
 
     def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
-        """zᵀ V z less the part of the sparse columns alone."""
+        """Compute zᵀ V z of every margin less the part of the sparse columns alone."""
         total = np.zeros(len(self._values))
         if self.width:
             for rows in row_blocks(len(total), self.width, _BLOCK):
@@ -237,7 +236,7 @@ class _OfMargins:
 
 
 class _OfItems:
-    """The same of columns that items have: D A, with D the differences that margins are.
+    """Hold dense columns of items: those of margins are D A, with D their differences.
 
     Zᵀ T Z is Aᵀ (Dᵀ T D) A, whose middle is sparse, so that squares of the number of columns come
     with the items and not with the margins. Columns are less their means, which margins do not see.
@@ -297,7 +296,7 @@ class _OfItems:
 
 
 class MarginFeatures:
-    """Features of margins, (n_margins, rank), each as if its weight had variance 1.
+    """Hold the features of margins, (n_margins, rank), each as if its weight had variance 1.
 
     Parameters
     ----------
@@ -397,7 +396,7 @@ class MarginFeatures:
         self._sparse = csr_array(entries, shape=(n, self._n_sparse))
 
     def _add_teams(self, members: _OfTeams, margins: Margins, dense: list[Array]) -> int:
-        """Add the features that a term has of teams, and say of how many groups."""
+        """Add the features that a term has of teams, and return the number of its groups."""
         sides = ((margins.first, 1.0), (margins.second, -1.0))
         n_monomials = members.values.shape[2]
         if members.n_groups <= _FEW:
@@ -433,7 +432,7 @@ class MarginFeatures:
         margins: Margins,
         teams: Teams | None = None,
     ) -> "MarginFeatures":
-        """Found once for the margins of some answers, and once for those between the same items."""
+        """Return the features of the answers' margins or of their items' margins, computed once."""
         name = "features", terms, teams and teams.layout, margins is comparisons.rows.margins
         if name not in comparisons.kept:
             comparisons.kept[name] = cls(comparisons, terms, margins, teams)
@@ -441,27 +440,27 @@ class MarginFeatures:
         return features
 
     def times(self, weights: Array) -> Array:
-        """Z times weights (rank,) or (rank, m)."""
+        """Compute Z times weights (rank,) or (rank, m)."""
         n = self._n_sparse
         values: Array = self._sparse @ weights[:n] + self._dense.times(weights[n:])
         return values
 
     def pulled(self, values: Array) -> Array:
-        """Zᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
+        """Compute Zᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
         return np.concatenate([self._sparse.T @ values, self._dense.pulled(values)])
 
     def reach(self, values: Array) -> Array:
-        """|Z|ᵀ times values (n_margins,), or more where columns are kept by item."""
+        """Compute |Z|ᵀ times values (n_margins,), or more where columns are kept by item."""
         return np.concatenate([abs(self._sparse).T @ values, self._dense.reach(values)])
 
     def extent(self, scale: Array) -> Array:
-        """|Z| times a scale (rank,), or more where columns are kept by item."""
+        """Compute |Z| times a scale (rank,), or more where columns are kept by item."""
         n = self._n_sparse
         sizes: Array = abs(self._sparse) @ scale[:n] + self._dense.extent(scale[n:])
         return sizes
 
     def gram(self, precision: Array) -> Array:
-        """Zᵀ T Z with T diagonal, (rank, rank)."""
+        """Compute Zᵀ T Z with T diagonal, (rank, rank)."""
         n = self._n_sparse
         gram = np.zeros((self.rank, self.rank))
         among, own = np.zeros(n * n), np.zeros(n)
@@ -478,7 +477,7 @@ class MarginFeatures:
         return gram
 
     def squares(self, V: Array) -> Array:
-        """zᵀ V z of every margin, V symmetric."""
+        """Compute zᵀ V z of every margin, V symmetric."""
         n = self._n_sparse
         total = self._dense.squares(V[n:, n:], V[:n, n:], self._sparse)
         diagonal = np.diagonal(V)
@@ -491,7 +490,7 @@ class MarginFeatures:
         return total
 
     def own_squares(self, variance: Array) -> Array:
-        """zᵀ diag(variance) z of every margin."""
+        """Compute zᵀ diag(variance) z of every margin."""
         n = self._n_sparse
         total = self._dense.own_squares(variance[n:])
         for place, entry in zip(self._place, self._entry, strict=True):
@@ -499,17 +498,17 @@ class MarginFeatures:
         return total
 
     def rows(self, margins: Any) -> Array:
-        """Some rows of Z."""
+        """Return some rows of Z."""
         return np.hstack([self._sparse[margins].toarray(), self._dense.rows(margins)])
 
     def sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
-        """Rows of Z for the margins of each row of ``at``, (n, m, rank), in blocks of these."""
+        """Yield rows of Z for the margins of each row of ``at``, (n, m, rank), block by block."""
         for some in row_blocks(len(at), at.shape[1] * self.rank, 16 * _BLOCK):
             yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
 
 
 class _Weights:
-    """The weights given sites: of variance 1 their covariance is L⁻ᵀ L⁻¹, of their own Hᵀ H."""
+    """Hold the weights given sites: of variance 1 their covariance is L⁻ᵀ L⁻¹, else Hᵀ H."""
 
     def __init__(self, inner: Array, scale: Array):
         inner.flat[:: len(inner) + 1] += 1.0
@@ -517,7 +516,7 @@ class _Weights:
         self._half, self._scale = self.inverse * scale, scale
 
     def times(self, vector: Array) -> Array:
-        """Their covariance times a vector, or the columns of a matrix."""
+        """Compute the weights' covariance times a vector, or times the columns of a matrix."""
         product: Array = self._half.T @ (self._half @ vector)
         return product
 
@@ -528,7 +527,7 @@ class _Weights:
 
     @cached_property
     def covariance(self) -> Array:
-        """Of the weights, (rank, rank)."""
+        """Compute the covariance of the weights, (rank, rank)."""
         covariance: Array = self._half.T @ self._half
         return covariance
 
@@ -624,11 +623,11 @@ class FiniteRank(ByVector):
         return self._features.rows(slice(None)) * self._scale
 
     def lifted(self, vector: Array) -> Array:
-        """Z times weights."""
+        """Compute Z times weights."""
         return self._features.times(vector)
 
     def pulled(self, values: Array) -> Array:
-        """Zᵀ times values of the margins."""
+        """Compute Zᵀ times values of the margins."""
         return self._features.pulled(values)
 
     def margins_of(
@@ -647,7 +646,7 @@ class FiniteRank(ByVector):
         return moments
 
     def _gained(self, precision):
-        """What sites add to the precision of the weights, as if those had variance 1."""
+        """Compute what sites add to the precision of the weights, as if those had variance 1."""
         if self.noise is None:
             gram = self._features.gram(precision)
         else:
@@ -712,15 +711,15 @@ class FiniteRank(ByVector):
         return Posterior(self.kernel, likelihood, items[used], weights, factor)
 
     def _gain_of(self, weights, precision):
-        """What sites add to the precision of the weights, where these are known already."""
+        """Compute what sites add to the precision of the weights, where these are known already."""
         return self._gained(precision)
 
     def _pull_of(self, weights, precision, shift):
-        """The shift of sites on what the weights tell of the margins."""
+        """Compute the shift of sites on what the weights tell of the margins."""
         return self._pull(precision, shift)
 
     def _spanning(self):
-        """Margins whose features span those of all, which are (Q R)ᵀ for weights of variance 1."""
+        """Choose margins whose features span those of all: (Q R)ᵀ for weights of variance 1."""
         features, rank = self._features, self._features.rank
         rng = np.random.default_rng(0)
         some = rng.permutation(self.n_margins)[: _CANDIDATES * rank]
@@ -776,7 +775,7 @@ EXACT += [FiniteRank]
 
 
 def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> Array | None:
-    """Items whose features span those of all, in the order in which they stand.
+    """Choose items whose features span those of all, in the order in which they stand.
 
     Looked for among items of every group and at random, and those where a monomial is largest.
 
@@ -807,7 +806,7 @@ def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> A
 
 
 def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np.intp] | None:
-    """Which rows of items span the features of all, see `spanning_items`."""
+    """Choose rows of items that span the features of all, see `spanning_items`."""
     codes = [_group_codes(items, term) for term in finite.terms]
     widths = [
         (int(code.max()) + 1) * len(term.monomials)

@@ -66,23 +66,23 @@ class Nodes:
 
     @property
     def first(self) -> slice:
-        """The first node of every chain."""
+        """Return the first node of every chain."""
         return self.steps[0]
 
     @cached_property
     def moves(self) -> list[tuple[slice, slice]]:
-        """Of every step but the first the nodes before its nodes, and its nodes."""
+        """List of every step but the first the nodes before its nodes, and its nodes."""
         pairs = zip(self.steps[:-1], self.steps[1:], strict=True)
         return [(slice(one.start, one.start + two.stop - two.start), two) for one, two in pairs]
 
     @cached_property
     def by_time(self) -> NDArray[np.intp]:
-        """Nodes by chain, and in it by time."""
+        """Order the nodes by chain, and in it by time."""
         return np.lexsort((self.times, self.chain))
 
 
 class Filtered(NamedTuple):
-    """Chains given a precision on every node's value; arrays run over the nodes last.
+    """Hold chains given a precision on every node's value; arrays run over the nodes last.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Chains:
 
     @cached_property
     def variance(self) -> Array:
-        """Of the nodes' values before any site, (n_nodes,)."""
+        """Compute the variance of the nodes' values before any site, (n_nodes,)."""
         spread = self._Q.copy()
         for before, after in self.nodes.moves:
             A = self._A[:, :, after]
@@ -140,7 +140,7 @@ class Chains:
         return np.einsum("i,ijn,j->n", self._readout, spread, self._readout)
 
     def filtered(self, precision: Array) -> Filtered:
-        """The nodes given sites of some precision."""
+        """Condition the nodes on sites of some precision."""
         nodes, h, size = self.nodes, self._readout, self.drift.size
         gain, share = np.empty((size, nodes.n_nodes)), np.empty(nodes.n_nodes)
         covariance = np.empty((size, size, nodes.n_nodes))
@@ -179,11 +179,11 @@ class Chains:
         return slope
 
     def smoother(self, filtered: Filtered) -> "Smoother":
-        """What finds the means of the nodes' values given sites of that precision."""
+        """Return what computes the means of the nodes' values given sites of that precision."""
         return Smoother(self.nodes, self._A, self._readout, filtered)
 
     def carried(self, weights: Array) -> tuple[Array, Array]:
-        """States that weights on the nodes' values bring about, K times weights.
+        """Compute the states that weights on the nodes' values bring about: K times weights.
 
         Returns
         -------
@@ -201,16 +201,16 @@ class Chains:
 
     @cached_property
     def _moves(self) -> Array:
-        """The band of what takes states to news: 1 less the moves."""
+        """Return the band of what takes states to news: 1 less the moves."""
         return unit_band(-self._A[:, :, self.nodes.by_time])
 
     def times(self, weights: Array) -> Array:
-        """K times weights on the nodes' values."""
+        """Compute K times weights on the nodes' values."""
         values: Array = self._readout @ self.carried(weights)[0]
         return values
 
     def gradient(self, quadratic: list[tuple[float, Array]], filtered: Filtered) -> Array:
-        """Gradient in theta of ½ (Σ c uᵀ K u − log|1 + K × precision|).
+        """Compute the gradient in theta of ½ (Σ c uᵀ K u − log|1 + K × precision|).
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class Smoother:
         self._news, self._pull = np.ascontiguousarray(news.T), np.ascontiguousarray(pull.T)
 
     def means(self, shift: Array) -> Array:
-        """Means given sites of these shifts, (n_nodes,)."""
+        """Compute the means given sites of these shifts, (n_nodes,)."""
         news = shift[self._order]
         news /= self._share
         predicted = solve_band(self._on, self._news * np.roll(news, 1)[:, None], "N")

@@ -22,7 +22,7 @@ _POSITIVE = ("length_scale", "periodicity", "alpha")
 
 
 def lengthscale_indices(kernel: Kernel) -> list[tuple[int, int | None]]:
-    """Where the free lengthscales are in ``kernel.theta``.
+    """List the places of the free lengthscales in ``kernel.theta``, and their features.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def lengthscale_indices(kernel: Kernel) -> list[tuple[int, int | None]]:
 
 
 def amplitude_powers(kernel: Kernel) -> list[int]:
-    """Powers of the utility's unit in the elements of ``kernel.theta``: 2 of variances, else 0.
+    """List the powers of the utility's unit in ``kernel.theta``: 2 of variances, else 0.
 
     Examples
     --------
@@ -74,12 +74,12 @@ def amplitude_powers(kernel: Kernel) -> list[int]:
 
 
 def has_amplitude(kernel: Kernel) -> bool:
-    """Whether some part of a kernel sets a variance: a `ConstantKernel` or a `Wiener`."""
+    """Say whether some part of a kernel sets a variance: a `ConstantKernel` or a `Wiener`."""
     return any(isinstance(leaf, ConstantKernel | Wiener) for leaf, _ in fold(kernel, SEEN))
 
 
 def time_powers(kernel: Kernel, column: int) -> list[int]:
-    """Powers of the unit of a column of times in the elements of ``kernel.theta``.
+    """List the powers of the unit of a column of times in the elements of ``kernel.theta``.
 
     1 of lengthscales, -1 of the rate of a `Wiener`; 0 of all else, also of the lengthscale of a
     periodic kernel, which counts in periods, and of periods, which are known.
@@ -110,7 +110,7 @@ def time_powers(kernel: Kernel, column: int) -> list[int]:
 
 
 class _Called(NamedTuple):
-    """A free hyperparameter: what it is of, its name, and the column that it belongs to."""
+    """Hold a free hyperparameter: what it is of, its name, and the column that it belongs to."""
 
     owner: str
     name: str
@@ -118,7 +118,7 @@ class _Called(NamedTuple):
 
 
 class _Owned(NamedTuple):
-    """What a part of a kernel is, and its free hyperparameters; ``what`` is "" of constants."""
+    """Hold what a part of a kernel is, "" of constants, and its free hyperparameters."""
 
     what: str
     free: list[_Called]
@@ -180,7 +180,7 @@ _NAMES = _NamesView()
 
 
 def hyperparameter_names(kernel: Kernel) -> list[str]:
-    """What people may call the elements of ``kernel.theta``.
+    """List names that people may call the elements of ``kernel.theta``.
 
     The kind of the kernel is named where several have a hyperparameter of that name; a constant
     that multiplies a kernel is its variance. Columns of an item count from 0, as in
@@ -217,7 +217,7 @@ def hyperparameter_names(kernel: Kernel) -> list[str]:
 
 
 def shortest_lengths(kernel: Kernel, n_features: int) -> Array:
-    """The shortest length of a kernel along every feature, (n_features,); ∞ without any."""
+    """Compute the shortest length of a kernel along every feature, (n_features,); ∞ without any."""
     shortest = np.full(n_features, np.inf)
     for leaf, columns in fold(kernel, SEEN):
         features = slice(None) if columns is None else list(columns)
@@ -226,7 +226,7 @@ def shortest_lengths(kernel: Kernel, n_features: int) -> Array:
 
 
 def check_hyperparameters(kernel: Kernel) -> None:
-    """Whether hyperparameters are numbers that a kernel, and a search in logarithms, can have.
+    """Check that hyperparameters are numbers that a kernel, and a search in logarithms, can have.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def _check_bounds(leaf: Kernel, hyperparameter: Hyperparameter) -> None:
 
 
 def measures(kernel: Kernel, column: int) -> bool:
-    """Whether a kernel takes the values of a column of the items for numbers, not for names."""
+    """Say whether a kernel takes a column's values for numbers, not for names."""
     names = (Identity, ConstantKernel, WhiteKernel)
     return any(
         not isinstance(leaf, names) and (columns is None or column in columns)
@@ -289,14 +289,14 @@ def measures(kernel: Kernel, column: int) -> bool:
 
 
 def surely_covariance(kernel: Kernel) -> bool:
-    """Whether all parts of a kernel are known to be covariance functions in any dimension."""
+    """Say whether all parts of a kernel are known as covariance functions in any dimension."""
     return all(type(leaf) in LEAVES for leaf, _ in fold(kernel, SEEN))
 
 
 def seen_columns(
     kernel: Kernel, n_features: int, whole: bool = True
 ) -> tuple[list[int], list[int]]:
-    """Columns of which a kernel sees the names (`Identity`), and those whose values it measures.
+    """List columns of which a kernel sees the names (`Identity`), and those that it measures.
 
     With ``whole=False`` effects of single items do not count: an `ItemEffect` or an `Identity`
     that sees all of several columns because it was told none.
@@ -316,7 +316,7 @@ def seen_columns(
 
 
 def identity_columns(kernel: Kernel) -> list[int]:
-    """Columns that an `Identity` sees alone, each once."""
+    """List the columns that an `Identity` sees alone, each once."""
     singles = {
         columns[0]
         for leaf, columns in fold(kernel, SEEN)
@@ -330,7 +330,7 @@ _PAIRS = 100_000
 
 
 def median_lengthscales(X: ArrayLike, seed: int = 0) -> Array:
-    """A lengthscale for each feature: √d times the median difference of two rows.
+    """Compute a lengthscale for each feature: √d times the median difference of two rows.
 
     The factor keeps the correlation of two typical rows the same whatever the number d of features,
     for kernels of a scaled distance as for products of one kernel a feature. Where most rows are
