@@ -61,7 +61,7 @@ class _Messages(NamedTuple):
     static: Array
 
 
-class _Sides(NamedTuple):
+class _Cavities(NamedTuple):
     """Hold the variances of the same parts of a margin without its own site."""
 
     ends: Array
@@ -82,7 +82,7 @@ class _Given:
     chains: Filtered
     messages: _Messages
     inverse: Array  # of the factor of 1 + v^½ Zᵀ diag(messages) Z v^½; (0, 0) without features
-    sides: _Sides
+    sides: _Cavities
     precision: Array
 
     @cached_property
@@ -289,9 +289,9 @@ class IndependentItems(Prior):
             inverse = inverse_cholesky(inner.T)[0]
             variance = np.sum((self._scaled @ inverse.T) ** 2, axis=1)
             spread = _without(variance, messages.static)
-        return _Given(self, chains, messages, inverse, _Sides(ends, spread), precision)
+        return _Given(self, chains, messages, inverse, _Cavities(ends, spread), precision)
 
-    def _sent(self, precision: Array, sides: _Sides) -> _Messages:
+    def _sent(self, precision: Array, sides: _Cavities) -> _Messages:
         total = sides.total
         return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
 

@@ -507,7 +507,7 @@ class MarginFeatures:
             yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
 
 
-class _Weights:
+class _FeatureWeights:
     """Hold the weights given sites: of variance 1 their covariance is L⁻ᵀ L⁻¹, else Hᵀ H."""
 
     def __init__(self, inner: Array, scale: Array):
@@ -660,7 +660,7 @@ class FiniteRank(ByVector):
         return self._scale[:, None] * gram * self._scale
 
     def _given_sites(self, precision):
-        return _Weights(self._gained(precision), self._scale)
+        return _FeatureWeights(self._gained(precision), self._scale)
 
     def _spread(self, vector):
         return floor_variance(self._features.squares(vector.covariance), 0.0)

@@ -561,7 +561,7 @@ class _White(Leaf):
         return Across(0.0, lambda weight: [0.0])
 
 
-class _Identity(Leaf):
+class _IdentityLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         return Pairs((pdist(X, "hamming") == 0.0).astype(np.float64), 1.0, None)
 
@@ -595,7 +595,7 @@ class _Dot(Leaf):
         return Across(value + variance, lambda weight: [2.0 * variance * weight.sum()])
 
 
-class _Linear(Leaf):
+class _LinearLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         x = kernel.scaled(X)
 
@@ -629,7 +629,7 @@ class _Linear(Leaf):
         return Across(np.einsum("ij,ij->i", x, z) if aligned else x @ z.T, contract)
 
 
-class _Radial(Leaf):
+class _RadialLeaf(Leaf):
     """RBF and Matérn, and what they share with other functions of a distance."""
 
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
@@ -694,7 +694,7 @@ class _Radial(Leaf):
         return Across(value, contract)
 
 
-class _Rational(_Radial):
+class _Rational(_RadialLeaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         profile = radial(kernel, X)
         u = pdist(X / profile.length, "sqeuclidean")
@@ -719,7 +719,7 @@ class _Rational(_Radial):
     across = Leaf.across
 
 
-class _ProductMatern(Leaf):
+class _ProductMaternLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         off = condense(product_value(kernel, X, X))
 
@@ -769,7 +769,7 @@ class _ProductMatern(Leaf):
         return Across(value, contract)
 
 
-class _Wiener(Leaf):
+class _WienerLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         t = one_column(kernel, X)
         off, diag = condense(wiener_value(kernel, t[:, None], t)), kernel.diag(X)
@@ -829,14 +829,14 @@ LEAVES: dict[type, Leaf] = {
     gp.ConstantKernel: _Constant(),
     gp.WhiteKernel: _White(),
     gp.DotProduct: _Dot(),
-    gp.RBF: _Radial(),
-    gp.Matern: _Radial(),
+    gp.RBF: _RadialLeaf(),
+    gp.Matern: _RadialLeaf(),
     gp.RationalQuadratic: _Rational(),
-    Identity: _Identity(),
-    ItemEffect: _Radial(),
-    ProductMatern: _ProductMatern(),
-    Linear: _Linear(),
-    Wiener: _Wiener(),
+    Identity: _IdentityLeaf(),
+    ItemEffect: _RadialLeaf(),
+    ProductMatern: _ProductMaternLeaf(),
+    Linear: _LinearLeaf(),
+    Wiener: _WienerLeaf(),
 }
 OTHER = Leaf()
 

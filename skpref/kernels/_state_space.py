@@ -294,7 +294,7 @@ def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     return Drifts(Drift(who, time, tuple(processes)), few)
 
 
-class _Leaf(NamedTuple):
+class _TimeLeaf(NamedTuple):
     """A kernel of time as it stands in a tree: its lengthscale's position in theta, if free."""
 
     order: int
@@ -304,10 +304,10 @@ class _Leaf(NamedTuple):
     position: int
 
 
-class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
+class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
     """The features that stand beside each kernel of time, and beside none."""
 
-    def leaf(self, kernel: Kernel, *rows: Array) -> dict[_Leaf | None, Form] | None:
+    def leaf(self, kernel: Kernel, *rows: Array) -> dict[_TimeLeaf | None, Form] | None:
         few = FEATURES.leaf(kernel, *rows)
         if few is not None:
             return {None: few}
@@ -317,12 +317,12 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
         if type(kernel) is gp.Matern and kernel.nu in _SMOOTHNESS:
             length = float(np.ravel(kernel.length_scale)[0])
             free = 0 if kernel.n_dims else None
-            leaf = _Leaf(_SMOOTHNESS[kernel.nu], length, 0, free, 0)
+            leaf = _TimeLeaf(_SMOOTHNESS[kernel.nu], length, 0, free, 0)
             return {leaf: Form([((), ())], unit, no_slope)}
         if type(kernel) is Wiener:
             rate = np.array([float(kernel.rate)])
             slope = rate[:, None].repeat(kernel.n_dims, axis=1)
-            return {_Leaf(_WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
+            return {_TimeLeaf(_WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
         return None
 
     def sum(self, one, two):
@@ -343,7 +343,7 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
     def product(self, one, two):
         if one is None or two is None:
             return None
-        forms: dict[_Leaf | None, Form] = {}
+        forms: dict[_TimeLeaf | None, Form] = {}
         for first, of_first in one.items():
             for second, of_second in two.items():
                 if first is not None and second is not None:
@@ -364,7 +364,7 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
     def on_columns(self, inner, columns, *rows):
         if inner is None:
             return None
-        forms: dict[_Leaf | None, Form] = {}
+        forms: dict[_TimeLeaf | None, Form] = {}
         for leaf, form in inner.items():
             at = None if leaf is None else leaf._replace(column=columns[leaf.column])
             spread: Form = FEATURES.on_columns(form, columns, *rows)  # type: ignore[assignment]
