@@ -26,7 +26,7 @@ _LENGTH, _LONGEST, _SHORTEST = 1.0 / 3.0, 1e3, 0.1
 
 
 class TimeSpread(NamedTuple):
-    """How times lie.
+    """Hold how far times reach and how far apart they lie.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class TimeSpread(NamedTuple):
 
     @classmethod
     def of(cls, times: NDArray[np.float64]) -> Self:
-        """Of times in any order, of which some may be equal."""
+        """Measure the spread of times in any order, of which some may be equal."""
         distinct = np.unique(times)
         if len(distinct) < 2:
             return cls(1.0, 1.0)
@@ -50,7 +50,7 @@ class TimeSpread(NamedTuple):
 
     @property
     def length(self) -> float:
-        """Where the search for a lengthscale starts, and the median of its prior."""
+        """Return where the search for a lengthscale starts, which is the median of its prior."""
         return _LENGTH * self.span
 
 

@@ -33,7 +33,7 @@ NEW_GROUP = -1
 
 @dataclass(frozen=True, eq=False)
 class GroupSites(Recorded):
-    """What the answers of a fit say of the margins, group by group.
+    """Hold what the answers of a fit say of the margins, group by group.
 
     Attributes
     ----------

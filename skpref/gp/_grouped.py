@@ -332,7 +332,7 @@ class _GroupedWeights:
 
     @cached_property
     def covariance(self) -> Array:
-        """Of the shared weights, as if each had variance 1 before."""
+        """Compute the covariance of the shared weights, as if each had variance 1 before."""
         covariance: Array = self.inverse.T @ self.inverse
         return covariance
 

@@ -14,7 +14,7 @@ from skpref.kernels import Drift
 
 
 def places(known: Array, rows: Array) -> NDArray[np.intp]:
-    """Where rows stand among distinct ones, −1 where they do not."""
+    """Find the places of rows among distinct ones, −1 where they have none."""
     if known.shape[1] == 1:
         order = np.argsort(known[:, 0], kind="stable")
         at = np.searchsorted(known[order, 0], rows[:, 0])
@@ -27,7 +27,7 @@ def places(known: Array, rows: Array) -> NDArray[np.intp]:
 
 
 class Course(NamedTuple):
-    """What is known of chains at their nodes, by chain and in it by time.
+    """Hold what is known of chains at their nodes, by chain and in it by time.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Course(NamedTuple):
     def of(
         cls, chains: Chains, known: Filtered, weights: Array, begin: NDArray[np.intp]
     ) -> "Course":
-        """Of chains given sites, whose values K times some weights is the mean of."""
+        """Make the course of chains given sites, whose values' mean is K times some weights."""
         state, pull = chains.carried(weights)
         order = chains.nodes.by_time
         return cls(
@@ -87,7 +87,7 @@ class Course(NamedTuple):
 
 
 class Latest(NamedTuple):
-    """What answers of one time have brought; arrays run over the nodes.
+    """Hold what answers of one time have brought; arrays run over the nodes.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class KnownChains:
     last: Latest | None = None
 
     def chains_of(self, rows: Array) -> NDArray[np.intp]:
-        """Which chain rows belong to, −1 of who is new."""
+        """Find the chains that rows belong to, −1 of who is new."""
         return places(self.who, rows[:, list(self.drift.who)])
 
     def last_times(self, chain: NDArray[np.intp]) -> Array:
@@ -154,7 +154,7 @@ class KnownChains:
         return times
 
     def known_times(self, rows: Array) -> list[Array]:
-        """Of each row the distinct times at which answers told of its chain, ascending."""
+        """List of each row the distinct times at which answers told of its chain, ascending."""
         chain = self.chains_of(rows)
         begin, times = self.course.begin, self.course.times
         # Who came later has no part in the course.
@@ -171,7 +171,7 @@ class KnownChains:
         return list(map(np.unique, times_by_row))
 
     def states(self, chain: NDArray[np.intp], times: Array) -> StateMoments:
-        """Of the states of chains at some times."""
+        """Compute the moments of the states of chains at some times."""
         drift, course = self.drift, self.course
         n, size = len(times), drift.size
         # Who came later has no part in the course.
@@ -320,7 +320,7 @@ class KnownChains:
         return covariance
 
     def at_one_time(self, *parts: Array) -> bool:
-        """Whether no two rows are of different times."""
+        """Say whether no two rows are of different times."""
         times = np.concatenate([part[:, self.drift.time] for part in parts])
         return bool(np.all(times == times[:1]))
 

@@ -84,7 +84,7 @@ def log_integral(log_density: Family, top: Array) -> Array:
 
 
 def _peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
-    """Where g is largest, by golden section, and how far below top."""
+    """Find where g is largest, by golden section, and how far below top."""
 
     def value(t: Array) -> Array:
         return at(top - np.sinh(t))
@@ -650,8 +650,11 @@ _LOGARITHMIC: dict[int, Callable[..., Array]] = {
 
 
 def _differences(means: Array, covariance: Array) -> Iterator[tuple[int, Array, Array]]:
-    """For each item the standardised mean differences (n, n_components, k − 1) from the others and
-    the angles (n, k − 1, k − 1) between them: correlations are their cosines."""
+    """Yield each item's number, its standardised mean differences from the others, their angles.
+
+    Differences are (n, n_components, k − 1), angles (n, k − 1, k − 1): correlations are their
+    cosines.
+    """
     k = means.shape[1]
     own = np.einsum("nii->ni", covariance)
     noise = _APART * own + _LEAST

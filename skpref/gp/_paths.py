@@ -77,7 +77,7 @@ class SamplePaths:
 
     @property
     def has_features(self) -> bool:
-        """Whether the prior is drawn by random features: gradients are then in closed form."""
+        """Say whether random features draw the prior: gradients are then in closed form."""
         return isinstance(self._prior, _FourierPrior)
 
     def __call__(self, X: Any) -> Array:

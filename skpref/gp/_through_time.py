@@ -77,12 +77,12 @@ class StaticFeatures(Fields):
 
     @property
     def variance(self) -> Array:
-        """Of each feature's weight, (rank,)."""
+        """Compute the variance of each feature's weight, (rank,)."""
         return self.few.variance[self.source]
 
     @property
     def slope(self) -> Array:
-        """Of these variances in the kernel's theta, (rank, n_theta)."""
+        """Compute the slopes of these variances in the kernel's theta, (rank, n_theta)."""
         return self.few.slope[self.source]
 
     def at(self, items: Array) -> tuple[Array, Array]:
@@ -169,7 +169,7 @@ class ThroughTime(Posterior):
     keeps_anchors: ClassVar[bool] = False
 
     def wider(self, items: Array) -> "ThroughTime":
-        """This posterior with features for groups of further items, as their prior has them."""
+        """Return this posterior with features for further items' groups, as in their prior."""
         if self.static is None:
             return self
         rows, shares = self._drifts.members(items)
@@ -197,8 +197,7 @@ class ThroughTime(Posterior):
         return self._drifts.times_of(items)
 
     def last_times(self, items: Array) -> Array:
-        """Of each row the last time at which something is known of who it is, or of a member, −inf
-        where nothing is."""
+        """Return each row's last time at which something is known of it or a member, else −inf."""
         times = np.full(len(items), -np.inf)
         for rows, shares in zip(*self._drifts.members(items), strict=True):
             last = self.chains.last_times(self.chains.chains_of(rows))
@@ -206,7 +205,7 @@ class ThroughTime(Posterior):
         return times
 
     def known_times(self, items: Array) -> list[Array]:
-        """Of each row the distinct times at which answers told of it, or of a member, ascending."""
+        """List each row's distinct times at which answers told of it or a member, ascending."""
         times_by_row: list[Array] = [np.zeros(0)] * len(items)
         for rows, shares in zip(*self._drifts.members(items), strict=True):
             for k, times in enumerate(self.chains.known_times(rows)):
@@ -215,13 +214,13 @@ class ThroughTime(Posterior):
         return times_by_row
 
     def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
-        """This posterior after answers of one time, see `KnownChains.told`."""
+        """Return this posterior after answers of one time, see `KnownChains.told`."""
         return replace(
             self, chains=self.chains.told(news), static_mean=static_mean, static_root=static_root
         )
 
     def smoothed(self) -> "ThroughTime":
-        """This posterior where what was told later counts for earlier times too.
+        """Return this posterior where what was told later counts for earlier times too.
 
         What the answers said of each item, given what was known of the others then, stays.
         """
@@ -231,8 +230,10 @@ class ThroughTime(Posterior):
     # -- moments -----------------------------------------------------------------------------
 
     def _sums(self, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Of weighted sums of utilities of members, rows (k, n, d) and weights (k, n): mean,
-        variance, and the scale of what that is a difference of, (n,) each."""
+        """Compute mean, variance and its scale, (n,) each, of weighted sums of members' utilities.
+
+        Rows are (k, n, d), weights (k, n); the variance is a difference of terms of the scale.
+        """
         k, n, width = rows.shape
         flat = rows.reshape(k * n, width)
         mean, variance, prior = (each.reshape(k, n) for each in self.chains.moments(flat))

@@ -44,7 +44,7 @@ class Term(NamedTuple):
 
     @property
     def columns(self) -> set[int]:
-        """That it sees."""
+        """Return the columns that the term sees."""
         return {*self.group, *(column for each in self.monomials for column, _ in each)}
 
     def values(self, items: Array) -> Array:
@@ -262,7 +262,7 @@ class Form(NamedTuple):
 
     @classmethod
     def gathered(cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array) -> "Form":
-        """With equal keys once."""
+        """Make a form in which each key occurs once, with the sum of its values and slopes."""
         place: dict[tuple[Group, Monomial], int] = {}
         at = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
         total, slopes = np.zeros(len(place)), np.zeros((len(place), slope.shape[1]))

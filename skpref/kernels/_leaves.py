@@ -128,7 +128,7 @@ class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kerne
 
     @property
     def anisotropic(self) -> bool:
-        """Whether every feature has a lengthscale of its own."""
+        """Say whether every feature has a lengthscale of its own."""
         return np.iterable(self.length_scale) and np.size(self.length_scale) > 1
 
     @property
@@ -195,7 +195,7 @@ class Linear(gp.Kernel):
 
     @property
     def anisotropic(self) -> bool:
-        """Whether every feature has a lengthscale of its own."""
+        """Say whether every feature has a lengthscale of its own."""
         return np.iterable(self.length_scale) and np.size(self.length_scale) > 1
 
     @property
@@ -434,7 +434,7 @@ def _lengths(kernel: Kernel, *arrays: Array) -> tuple[Array, bool]:
 
 
 def matern_radial(kernel: Kernel, *arrays: Array) -> Radial:
-    """Of `RBF` and `Matern`."""
+    """Return lengthscales and profile of `RBF` and `Matern`."""
     nu = getattr(kernel, "nu", np.inf)
     length, tiny = _lengths(kernel, *arrays)
     return Radial(
@@ -447,7 +447,7 @@ def matern_radial(kernel: Kernel, *arrays: Array) -> Radial:
 
 
 def rational_radial(kernel: Kernel, *arrays: Array) -> Radial:
-    """Of `RationalQuadratic`."""
+    """Return lengthscales and profile of `RationalQuadratic`."""
     alpha = max(float(kernel.alpha), _TINY)
     length, tiny = _lengths(kernel, *arrays)
     return Radial(
@@ -842,5 +842,5 @@ OTHER = Leaf()
 
 
 def leaf_of(kernel: Kernel) -> Leaf:
-    """What an elementary kernel gives; a subclass goes through its own code."""
+    """Return what an elementary kernel gives; a subclass goes through its own code."""
     return LEAVES.get(type(kernel), OTHER)

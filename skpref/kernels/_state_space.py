@@ -55,7 +55,7 @@ class Process:
 
     @property
     def size(self) -> int:
-        """Of its state."""
+        """Count the elements of the process's state."""
         return max(self.order, 0) + 1
 
     def spread(self, times: Array) -> Array:
@@ -150,7 +150,7 @@ class Drift:
 
     @property
     def size(self) -> int:
-        """Of the state."""
+        """Count the elements of the state of all processes."""
         return sum(each.size for each in self.processes)
 
     @property
