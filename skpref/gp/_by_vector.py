@@ -33,7 +33,7 @@ class Vector(Protocol):
 
 
 class ByVector(Prior):
-    """What priors by a vector share; a subclass says how the vector is conditioned.
+    """Share what priors by a vector have in common; a subclass says how it is conditioned.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class ByVector(Prior):
     def _joint_precision(
         self, precision: Array | SitePrecision
     ) -> Iterable[tuple[JointBlock, Array]]:
-        """Of z by joint answers, all times each was given."""
+        """Return the precisions of z by joint answers, all times each was given."""
         if isinstance(precision, SitePrecision):
             return zip(precision.blocks, precision.joint, strict=True)
         return self._shared.known()

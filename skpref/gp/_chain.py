@@ -52,7 +52,7 @@ _MARGIN, _STATE = 1_500.0, 600.0
 
 
 class _Messages(NamedTuple):
-    """Precisions of what a margin's site says of each of its parts, and of the features'.
+    """Hold the precisions that a margin's site tells each of its parts, and the features' part.
 
     Of a part, a node's value times its weight, ``ends`` has a row, (n_ends, n_margins).
     """
@@ -61,33 +61,33 @@ class _Messages(NamedTuple):
     static: Array
 
 
-class _Sides(NamedTuple):
-    """Variances of the same parts of a margin without its own site."""
+class _Cavities(NamedTuple):
+    """Hold the variances of the same parts of a margin without its own site."""
 
     ends: Array
     static: Array
 
     @property
     def total(self) -> Array:
-        """Of the margin without its site."""
-        found: Array = self.ends.sum(axis=0) + self.static
-        return found
+        """Compute the variance of the margin without its site."""
+        variance: Array = self.ends.sum(axis=0) + self.static
+        return variance
 
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """What is independent given sites: the chains, and the features' weights."""
+    """Hold what is independent given sites: the chains, and the features' weights."""
 
     prior: "IndependentItems"
     chains: Filtered
     messages: _Messages
     inverse: Array  # of the factor of 1 + v^½ Zᵀ diag(messages) Z v^½; (0, 0) without features
-    sides: _Sides
+    sides: _Cavities
     precision: Array
 
     @cached_property
     def smoother(self) -> Smoother:
-        """Of the chains."""
+        """Return the smoother of the chains."""
         return self.prior.chains.smoother(self.chains)
 
 
@@ -118,7 +118,7 @@ class IndependentItems(Prior):
         before: ThroughTime | None = None,
         rough: bool = False,
     ):
-        self._at_rest, self._left = _AT_REST[rough], _LEFT[rough]
+        self._at_rest, self._tolerance = _AT_REST[rough], _LEFT[rough]
         drifts = _drifts_in(kernel, comparisons)
         if drifts is None:
             raise ValueError(_NO_CHAINS.format(kernel))
@@ -151,11 +151,11 @@ class IndependentItems(Prior):
         first, drift = self.nodes.first, self.drifts.drift
         self.carried_from = places(before.chains.who, self.who)
         chain = self.carried_from[self.nodes.chain[first]]
-        found = before.chains.states(chain, self.nodes.times[first])
-        self.chains = Chains(self.nodes, drift, np.moveaxis(found.covariance, 0, 2))
-        self.mean = found.mean
+        states = before.chains.states(chain, self.nodes.times[first])
+        self.chains = Chains(self.nodes, drift, np.moveaxis(states.covariance, 0, 2))
+        self.mean = states.mean
         # Of one time alone, so that all nodes are the first of their chains.
-        self._centre = self._lifted(found.mean @ drift.seen)
+        self._centre = self._lifted(states.mean @ drift.seen)
         if before.static is not None:
             self.static = before.static
             rows = self._features(before.static)
@@ -164,15 +164,15 @@ class IndependentItems(Prior):
             self._centre += rows @ before.static_mean
 
     def _features(self, static: StaticFeatures) -> Array:
-        """Features of the margins, found once."""
-        kept = self._comparisons.kept
+        """Return the features of the margins, computed once."""
+        cache = self._comparisons.kept
         name = "static features", static.few.terms
-        if name not in kept:
+        if name not in cache:
             margins = self._comparisons.rows.margins
             rows, _ = static.sums(*self.drifts.members(self._comparisons.items))
-            kept[name] = rows[margins.first] - rows[margins.second]
-        found: Array = kept[name]
-        return found
+            cache[name] = rows[margins.first] - rows[margins.second]
+        features: Array = cache[name]
+        return features
 
     @classmethod
     def of(
@@ -200,40 +200,40 @@ class IndependentItems(Prior):
     # -- between nodes and margins ------------------------------------------------------------
 
     def _lifted(self, values: Array) -> Array:
-        """Weighted sums of the nodes' values that margins are."""
-        found: Array = np.zeros(self.n_margins)
+        """Compute the weighted sums of the nodes' values that margins are."""
+        sums: Array = np.zeros(self.n_margins)
         for node, weight in zip(self._node, self._weight, strict=True):
-            found += weight * values[node]
-        return found
+            sums += weight * values[node]
+        return sums
 
     def _pooled(self, ends: Array) -> Array:
-        """Sums over the parts of all margins at every node, of values in rows as `_Messages`."""
+        """Sum values of the parts of all margins at every node, in rows as `_Messages`."""
         n = self.nodes.n_nodes
-        found: Array = np.zeros(n)
+        sums: Array = np.zeros(n)
         for node, part in zip(self._node, ends, strict=True):
-            found += np.bincount(node, part, n)
-        return found
+            sums += np.bincount(node, part, n)
+        return sums
 
     def _pulled(self, values: Array) -> Array:
-        """The transpose of `_lifted`."""
+        """Apply the transpose of `_lifted`."""
         return self._pooled(self._weight * values)
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         if vector.ndim == 2:
             return np.stack([self.times(column) for column in vector.T], axis=1)
-        found = self._lifted(self.chains.times(self._pulled(vector)))
-        return found + self._Z @ (self._own * (vector @ self._Z))
+        product = self._lifted(self.chains.times(self._pulled(vector)))
+        return product + self._Z @ (self._own * (vector @ self._Z))
 
     # -- given sites --------------------------------------------------------------------------
 
     def condition(self, precision: Array, shift: Array) -> Marginals:
         """See `Prior.condition`."""
-        given, log_det = self._given(precision)
-        mean = self._centred(given, shift)
-        total = given.sides.total
+        conditional, log_det = self._given(precision)
+        mean = self._centred(conditional, shift)
+        total = conditional.sides.total
         variance = total / (1.0 + precision * total)
-        return Marginals(mean, variance, shift - precision * mean, log_det, given)
+        return Marginals(mean, variance, shift - precision * mean, log_det, conditional)
 
     def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
         """See `Prior.shifted`: without new messages."""
@@ -242,22 +242,22 @@ class IndependentItems(Prior):
 
     def centre(self, precision: Array, shift: Array) -> tuple[Array, Array]:
         """See `Prior.centre`: one round of messages, which only speed up the means' way."""
-        given = self._round(precision, self._begun(precision))
-        mean = self._centred(given, shift)
+        conditional = self._round(precision, self._begun(precision))
+        mean = self._centred(conditional, shift)
         return mean, shift - precision * mean
 
     def _begun(self, precision: Array) -> _Messages:
-        """Messages to start from."""
+        """Return the messages to start from."""
         if self._last is not None and len(self._last.static) == self.n_margins:
             return _Messages(*(np.minimum(each, precision) for each in self._last))
         return _Messages(np.tile(precision, (len(self._node), 1)), precision)
 
     def _given(self, precision: Array) -> tuple[_Given, float]:
-        """Messages that are at rest, and log|1 + S × precision| by them."""
+        """Send messages until they rest; return what they imply, and log|1 + S × precision|."""
         messages = self._begun(precision)
         for _ in range(_ROUNDS):
-            given = self._round(precision, messages)
-            before, messages = messages, self._sent(precision, given.sides)
+            conditional = self._round(precision, messages)
+            before, messages = messages, self._sent(precision, conditional.sides)
             if self._rests(before, messages, self._at_rest):
                 break
         else:
@@ -265,19 +265,21 @@ class IndependentItems(Prior):
                 raise ValueError(_NO_REST)
         self._last = messages
         self._comparisons.kept["messages", _ways(self.drifts)] = messages
-        parts = zip(messages, given.sides, strict=True)
-        log_det = given.chains.log_det - 2.0 * float(np.sum(np.log(np.diagonal(given.inverse))))
-        log_det += float(np.sum(np.log1p(precision * given.sides.total)))
+        parts = zip(messages, conditional.sides, strict=True)
+        log_det = conditional.chains.log_det - 2.0 * float(
+            np.sum(np.log(np.diagonal(conditional.inverse)))
+        )
+        log_det += float(np.sum(np.log1p(precision * conditional.sides.total)))
         log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
-        return given, log_det
+        return conditional, log_det
 
     def _rests(self, before: _Messages, after: _Messages, share: float) -> bool:
-        """Whether messages have come to rest."""
+        """Say whether messages have come to rest."""
         pairs = zip(before, after, strict=True)
         return all(np.all(np.abs(b - a) <= share * np.abs(b)) for a, b in pairs)
 
     def _round(self, precision: Array, messages: _Messages) -> _Given:
-        """What is known with some messages."""
+        """Condition chains and features on some messages."""
         chains = self.chains.filtered(self._pooled(self._squared * messages.ends))
         ends = _without(self._squared * chains.variance[self._node], messages.ends)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
@@ -285,27 +287,27 @@ class IndependentItems(Prior):
             inner = self._scaled.T @ (messages.static[:, None] * self._scaled)
             inner.flat[:: len(inner) + 1] += 1.0
             inverse = inverse_cholesky(inner.T)[0]
-            told = np.sum((self._scaled @ inverse.T) ** 2, axis=1)
-            spread = _without(told, messages.static)
-        return _Given(self, chains, messages, inverse, _Sides(ends, spread), precision)
+            variance = np.sum((self._scaled @ inverse.T) ** 2, axis=1)
+            spread = _without(variance, messages.static)
+        return _Given(self, chains, messages, inverse, _Cavities(ends, spread), precision)
 
-    def _sent(self, precision: Array, sides: _Sides) -> _Messages:
+    def _sent(self, precision: Array, sides: _Cavities) -> _Messages:
         total = sides.total
         return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
 
-    def _centred(self, given: _Given, shift: Array) -> Array:
-        """Means of the margins, (n_margins,) or a column each.
+    def _centred(self, conditional: _Given, shift: Array) -> Array:
+        """Compute the means of the margins, (n_margins,) or a column each.
 
         By conjugate gradients on the nodes' values and the features' weights, with what is
         independent given the messages as the preconditioner: Q⁻¹ need not be known.
         """
         if shift.ndim == 2:
-            return np.stack([self._centred(given, column) for column in shift.T], axis=1)
-        Z, precision = self._Z, given.precision
-        half = given.inverse * self._scale
+            return np.stack([self._centred(conditional, column) for column in shift.T], axis=1)
+        Z, precision = self._Z, conditional.precision
+        half = conditional.inverse * self._scale
 
         def solved(node: Array, weight: Array) -> tuple[Array, Array]:
-            return given.smoother.means(node), half.T @ (half @ weight)
+            return conditional.smoother.means(node), half.T @ (half @ weight)
 
         def pulled(values: Array) -> tuple[Array, Array]:
             return self._pulled(values), values @ Z
@@ -314,13 +316,13 @@ class IndependentItems(Prior):
         # From the means that the last dual makes, whose image under Q⁻¹ is known.
         dual = self._dual
         mean = self.times(dual) if dual.any() else np.zeros(self.n_margins)
-        left = pulled(shift - precision * mean - dual)
-        step = solved(*left)
-        size = _inner(left, step)
-        whole = pulled(shift) if dual.any() else left
-        least = max(self._left * self.n_margins, _ROUNDED * _inner(whole, solved(*whole)))
+        residual = pulled(shift - precision * mean - dual)
+        step = solved(*residual)
+        size = _inner(residual, step)
+        whole = pulled(shift) if dual.any() else residual
+        least = max(self._tolerance * self.n_margins, _ROUNDED * _inner(whole, solved(*whole)))
         # M times the direction is known from the residuals: M⁻¹ alone is ever needed.
-        direction, image = step, left
+        direction, image = step, residual
         for _ in range(_STEPS):
             if not size > least:
                 break
@@ -328,15 +330,18 @@ class IndependentItems(Prior):
             reached = self._lifted(node) + Z @ weight
             answer = pulled(precision * reached)
             # What the preconditioner has in the place of that.
-            told = given.chains.precision * node, (given.messages.static * (Z @ weight)) @ Z
-            image_of = _sum(_sum(image, answer), told, -1.0)
+            message_image = (
+                conditional.chains.precision * node,
+                (conditional.messages.static * (Z @ weight)) @ Z,
+            )
+            image_of = _sum(_sum(image, answer), message_image, -1.0)
             along = size / _inner(direction, image_of)
             mean += along * reached
-            left = _sum(left, image_of, -along)
-            step = solved(*left)
-            before, size = size, _inner(left, step)
+            residual = _sum(residual, image_of, -along)
+            step = solved(*residual)
+            before, size = size, _inner(residual, step)
             direction = _sum(step, direction, size / before)
-            image = _sum(left, image, size / before)
+            image = _sum(residual, image, size / before)
         self._dual = shift - precision * mean
         return mean + self._centre
 
@@ -344,26 +349,27 @@ class IndependentItems(Prior):
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; the messages, at rest, have no slope."""
-        given, dual = marginals.root, marginals.dual
+        conditional, dual = marginals.root, marginals.dual
         quadratic = [(1.0, self._pulled(dual))]
         if push is not None:  # w uᵀ + u wᵀ + w wᵀ = (w + u)(w + u)ᵀ − u uᵀ
             quadratic = [(1.0, self._pulled(dual + push)), (-1.0, self._pulled(push))]
-        found = self.chains.gradient(quadratic, given.chains)
+        gradient = self.chains.gradient(quadratic, conditional.chains)
         if self.static is not None:
             pulled = dual @ self._Z
             fit = pulled**2
             if push is not None:
                 fit += 2.0 * pulled * (push @ self._Z)
-            left = 1.0 - np.einsum("ij,ij->j", given.inverse, given.inverse)
-            spread = left / np.where(self._own > 0.0, self._own, 1.0)  # without variance, no slope
-            found += 0.5 * (fit - spread) @ self.static.slope
-        return found
+            reduction = 1.0 - np.einsum("ij,ij->j", conditional.inverse, conditional.inverse)
+            # Without variance, no slope.
+            spread = reduction / np.where(self._own > 0.0, self._own, 1.0)
+            gradient += 0.5 * (fit - spread) @ self.static.slope
+        return gradient
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> ThroughTime:
         """See `Prior.posterior`."""
-        given, dual, nodes = marginals.root, marginals.dual, self.nodes
+        conditional, dual, nodes = marginals.root, marginals.dual, self.nodes
         begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain))])
-        course = Course.of(self.chains, given.chains, self._pulled(dual), begin)
+        course = Course.of(self.chains, conditional.chains, self._pulled(dual), begin)
         return ThroughTime(
             self.kernel,
             likelihood,
@@ -374,37 +380,37 @@ class IndependentItems(Prior):
             teams=self.drifts.teams,
             static=self.static,
             static_mean=self._own * (dual @ self._Z),
-            static_root=given.inverse * self._scale,
+            static_root=conditional.inverse * self._scale,
         )
 
     def centre_energy(self, marginals: Any) -> float:
-        """What the log-probability of the answers has more where something is known already."""
+        """Compute what earlier answers add to the log-probability of these."""
         return 0.5 * float(marginals.dual @ self._centre)
 
     def carried_on(self, before: ThroughTime, marginals: Any) -> ThroughTime:
-        """The posterior before with these answers, which were given at one later time."""
-        given, dual = marginals.root, marginals.dual
+        """Return the posterior before with these answers, which were given at one later time."""
+        conditional, dual = marginals.root, marginals.dual
         weights = self._pulled(dual)
         state = self.mean + self.chains.carried(weights)[0].T
-        known, h = given.chains, self.drifts.drift.seen
+        chains, h = conditional.chains, self.drifts.drift.seen
         news = Latest(
             self.carried_from[self.nodes.chain],
             self.who[self.nodes.chain],
             self.nodes.times,
-            np.moveaxis(known.covariance, 2, 0),
+            np.moveaxis(chains.covariance, 2, 0),
             state,
-            known.precision,
-            weights + known.precision * (state @ h),
+            chains.precision,
+            weights + chains.precision * (state @ h),
         )
         mean, root = before.static_mean, before.static_root
         if before.static is not None:
             mean = mean + root.T @ (dual @ self._Z)
-            root = given.inverse @ root
+            root = conditional.inverse @ root
         return before.told(news, mean, root)
 
 
 def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
-    """The processes of a kernel, if these answers may be taken by them."""
+    """Return the processes of a kernel, if these answers may be taken by them."""
     if comparisons.rows.joint:
         return None
     drifts = drifts_of(kernel, comparisons.items.shape[1])
@@ -420,7 +426,7 @@ def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
 
 
 def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
-    """How many features there are of what does not change."""
+    """Count the features of what does not change."""
     rank = 0
     rows, shares = drifts.members(comparisons.items)
     present = rows[shares != 0.0]
@@ -433,7 +439,7 @@ def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
 
 
 class _Met(NamedTuple):
-    """Nodes that margins are made of.
+    """Hold the nodes that margins are made of.
 
     Attributes
     ----------
@@ -454,17 +460,17 @@ class _Met(NamedTuple):
 
 
 def _ways(drifts: Drifts) -> tuple[Any, ...]:
-    """What of drifts says which nodes there are."""
+    """Return what of drifts says which nodes there are."""
     return drifts.drift.who, drifts.drift.time, drifts.teams and drifts.teams.layout
 
 
 def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:
-    """The nodes of the margins of some answers, found once."""
+    """Return the nodes of the margins of some answers, computed once."""
     name = "nodes", _ways(drifts)
     if name not in comparisons.kept:
         comparisons.kept[name] = _met_anew(comparisons, drifts)
-    found: _Met = comparisons.kept[name]
-    return found
+    nodes: _Met = comparisons.kept[name]
+    return nodes
 
 
 def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
@@ -478,31 +484,31 @@ def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
     node = np.concatenate([of_items[:, margins.first], of_items[:, margins.second]])
     weight = np.concatenate([shares[:, margins.first], -shares[:, margins.second]])
     itself = False
-    for one, other in combinations(range(2 * m), 2):
-        there = (weight[one] != 0.0) & (weight[other] != 0.0)
-        same = there & (node[one] == node[other])
+    for first, second in combinations(range(2 * m), 2):
+        present = (weight[first] != 0.0) & (weight[second] != 0.0)
+        same = present & (node[first] == node[second])
         # Of one beside themself at the same time nothing that moves differs.
-        weight[one] += np.where(same, weight[other], 0.0)
-        weight[other, same] = 0.0
-        meets = nodes.chain[node[one]] == nodes.chain[node[other]]
-        itself |= bool(np.any(there & ~same & meets))
+        weight[first] += np.where(same, weight[second], 0.0)
+        weight[second, same] = 0.0
+        meets = nodes.chain[node[first]] == nodes.chain[node[second]]
+        itself |= bool(np.any(present & ~same & meets))
     return _Met(who, nodes, node, weight, itself)
 
 
 def _without(variance: Array, precision: Array) -> Array:
-    """A variance less the message that is in it."""
-    left = 1.0 - precision * variance
-    return np.asarray(variance / np.maximum(left, np.finfo(np.float64).eps))
+    """Compute a variance less the message that is in it."""
+    share = 1.0 - precision * variance
+    return np.asarray(variance / np.maximum(share, np.finfo(np.float64).eps))
 
 
 def _sum(
-    one: tuple[Array, Array], other: tuple[Array, Array], factor: float = 1.0
+    first: tuple[Array, Array], second: tuple[Array, Array], factor: float = 1.0
 ) -> tuple[Array, Array]:
-    return one[0] + factor * other[0], one[1] + factor * other[1]
+    return first[0] + factor * second[0], first[1] + factor * second[1]
 
 
-def _inner(one: tuple[Array, ...], other: tuple[Array, ...]) -> float:
-    return float(sum(a @ b for a, b in zip(one, other, strict=True)))
+def _inner(first: tuple[Array, ...], second: tuple[Array, ...]) -> float:
+    return float(sum(a @ b for a, b in zip(first, second, strict=True)))
 
 
 class ChainRule(PriorRule):

@@ -41,19 +41,19 @@ def choice_proba(
         )
     n_sets, k = sets.shape
     orders = np.broadcast_to(np.asarray(order), (n_sets,))
-    found = np.empty(sets.shape)
+    probability = np.empty(sets.shape)
     step = max(1, _BLOCK // (k * posterior.n_components))
     for begin in range(0, n_sets, step):
         some = slice(begin, begin + step)
-        found[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log)
-    return found
+        probability[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log)
+    return probability
 
 
 def _of_sets(posterior, items, sets, order, noise, log):
-    there = sets >= 0
-    used, places = np.unique(sets[there], return_inverse=True)
+    present = sets >= 0
+    used, places = np.unique(sets[present], return_inverse=True)
     at = np.zeros(sets.shape, dtype=np.intp)
-    at[there] = places.reshape(-1)
+    at[present] = places.reshape(-1)
     rows = items[used]
     means, covariance = posterior.set_moments(rows, at)
     means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
@@ -63,14 +63,14 @@ def _of_sets(posterior, items, sets, order, noise, log):
     n_components = means.shape[2]
     of = log_best_of if log else best_of
     if n_components == 1:
-        return of(means[:, :, 0], covariance, there)
+        return of(means[:, :, 0], covariance, present)
     # As of duels, a Gaussian of the mixture's moments counts as one component more.
     centre = means.mean(axis=2)
     spread = means - centre[:, :, None]
-    matched = of(centre, covariance + spread @ np.swapaxes(spread, 1, 2) / n_components, there)
+    matched = of(centre, covariance + spread @ np.swapaxes(spread, 1, 2) / n_components, present)
     if not log:
-        each = best_of_mixture(means, covariance, there)
-        return (n_components * each + matched) / (n_components + 1)
+        mixture = best_of_mixture(means, covariance, present)
+        return (n_components * mixture + matched) / (n_components + 1)
     share = np.log1p(-1.0 / (n_components + 1))
-    each = log_best_of_mixture(means, covariance, there) + share
-    return np.logaddexp(each, matched - np.log(n_components + 1))
+    mixture = log_best_of_mixture(means, covariance, present) + share
+    return np.logaddexp(mixture, matched - np.log(n_components + 1))

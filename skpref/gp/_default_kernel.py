@@ -34,9 +34,9 @@ def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def varying(items: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which features are not constant; all where all are."""
-    found = ~_spread(items)[1]
-    return found if found.any() else ~found
+    """Say which features are not constant; all where all are."""
+    mask = ~_spread(items)[1]
+    return mask if mask.any() else ~mask
 
 
 def _spread(items):
@@ -148,7 +148,7 @@ def _of_features(items):
 
 
 def _meet_again(rows):
-    """Whether some item meets different opponents, one answer about a set counting as one."""
+    """Say whether some item meets different opponents, an answer about a set counting as one."""
     margins = rows.margins
     apart = np.flatnonzero(margins.first[: margins.n_shared] != margins.second[: margins.n_shared])
     met = np.concatenate([margins.first[apart], margins.second[apart]])

@@ -66,7 +66,7 @@ _HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
 
 
 class Dense(Prior):
-    """What both exact priors share: the items' covariance, and the incidence of items in margins.
+    """Hold what both exact priors share: the items' covariance, and the incidence in margins.
 
     Parameters
     ----------
@@ -131,15 +131,15 @@ class Dense(Prior):
         return kind(self.K, margins)
 
     def difference(self, utility: Array) -> Array:
-        """A f."""
+        """Compute A f, the differences of utilities that margins are."""
         return utility[self.first] - utility[self.second]
 
     def times(self, vector: Array) -> Array:
-        """S vector, see `Prior.times`."""
+        """Compute S vector, see `Prior.times`."""
         return self.difference(self.K @ (self.incidence @ vector))
 
     def covariance(self) -> Array:
-        """S = A K Aᵀ, see `Prior.covariance`."""
+        """Compute S = A K Aᵀ, see `Prior.covariance`."""
         from_first, from_second = self.K[self.first], self.K[self.second]
         S: Array = from_first[:, self.first]
         S -= from_first[:, self.second]
@@ -148,18 +148,18 @@ class Dense(Prior):
         return S
 
     def root(self) -> Array:
-        """A root of S, by that of K where it is smaller."""
+        """Compute a root of S, by that of K where it is smaller."""
         if self.n_items < self.n_margins:
             return self.difference(semidefinite_root(self.K))
         return super().root()
 
     @abstractmethod
     def gain(self, marginals: Marginals, precision: Array, shift: Array) -> Gain:
-        """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
+        """Compute D with posterior covariance K − K D Dᵀ K, and the weights of the items."""
 
     @abstractmethod
     def gram(self, marginals: Marginals, precision: Array) -> Array:
-        """D Dᵀ."""
+        """Compute D Dᵀ, see `gain`."""
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`: α = Aᵀ w, β = Aᵀ u, and AᵀRA = D Dᵀ."""
@@ -180,8 +180,8 @@ class Dense(Prior):
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`."""
         gain, items = self.gain(marginals, sites.precision, sites.shift), self.items
-        kept = isinstance(marginals.root, Utilities) and len(items) <= MOST
-        utilities = marginals.root if kept else None
+        has_utilities = isinstance(marginals.root, Utilities) and len(items) <= MOST
+        utilities = marginals.root if has_utilities else None
         return Posterior(
             self.kernel, likelihood, items, gain.weights, gain.factor, utilities=utilities
         )
@@ -193,7 +193,7 @@ class Dense(Prior):
         return surely_covariance(self.kernel) or is_covariance(self.K)
 
     def rounding(self, dual: Array) -> MarginErrors:
-        """By the terms |K| |A|ᵀ |w|, see `Prior.rounding`."""
+        """Bound the rounding by the terms |K| |A|ᵀ |w|, see `Prior.rounding`."""
         unit = UNIT * np.sqrt(self.n_items)
         prior = np.diagonal(self.K)
         reach = np.abs(self.K) @ self._item_weights(dual)
@@ -202,19 +202,19 @@ class Dense(Prior):
         return MarginErrors(mean=unit * mean, variance=unit * scale)
 
     def energy_error(self, dual: Array) -> float:
-        """The root of the sum of the squares of its terms, see `Prior.energy_error`."""
+        """Compute the root of the sum of the squares of its terms, see `Prior.energy_error`."""
         squared = self._item_weights(dual) ** 2
         return 0.5 * UNIT * float(np.sqrt(squared @ (self.K**2 @ squared)))
 
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
-        """The posterior comes to the margins by other sums, whose difference shows what is left."""
+        """Compare the margins' means with the posterior's, which come about by other sums."""
         mean = marginals.mean if marginals.mean.ndim == 1 else marginals.mean.mean(axis=1)
         variance = marginals.variance + posterior.likelihood.margin_variance
         plain = np.ones(len(mean), dtype=bool)
         if self.noise is not None:
             plain = self.noise.diagonal() == 0.0
-        found = self.difference(self.K @ posterior.weights.mean(axis=1))
-        check_means(found[plain], mean[plain], variance[plain])
+        posterior_mean = self.difference(self.K @ posterior.weights.mean(axis=1))
+        check_means(posterior_mean[plain], mean[plain], variance[plain])
 
     def _item_weights(self, dual):
         return abs(self.incidence) @ np.abs(dual)
@@ -247,7 +247,7 @@ class DenseMargins(Dense):
         return Cost(multiplications, side, 8.0 * (held * side**2 + of_items * float(n_items) ** 2))
 
     def covariance(self) -> Array:
-        """S, see `Prior.covariance`."""
+        """Return S, see `Prior.covariance`."""
         return self.S
 
     def condition(self, precision, shift):
@@ -261,8 +261,9 @@ class DenseMargins(Dense):
         B.flat[:: len(B) + 1] += 1.0
         inverse, log_det = inverse_cholesky(B.T)
         dual = self._dual(inverse, precision, shift)
-        left = np.einsum("ij,ij->j", inverse, inverse)  # diag(B⁻¹) = 1 − τ × posterior variance
-        variance = (1.0 - left) / np.where(precision > 0.0, precision, 1.0)
+        # diag(B⁻¹) = 1 − τ × posterior variance
+        inverse_diagonal = np.einsum("ij,ij->j", inverse, inverse)
+        variance = (1.0 - inverse_diagonal) / np.where(precision > 0.0, precision, 1.0)
         weak = np.flatnonzero(precision * self.variance < _WEAK)
         if len(weak):
             half = inverse @ (root[:, None] * self.S[:, weak])
@@ -281,7 +282,7 @@ class DenseMargins(Dense):
         return rest + wide(root) * (inverse.T @ (inverse @ scaled))
 
     def _given_joint(self, precision, shift):
-        """By B = I + Rᵀ S R, with R the root of the sites' precision."""
+        """Condition on joint answers by B = I + Rᵀ S R, with R the root of the sites' precision."""
         pulled = precision.root_transposed_times(self.S)
         B = precision.root_transposed_times(pulled.T)
         B.flat[:: len(B) + 1] += 1.0
@@ -297,24 +298,24 @@ class DenseMargins(Dense):
         return Marginals(self.S @ dual, variance, dual, log_det, inverse, joint)
 
     def _spread(self, precision, pulled, inverse, of_joint):
-        """Variances, and covariances among the margins of each joint answer."""
+        """Compute variances, and covariances among the margins of each joint answer."""
         variance, joint = np.empty(self.n_margins), []
         strength = precision.single * self.variance
         single = np.flatnonzero(~of_joint & (strength >= _WEAK))
-        left = np.einsum("ij,ij->j", inverse[:, single], inverse[:, single])
-        variance[single] = (1.0 - left) / precision.single[single]
+        inverse_diagonal = np.einsum("ij,ij->j", inverse[:, single], inverse[:, single])
+        variance[single] = (1.0 - inverse_diagonal) / precision.single[single]
         weak = np.flatnonzero(~of_joint & (strength < _WEAK))
         half = inverse @ pulled[:, weak]
         variance[weak] = self.variance[weak] - np.einsum("ij,ij->j", half, half)
         for block, root in zip(precision.blocks, precision.roots, strict=True):
             at = block.margin
             part = np.moveaxis(inverse[:, at], 1, 0)
-            told = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
+            scaled_covariance = np.eye(at.shape[1]) - np.swapaxes(part, 1, 2) @ part
             # Rᵀ Σ R = I − B⁻¹; where R is weak, digits would be lost.
             inner = inverse_blocks(root)[0]
             span = np.einsum("bij,bij->b", inner, inner)
             weak = np.flatnonzero(~(span * _LOST_BELOW < self.variance[at].max(axis=1)))
-            spread = np.swapaxes(inner, 1, 2) @ told @ inner
+            spread = np.swapaxes(inner, 1, 2) @ scaled_covariance @ inner
             if len(weak):
                 rows = at[weak]
                 half = inverse @ pulled[:, rows.ravel()]
@@ -326,48 +327,48 @@ class DenseMargins(Dense):
         return floor_variance(variance, 0.0), tuple(joint)
 
     def shifted(self, marginals, precision, shift):
-        """`condition` on sites of the same, finite precision: without a factorisation."""
+        """Condition on sites of the same, finite precision: without a factorisation."""
         if isinstance(precision, SitePrecision):
             return self.condition(precision, shift)
         dual = self._dual(marginals.root, precision, shift)
         return marginals._replace(mean=self.S @ dual, dual=dual)
 
     def centre(self, precision, shift):
-        """Mean and dual alone of `condition`."""
-        found = self.condition(precision, shift)
-        return found.mean, found.dual
+        """Compute mean and dual alone of `condition`."""
+        marginals = self.condition(precision, shift)
+        return marginals.mean, marginals.dual
 
     def _given(self, precision, shift):
-        """Margins of joint answers are known, the others seen through their sites."""
-        known = np.isinf(precision)
-        follows = np.zeros(len(known), dtype=bool)
+        """Condition with margins of joint answers known, the others seen through their sites."""
+        is_exact = np.isinf(precision)
+        follows = np.zeros(len(is_exact), dtype=bool)
         for block in self._shared.blocks:
             follows[block.margin[~block.basis]] = True
-        used = np.flatnonzero((known & ~follows) | (~known & (precision > 0.0)))
-        spread = np.where(known[used], 0.0, 1.0 / precision[used])
+        used = np.flatnonzero((is_exact & ~follows) | (~is_exact & (precision > 0.0)))
+        spread = np.where(is_exact[used], 0.0, 1.0 / precision[used])
         noisy = self.S.copy()
         self._shared.add_to(noisy)
         C = noisy[np.ix_(used, used)]
         C.flat[:: len(C) + 1] += spread
         inverse, log_det = inverse_cholesky(C.T)
-        told = known[used] if shift.ndim == 1 else known[used][:, None]
+        mask = is_exact[used] if shift.ndim == 1 else is_exact[used][:, None]
         wide = spread if shift.ndim == 1 else spread[:, None]
-        target = np.where(told, shift[used], shift[used] * wide)
-        dual, root = np.zeros(shift.shape), np.zeros((len(used), len(known)))
+        target = np.where(mask, shift[used], shift[used] * wide)
+        dual, root = np.zeros(shift.shape), np.zeros((len(used), len(is_exact)))
         dual[used] = inverse.T @ (inverse @ target)
         root[:, used] = inverse
         variance = self.variance - np.einsum("ij,ij->j", *[root @ self.S] * 2)
-        variance = floor_variance(np.where(known, 0.0, variance), 0.0)
+        variance = floor_variance(np.where(is_exact, 0.0, variance), 0.0)
         root /= _scale(precision)
         return Marginals(noisy @ dual, variance, dual, log_det, root)
 
     def gain(self, marginals, precision, shift):
-        """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
+        """Compute D with posterior covariance K − K D Dᵀ K, and the weights of the items."""
         factor = self.incidence @ _root_times(precision, marginals.root.T)
         return Gain(factor, self.incidence @ columns(marginals.dual))
 
     def gram(self, marginals, precision):
-        """D Dᵀ."""
+        """Compute D Dᵀ, see `gain`."""
         half = _root_times(precision, marginals.root.T)
         return self.incidence @ (self.incidence @ (half @ half.T)).T
 
@@ -390,13 +391,13 @@ class DenseItems(ByVector, Dense):
         return Cost(2.0 / 3.0 * (ITEM_SIDE * side) ** 3, side, 8.0 * _HELD_BY_ITEMS * side**2)
 
     def lifted(self, vector: Array) -> Array:
-        """A f."""
+        """Compute A f, the differences of utilities that margins are."""
         return self.difference(vector)
 
     def pulled(self, values: Array) -> Array:
-        """Aᵀ times values of the margins."""
-        found: Array = self.incidence @ values
-        return found
+        """Compute Aᵀ times values of the margins."""
+        sums: Array = self.incidence @ values
+        return sums
 
     def _given_sites(self, precision):
         laplacian = self._laplacian(precision)
@@ -407,7 +408,7 @@ class DenseItems(ByVector, Dense):
             return self._solver.given(laplacian)
 
     def _laplacian(self, precision):
-        """Aᵀ T A with T the precision of the sites in z; sparse where that is worth while."""
+        """Compute Aᵀ T A with T the sites' precision in z; sparse where that is worth while."""
         first, second = self.first[: self.n_shared], self.second[: self.n_shared]
         single = precision.single if isinstance(precision, SitePrecision) else precision
         apart = np.where(first == second, 0.0, single[: self.n_shared])
@@ -424,7 +425,7 @@ class DenseItems(ByVector, Dense):
         return laplacian
 
     def _pulled_back(self, block, joint):
-        """Aᵀ P A."""
+        """Compute Aᵀ P A."""
         first, second = self.first[block.margin], self.second[block.margin]
         code, value, n = [], [], self.n_items
         for one, sign in ((first, 1.0), (second, -1.0)):
@@ -440,12 +441,12 @@ class DenseItems(ByVector, Dense):
         return among_pairs(vector.covariance, self.first[at], self.second[at])
 
     def gain(self, marginals, precision, shift):
-        """D, by which the posterior covariance is K − K D Dᵀ K, and the weights of the items."""
+        """Compute D with posterior covariance K − K D Dᵀ K, and the weights of the items."""
         pull = self.incidence @ columns(self._pull(precision, shift))
         return root_gain(self.K, self._laplacian(precision), pull)
 
     def gram(self, marginals, precision):
-        """D Dᵀ."""
+        """Compute D Dᵀ, see `gain`."""
         laplacian = self._laplacian(precision)
         strength = precision.diagonal if isinstance(precision, SitePrecision) else precision
         if self.n_items >= LARGE and self.variance @ strength < _LOSSY * len(strength):
@@ -458,12 +459,12 @@ class DenseItems(ByVector, Dense):
 
 
 def _scale(precision):
-    """Root of the precision, 1 where that is infinite."""
+    """Compute the root of the precision, 1 where that is infinite."""
     return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
 
 
 def _root_times(precision, matrix):
-    """The root of the precision times the rows of a matrix."""
+    """Compute the root of the precision times the rows of a matrix."""
     if isinstance(precision, SitePrecision):
         return precision.root_times(matrix)
     return _scale(precision)[:, None] * matrix

@@ -26,7 +26,7 @@ _LENGTH, _LONGEST, _SHORTEST = 1.0 / 3.0, 1e3, 0.1
 
 
 class TimeSpread(NamedTuple):
-    """How times lie.
+    """Hold how far times reach and how far apart they lie.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class TimeSpread(NamedTuple):
 
     @classmethod
     def of(cls, times: NDArray[np.float64]) -> Self:
-        """Of times in any order, of which some may be equal."""
+        """Measure the spread of times in any order, of which some may be equal."""
         distinct = np.unique(times)
         if len(distinct) < 2:
             return cls(1.0, 1.0)
@@ -50,7 +50,7 @@ class TimeSpread(NamedTuple):
 
     @property
     def length(self) -> float:
-        """Where the search for a lengthscale starts, and the median of its prior."""
+        """Return where the search for a lengthscale starts, which is the median of its prior."""
         return _LENGTH * self.span
 
 
@@ -128,13 +128,15 @@ def at_present(posterior: Posterior, n_columns: int) -> Posterior:
         return posterior
     numbers = posterior.anchors[:, n_columns:]
     product = posterior.kernel
-    kept = product.k2(np.array([[0.0] * n_columns + [numbers.max() + 1.0]]), posterior.anchors).T
+    correlation = product.k2(
+        np.array([[0.0] * n_columns + [numbers.max() + 1.0]]), posterior.anchors
+    ).T
     return replace(
         posterior,
         kernel=product.k1.kernel,
         anchors=posterior.anchors[:, :n_columns],
-        weights=kept * posterior.weights,
-        factor=kept * posterior.factor,
+        weights=correlation * posterior.weights,
+        factor=correlation * posterior.factor,
         reader=Reader(n_columns),
         utilities=None,
     )

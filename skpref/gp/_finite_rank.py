@@ -65,7 +65,7 @@ _LOOKED_AT = 1000
 
 
 class _Sides(NamedTuple):
-    """Groups of the items of every margin, numbered from 0 where they count, and how many."""
+    """Hold the group of each item of every margin, numbered from 0 where it counts."""
 
     first: NDArray[np.intp]
     second: NDArray[np.intp]
@@ -73,7 +73,7 @@ class _Sides(NamedTuple):
 
 
 def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
-    """Groups of margins by a term; those are left out that no margin tells apart."""
+    """Return the groups of margins by a term, without those that no margin tells apart."""
     alone = term.monomials == ((),)
     name = "sides", term.group, alone, margins is comparisons.rows.margins
     if name not in comparisons.kept:
@@ -81,17 +81,17 @@ def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
         first, second = code[margins.first], code[margins.second]
         if alone:  # of two items in one group nothing is left
             apart = first != second
-            seen = np.zeros(int(code.max(initial=0)) + 1, dtype=bool)
-            seen[first[apart]] = seen[second[apart]] = True
-            number = np.where(seen, np.cumsum(seen) - 1, 0)
+            is_used = np.zeros(int(code.max(initial=0)) + 1, dtype=bool)
+            is_used[first[apart]] = is_used[second[apart]] = True
+            number = np.where(is_used, np.cumsum(is_used) - 1, 0)
             first, second = number[first], number[second]
             first[~apart] = second[~apart] = 0
-            n_groups = int(np.count_nonzero(seen))
+            n_groups = int(np.count_nonzero(is_used))
         else:
             n_groups = int(code.max(initial=-1)) + 1
         comparisons.kept[name] = _Sides(first, second, n_groups)
-    found: _Sides = comparisons.kept[name]
-    return found
+    sides: _Sides = comparisons.kept[name]
+    return sides
 
 
 def carry_groups(before: Comparisons, now: Comparisons) -> None:
@@ -103,14 +103,14 @@ def carry_groups(before: Comparisons, now: Comparisons) -> None:
 
 
 def _known(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
-    """Features of items, or of their members where items are teams."""
+    """Find the features of items, or of their members where items are teams."""
     if type(kernel) is Teams:
         return finite_features(kernel.kernel, n_columns - kernel.n_beside), kernel
     return finite_features(kernel, n_columns), None
 
 
 class _OfTeams(NamedTuple):
-    """What a term is of the members of teams.
+    """Hold what a term is of the members of teams.
 
     Attributes
     ----------
@@ -127,23 +127,22 @@ class _OfTeams(NamedTuple):
 
 
 def _of_teams(comparisons: Comparisons, term: Term, teams: Teams) -> _OfTeams:
-    """The members' groups and values of a term, found once."""
+    """Return the members' groups and values of a term, computed once for these answers."""
     name = "members", term, teams.layout
     if name not in comparisons.kept:
         rows, shares = teams.member_rows(comparisons.items)
-        there = shares != 0.0
+        present = shares != 0.0
         code = np.zeros(shares.shape, dtype=np.intp)
-        _, code[there] = distinct_rows(rows[there][:, list(term.group)])
+        _, code[present] = distinct_rows(rows[present][:, list(term.group)])
         values = np.stack([term.values(each) for each in rows]) * shares[:, :, None]
-        n_groups = int(code[there].max(initial=-1)) + 1 if term.group else 1
+        n_groups = int(code[present].max(initial=-1)) + 1 if term.group else 1
         comparisons.kept[name] = _OfTeams(code, n_groups, values)
-    found: _OfTeams = comparisons.kept[name]
-    return found
+    members: _OfTeams = comparisons.kept[name]
+    return members
 
 
 class _Size(NamedTuple):
-    """Of features: their number, the entries of a margin, the dense columns, and whether these are
-    kept by item."""
+    """Hold the number of features, of entries of a margin and of dense columns."""
 
     rank: int
     n_entries: int
@@ -152,7 +151,7 @@ class _Size(NamedTuple):
 
 
 def _size(comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None) -> _Size:
-    """How large the features of margins will be, found without them."""
+    """Count the features of margins before they are computed."""
     name = "size", terms, teams and teams.layout
     if name not in comparisons.kept:
         rank = n_entries = n_dense = 0
@@ -175,39 +174,39 @@ def _size(comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None
         n_margins = len(comparisons.rows.margins.first)
         by_item = not few and _by_item(n_dense, len(comparisons.items), n_margins)
         comparisons.kept[name] = _Size(rank + n_dense, n_entries, n_dense, by_item)
-    found: _Size = comparisons.kept[name]
-    return found
+    size: _Size = comparisons.kept[name]
+    return size
 
 
 def _by_item(n_columns: int, n_items: int, n_margins: int) -> bool:
-    """Whether columns are kept by item rather than by margin."""
+    """Say whether columns are kept by item rather than by margin."""
     return n_columns >= _WIDE and n_margins >= _MANY * n_items
 
 
 class _OfMargins:
-    """Dense columns of margins, (n_margins, width)."""
+    """Hold dense columns of margins, (n_margins, width)."""
 
     def __init__(self, values: Array):
         self._values, self.width = values, values.shape[1]
 
     def times(self, weights: Array) -> Array:
-        found: Array = self._values @ weights
-        return found
+        values: Array = self._values @ weights
+        return values
 
     def pulled(self, values: Array) -> Array:
-        found: Array = self._values.T @ values
-        return found
+        sums: Array = self._values.T @ values
+        return sums
 
     def reach(self, values: Array) -> Array:
-        found: Array = np.abs(self._values).T @ values
-        return found
+        sizes: Array = np.abs(self._values).T @ values
+        return sizes
 
     def extent(self, scale: Array) -> Array:
-        found: Array = np.abs(self._values) @ scale
-        return found
+        sizes: Array = np.abs(self._values) @ scale
+        return sizes
 
     def gram(self, precision: Array, sparse: csr_array) -> tuple[Array, Array]:
-        """Of these columns, and of sparse ones with these."""
+        """Compute the Gram matrix of these columns, and that of sparse ones with these."""
         own = np.zeros((self.width, self.width))
         cross = np.zeros((sparse.shape[1], self.width))
         for rows in row_blocks(len(precision), max(self.width, 1), 16 * _BLOCK):
@@ -218,7 +217,7 @@ class _OfMargins:
         return own, cross
 
     def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
-        """zᵀ V z less the part of the sparse columns alone."""
+        """Compute zᵀ V z of every margin less the part of the sparse columns alone."""
         total = np.zeros(len(self._values))
         if self.width:
             for rows in row_blocks(len(total), self.width, _BLOCK):
@@ -228,16 +227,16 @@ class _OfMargins:
         return total
 
     def own_squares(self, variance: Array) -> Array:
-        found: Array = np.einsum("ij,ij,j->i", self._values, self._values, variance)
-        return found
+        squares: Array = np.einsum("ij,ij,j->i", self._values, self._values, variance)
+        return squares
 
     def rows(self, margins: Any) -> Array:
-        found: Array = self._values[margins]
-        return found
+        features: Array = self._values[margins]
+        return features
 
 
 class _OfItems:
-    """The same of columns that items have: D A, with D the differences that margins are.
+    """Hold dense columns of items: those of margins are D A, with D their differences.
 
     Zᵀ T Z is Aᵀ (Dᵀ T D) A, whose middle is sparse, so that squares of the number of columns come
     with the items and not with the margins. Columns are less their means, which margins do not see.
@@ -248,26 +247,26 @@ class _OfItems:
         self._first, self._second = margins.first, margins.second
         n = len(self._first)
         ends = np.stack([self._first, self._second], axis=1).ravel()
-        told = np.tile([1.0, -1.0], n), ends, np.arange(n + 1) * 2
-        self._differences = csr_array(told, shape=(n, len(values)))
+        entries = np.tile([1.0, -1.0], n), ends, np.arange(n + 1) * 2
+        self._differences = csr_array(entries, shape=(n, len(values)))
 
     def times(self, weights: Array) -> Array:
         worth = self._values @ weights
-        found: Array = worth[self._first] - worth[self._second]
-        return found
+        values: Array = worth[self._first] - worth[self._second]
+        return values
 
     def pulled(self, values: Array) -> Array:
-        found: Array = self._values.T @ (self._differences.T @ values)
-        return found
+        sums: Array = self._values.T @ (self._differences.T @ values)
+        return sums
 
     def reach(self, values: Array) -> Array:
-        found: Array = np.abs(self._values).T @ (abs(self._differences).T @ values)
-        return found
+        sizes: Array = np.abs(self._values).T @ (abs(self._differences).T @ values)
+        return sizes
 
     def extent(self, scale: Array) -> Array:
         sizes = np.abs(self._values) @ scale
-        found: Array = sizes[self._first] + sizes[self._second]
-        return found
+        total: Array = sizes[self._first] + sizes[self._second]
+        return total
 
     def gram(self, precision: Array, sparse: csr_array) -> tuple[Array, Array]:
         weighted = self._differences * precision[:, None]
@@ -275,11 +274,11 @@ class _OfItems:
         return 0.5 * (own + own.T), (sparse.T @ weighted) @ self._values
 
     def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
-        told = self._values @ own
+        products = self._values @ own
         total = np.empty(len(self._first))
         for rows in row_blocks(len(total), self.width, _BLOCK):
             first, second = self._first[rows], self._second[rows]
-            part = told[first] - told[second]
+            part = products[first] - products[second]
             if sparse.shape[1]:
                 part += 2.0 * (sparse[rows] @ cross)
             total[rows] = np.einsum("ij,ij->i", part, self._values[first] - self._values[second])
@@ -292,12 +291,12 @@ class _OfItems:
         return total
 
     def rows(self, margins: Any) -> Array:
-        found: Array = self._values[self._first[margins]] - self._values[self._second[margins]]
-        return found
+        features: Array = self._values[self._first[margins]] - self._values[self._second[margins]]
+        return features
 
 
 class MarginFeatures:
-    """Features of margins, (n_margins, rank), each as if its weight had variance 1.
+    """Hold the features of margins, (n_margins, rank), each as if its weight had variance 1.
 
     Parameters
     ----------
@@ -352,75 +351,78 @@ class MarginFeatures:
                 of_items.append(values)
                 of_dense += number
                 continue
-            one, two = values[margins.first], values[margins.second]
+            first, second = values[margins.first], values[margins.second]
             if not term.group:
-                dense += list((one - two).T)
+                dense += list((first - second).T)
                 of_dense += number
                 continue
             sides = _sides(comparisons, term, margins)
             if sides.n_groups <= _FEW:
                 for group in range(sides.n_groups):
                     inside = (sides.first == group)[:, None], (sides.second == group)[:, None]
-                    dense += list((np.where(inside[0], one, 0.0) - np.where(inside[1], two, 0.0)).T)
+                    dense += list(
+                        (np.where(inside[0], first, 0.0) - np.where(inside[1], second, 0.0)).T
+                    )
                     of_dense += number
                 continue
             alike = sides.first == sides.second
-            one[alike] -= two[alike]
-            two[alike] = 0.0
+            first[alike] -= second[alike]
+            second[alike] = 0.0
             for at in range(len(number)):
-                for side, entry in ((sides.first, one), (sides.second, -two)):
+                for side, entry in ((sides.first, first), (sides.second, -second)):
                     self._place.append(self._n_sparse + len(number) * side + at)
                     self._entry.append(np.ascontiguousarray(entry[:, at]))
             of_entries.append(np.tile(np.array(number), sides.n_groups))
             self._n_sparse += len(number) * sides.n_groups
         whole = np.concatenate(of_items, axis=1) if by_item else np.zeros((1, 0))
-        kept = np.flatnonzero((whole != whole[0]).any(axis=0)).tolist()
+        support = np.flatnonzero((whole != whole[0]).any(axis=0)).tolist()
         self._dense: _OfItems | _OfMargins
-        if kept:
-            self._dense = _OfItems(whole[:, kept], margins)
+        if support:
+            self._dense = _OfItems(whole[:, support], margins)
         else:
-            kept = [k for k, column in enumerate(dense) if np.any(column)]
-            if not kept and not self._n_sparse:  # no margin has a variance: one feature, of zeros
-                dense, of_dense, kept = [np.zeros(n)], [0], [0]
-            columns_of = [dense[k] for k in kept]
-            self._dense = _OfMargins(np.stack(columns_of, axis=1) if kept else np.zeros((n, 0)))
-        self.source = np.concatenate([*of_entries, np.array(of_dense, dtype=np.intp)[kept]])
+            support = [k for k, column in enumerate(dense) if np.any(column)]
+            # Where no margin has a variance: one feature, of zeros.
+            if not support and not self._n_sparse:
+                dense, of_dense, support = [np.zeros(n)], [0], [0]
+            columns_of = [dense[k] for k in support]
+            self._dense = _OfMargins(np.stack(columns_of, axis=1) if support else np.zeros((n, 0)))
+        self.source = np.concatenate([*of_entries, np.array(of_dense, dtype=np.intp)[support]])
         self.source = self.source.astype(np.intp)
         self.rank = len(self.source)
         k = len(self._place)
         place = np.stack(self._place, axis=1) if k else np.zeros((n, 0), dtype=np.intp)
         entry = np.stack(self._entry, axis=1) if k else np.zeros((n, 0))
-        told = entry.ravel(), place.ravel(), np.arange(n + 1) * k
-        self._sparse = csr_array(told, shape=(n, self._n_sparse))
+        entries = entry.ravel(), place.ravel(), np.arange(n + 1) * k
+        self._sparse = csr_array(entries, shape=(n, self._n_sparse))
 
-    def _add_teams(self, found: _OfTeams, margins: Margins, dense: list[Array]) -> int:
-        """Add the features that a term has of teams, and say of how many groups."""
+    def _add_teams(self, members: _OfTeams, margins: Margins, dense: list[Array]) -> int:
+        """Add the features that a term has of teams, and return the number of its groups."""
         sides = ((margins.first, 1.0), (margins.second, -1.0))
-        n_monomials = found.values.shape[2]
-        if found.n_groups <= _FEW:
-            for group in range(found.n_groups):
-                there = (found.code == group)[:, :, None]
-                total = np.sum(np.where(there, found.values, 0.0), axis=0)
+        n_monomials = members.values.shape[2]
+        if members.n_groups <= _FEW:
+            for group in range(members.n_groups):
+                inside = (members.code == group)[:, :, None]
+                total = np.sum(np.where(inside, members.values, 0.0), axis=0)
                 dense += list((total[margins.first] - total[margins.second]).T)
-            return found.n_groups
+            return members.n_groups
         for at in range(n_monomials):
             places: list[NDArray[np.intp]] = []
             entries: list[Array] = []
             for side, sign in sides:
-                for code, values in zip(found.code, found.values, strict=True):
+                for code, values in zip(members.code, members.values, strict=True):
                     place = self._n_sparse + n_monomials * code[side] + at
                     entry = sign * values[side, at]
                     # Of who is in it twice, on either side, one entry is kept.
-                    for before, told in zip(places, entries, strict=True):
+                    for before, target in zip(places, entries, strict=True):
                         same = (place == before) & (entry != 0.0)
-                        told[same] += entry[same]
+                        target[same] += entry[same]
                         entry[same] = 0.0
                     places.append(place)
                     entries.append(entry)
             self._place += places
             self._entry += entries
-        self._n_sparse += n_monomials * found.n_groups
-        return found.n_groups
+        self._n_sparse += n_monomials * members.n_groups
+        return members.n_groups
 
     @classmethod
     def of(
@@ -430,37 +432,37 @@ class MarginFeatures:
         margins: Margins,
         teams: Teams | None = None,
     ) -> "MarginFeatures":
-        """Found once for the margins of some answers, and once for those between the same items."""
+        """Return the features of the answers' margins or of their items' margins, computed once."""
         name = "features", terms, teams and teams.layout, margins is comparisons.rows.margins
         if name not in comparisons.kept:
             comparisons.kept[name] = cls(comparisons, terms, margins, teams)
-        found: MarginFeatures = comparisons.kept[name]
-        return found
+        features: MarginFeatures = comparisons.kept[name]
+        return features
 
     def times(self, weights: Array) -> Array:
-        """Z times weights (rank,) or (rank, m)."""
+        """Compute Z times weights (rank,) or (rank, m)."""
         n = self._n_sparse
-        found: Array = self._sparse @ weights[:n] + self._dense.times(weights[n:])
-        return found
+        values: Array = self._sparse @ weights[:n] + self._dense.times(weights[n:])
+        return values
 
     def pulled(self, values: Array) -> Array:
-        """Zᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
+        """Compute Zᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
         return np.concatenate([self._sparse.T @ values, self._dense.pulled(values)])
 
     def reach(self, values: Array) -> Array:
-        """|Z|ᵀ times values (n_margins,), or more where columns are kept by item."""
+        """Compute |Z|ᵀ times values (n_margins,), or more where columns are kept by item."""
         return np.concatenate([abs(self._sparse).T @ values, self._dense.reach(values)])
 
     def extent(self, scale: Array) -> Array:
-        """|Z| times a scale (rank,), or more where columns are kept by item."""
+        """Compute |Z| times a scale (rank,), or more where columns are kept by item."""
         n = self._n_sparse
-        found: Array = abs(self._sparse) @ scale[:n] + self._dense.extent(scale[n:])
-        return found
+        sizes: Array = abs(self._sparse) @ scale[:n] + self._dense.extent(scale[n:])
+        return sizes
 
     def gram(self, precision: Array) -> Array:
-        """Zᵀ T Z with T diagonal, (rank, rank)."""
+        """Compute Zᵀ T Z with T diagonal, (rank, rank)."""
         n = self._n_sparse
-        found = np.zeros((self.rank, self.rank))
+        gram = np.zeros((self.rank, self.rank))
         among, own = np.zeros(n * n), np.zeros(n)
         for i, (place, entry) in enumerate(zip(self._place, self._entry, strict=True)):
             weighted = precision * entry
@@ -468,14 +470,14 @@ class MarginFeatures:
             for j in range(i):
                 np.add.at(among, self._place[j] * n + place, self._entry[j] * weighted)
         square = among.reshape(n, n)
-        found[:n, :n] = square + square.T
-        found[:n, :n].flat[:: n + 1] += own
-        found[n:, n:], found[:n, n:] = self._dense.gram(precision, self._sparse)
-        found[n:, :n] = found[:n, n:].T
-        return found
+        gram[:n, :n] = square + square.T
+        gram[:n, :n].flat[:: n + 1] += own
+        gram[n:, n:], gram[:n, n:] = self._dense.gram(precision, self._sparse)
+        gram[n:, :n] = gram[:n, n:].T
+        return gram
 
     def squares(self, V: Array) -> Array:
-        """zᵀ V z of every margin, V symmetric."""
+        """Compute zᵀ V z of every margin, V symmetric."""
         n = self._n_sparse
         total = self._dense.squares(V[n:, n:], V[:n, n:], self._sparse)
         diagonal = np.diagonal(V)
@@ -488,7 +490,7 @@ class MarginFeatures:
         return total
 
     def own_squares(self, variance: Array) -> Array:
-        """zᵀ diag(variance) z of every margin."""
+        """Compute zᵀ diag(variance) z of every margin."""
         n = self._n_sparse
         total = self._dense.own_squares(variance[n:])
         for place, entry in zip(self._place, self._entry, strict=True):
@@ -496,17 +498,17 @@ class MarginFeatures:
         return total
 
     def rows(self, margins: Any) -> Array:
-        """Some rows of Z."""
+        """Return some rows of Z."""
         return np.hstack([self._sparse[margins].toarray(), self._dense.rows(margins)])
 
     def sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
-        """Rows of Z for the margins of each row of ``at``, (n, m, rank), in blocks of these."""
+        """Yield rows of Z for the margins of each row of ``at``, (n, m, rank), block by block."""
         for some in row_blocks(len(at), at.shape[1] * self.rank, 16 * _BLOCK):
             yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
 
 
-class _Weights:
-    """The weights given sites: of variance 1 their covariance is L⁻ᵀ L⁻¹, of their own Hᵀ H."""
+class _FeatureWeights:
+    """Hold the weights given sites: of variance 1 their covariance is L⁻ᵀ L⁻¹, else Hᵀ H."""
 
     def __init__(self, inner: Array, scale: Array):
         inner.flat[:: len(inner) + 1] += 1.0
@@ -514,20 +516,20 @@ class _Weights:
         self._half, self._scale = self.inverse * scale, scale
 
     def times(self, vector: Array) -> Array:
-        """Their covariance times a vector, or the columns of a matrix."""
-        found: Array = self._half.T @ (self._half @ vector)
-        return found
+        """Compute the weights' covariance times a vector, or times the columns of a matrix."""
+        product: Array = self._half.T @ (self._half @ vector)
+        return product
 
     def unit_mean(self, pull: Array) -> Array:
         """Compute the mean of weights of variance 1, (rank, n), of the sites' shifts at them."""
-        found: Array = self.inverse.T @ (self.inverse @ (self._scale[:, None] * pull))
-        return found
+        mean: Array = self.inverse.T @ (self.inverse @ (self._scale[:, None] * pull))
+        return mean
 
     @cached_property
     def covariance(self) -> Array:
-        """Of the weights, (rank, rank)."""
-        found: Array = self._half.T @ self._half
-        return found
+        """Compute the covariance of the weights, (rank, rank)."""
+        covariance: Array = self._half.T @ self._half
+        return covariance
 
 
 class FiniteRank(ByVector):
@@ -594,8 +596,8 @@ class FiniteRank(ByVector):
         finite = teams = None
         if kernel is not None:
             finite, teams = _known(kernel, comparisons.items.shape[1])
-        found = (0, 0, 0, False) if finite is None else _size(comparisons, finite.terms, teams)
-        rank, k, d, by_item = found
+        size = (0, 0, 0, False) if finite is None else _size(comparisons, finite.terms, teams)
+        rank, k, d, by_item = size
         if not rank:
             return Cost(np.inf, np.inf, np.inf)
         n = float(len(comparisons.rows.margins.first))
@@ -621,11 +623,11 @@ class FiniteRank(ByVector):
         return self._features.rows(slice(None)) * self._scale
 
     def lifted(self, vector: Array) -> Array:
-        """Z times weights."""
+        """Compute Z times weights."""
         return self._features.times(vector)
 
     def pulled(self, values: Array) -> Array:
-        """Zᵀ times values of the margins."""
+        """Compute Zᵀ times values of the margins."""
         return self._features.pulled(values)
 
     def margins_of(
@@ -644,30 +646,30 @@ class FiniteRank(ByVector):
         return moments
 
     def _gained(self, precision):
-        """What sites add to the precision of the weights, as if those had variance 1."""
+        """Compute what sites add to the precision of the weights, as if those had variance 1."""
         if self.noise is None:
-            found = self._features.gram(precision)
+            gram = self._features.gram(precision)
         else:
             of_joint = np.arange(self.n_margins) >= self.n_shared
             single = precision.single if isinstance(precision, SitePrecision) else precision
-            found = self._features.gram(np.where(of_joint, 0.0, single))
+            gram = self._features.gram(np.where(of_joint, 0.0, single))
             for block, joint in self._joint_precision(precision):
                 for some, rows in self._features.sets(block.margin):
                     flat = rows.reshape(-1, rows.shape[2])
-                    found += flat.T @ (joint[some] @ rows).reshape(flat.shape)
-        return self._scale[:, None] * found * self._scale
+                    gram += flat.T @ (joint[some] @ rows).reshape(flat.shape)
+        return self._scale[:, None] * gram * self._scale
 
     def _given_sites(self, precision):
-        return _Weights(self._gained(precision), self._scale)
+        return _FeatureWeights(self._gained(precision), self._scale)
 
     def _spread(self, vector):
         return floor_variance(self._features.squares(vector.covariance), 0.0)
 
     def _among(self, vector, at):
-        found = np.empty((*at.shape, at.shape[1]))
+        covariance = np.empty((*at.shape, at.shape[1]))
         for some, rows in self._features.sets(at):
-            found[some] = rows @ vector.covariance @ np.swapaxes(rows, 1, 2)
-        return found
+            covariance[some] = rows @ vector.covariance @ np.swapaxes(rows, 1, 2)
+        return covariance
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; in the weights' variances v: ½ (Zᵀw)² − ½ (1 − (I + B)⁻¹)/v.
@@ -681,8 +683,8 @@ class FiniteRank(ByVector):
         if push is not None:
             fit += 2.0 * pulled * self._features.pulled(push)
         inverse = marginals.root.inverse
-        left = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
-        spread = left / np.where(self._own > 0.0, self._own, 1.0)  # without variance, no slope
+        reduction = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
+        spread = reduction / np.where(self._own > 0.0, self._own, 1.0)  # without variance, no slope
         return 0.5 * (fit - spread) @ self._finite.slope[self._features.source]
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
@@ -691,10 +693,10 @@ class FiniteRank(ByVector):
         inner = root.T @ root
         inner.flat[:: len(inner) + 1] += 1.0
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
-        told = root @ inverse_cholesky(inner.T)[0].T
+        gain_root = root @ inverse_cholesky(inner.T)[0].T
         shift = self._pull_of(marginals.root, sites.precision, sites.shift)
         pull = columns(self.pulled(shift))
-        both = np.hstack([marginals.root.unit_mean(pull), told])
+        both = np.hstack([marginals.root.unit_mean(pull), gain_root])
         if self._largest > 0.0:
             chosen, Q, R = self._spanning()
             both = solve_triangular(R, Q.T @ both)
@@ -709,30 +711,30 @@ class FiniteRank(ByVector):
         return Posterior(self.kernel, likelihood, items[used], weights, factor)
 
     def _gain_of(self, weights, precision):
-        """What sites add to the precision of the weights, where these are known already."""
+        """Compute what sites add to the precision of the weights, where these are known already."""
         return self._gained(precision)
 
     def _pull_of(self, weights, precision, shift):
-        """The shift of sites on what the weights tell of the margins."""
+        """Compute the shift of sites on what the weights tell of the margins."""
         return self._pull(precision, shift)
 
     def _spanning(self):
-        """Margins whose features span those of all, which are (Q R)ᵀ for weights of variance 1."""
+        """Choose margins whose features span those of all: (Q R)ᵀ for weights of variance 1."""
         features, rank = self._features, self._features.rank
         rng = np.random.default_rng(0)
         some = rng.permutation(self.n_margins)[: _CANDIDATES * rank]
         least, before = _LEFT * np.sqrt(self._largest), -1
         while True:
-            found, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
-            chosen, size = some[found], len(found)
+            position, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
+            chosen, size = some[position], len(position)
             beside = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
-            left = features.squares(beside)
+            residual = features.squares(beside)
             missed = np.flatnonzero(
-                left > np.maximum(_ROUNDED * features.own_squares(self._own), least**2)
+                residual > np.maximum(_ROUNDED * features.own_squares(self._own), least**2)
             )
             if not len(missed) or size <= before:
                 return chosen, Q, R
-            most = missed[np.argsort(-left[missed], kind="stable")[:rank]]
+            most = missed[np.argsort(-residual[missed], kind="stable")[:rank]]
             some = np.unique(np.concatenate([chosen, most, rng.permutation(missed)[:rank]]))
             before = size
 
@@ -763,17 +765,17 @@ class FiniteRank(ByVector):
         some = np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp)
         margins, items = self._margins, self._comparisons.items
         ends = items[margins.first[some]], items[margins.second[some]]
-        one, other = (posterior.means_at(rows).mean(axis=1) for rows in ends)
+        first, second = (posterior.means_at(rows).mean(axis=1) for rows in ends)
         mean = columns(marginals.mean)[some].mean(axis=1)
         variance = marginals.variance[some] + posterior.likelihood.margin_variance
-        check_means(one - other, mean, variance)
+        check_means(first - second, mean, variance)
 
 
 EXACT += [FiniteRank]
 
 
 def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> Array | None:
-    """Items whose features span those of all, in the order in which they stand.
+    """Choose items whose features span those of all, in the order in which they stand.
 
     Looked for among items of every group and at random, and those where a monomial is largest.
 
@@ -804,7 +806,7 @@ def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> A
 
 
 def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np.intp] | None:
-    """Which rows of items span the features of all, see `spanning_items`."""
+    """Choose rows of items that span the features of all, see `spanning_items`."""
     codes = [_group_codes(items, term) for term in finite.terms]
     widths = [
         (int(code.max()) + 1) * len(term.monomials)

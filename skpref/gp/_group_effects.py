@@ -33,7 +33,7 @@ NEW_GROUP = -1
 
 @dataclass(frozen=True, eq=False)
 class GroupSites(Recorded):
-    """What the answers of a fit say of the margins, group by group.
+    """Hold what the answers of a fit say of the margins, group by group.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class GroupSites(Recorded):
         columns[:, 0] = group
         if self.n_places > 1:
             first, second, _, _ = self.of_group(group)
-            known = np.concatenate([first, second]), np.concatenate([second, first])
-            same = np.all(A[:, None, :d] == known[0][:, :d], axis=2)
-            same &= np.all(B[:, None, :d] == known[1][:, :d], axis=2)
+            sides = np.concatenate([first, second]), np.concatenate([second, first])
+            same = np.all(A[:, None, :d] == sides[0][:, :d], axis=2)
+            same &= np.all(B[:, None, :d] == sides[1][:, :d], axis=2)
             pair, margin = np.nonzero(same)
-            columns[pair, 1:] = known[0][margin, d + 1 : d + self.n_places]
+            columns[pair, 1:] = sides[0][margin, d + 1 : d + self.n_places]
         return columns
 
     def of_group(self, group: float) -> tuple[Array, Array, Array, Array]:
@@ -168,8 +168,8 @@ class GroupedPosterior(Posterior):
         for place in np.flatnonzero(groups >= 0):
             columns = np.full((k, self.sites.n_places), float(NEW_GROUP))
             columns[:, 0] = groups[place]
-            each = self._in_group(items[at[place]], groups[place], columns)
-            means[place], covariance[place] = each
+            moments = self._in_group(items[at[place]], groups[place], columns)
+            means[place], covariance[place] = moments
         return means, covariance
 
     def _groups_of(self, n: int) -> NDArray[np.intp]:
@@ -225,8 +225,8 @@ def _margin_covariance(kernel: Kernel, first: Array, second: Array) -> Array:
     """Prior covariance of margins, (n, n)."""
     across = kernel_values(kernel, first, second)
     own = kernel_values(kernel, first) + kernel_values(kernel, second)
-    found: Array = own - across - across.T
-    return found
+    covariance: Array = own - across - across.T
+    return covariance
 
 
 def utility_kernel(kernel: Kernel, comparisons: Comparisons) -> Kernel:
@@ -283,7 +283,7 @@ def utility_posterior(
     entries = site_entries(prior.noise, sites.precision, columns(sites.shift))
     rows, columns_of = place[entries.row], place[entries.column]
     by_row = np.argsort(rows, kind="stable")
-    known = GroupSites(
+    group_sites = GroupSites(
         items[margins.first[order]],
         items[margins.second[order]],
         group[order],
@@ -301,5 +301,5 @@ def utility_posterior(
         posterior.weights,
         posterior.factor,
         effects=effects,
-        sites=known,
+        sites=group_sites,
     )

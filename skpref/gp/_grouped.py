@@ -161,9 +161,9 @@ class GroupFeatures:
                 size = max(size // 2, 1)
             at += size
             place = np.arange(n)
-            there = place < n_margins[groups][:, None]
+            present = place < n_margins[groups][:, None]
             margin = np.full((size, n), matrix.shape[0])
-            margin[there] = margin_order[(margin_begin[groups][:, None] + place)[there]]
+            margin[present] = margin_order[(margin_begin[groups][:, None] + place)[present]]
             own = np.arange(r) < n_features[groups][:, None]
             feature = np.full((size, r), matrix.shape[1])
             feature[own] = (feature_begin[groups][:, None] + np.arange(r))[own]
@@ -263,8 +263,8 @@ class _BatchWeights(NamedTuple):
 
     def shared_rows(self, rows: Array) -> Array:
         """Return what is left of the shared features of margins, (n_groups, n, rank)."""
-        left: Array = rows - self.effects @ self.pull
-        return left
+        remainder: Array = rows - self.effects @ self.pull
+        return remainder
 
 
 class _GroupedWeights:
@@ -294,8 +294,8 @@ class _GroupedWeights:
             inverse = 0.5 * (inverse + np.swapaxes(inverse, 1, 2))
             pull = inverse @ (np.swapaxes(weighted, 1, 2) @ rows)
             # As a sum of squares: a difference would be lost to rounding where sites are precise.
-            left = rows - effects @ pull
-            gain += _product(left, sites.times(left)) + _product(pull, pull)
+            remainder = rows - effects @ pull
+            gain += _product(remainder, sites.times(remainder)) + _product(pull, pull)
             self.log_det += float(log_det.sum())
             self.parts.append(_BatchWeights(batch, own_scale, inverse, pull))
         self.gain = 0.5 * (gain + gain.T)
@@ -332,9 +332,9 @@ class _GroupedWeights:
 
     @cached_property
     def covariance(self) -> Array:
-        """Of the shared weights, as if each had variance 1 before."""
-        found: Array = self.inverse.T @ self.inverse
-        return found
+        """Compute the covariance of the shared weights, as if each had variance 1 before."""
+        covariance: Array = self.inverse.T @ self.inverse
+        return covariance
 
     def group_variance(self) -> Array:
         """Variances of the groups' weights, as if each had been 1 before, (n_group_features,)."""
@@ -361,11 +361,11 @@ class _BatchSites:
         return self._single[:, :, None] * rows
 
 
-def _product(one: Array, other: Array) -> Array:
+def _product(first: Array, second: Array) -> Array:
     """Sum over groups of oneᵀ other, each (n_groups, n, m)."""
-    left = one.reshape(-1, one.shape[2])
-    found: Array = left.T @ other.reshape(-1, other.shape[2])
-    return found
+    flat = first.reshape(-1, first.shape[2])
+    total: Array = flat.T @ second.reshape(-1, second.shape[2])
+    return total
 
 
 class Grouped(FiniteRank):
@@ -500,10 +500,10 @@ class Grouped(FiniteRank):
                 return self._margins_by_group(several, found, likelihood)
             column = _group_column(self._comparisons)
             keyed, _ = keyed_features(each, self._whole_finite.terms, margins, column)
-            other = keyed[:, is_rest]
+            own_entries = keyed[:, is_rest]
             # Of what belongs to a margin alone: its covariance with that of the fit, and variance.
-            covariance = rest.multiply(other) @ own[is_rest]
-            variance = other**2 @ own[is_rest]
+            covariance = rest.multiply(own_entries) @ own[is_rest]
+            variance = own_entries**2 @ own[is_rest]
             moved = covariance * vector.shrink
             carried = moved * sites.precision
             matrix = csr_array(keyed[:, self._groups.used])
@@ -537,20 +537,20 @@ class Grouped(FiniteRank):
         return squares[:-1]
 
     def _margins_by_group(
-        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+        self, several: Sequence[Comparisons], fit: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
         """Compute the same by the posterior of all effects, densely."""
         prior = DenseItems.of(self.kernel, self._comparisons, likelihood)
-        marginals = prior.condition(found.sites.precision, found.sites.shift)
-        dense = found._replace(conditioned=marginals)
+        marginals = prior.condition(fit.sites.precision, fit.sites.shift)
+        dense = fit._replace(conditioned=marginals)
         return prior.margins_of(several, dense, likelihood)
 
     def _margin_parts(self, vector: _GroupedWeights) -> Iterator[tuple[_BatchWeights, Array]]:
         """Parts of the margins of each batch that shared weights move, by a root of their
         covariance: (n_groups, n, rank)."""
         for part in vector.parts:
-            left = part.shared_rows(self.shared_rows(part.batch))
-            yield part, left @ vector.inverse.T
+            remainder = part.shared_rows(self.shared_rows(part.batch))
+            yield part, remainder @ vector.inverse.T
 
     def _spread(self, vector):
         variance = np.zeros(self.n_margins + 1)

@@ -65,7 +65,7 @@ _STEP = 1e-3
 
 
 class Weights(NamedTuple):
-    """q(w) in natural parameters: precision I + ``gain``, precision times mean ``shift``.
+    """Hold q(w) in natural parameters: precision I + ``gain``, precision times mean ``shift``.
 
     Attributes
     ----------
@@ -78,37 +78,37 @@ class Weights(NamedTuple):
     shift: Array
 
     def towards(self, other: "Weights", share: float) -> "Weights":
-        """A step along the line to others; a natural-gradient step if they are a fixed point's."""
+        """Step along the line to others; a natural-gradient step if they are a fixed point's."""
         if share == 1.0:
             return other
         both = zip(self, other, strict=True)
         return Weights(*((1.0 - share) * one + share * two for one, two in both))
 
     def scaled(self, factor: float) -> "Weights":
-        """As if every answer had been given so many times."""
+        """Return the weights as if every answer had been given so many times."""
         return Weights(factor * self.gain, factor * self.shift)
 
     def plus(self, other: "Weights") -> "Weights":
-        """Weights of both sets of answers."""
+        """Return the weights of both sets of answers."""
         return Weights(self.gain + other.gain, self.shift + other.shift)
 
     def told(self, at: "Moments") -> float:
-        """E_q[log of the factor that these are], over the factor's mean under the prior."""
-        known = moments(self)
+        """Compute E_q[log of the factor that these are], over the factor's mean under the prior."""
+        factor_moments = moments(self)
         mean, half = at.mean, at.root @ self.gain
         inner = float(np.vdot(half, at.root)) + float(mean @ self.gain @ mean)
         # log E_prior[exp(shiftᵀ w − ½ wᵀ gain w)]
-        total = 0.5 * float(self.shift @ known.mean) - 0.5 * known.log_det
+        total = 0.5 * float(self.shift @ factor_moments.mean) - 0.5 * factor_moments.log_det
         return float(self.shift @ mean) - 0.5 * inner - total
 
     def wider(self, m: int) -> "Weights":
-        """With further points at the end, about which there is no answer yet."""
+        """Return the weights with further points at the end, about which there is no answer yet."""
         more = m - len(self.shift)
         return Weights(np.pad(self.gain, (0, more)), np.pad(self.shift, (0, more)))
 
 
 class Moments(NamedTuple):
-    """q(w) as mean and root of its covariance, S = ``root``ᵀ ``root``, and its distance to N(0, I).
+    """Hold q(w) as mean and root of its covariance, S = ``root``ᵀ ``root``.
 
     ``divergence`` is the Kullback–Leibler divergence of q from that prior, ``log_det`` the
     log-determinant of q's precision.
@@ -121,7 +121,7 @@ class Moments(NamedTuple):
 
 
 def moments(weights: Weights) -> Moments:
-    """Moments of q(w)."""
+    """Compute the moments of q(w)."""
     precision = weights.gain.copy()
     precision.flat[:: len(precision) + 1] += 1.0
     root, log_det = inverse_cholesky(precision.T)
@@ -131,7 +131,7 @@ def moments(weights: Weights) -> Moments:
 
 
 class Pull(NamedTuple):
-    """Slopes of the bound in each margin's moments and the variance of its rest, at q."""
+    """Hold the slopes of the bound in each margin's moments and the variance of its rest, at q."""
 
     by_mean: Array
     by_variance: Array
@@ -139,55 +139,55 @@ class Pull(NamedTuple):
     at: Moments
 
     def under(self, factor: float) -> "Pull":
-        """Of margins whose prior variance, on which they were found, is divided by a factor."""
+        """Return the slopes for margins whose prior variance is divided by a factor."""
         by_mean = np.sqrt(factor) * self.by_mean
         return Pull(by_mean, factor * self.by_variance, factor * self.by_rest, self.at)
 
 
 def whitening(K: Array) -> Array:
-    """L⁻¹ with L Lᵀ = K, the covariance of inducing points."""
+    """Compute L⁻¹ with L Lᵀ = K, the covariance of inducing points."""
     lifted = K.copy()
     lifted.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
     return inverse_cholesky(lifted.T)[0]
 
 
 def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
-    """`whitening`, and what it added as a share of the diagonal.
+    """Compute `whitening`, and what it added as a share of the diagonal.
 
     Nothing, where the kernel has few features and no point's are all but those of the others:
     points that span them then leave nothing of an item open.
     """
     if finite_features(kernel, Z.shape[1]) is not None:
         with suppress(NoCovarianceError):
-            found = inverse_cholesky(K.T)[0]
-            if np.all(np.diagonal(found) ** 2 * np.diagonal(K) < 1.0 / _APART):
-                return found, 0.0
+            inverse = inverse_cholesky(K.T)[0]
+            if np.all(np.diagonal(inverse) ** 2 * np.diagonal(K) < 1.0 / _APART):
+                return inverse, 0.0
     return whitening(K), _JITTER
 
 
 def _features_at(kernel: Kernel, items: Array, Z: Array) -> Array:
-    """φ of items."""
-    found: Array = (
+    """Compute the features φ of items."""
+    features: Array = (
         kernel_values(kernel, items, Z) @ _whitening(kernel, Z, kernel_values(kernel, Z))[0].T
     )
-    return found
+    return features
 
 
 def unexplained(kernel: Kernel, items: Array, Z: Array) -> Array:
-    """Covariance of the items' utilities given those of the points."""
+    """Compute the covariance of the items' utilities given those of the points."""
     phi = _features_at(kernel, items, Z)
     return kernel_values(kernel, items) - phi @ phi.T
 
 
 def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
-    """Residual share of the items' prior variances given the utilities of the points."""
+    """Compute the residual share of the items' prior variances given the points' utilities."""
     phi = _features_at(kernel, items, Z)
     prior = kernel.diag(items)
     return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
 
 
 def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, Array]) -> Weights:
-    """The answers' weights on some points, carried to other points, perhaps under another kernel.
+    """Carry the answers' weights from some points to others, perhaps under another kernel.
 
     The factor on the old points' utilities, with these replaced by their means given those of the
     new ones (Bui et al., "Streaming sparse Gaussian process approximations", 2017). The residual
@@ -258,9 +258,9 @@ class Inducing(Prior):
     ) -> Self:
         """See `Prior.of`; by default with a point for every item."""
         items = comparisons.items
-        found = cls(kernel, items, comparisons.rows.margins, items if Z is None else Z)
-        check_finite(kernel, found.K)
-        return found
+        prior = cls(kernel, items, comparisons.rows.margins, items if Z is None else Z)
+        check_finite(kernel, prior.K)
+        return prior
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
@@ -269,12 +269,12 @@ class Inducing(Prior):
 
     @cached_property
     def _rest(self):
-        """FITC residual variance of every margin."""
+        """Compute the FITC residual variance of every margin."""
         return floor_variance(self._prior_variance() - self._squares(self._features), 0.0)
 
     @cached_property
     def _features(self):
-        """φ of the items, or differences of it for the margins."""
+        """Compute φ of the items, or differences of it for the margins."""
         n = self.n_margins if self._by_margins else self.n_items
         features = np.empty((n, len(self.Z)))
         for rows in row_blocks(n, len(self.Z), _BLOCK):
@@ -288,7 +288,7 @@ class Inducing(Prior):
 
     @property
     def size(self) -> int:
-        """Bytes of the features, by far the largest of what is kept."""
+        """Count the bytes of the features, by far the largest of what is kept."""
         return 8 * (self.n_margins if self._by_margins else self.n_items) * len(self.Z)
 
     def forget(self) -> None:
@@ -297,17 +297,17 @@ class Inducing(Prior):
 
     @property
     def rest(self) -> Array:
-        """FITC residual variance of every margin, shape (n_margins,)."""
+        """Return the FITC residual variance of every margin, shape (n_margins,)."""
         return self._rest
 
     @cached_property
     def variance(self) -> Array:  # type: ignore[override] # found when it is asked for
-        """Prior variance of every margin's part φᵀ w, shape (n_margins,)."""
+        """Compute the prior variance of every margin's part φᵀ w, shape (n_margins,)."""
         return self._squares(self._features)
 
     @property
     def margin_features(self) -> Array:
-        """φ of every margin, shape (n_margins, m)."""
+        """Compute φ of every margin, shape (n_margins, m)."""
         features = self._features
         return features if self._by_margins else features[self.first] - features[self.second]
 
@@ -321,27 +321,27 @@ class Inducing(Prior):
         return apart
 
     def _squares(self, features):
-        """Squared norm of the row of every margin."""
+        """Compute the squared norm of the row of every margin."""
         if self._by_margins:
             return np.einsum("ij,ij->i", features, features)
-        found = np.empty(self.n_margins)
-        one, other = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
+        squares = np.empty(self.n_margins)
+        first, second = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
         for rows in row_blocks(self.n_margins, features.shape[1], _GATHERED):
-            n = len(found[rows])
+            n = len(squares[rows])
             # "clip" lets numpy write to the buffer itself
-            np.take(features, self.first[rows], axis=0, out=one[:n], mode="clip")
-            np.take(features, self.second[rows], axis=0, out=other[:n], mode="clip")
-            one[:n] -= other[:n]
-            found[rows] = np.einsum("ij,ij->i", one[:n], one[:n])
-        return found
+            np.take(features, self.first[rows], axis=0, out=first[:n], mode="clip")
+            np.take(features, self.second[rows], axis=0, out=second[:n], mode="clip")
+            first[:n] -= second[:n]
+            squares[rows] = np.einsum("ij,ij->i", first[:n], first[:n])
+        return squares
 
     # -- q(w) and the margins --------------------------------------------------------------
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         pulled = vector if self._by_margins else self.incidence @ vector
-        found = self._features @ (self._features.T @ pulled)
-        return found if self._by_margins else found[self.first] - found[self.second]
+        image = self._features @ (self._features.T @ pulled)
+        return image if self._by_margins else image[self.first] - image[self.second]
 
     def condition(self, precision: Array, shift: Array) -> Marginals:
         """See `Prior.condition`."""
@@ -356,7 +356,7 @@ class Inducing(Prior):
         return gradient if push is None else gradient + self._pushed(dual, push)
 
     def _pushed(self, w, u):
-        """uᵀ dS w, as the difference of two quadratic forms of vectors equally long."""
+        """Compute uᵀ dS w, as the difference of two quadratic forms of vectors equally long."""
         size = np.linalg.norm(u) / (np.linalg.norm(w) or 1.0)
         if size == 0.0 or not np.any(w):
             return np.zeros(len(self.kernel.theta))
@@ -369,7 +369,7 @@ class Inducing(Prior):
         return 0.5 * size * (parts[0] - parts[1])
 
     def under(self, found: Moments) -> MarginMoments:
-        """Means and variances of the margins under q, see `Prior.under`."""
+        """Compute means and variances of the margins under q, see `Prior.under`."""
         mean = self._features @ found.mean
         if not self._by_margins:
             mean = mean[self.first] - mean[self.second]
@@ -387,7 +387,7 @@ class Inducing(Prior):
         ]
 
     def weights(self, by_mean: Array, precision: Array, at: Moments) -> Weights:
-        """Gaussian sites on the margins, seen from w.
+        """Compute the factor on w that Gaussian sites on the margins make.
 
         Parameters
         ----------
@@ -402,21 +402,21 @@ class Inducing(Prior):
         return Weights(gain, self._features.T @ pulled + gain @ at.mean)
 
     def told(self, precision: Array, shift: Array) -> Weights:
-        """Sites on the margins in natural parameters, seen from w."""
+        """Compute the factor on w that sites on the margins make, in natural parameters."""
         pulled = shift if self._by_margins else self.incidence @ shift
         return Weights(self._sandwich(precision), self._features.T @ pulled)
 
     def scaled(self, kernel: Kernel, factor: float) -> "Inducing":
-        """The same under ``kernel``, which is so many times as large as this one's."""
-        other, root = copy(self), np.sqrt(factor)
-        other.kernel, other.K, other.whiten = kernel, factor * self.K, self.whiten / root
+        """Return this prior under ``kernel``, which is so many times as large as its own."""
+        prior, root = copy(self), np.sqrt(factor)
+        prior.kernel, prior.K, prior.whiten = kernel, factor * self.K, self.whiten / root
         for name, share in (("_features", root), ("_rest", factor), ("variance", factor)):
             if name in vars(self):
-                vars(other)[name] = share * vars(self)[name]
-        return other
+                vars(prior)[name] = share * vars(self)[name]
+        return prior
 
     def _sandwich(self, precision):
-        """Σ precision_i φ_i φ_iᵀ over the margins."""
+        """Compute Σ precision_i φ_i φ_iᵀ over the margins."""
         phi = self._features
         if self._by_margins:
             return phi.T @ (precision[:, None] * phi)
@@ -424,7 +424,7 @@ class Inducing(Prior):
         return 0.5 * (gain + gain.T)
 
     def _laplacian(self, precision):
-        """Aᵀ T A, sparse."""
+        """Compute Aᵀ T A, sparse."""
         scaled = self.incidence.copy()
         scaled.data = scaled.data * precision[scaled.indices]
         return scaled @ self.incidence.T
@@ -436,14 +436,14 @@ class Inducing(Prior):
 
         Sites are on the margins, or what the answers tell of the weights: a precision (m, m).
         """
-        told = Weights(sites.precision, sites.shift)
+        information = Weights(sites.precision, sites.shift)
         if sites.precision.ndim == 1:
-            told = self.told(*told)
-        root = semidefinite_root(told.gain)
+            information = self.told(*information)
+        root = semidefinite_root(information.gain)
         inner = root.T @ root
         inner.flat[:: len(inner) + 1] += 1.0
         inverse, _ = inverse_cholesky(inner.T)
-        weights = self.whiten.T @ moments(told).mean
+        weights = self.whiten.T @ moments(information).mean
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
         factor = self.whiten.T @ (root @ inverse.T)
         return Posterior(self.kernel, likelihood, self.Z, weights[:, None], factor)
@@ -453,14 +453,14 @@ class Inducing(Prior):
         return surely_covariance(self.kernel) or is_covariance(self.K)
 
     def contract(self, pull: Pull) -> Array:
-        """Derivatives of the bound in the kernel's theta, q of the points' utilities held."""
+        """Compute the bound's derivatives in the kernel's theta, at fixed q of the utilities."""
         gradient = kernel_with_gradient(self.kernel, self.Z)[1](self._on_points(pull))
         for items, weight in self._on_items(pull):
             gradient = gradient + across(self.kernel, items, self.Z)[1](weight)
         return gradient + self._prior_slope(pull.by_rest)
 
     def by_points(self, pull: Pull) -> Array:
-        """Derivatives of the bound in the points, (m, n_features), likewise."""
+        """Compute the bound's derivatives in the points, (m, n_features), at fixed q."""
         inner = self._on_points(pull)
         gradient = 2.0 * contracted_input_gradient(self.kernel, self.Z, self.Z, inner)
         for items, weight in self._on_items(pull):
@@ -468,7 +468,7 @@ class Inducing(Prior):
         return gradient
 
     def _on_points(self, pull):
-        """Derivatives of the bound in k(Z, Z)."""
+        """Compute the bound's derivatives in k(Z, Z)."""
         mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
         H, H_rest = self._sandwich(pull.by_variance), self._sandwich(pull.by_rest)
         pulled = pull.by_mean if self._by_margins else self.incidence @ pull.by_mean
@@ -480,35 +480,35 @@ class Inducing(Prior):
         return weight
 
     def _on_items(self, pull):
-        """Items in blocks, and derivatives of the bound in their k(items, Z)."""
+        """Yield items in blocks, and the bound's derivatives in their k(items, Z)."""
         mean, S = pull.at.mean, pull.at.root.T @ pull.at.root
-        dual, known = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
+        dual, spread = self.whiten.T @ mean, 2.0 * (S @ self.whiten)
         sides: tuple[tuple[Array, float], ...]
         if self._by_margins:
-            level, seen = pull.by_mean, pull.by_variance[:, None] * self._features
-            left = pull.by_rest[:, None] * self._features
+            level, variance_slope = pull.by_mean, pull.by_variance[:, None] * self._features
+            rest_slope = pull.by_rest[:, None] * self._features
             sides = ((self.items[self.first], 1.0), (self.items[self.second], -1.0))
         else:
             level = self.incidence @ pull.by_mean
-            seen = self._laplacian(pull.by_variance) @ self._features
-            left = self._laplacian(pull.by_rest) @ self._features
+            variance_slope = self._laplacian(pull.by_variance) @ self._features
+            rest_slope = self._laplacian(pull.by_rest) @ self._features
             sides = ((self.items, 1.0),)
         for items, sign in sides:
             for rows in row_blocks(len(items), 4 * len(S), _BLOCK):
-                weight = np.outer(level[rows], dual) + seen[rows] @ known
-                weight -= left[rows] @ (2.0 * self.whiten)
+                weight = np.outer(level[rows], dual) + variance_slope[rows] @ spread
+                weight -= rest_slope[rows] @ (2.0 * self.whiten)
                 yield items[rows], sign * weight
 
     def _prior_slope(self, weight):
-        """Derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""
+        """Compute derivatives of Σ weight_i × prior variance of margin i in the kernel's theta."""
         weight = np.where(self._alike, 0.0, weight)
-        each = np.abs(self.incidence) @ weight
+        item_weight = np.abs(self.incidence) @ weight
         theta, gradient = self.kernel.theta, np.zeros(len(self.kernel.theta))
         for k, step in enumerate(_STEP * np.eye(len(theta))):
             # Of four values: what cancels against the covariances below is exact to 1e-12.
             for times, share in ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0)):
-                there = self.kernel.clone_with_theta(theta + times * step)
-                gradient[k] += share * (each @ there.diag(self.items)) / (12.0 * _STEP)
+                kernel = self.kernel.clone_with_theta(theta + times * step)
+                gradient[k] += share * (item_weight @ kernel.diag(self.items)) / (12.0 * _STEP)
         for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             gradient -= 2.0 * across(self.kernel, *ends, aligned=True)[1](weight[rows])
@@ -525,7 +525,7 @@ _DISTANCES = 2**22
 
 
 def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDArray[np.float64]:
-    """Inducing points for items: all items, if there are at most n, else centres of clusters.
+    """Place inducing points for items: all items, if there are at most n, else centres of clusters.
 
     Features are scaled to their spread. Where a part of the kernel tells items by their names alone
     (`Identity`), the centres' nearest items are taken, as nothing lies between names; where no
@@ -573,13 +573,13 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
 
 
 def _origin(items):
-    """`far_origin`, zero where there is none."""
+    """Return `far_origin`, zero where there is none."""
     origin = far_origin(items)
     return np.zeros(items.shape[1]) if origin is None else origin
 
 
 def _worst_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
-    """n items at most, each of the largest variance given those before, of a random part."""
+    """Choose at most n items, each of the largest variance given those before, of a random part."""
     some = np.random.default_rng(seed).permutation(len(items))[: max(_PIVOTS, 2 * n)]
     K = kernel_values(kernel, items[some])
     factor, order = pivoted_cholesky(K, _JITTER * float(np.max(np.diagonal(K))))
@@ -587,7 +587,7 @@ def _worst_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
 
 
 def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
-    """Points for a kernel of which some terms have few features, in columns that no other sees.
+    """Place points where some terms have few features, in columns that no other term sees.
 
     One item is varied in these columns, so that nothing of these terms is left open, and in all
     others as `place` chooses: a difference of the first is one of the features alone. The first
@@ -603,8 +603,8 @@ def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
     if few is None or rest is None or len(items) <= n:
         return None
     finite = finite_features(few, d)
-    seen = {column for columns in seen_columns(rest, d) for column in columns}
-    own = None if finite is None else finite.apart_from(seen)
+    rest_columns = {column for columns in seen_columns(rest, d) for column in columns}
+    own = None if finite is None else finite.apart_from(rest_columns)
     if own is None:
         return None
     chosen = spanning_rows(items, own, n)
@@ -659,7 +659,7 @@ class InducingPoints(PriorRule):
 
     @property
     def points(self) -> Array:
-        """The points, once `prepare` has chosen them."""
+        """Return the points, once `prepare` has chosen them."""
         if self.Z is None:
             raise ValueError(
                 "There are no inducing points yet. Call prepare(comparisons, kernel) first."
@@ -667,7 +667,7 @@ class InducingPoints(PriorRule):
         return self.Z
 
     def prepare(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
-        """With points for these items, see `PriorRule.prepare`."""
+        """Return this rule with points for these items, see `PriorRule.prepare`."""
         items = comparisons.items
         if self.Z is not None:
             if self.Z.shape[1] != items.shape[1] or not np.all(np.isfinite(self.Z)):
@@ -688,7 +688,7 @@ class InducingPoints(PriorRule):
         return replace(self, Z=Z, bound=self.bound if movable else None)
 
     def refine(self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood) -> Self:
-        """With the points moved for these answers, see `PriorRule.refine`.
+        """Return this rule with the points moved for these answers, see `PriorRule.refine`.
 
         Points of the user's own stay, as those do that stand for items with names; if they are far
         from all items, a warning says so.
@@ -715,12 +715,12 @@ class InducingPoints(PriorRule):
         return cost_of_points(comparisons, n)
 
     def tells_items_apart(self, comparisons: Comparisons) -> bool:
-        """Where every item has a point of its own."""
+        """Say whether every item has a point of its own."""
         return self.Z is None and len(comparisons.items) <= self.n
 
 
 def cost_of_points(comparisons: Comparisons, m: int) -> Cost:
-    """Cost of a prior by so many points."""
+    """Estimate the cost of a prior by so many points."""
     rows = min(len(comparisons.items), len(comparisons.rows.margins.first))
     return Cost(float(rows) * m**2, float(m), 8.0 * m * (rows + 4.0 * m))
 
@@ -729,17 +729,17 @@ def _warn_far(Z, comparisons, kernel):
     """Warn of points that explain next to nothing of the items' utilities."""
     items = comparisons.items
     some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
-    left = float(np.mean(unexplained_share(kernel, some, Z)))
-    if left > _FAR:
+    share = float(np.mean(unexplained_share(kernel, some, Z)))
+    if share > _FAR:
         warn(
-            f"The inducing points explain {1.0 - left:.1%} of the variance of the items' utilities "
-            f"under {kernel}; the rest is predicted by the prior. Give "
+            f"The inducing points explain {1.0 - share:.1%} of the variance of the items' "
+            f"utilities under {kernel}; the rest is predicted by the prior. Give "
             "points among the items, in the units of their features, or leave inducing_points out."
         )
 
 
 def _moved(Z, comparisons, kernel, likelihood, bound):
-    """Points moved a few steps up the bound, if the residual variance is large.
+    """Move points a few steps up the bound, if the residual variance is large.
 
     Some of the answers are looked at; the spread of their items is the unit of each feature.
     """
@@ -759,7 +759,7 @@ def _moved(Z, comparisons, kernel, likelihood, bound):
 
     options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS}
     try:
-        found = minimize(
+        solution = minimize(
             minus_bound,
             ((Z - origin) / scale).ravel(),
             jac=True,
@@ -768,4 +768,4 @@ def _moved(Z, comparisons, kernel, likelihood, bound):
         )
     except NoCovarianceError:  # points that all but coincide, on some step's way
         return Z
-    return points(found.x)
+    return points(solution.x)

@@ -66,23 +66,23 @@ class Nodes:
 
     @property
     def first(self) -> slice:
-        """The first node of every chain."""
+        """Return the first node of every chain."""
         return self.steps[0]
 
     @cached_property
     def moves(self) -> list[tuple[slice, slice]]:
-        """Of every step but the first the nodes before its nodes, and its nodes."""
+        """List of every step but the first the nodes before its nodes, and its nodes."""
         pairs = zip(self.steps[:-1], self.steps[1:], strict=True)
         return [(slice(one.start, one.start + two.stop - two.start), two) for one, two in pairs]
 
     @cached_property
     def by_time(self) -> NDArray[np.intp]:
-        """Nodes by chain, and in it by time."""
+        """Order the nodes by chain, and in it by time."""
         return np.lexsort((self.times, self.chain))
 
 
 class Filtered(NamedTuple):
-    """Chains given a precision on every node's value; arrays run over the nodes last.
+    """Hold chains given a precision on every node's value; arrays run over the nodes last.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Chains:
     """
 
     def __init__(self, nodes: Nodes, drift: Drift, begin: Array | None = None):
-        self.nodes, self.drift, self._seen = nodes, drift, drift.seen
+        self.nodes, self.drift, self._readout = nodes, drift, drift.seen
         self._A, self._Q = drift.moved(nodes.before, nodes.times)
         self._A[:, :, nodes.first] = 0.0
         self._begin = drift.spread(nodes.times[nodes.first]) if begin is None else begin
@@ -131,17 +131,17 @@ class Chains:
 
     @cached_property
     def variance(self) -> Array:
-        """Of the nodes' values before any site, (n_nodes,)."""
+        """Compute the variance of the nodes' values before any site, (n_nodes,)."""
         spread = self._Q.copy()
         for before, after in self.nodes.moves:
             A = self._A[:, :, after]
             half = np.einsum("ijn,jkn->ikn", A, spread[:, :, before])
             spread[:, :, after] += np.einsum("ijn,kjn->ikn", half, A)
-        return np.einsum("i,ijn,j->n", self._seen, spread, self._seen)
+        return np.einsum("i,ijn,j->n", self._readout, spread, self._readout)
 
     def filtered(self, precision: Array) -> Filtered:
-        """The nodes given sites of some precision."""
-        nodes, h, size = self.nodes, self._seen, self.drift.size
+        """Condition the nodes on sites of some precision."""
+        nodes, h, size = self.nodes, self._readout, self.drift.size
         gain, share = np.empty((size, nodes.n_nodes)), np.empty(nodes.n_nodes)
         covariance = np.empty((size, size, nodes.n_nodes))
         for k, at in enumerate(nodes.steps):
@@ -155,13 +155,13 @@ class Chains:
             gain[:, at] = toward
             covariance[:, :, at] = P - toward[:, None] * (toward * (precision[at] / share[at]))
         slope = self._slope(precision, gain, share)
-        told = np.einsum("in,ijn,jn->n", gain, slope, gain)
-        variance = np.maximum(h @ gain - told, 0.0)
+        reduction = np.einsum("in,ijn,jn->n", gain, slope, gain)
+        variance = np.maximum(h @ gain - reduction, 0.0)
         log_det = float(np.sum(np.log(share)))
         return Filtered(precision, gain, share, covariance, slope, variance, log_det)
 
     def _slope(self, precision, gain, share):
-        nodes, h = self.nodes, self._seen
+        nodes, h = self.nodes, self._readout
         slope = np.zeros((len(h), len(h), nodes.n_nodes))
         own = h[:, None, None] * h[None, :, None]
         for k in range(len(nodes.steps) - 1, -1, -1):
@@ -179,11 +179,11 @@ class Chains:
         return slope
 
     def smoother(self, filtered: Filtered) -> "Smoother":
-        """What finds the means of the nodes' values given sites of that precision."""
-        return Smoother(self.nodes, self._A, self._seen, filtered)
+        """Return what computes the means of the nodes' values given sites of that precision."""
+        return Smoother(self.nodes, self._A, self._readout, filtered)
 
     def carried(self, weights: Array) -> tuple[Array, Array]:
-        """States that weights on the nodes' values bring about, K times weights.
+        """Compute the states that weights on the nodes' values bring about: K times weights.
 
         Returns
         -------
@@ -193,24 +193,24 @@ class Chains:
             What of the weighted sum goes through a node's state, by its elements.
         """
         order = self.nodes.by_time
-        state, pull = np.empty((2, len(self._seen), self.nodes.n_nodes))
-        pull[:, order] = solve_band(self._moves, weights[order, None] * self._seen, "T").T
+        state, pull = np.empty((2, len(self._readout), self.nodes.n_nodes))
+        pull[:, order] = solve_band(self._moves, weights[order, None] * self._readout, "T").T
         brought = np.einsum("ijn,jn->in", self._Q, pull)[:, order]
         state[:, order] = solve_band(self._moves, np.ascontiguousarray(brought.T), "N").T
         return state, pull
 
     @cached_property
     def _moves(self) -> Array:
-        """The band of what takes states to news: 1 less the moves."""
+        """Return the band of what takes states to news: 1 less the moves."""
         return unit_band(-self._A[:, :, self.nodes.by_time])
 
     def times(self, weights: Array) -> Array:
-        """K times weights on the nodes' values."""
-        found: Array = self._seen @ self.carried(weights)[0]
-        return found
+        """Compute K times weights on the nodes' values."""
+        values: Array = self._readout @ self.carried(weights)[0]
+        return values
 
     def gradient(self, quadratic: list[tuple[float, Array]], filtered: Filtered) -> Array:
-        """Gradient in theta of ½ (Σ c uᵀ K u − log|1 + K × precision|).
+        """Compute the gradient in theta of ½ (Σ c uᵀ K u − log|1 + K × precision|).
 
         Parameters
         ----------
@@ -249,39 +249,39 @@ class Smoother:
     nodes : Nodes
     A : ndarray of shape (size, size, n_nodes)
         How the state before moves to a node.
-    seen : ndarray of shape (size,)
+    readout : ndarray of shape (size,)
     filtered : Filtered
     """
 
-    def __init__(self, nodes: Nodes, A: Array, seen: Array, filtered: Filtered):
+    def __init__(self, nodes: Nodes, A: Array, readout: Array, filtered: Filtered):
         order = self._order = nodes.by_time
-        self._seen = seen
+        self._readout = readout
         gain, self._share = filtered.gain[:, order], filtered.share[order]
         self._weight = filtered.precision[order] / self._share
-        self._gain, self._own = np.ascontiguousarray(gain.T), seen @ gain
+        self._gain, self._own = np.ascontiguousarray(gain.T), readout @ gain
         # From the mean that is predicted for a node to that for the next, and back; A is nothing
         # where a chain begins.
         move, before = A[:, :, order], np.roll(np.arange(nodes.n_nodes), 1)
         news = np.einsum("ijn,jn->in", move, gain[:, before])
-        held = news[:, None] * seen[None, :, None] * self._weight[before]
+        held = news[:, None] * readout[None, :, None] * self._weight[before]
         self._on = unit_band(held - move)
-        told = np.einsum("jin,j->in", move, seen)
-        held = told[:, None] * gain[None] * self._weight
+        pull = np.einsum("jin,j->in", move, readout)
+        held = pull[:, None] * gain[None] * self._weight
         self._back = unit_band(np.swapaxes(held, 0, 1) - move)
-        self._news, self._told = np.ascontiguousarray(news.T), np.ascontiguousarray(told.T)
+        self._news, self._pull = np.ascontiguousarray(news.T), np.ascontiguousarray(pull.T)
 
     def means(self, shift: Array) -> Array:
-        """Means given sites of these shifts, (n_nodes,)."""
+        """Compute the means given sites of these shifts, (n_nodes,)."""
         news = shift[self._order]
         news /= self._share
         predicted = solve_band(self._on, self._news * np.roll(news, 1)[:, None], "N")
-        value = predicted @ self._seen
+        value = predicted @ self._readout
         news -= self._weight * value
         # Slopes of the log-probability in the filtered means.
-        told = self._told * news[:, None]
-        later = solve_band(self._back, np.concatenate([told[1:], told[:1]]), "T")
+        slopes = self._pull * news[:, None]
+        later = solve_band(self._back, np.concatenate([slopes[1:], slopes[:1]]), "T")
         inner = np.einsum("ni,ni->n", self._gain, later)
         news -= self._weight * inner
-        found = np.empty(len(news))
-        found[self._order] = value + inner + self._own * news
-        return found
+        means = np.empty(len(news))
+        means[self._order] = value + inner + self._own * news
+        return means

@@ -14,12 +14,12 @@ from skpref.kernels import Drift
 
 
 def places(known: Array, rows: Array) -> NDArray[np.intp]:
-    """Where rows stand among distinct ones, −1 where they do not."""
+    """Find the places of rows among distinct ones, −1 where they have none."""
     if known.shape[1] == 1:
         order = np.argsort(known[:, 0], kind="stable")
         at = np.searchsorted(known[order, 0], rows[:, 0])
-        found = order[np.minimum(at, len(known) - 1)]
-        return np.where(known[found, 0] == rows[:, 0], found, -1)
+        candidate = order[np.minimum(at, len(known) - 1)]
+        return np.where(known[candidate, 0] == rows[:, 0], candidate, -1)
     _, code = distinct_rows(np.concatenate([known, rows]))
     place = np.full(int(code.max(initial=-1)) + 1, -1)
     place[code[: len(known)]] = np.arange(len(known))
@@ -27,7 +27,7 @@ def places(known: Array, rows: Array) -> NDArray[np.intp]:
 
 
 class Course(NamedTuple):
-    """What is known of chains at their nodes, by chain and in it by time.
+    """Hold what is known of chains at their nodes, by chain and in it by time.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Course(NamedTuple):
     def of(
         cls, chains: Chains, known: Filtered, weights: Array, begin: NDArray[np.intp]
     ) -> "Course":
-        """Of chains given sites, whose values K times some weights is the mean of."""
+        """Make the course of chains given sites, whose values' mean is K times some weights."""
         state, pull = chains.carried(weights)
         order = chains.nodes.by_time
         return cls(
@@ -87,7 +87,7 @@ class Course(NamedTuple):
 
 
 class Latest(NamedTuple):
-    """What answers of one time have brought; arrays run over the nodes.
+    """Hold what answers of one time have brought; arrays run over the nodes.
 
     Attributes
     ----------
@@ -141,45 +141,45 @@ class KnownChains:
     last: Latest | None = None
 
     def chains_of(self, rows: Array) -> NDArray[np.intp]:
-        """Which chain rows belong to, −1 of who is new."""
+        """Find the chains that rows belong to, −1 of who is new."""
         return places(self.who, rows[:, list(self.drift.who)])
 
     def last_times(self, chain: NDArray[np.intp]) -> Array:
         """The last time at which something is known of chains, −inf where nothing is."""
-        found = np.full(len(chain), -np.inf)
+        times = np.full(len(chain), -np.inf)
         of_course = (chain >= 0) & (chain < len(self.course.begin) - 1)
-        found[of_course] = self.course.times[self.course.begin[chain[of_course] + 1] - 1]
+        times[of_course] = self.course.times[self.course.begin[chain[of_course] + 1] - 1]
         if self.last is not None:
-            found = np.where(chain >= 0, np.maximum(found, self.last.times[chain]), found)
-        return found
+            times = np.where(chain >= 0, np.maximum(times, self.last.times[chain]), times)
+        return times
 
     def known_times(self, rows: Array) -> list[Array]:
-        """Of each row the distinct times at which answers told of its chain, ascending."""
+        """List of each row the distinct times at which answers told of its chain, ascending."""
         chain = self.chains_of(rows)
         begin, times = self.course.begin, self.course.times
         # Who came later has no part in the course.
-        found = [
+        times_by_row = [
             times[begin[k] : begin[k + 1]] if 0 <= k < len(begin) - 1 else np.zeros(0)
             for k in chain
         ]
         if self.last is not None:
             every, start = self._history
-            found = [
+            times_by_row = [
                 np.concatenate([known, every.times[start[k] : start[k + 1]]]) if k >= 0 else known
-                for known, k in zip(found, chain, strict=True)
+                for known, k in zip(times_by_row, chain, strict=True)
             ]
-        return list(map(np.unique, found))
+        return list(map(np.unique, times_by_row))
 
     def states(self, chain: NDArray[np.intp], times: Array) -> StateMoments:
-        """Of the states of chains at some times."""
+        """Compute the moments of the states of chains at some times."""
         drift, course = self.drift, self.course
         n, size = len(times), drift.size
         # Who came later has no part in the course.
-        known = np.where(chain < len(course.begin) - 1, chain, -1)
-        at = course.last_before(np.maximum(known, 0), times)
-        begun = (known >= 0) & (at >= course.begin[known])
+        course_chain = np.where(chain < len(course.begin) - 1, chain, -1)
+        at = course.last_before(np.maximum(course_chain, 0), times)
+        has_past = (course_chain >= 0) & (at >= course.begin[course_chain])
         ahead = at + 1
-        follows = (known >= 0) & (ahead < course.begin[known + 1])
+        follows = (course_chain >= 0) & (ahead < course.begin[course_chain + 1])
         mean, slope, pull = np.zeros((n, size)), np.zeros((n, size, size)), np.zeros((n, size))
         if follows.any():
             after = ahead[follows]
@@ -188,23 +188,23 @@ class KnownChains:
             half = np.einsum("jin,njk->nik", A, course.slope[after])
             slope[follows] = np.einsum("nij,jkn->nik", half, A)
         before, P, state = np.zeros(n), np.zeros((n, size, size)), np.zeros((n, size))
-        before[begun] = course.times[at[begun]]
-        P[begun], state[begun] = course.covariance[at[begun]], course.state[at[begun]]
+        before[has_past] = course.times[at[has_past]]
+        P[has_past], state[has_past] = course.covariance[at[has_past]], course.state[at[has_past]]
         if self.last is not None:
-            begun = self._since(chain, times, begun, (before, P, state))
-        found = np.empty_like(P)
-        found[~begun] = np.moveaxis(drift.spread(times[~begun]), 2, 0)
-        mean[~begun] = np.einsum("nij,nj->ni", found[~begun], pull[~begun])
-        if begun.any():
-            A, Q = drift.moved(before[begun], times[begun])
+            has_past = self._since(chain, times, has_past, (before, P, state))
+        covariance = np.empty_like(P)
+        covariance[~has_past] = np.moveaxis(drift.spread(times[~has_past]), 2, 0)
+        mean[~has_past] = np.einsum("nij,nj->ni", covariance[~has_past], pull[~has_past])
+        if has_past.any():
+            A, Q = drift.moved(before[has_past], times[has_past])
             Q = np.moveaxis(Q, 2, 0)
-            half = np.einsum("ijn,njk->nik", A, P[begun])
-            found[begun] = np.einsum("nij,kjn->nik", half, A) + Q
-            mean[begun] = np.einsum("ijn,nj->ni", A, state[begun])
-            mean[begun] += np.einsum("nij,nj->ni", Q, pull[begun])
-        return StateMoments(mean, found, slope)
+            half = np.einsum("ijn,njk->nik", A, P[has_past])
+            covariance[has_past] = np.einsum("nij,kjn->nik", half, A) + Q
+            mean[has_past] = np.einsum("ijn,nj->ni", A, state[has_past])
+            mean[has_past] += np.einsum("nij,nj->ni", Q, pull[has_past])
+        return StateMoments(mean, covariance, slope)
 
-    def _since(self, chain, times, begun, from_):
+    def _since(self, chain, times, has_past, from_):
         """Let what was told since the course stand where it is the last before a time.
 
         It is never earlier than the course, of which then nothing lies ahead.
@@ -218,15 +218,15 @@ class KnownChains:
             course = Course(begin, every.times, *(np.zeros(0),) * 6)
             some = np.flatnonzero(between)
             at = course.last_before(chain[some], times[some])
-            there = at >= begin[chain[some]]
-            rows.append(some[there])
-            source.append((every, at[there]))
-        for at, (told, place) in zip(rows, source, strict=True):
-            from_[0][at], from_[1][at] = told.times[place], told.covariance[place]
-            from_[2][at] = told.state[place]
-            begun = begun.copy()
-            begun[at] = True
-        return begun
+            has_news = at >= begin[chain[some]]
+            rows.append(some[has_news])
+            source.append((every, at[has_news]))
+        for at, (news, place) in zip(rows, source, strict=True):
+            from_[0][at], from_[1][at] = news.times[place], news.covariance[place]
+            from_[2][at] = news.state[place]
+            has_past = has_past.copy()
+            has_past[at] = True
+        return has_past
 
     @cached_property
     def _history(self) -> tuple[Latest, NDArray[np.intp]]:
@@ -276,20 +276,20 @@ class KnownChains:
         np.add.at(precision, nodes.node, np.concatenate([course.precision, every.precision]))
         np.add.at(shift, nodes.node, np.concatenate([course.shift, every.shift]))
         chains = Chains(nodes, self.drift)
-        known = chains.filtered(precision)
-        weights = shift - precision * chains.smoother(known).means(shift)
+        filtered = chains.filtered(precision)
+        weights = shift - precision * chains.smoother(filtered).means(shift)
         begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain, minlength=len(self.who)))])
-        course = Course.of(chains, known, weights, begin)
+        course = Course.of(chains, filtered, weights, begin)
         return replace(self, course=course, told_since=(), last=None)
 
     def moments(self, rows: Array) -> tuple[Array, Array, Array]:
         """Mean and variance of the values at rows, and the variance before later answers."""
         h = self.drift.seen
-        found = self.states(self.chains_of(rows), rows[:, self.drift.time])
-        toward = found.covariance @ h
+        states = self.states(self.chains_of(rows), rows[:, self.drift.time])
+        toward = states.covariance @ h
         prior = toward @ h
-        variance = prior - np.einsum("ni,nij,nj->n", toward, found.slope, toward)
-        return found.mean @ h, variance, prior
+        variance = prior - np.einsum("ni,nij,nj->n", toward, states.slope, toward)
+        return states.mean @ h, variance, prior
 
     def between(self, X: Array, Z: Array) -> Array:
         """Covariance of the values at the rows of X and Z, (n, m)."""
@@ -300,47 +300,51 @@ class KnownChains:
             return np.where(same, self.moments(X)[1][:, None], 0.0)
         chains, times = self.chains_of(X), X[:, self.drift.time]
         others, at = self.chains_of(Z), Z[:, self.drift.time]
-        found = np.zeros((len(X), len(Z)))
-        for known in np.intersect1d(chains[chains >= 0], others[others >= 0]):
-            one, two = np.flatnonzero(chains == known), np.flatnonzero(others == known)
-            every, place = np.unique(np.concatenate([times[one], at[two]]), return_inverse=True)
+        covariance = np.zeros((len(X), len(Z)))
+        for chain in np.intersect1d(chains[chains >= 0], others[others >= 0]):
+            first, second = np.flatnonzero(chains == chain), np.flatnonzero(others == chain)
+            every, place = np.unique(
+                np.concatenate([times[first], at[second]]), return_inverse=True
+            )
             place = place.reshape(-1)
-            among = self._among(int(known), every)
-            found[np.ix_(one, two)] = among[np.ix_(place[: len(one)], place[len(one) :])]
+            among = self._among(int(chain), every)
+            covariance[np.ix_(first, second)] = among[
+                np.ix_(place[: len(first)], place[len(first) :])
+            ]
         new = np.flatnonzero(chains < 0), np.flatnonzero(others < 0)
         if len(new[0]) and len(new[1]):
             who = list(self.drift.who)
             same = np.all(X[new[0]][:, None, who] == Z[new[1]][None, :, who], axis=2)
             prior = self.drift.covariance(times[new[0]][:, None], at[new[1]][None, :])
-            found[np.ix_(*new)] = np.where(same, prior, 0.0)
-        return found
+            covariance[np.ix_(*new)] = np.where(same, prior, 0.0)
+        return covariance
 
     def at_one_time(self, *parts: Array) -> bool:
-        """Whether no two rows are of different times."""
+        """Say whether no two rows are of different times."""
         times = np.concatenate([part[:, self.drift.time] for part in parts])
         return bool(np.all(times == times[:1]))
 
     def beside(self, rows: Array, others: Array) -> Array:
         """Covariance of the values of each of some rows and another, (n,)."""
         who = list(self.drift.who)
-        found = np.zeros(len(rows))
+        covariance = np.zeros(len(rows))
         for k in np.flatnonzero(np.all(rows[:, who] == others[:, who], axis=1)):
-            found[k] = self.between(rows[k : k + 1], others[k : k + 1])[0, 0]
-        return found
+            covariance[k] = self.between(rows[k : k + 1], others[k : k + 1])[0, 0]
+        return covariance
 
     def variance_of_sums(self, X: Array, weights: Array) -> Array:
         """Variance of weighted sums of the values at rows of one time, weights (m, n)."""
         who, code = distinct_rows(X[:, list(self.drift.who)])
         first = np.zeros(len(who), dtype=np.intp)
         first[code] = np.arange(len(X))
-        each = np.stack([np.bincount(code, row, minlength=len(who)) for row in weights])
-        found: Array = each**2 @ self.moments(X[first])[1]
-        return found
+        totals = np.stack([np.bincount(code, row, minlength=len(who)) for row in weights])
+        variance: Array = totals**2 @ self.moments(X[first])[1]
+        return variance
 
     def _among(self, chain: int, times: Array) -> Array:
         """Covariance of one chain's values at ascending times, (m, m)."""
         drift, course, h = self.drift, self.course, self.drift.seen
-        found = self.states(np.full(len(times), chain), times)
+        states = self.states(np.full(len(times), chain), times)
         m, size = len(times), drift.size
         reach = np.zeros((m, size, size))  # covariance of the state at each time with that now
         cov = np.zeros((m, m))
@@ -354,22 +358,24 @@ class KnownChains:
             sites += zip(every.times[rows], every.precision[rows], strict=True)
         stops = [(float(time), 0, float(precision)) for time, precision in sites]
         stops += [(float(t), 1, float(k)) for k, t in enumerate(times)]
-        now, P = None, np.zeros((size, size))
-        for time, asked, told in sorted(stops):
-            if now is None:
+        previous, P = None, np.zeros((size, size))
+        for time, asked, value in sorted(stops):
+            if previous is None:
                 P = drift.spread(np.array([time]))[:, :, 0]
             else:
-                A, Q = (each[:, :, 0] for each in drift.moved(np.array([now]), np.array([time])))
+                A, Q = (
+                    each[:, :, 0] for each in drift.moved(np.array([previous]), np.array([time]))
+                )
                 P, reach = A @ P @ A.T + Q, reach @ A.T
-            now = time
+            previous = time
             if not asked:
                 gain = P @ h
-                share = told / (1.0 + told * (h @ gain))
+                share = value / (1.0 + value * (h @ gain))
                 reach = reach - share * (reach @ h)[:, :, None] * gain
                 P = P - share * np.outer(gain, gain)
                 continue
-            k = int(told)
+            k = int(value)
             reach[k] = P
-            left = np.eye(size) - found.slope[k] @ P
-            cov[: k + 1, k] = cov[k, : k + 1] = (h @ reach[: k + 1]) @ (left @ h)
+            shrinkage = np.eye(size) - states.slope[k] @ P
+            cov[: k + 1, k] = cov[k, : k + 1] = (h @ reach[: k + 1]) @ (shrinkage @ h)
         return cov

@@ -37,7 +37,7 @@ def integral(function: Family, edges: Array, tolerance: Array | float = _TOLERAN
     """Integrals (n,) of n functions between the first and the last of their edges (n, e);
     panels start between successive edges and stop at a tolerance (n,) each."""
     n = len(edges)
-    found = np.zeros(n)
+    total = np.zeros(n)
     tolerance = np.broadcast_to(tolerance, n)
     row, panel = np.nonzero(np.diff(edges, axis=1) > 0.0)
     low, high = edges[row, panel], edges[row, panel + 1]
@@ -47,14 +47,14 @@ def integral(function: Family, edges: Array, tolerance: Array | float = _TOLERAN
         coarse = np.abs(value @ _LAST).sum(axis=1) > tolerance[row]
         coarse &= np.bincount(row[coarse], minlength=n)[row] <= _MOST_COARSE
         coarse &= halving < _HALVINGS
-        np.add.at(found, row[~coarse], value[~coarse] @ _WEIGHTS)
+        np.add.at(total, row[~coarse], value[~coarse] @ _WEIGHTS)
         if not coarse.any():
             break
         middle = (low[coarse] + high[coarse]) / 2.0
         low = np.concatenate([low[coarse], middle])
         high = np.concatenate([middle, high[coarse]])
         row = np.tile(row[coarse], 2)
-    return found
+    return total
 
 
 def log_integral(log_density: Family, top: Array) -> Array:
@@ -66,11 +66,13 @@ def log_integral(log_density: Family, top: Array) -> Array:
 
     peak, away = _peak(at, top)
     height = at(peak)
-    left = _reach(at, peak, height, -1.0, np.full_like(peak, np.inf))
-    right = _reach(at, peak, height, 1.0, away)
-    width = left + right
+    left_reach = _reach(at, peak, height, -1.0, np.full_like(peak, np.inf))
+    right_reach = _reach(at, peak, height, 1.0, away)
+    width = left_reach + right_reach
     # In shares of the width from the peak on, so that rounding of a far peak closes no panel.
-    edges = np.concatenate([-left[:, None] * _EDGES[:0:-1], right[:, None] * _EDGES], axis=1)
+    edges = np.concatenate(
+        [-left_reach[:, None] * _EDGES[:0:-1], right_reach[:, None] * _EDGES], axis=1
+    )
 
     def share(row: NDArray[np.intp], x: Array) -> Array:
         relative = log_density(row, peak[row, None] + width[row, None] * x) - height[row, None]
@@ -82,7 +84,7 @@ def log_integral(log_density: Family, top: Array) -> Array:
 
 
 def _peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
-    """Where g is largest, by golden section, and how far below top."""
+    """Find where g is largest, by golden section, and how far below top."""
 
     def value(t: Array) -> Array:
         return at(top - np.sinh(t))
@@ -137,11 +139,11 @@ def bivariate(h: Array, k: Array, angle: Array) -> Array:
     # Owen's formula divides by h and k; a sign decides on which side of 0 they lie.
     h = np.where(h == 0.0, 1e-150, h)
     k = np.where(k == 0.0, 1e-150, k)
-    found = 0.5 * (ndtr(h) + ndtr(k))  # Owen (1956), (2.1)
-    found -= owens_t(h, given(k, h, angle) / h)
-    found -= owens_t(k, given(h, k, angle) / k)
-    found -= 0.5 * ((h < 0.0) != (k < 0.0))
-    return np.clip(found, 0.0, 1.0)
+    probability = 0.5 * (ndtr(h) + ndtr(k))  # Owen (1956), (2.1)
+    probability -= owens_t(h, given(k, h, angle) / h)
+    probability -= owens_t(k, given(h, k, angle) / k)
+    probability -= 0.5 * ((h < 0.0) != (k < 0.0))
+    return np.clip(probability, 0.0, 1.0)
 
 
 def proper(angle: Array) -> Array:
@@ -162,12 +164,12 @@ def log_bivariate(h: Array, k: Array, angle: Array) -> Array:
     """log Φ₂, to 1e-12 and finite where Φ₂ is far less than the least number."""
     h, k, angle = np.broadcast_arrays(h, k, angle)
     probability = bivariate(h, k, angle)
-    found = np.log(np.where(probability > _EXACT, probability, 1.0))
+    logs = np.log(np.where(probability > _EXACT, probability, 1.0))
     rare = np.flatnonzero(~(probability > _EXACT))
     for start in range(0, rare.size, _BLOCK_OF_TWO):
         rows = rare[start : start + _BLOCK_OF_TWO]
-        found[rows] = _log_tail(h[rows], k[rows], angle[rows])
-    return found
+        logs[rows] = _log_tail(h[rows], k[rows], angle[rows])
+    return logs
 
 
 def _log_tail(h: Array, k: Array, angle: Array) -> Array:
@@ -180,15 +182,15 @@ def _log_tail(h: Array, k: Array, angle: Array) -> Array:
 
     def log_density(row: NDArray[np.intp], y: Array) -> Array:
         e = np.exp(np.maximum(y, -200.0))
-        left = a[row, None] * (1.0 / (e * e) + 1.0)
-        right = b[row, None] * (e * e + 1.0)
-        return -(left + right) - np.log(np.pi * (e + 1.0 / e))
+        decay = a[row, None] * (1.0 / (e * e) + 1.0)
+        growth = b[row, None] * (e * e + 1.0)
+        return -(decay + growth) - np.log(np.pi * (e + 1.0 / e))
 
     below = log_integral(log_density, top)
     low, high = np.minimum(h, k), np.maximum(h, k)
-    one, other = log_ndtr(low), log_ndtr(-high)
+    log_low, log_high = log_ndtr(low), log_ndtr(-high)
     with np.errstate(divide="ignore"):
-        ends = one + np.log(-np.expm1(np.minimum(other - one, 0.0)))
+        ends = log_low + np.log(-np.expm1(np.minimum(log_high - log_low, 0.0)))
     return np.logaddexp(below, ends)
 
 
@@ -212,20 +214,20 @@ def trivariate(limits: Array, angles: Array) -> Array:
     angles : ndarray of shape (n, 3, 3)
         The correlations are their cosines.
     """
-    found = np.zeros(len(limits))
+    probability = np.zeros(len(limits))
     for start in range(0, len(limits), _BLOCK_OF_THREE):
         rows = slice(start, start + _BLOCK_OF_THREE)
-        found[rows] = _integral(*_conditioned(limits[rows], angles[rows]))
-    return found
+        probability[rows] = _integral(*_conditioned(limits[rows], angles[rows]))
+    return probability
 
 
 def log_trivariate(limits: Array, angles: Array) -> Array:
     """log Φ₃, to 1e-7 and finite where Φ₃ is far less than the least number."""
-    found = np.zeros(len(limits))
+    logs = np.zeros(len(limits))
     for start in range(0, len(limits), _LOG_BLOCK):
         rows = slice(start, start + _LOG_BLOCK)
-        found[rows] = _log_tail_of_three(*_conditioned(limits[rows], angles[rows]))
-    return found
+        logs[rows] = _log_tail_of_three(*_conditioned(limits[rows], angles[rows]))
+    return logs
 
 
 def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
@@ -235,14 +237,17 @@ def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
     order = (first + np.arange(3)) % 3
     limits = np.take_along_axis(limits, order, axis=1)
     rows = np.arange(len(limits))
-    one, other = angles[rows, order[:, 0], order[:, 1]], angles[rows, order[:, 0], order[:, 2]]
+    first_angle, second_angle = (
+        angles[rows, order[:, 0], order[:, 1]],
+        angles[rows, order[:, 0], order[:, 2]],
+    )
     between = angles[rows, order[:, 1], order[:, 2]]
     # The spherical triangle's angle by its half: exact where correlations are near ±1.
-    half = (one + other + between) / 2.0
-    minus = np.sin(half - one) * np.sin(half - other)
+    half = (first_angle + second_angle + between) / 2.0
+    minus = np.sin(half - first_angle) * np.sin(half - second_angle)
     plus = np.sin(half) * np.sin(half - between)
     residual = 2.0 * np.arctan2(np.sqrt(np.maximum(minus, 0.0)), np.sqrt(np.maximum(plus, 0.0)))
-    return limits, proper(np.stack([one, other], axis=1)), proper(residual)
+    return limits, proper(np.stack([first_angle, second_angle], axis=1)), proper(residual)
 
 
 def _integral(limits: Array, angles: Array, residual: Array) -> Array:
@@ -251,10 +256,12 @@ def _integral(limits: Array, angles: Array, residual: Array) -> Array:
     edges = np.sort(np.column_stack([edges, np.full(len(top), -_REACH_OF_THREE), top]), axis=1)
 
     def density(row: NDArray[np.intp], x: Array) -> Array:
-        one = given(limits[row, 1, None], x, angles[row, 0, None])
-        other = given(limits[row, 2, None], x, angles[row, 1, None])
+        second_limit = given(limits[row, 1, None], x, angles[row, 0, None])
+        third_limit = given(limits[row, 2, None], x, angles[row, 1, None])
         return (
-            np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi) * bivariate(one, other, residual[row, None])
+            np.exp(-0.5 * x * x)
+            / np.sqrt(2.0 * np.pi)
+            * bivariate(second_limit, third_limit, residual[row, None])
         )
 
     return integral(density, edges)
@@ -281,10 +288,10 @@ def _breaks(limits: Array, angles: Array, residual: Array) -> Array:
 
 def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
     def log_density(row: NDArray[np.intp], x: Array) -> Array:
-        one = given(limits[row, 1, None], x, angles[row, 0, None])
-        other = given(limits[row, 2, None], x, angles[row, 1, None])
+        second_limit = given(limits[row, 1, None], x, angles[row, 0, None])
+        third_limit = given(limits[row, 2, None], x, angles[row, 1, None])
         between = np.repeat(residual[row], x.shape[1])
-        inner = log_bivariate(one.ravel(), other.ravel(), between).reshape(x.shape)
+        inner = log_bivariate(second_limit.ravel(), third_limit.ravel(), between).reshape(x.shape)
         return inner - 0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
 
     return log_integral(log_density, limits[:, 0])
@@ -321,14 +328,14 @@ def _in_blocks(
 ) -> Array:
     n, m = limits.shape
     points = cube_points(m - 1, parts)
-    found = np.empty(n)
+    estimate = np.empty(n)
     step = max(1, _BLOCK // (points.shape[2] * m))
     limits, factor = _ordered_factor(limits, correlation)
     for start in range(0, n, step):
         rows = np.arange(start, min(start + step, n))
         own = points[rows % parts % len(points)]
-        found[rows] = method(limits[rows], factor[rows], np.swapaxes(own, 0, 1))
-    return found
+        estimate[rows] = method(limits[rows], factor[rows], np.swapaxes(own, 0, 1))
+    return estimate
 
 
 def _average(limits: Array, factor: Array, points: Array) -> Array:
@@ -585,13 +592,13 @@ def _by_size(
             f"row {int(np.argmin(sizes))} of mask is False throughout: each row must have one "
             "item or more"
         )
-    found = np.full((n, k), absent)
+    values = np.full((n, k), absent)
     for size in np.unique(sizes):
         rows = np.flatnonzero(sizes == size)[:, None]
         columns = np.argsort(~present[rows[:, 0]], axis=1, kind="stable")[:, :size]
         part = covariance[rows[:, :, None], columns[:, :, None], columns[:, None, :]]
-        found[rows, columns] = method(means[rows, columns], part)
-    return found
+        values[rows, columns] = method(means[rows, columns], part)
+    return values
 
 
 def _probability(means: Array, covariance: Array) -> Array:
@@ -615,8 +622,8 @@ def _log_probability(means: Array, covariance: Array) -> Array:
     for i, limits, angles in _differences(means, covariance):
         few = rare[:, i]
         if few.any():
-            each = _orthants(_LOGARITHMIC[min(k, 5)], limits[few], angles[few])
-            logs[few, i] = logsumexp(each, axis=1) - np.log(n_components)
+            by_component = _orthants(_LOGARITHMIC[min(k, 5)], limits[few], angles[few])
+            logs[few, i] = logsumexp(by_component, axis=1) - np.log(n_components)
     return logs
 
 
@@ -643,8 +650,11 @@ _LOGARITHMIC: dict[int, Callable[..., Array]] = {
 
 
 def _differences(means: Array, covariance: Array) -> Iterator[tuple[int, Array, Array]]:
-    """For each item the standardised mean differences (n, n_components, k − 1) from the others and
-    the angles (n, k − 1, k − 1) between them: correlations are their cosines."""
+    """Yield each item's number, its standardised mean differences from the others, their angles.
+
+    Differences are (n, n_components, k − 1), angles (n, k − 1, k − 1): correlations are their
+    cosines.
+    """
     k = means.shape[1]
     own = np.einsum("nii->ni", covariance)
     noise = _APART * own + _LEAST

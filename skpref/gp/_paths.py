@@ -77,7 +77,7 @@ class SamplePaths:
 
     @property
     def has_features(self) -> bool:
-        """Whether the prior is drawn by random features: gradients are then in closed form."""
+        """Say whether random features draw the prior: gradients are then in closed form."""
         return isinstance(self._prior, _FourierPrior)
 
     def __call__(self, X: Any) -> Array:
@@ -220,12 +220,12 @@ class _LazyPrior:
     def __call__(self, X: Array) -> Array:
         rows = np.concatenate([self._X, X])
         _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        known = len(self._X)
-        new = np.sort(first[first >= known])
+        n_points = len(self._X)
+        new = np.sort(first[first >= n_points])
         if len(new):
             self._extend(rows[new])
-        position = {int(k): known + i for i, k in enumerate(new)}
-        where = [position.get(int(k), int(k)) for k in first[inverse.reshape(-1)[known:]]]
+        position = {int(k): n_points + i for i, k in enumerate(new)}
+        where = [position.get(int(k), int(k)) for k in first[inverse.reshape(-1)[n_points:]]]
         return self._values[where]
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:

@@ -38,7 +38,7 @@ from skpref.likelihoods import Likelihood, sign_proba
 
 
 def mixture_cdf(c: Array, means: Array, deviation: Array, weights: Array | None = None) -> Array:
-    """P(value ≤ c) of n mixtures, (n,).
+    """Compute P(value ≤ c) of n mixtures, (n,).
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def mixture_cdf(c: Array, means: Array, deviation: Array, weights: Array | None 
 def mixture_quantile(
     level: float, means: Array, deviation: Array, weights: Array | None = None
 ) -> Array:
-    """Quantile of n mixtures, (n,), by a root between the components' own."""
+    """Compute a quantile of n mixtures, (n,), by a root between the components' own."""
     own = deviation if deviation.ndim == 2 else deviation[:, None]
     edges = means + ndtri(level) * own
     if means.shape[1] == 1:
@@ -80,7 +80,7 @@ def defended(
     order: Array,
     log: bool,
 ) -> Array:
-    """Mean of a function of normals over the components and a Gaussian of their moments.
+    """Average a function of normals over the components and a Gaussian of their moments.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ def defended(
     if means.shape[1] == 1:
         return of(means[:, 0], variance, order)
     matched = of(means.mean(axis=1), variance + means.var(axis=1), order)
-    each, n = of(means, variance[:, None], order[:, None]), means.shape[1] + 1
+    by_component, n = of(means, variance[:, None], order[:, None]), means.shape[1] + 1
     if not log:
-        return (each.sum(axis=1) + matched) / n
-    top = np.maximum(each.max(axis=1), matched)
+        return (by_component.sum(axis=1) + matched) / n
+    top = np.maximum(by_component.max(axis=1), matched)
     top = np.where(np.isfinite(top), top, 0.0)
-    each = each - top[:, None]
-    total = np.exp(each, out=each).sum(axis=1) + np.exp(matched - top)
+    by_component = by_component - top[:, None]
+    total = np.exp(by_component, out=by_component).sum(axis=1) + np.exp(matched - top)
     with np.errstate(divide="ignore"):  # no component speaks for it
         return np.minimum(np.log(total / n), 0.0) + top  # a mean is no more than the largest
 
@@ -112,7 +112,7 @@ BLOCK = 2**21
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Components(Recorded, Summarised):
-    """Fields, means and covariances of a `Posterior`, where the fields are documented."""
+    """Hold the fields of a `Posterior`, where they are documented, and compute its moments."""
 
     kernel: Kernel
     likelihood: Likelihood
@@ -144,29 +144,29 @@ class Components(Recorded, Summarised):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without caches."""
+        """Return the fields without caches."""
         return {name: part for name, part in vars(self).items() if name not in _FOUND_AGAIN}
 
     @property
     def n_components(self) -> int:
-        """Number of Gaussian components."""
+        """Count the Gaussian components."""
         return self.weights.shape[1]
 
     def component_means(self, X: Any) -> Array:
-        """Mean of every component, shape (n, n_components)."""
+        """Compute the mean of every component, shape (n, n_components)."""
         return self.means_at(self.check_items(X))
 
     def component_var(self, X: Any) -> Array:
-        """Variance that all components share, shape (n,)."""
+        """Compute the variance that all components share, shape (n,)."""
         return self.shared_var(self.check_items(X))
 
     def component_cov(self, X: Any) -> Array:
-        """Covariance that all components share, shape (n, n)."""
+        """Compute the covariance that all components share, shape (n, n)."""
         X = self.check_items(X)
         return self.shared_cov(X, self.cross(X))
 
     def moments_with_first(self, X: Any, m: int) -> tuple[Array, Array, Array]:
-        """Joint moments of n items and the first m of them.
+        """Compute joint moments of n items and the first m of them.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class Components(Recorded, Summarised):
         return cross @ self.weights, var, kernel_values(self.kernel, X, X[:m]) - half @ half[:m].T
 
     def component_averages(self, X: Array, shares: Array) -> tuple[Array, Array]:
-        """Means of every component and common covariance of n averages of utilities.
+        """Compute means of every component and common covariance of n averages of utilities.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Components(Recorded, Summarised):
         return cross @ self.weights, 0.5 * (prior + prior.T) - half @ half.T
 
     def component_sums(self, X: Array, weights: Array) -> tuple[Array, Array]:
-        """Means of every component and common variance of weighted sums of utilities.
+        """Compute means of every component and common variance of weighted sums of utilities.
 
         Parameters
         ----------
@@ -231,13 +231,13 @@ class Components(Recorded, Summarised):
         return cross @ self.weights, variance
 
     def mean(self, X: Any) -> Array:
-        """Posterior mean utility, shape (n,)."""
+        """Compute the posterior mean utility, shape (n,)."""
         X = self.check_items(X)
         centre = self.weights.mean(axis=1)
         return stacked([self.cross(rows) @ centre for rows in self.blocks(X)], (0,))
 
     def var(self, X: Any) -> Array:
-        """Posterior variance of the utility, shape (n,)."""
+        """Compute the posterior variance of the utility, shape (n,)."""
         X = self.check_items(X)
         shared = self.shared_var(X)
         if self.n_components == 1:
@@ -246,7 +246,7 @@ class Components(Recorded, Summarised):
         return shared + stacked(spread, (0,))
 
     def cov(self, X: Any) -> Array:
-        """Posterior covariance of the utilities, shape (n, n)."""
+        """Compute the posterior covariance of the utilities, shape (n, n)."""
         X = self.check_items(X)
         cross = self.cross(X)
         covariance = self.shared_cov(X, cross)
@@ -259,11 +259,11 @@ class Components(Recorded, Summarised):
     # -- helpers -------------------------------------------------------------------------
 
     def check_items(self, X: Any) -> Array:
-        """Items as a finite float array of the right shape."""
+        """Return items as a finite float array of the right shape."""
         return self.reader.items(X)
 
     def cross(self, X: Array) -> Array:
-        """Prior covariance of checked items with the anchors, (n, n_anchors)."""
+        """Compute the prior covariance of checked items with the anchors, (n, n_anchors)."""
         K = kernel_values(self.kernel, X, self.anchors)
         if not np.isfinite(K.sum()):
             raise ValueError(
@@ -278,12 +278,12 @@ class Components(Recorded, Summarised):
         return [X[start : start + step] for start in range(0, len(X), step)]
 
     def means_at(self, X: Array) -> Array:
-        """Means of every component at checked items, (n, n_components)."""
+        """Compute the mean of every component at checked items, (n, n_components)."""
         blocks = [self.cross(rows) @ self.weights for rows in self.blocks(X)]
         return stacked(blocks, (0, self.n_components))
 
     def shared_var(self, X: Array) -> Array:
-        """Variance that all components share at checked items, (n,)."""
+        """Compute the variance that all components share at checked items, (n,)."""
         return stacked([self._block_var(rows) for rows in self.blocks(X)], (0,))
 
     def shared_cov(self, rows: Array, cross: Array) -> Array:
@@ -291,11 +291,11 @@ class Components(Recorded, Summarised):
         return kernel_values(self.kernel, rows) - half @ half.T
 
     def means_and_cov(self, rows: Array, cross: Array) -> tuple[Array, Array]:
-        """Means (n, n_components) and shared covariance of rows, by their `cross`."""
+        """Compute means (n, n_components) and shared covariance of rows, by their `cross`."""
         return cross @ self.weights, self.shared_cov(rows, cross)
 
     def pair_block(self, rows: Array, others: Array) -> tuple[Array, Array]:
-        """Means of every component, and their variance, of the margins of some pairs of rows."""
+        """Compute the components' means and their variance of the margins of some pairs of rows."""
         cross = self.cross(rows) - self.cross(others)
         half = cross @ self.factor
         scale = self.kernel.diag(rows) + self.kernel.diag(others)
@@ -306,14 +306,14 @@ class Components(Recorded, Summarised):
         return cross @ self.weights, variance
 
     def set_covariance(self, rows: Array, at: NDArray[np.intp]) -> Array:
-        """Covariance, of every component, of the utilities of sets of rows, (n_sets, k, k)."""
+        """Compute each component's covariance of the utilities of sets of rows, (n_sets, k, k)."""
         n_sets, k = at.shape
         half = (kernel_values(self.kernel, rows, self.anchors) @ self.factor)[at]
         prior = self.kernel.diag(rows)[at]
         covariance = np.empty((n_sets, k, k))
         for i in range(k):
-            left = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
-            covariance[:, i, i] = floor_variance(left, prior[:, i])
+            variance = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
+            covariance[:, i, i] = floor_variance(variance, prior[:, i])
             for j in range(i):
                 both = kernel_values(self.kernel, rows[at[:, i]], rows[at[:, j]], aligned=True)
                 covariance[:, i, j] = both - np.einsum("ij,ij->i", half[:, i], half[:, j])
@@ -334,7 +334,7 @@ PullBack: TypeAlias = Callable[[Array, Array | float, Array | float], Array]
 
 
 class JointMoments(NamedTuple):
-    """Moments of f at n items and at the fixed item, for S components.
+    """Hold moments of f at n items and at the fixed item, for S components.
 
     Attributes
     ----------
@@ -383,11 +383,11 @@ class Joint:
         return JointMoments(mean, var, cov, self._mean, self._var), half
 
     def moments(self, X: Array) -> JointMoments:
-        """The moments at the rows of X, (n, n_features)."""
+        """Compute the moments at the rows of X, (n, n_features)."""
         return self._moments(kernel_values(self._kernel, X, self._anchors), self._kernel.diag(X))[0]
 
     def moments_and_pull_back(self, X: Array) -> tuple[JointMoments, PullBack]:
-        """The moments, and what turns derivatives in them into a gradient in the items.
+        """Compute the moments, and what turns derivatives in them into a gradient in the items.
 
         Returns
         -------
@@ -413,7 +413,7 @@ class Joint:
 
 
 class RowMoments(NamedTuple):
-    """Joint moments of f at n items and at m fixed items, for S components.
+    """Hold joint moments of f at n items and at m fixed items, for S components.
 
     Attributes
     ----------
@@ -447,7 +447,7 @@ class JointRows:
         self._half = kernel_values(posterior.kernel, fixed, posterior.anchors) @ posterior.factor
 
     def moments_and_pull_back(self, X: Array) -> tuple[RowMoments, RowPullBack]:
-        """The moments, and what turns derivatives in them into a gradient in the items.
+        """Compute the moments, and what turns derivatives in them into a gradient in the items.
 
         Returns
         -------
@@ -486,7 +486,7 @@ FEWEST, MOST = 256, 4096
 
 
 class PairMoments(NamedTuple):
-    """Of the margins of some pairs: means of every component, and the variance they share."""
+    """Hold moments of the margins of some pairs: the components' means, their shared variance."""
 
     rows: slice
     means: Array
@@ -494,7 +494,7 @@ class PairMoments(NamedTuple):
 
 
 class Anchors:
-    """Means and covariance of a posterior's own items, found once.
+    """Hold means and covariance of a posterior's own items, computed once.
 
     Parameters
     ----------
@@ -510,12 +510,12 @@ class Anchors:
 
     @cached_property
     def means(self) -> Array:
-        """Shape (n_anchors, n_components)."""
+        """Compute the components' means of the anchors, shape (n_anchors, n_components)."""
         return self._prior @ self._posterior.weights
 
     @cached_property
     def covariance(self) -> Array:
-        """That all components share, (n_anchors, n_anchors)."""
+        """Compute the covariance that all components share, (n_anchors, n_anchors)."""
         utilities = self._posterior.utilities
         if utilities is not None:
             return utilities.covariance
@@ -524,21 +524,21 @@ class Anchors:
 
     @cached_property
     def scale(self) -> Array:
-        """Prior variances."""
+        """Compute the prior variances of the anchors."""
         return self._posterior.kernel.diag(self._posterior.anchors)
 
     def places(self, A: Array, B: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Where the rows of A and B stand among the anchors, −1 where they do not."""
+        """Find the rows of A and B among the anchors, −1 where they are none."""
         anchors, kernel = self._posterior.anchors, self._posterior.kernel
         A, B, n = all_columns(kernel, A), all_columns(kernel, B), len(anchors)
         _, code = distinct_rows(np.concatenate([anchors, A, B]))
         place = np.full(int(code.max()) + 1, -1)
         place[code[:n]] = np.arange(n)
-        found = place[code[n:]]
-        return found[: len(A)], found[len(A) :]
+        positions = place[code[n:]]
+        return positions[: len(A)], positions[len(A) :]
 
     def moments(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Iterator[PairMoments]:
-        """Of pairs of anchors."""
+        """Yield the moments of pairs of anchors, block by block."""
         diagonal = np.diagonal(self.covariance)
         step = max(1, BLOCK // self.means.shape[1])
         for begin in range(0, len(first), step):
@@ -550,24 +550,24 @@ class Anchors:
 
 
 def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMoments]:
-    """Moments of f(a) − f(b) for pairs of rows, block by block."""
+    """Yield the moments of f(a) − f(b) for pairs of rows, block by block."""
     n_anchors = len(posterior.anchors)
-    kept = vars(posterior)  # which a frozen dataclass does not keep from being added to
-    cheap = posterior.utilities is not None or "_own" in kept
+    cache = vars(posterior)  # which a frozen dataclass does not keep from being added to
+    cheap = posterior.utilities is not None or "_own" in cache
     enough = n_anchors // 8 if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= BLOCK
     if posterior.keeps_anchors and FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
-        own = kept.setdefault("_own", Anchors(posterior))
+        own = cache.setdefault("_own", Anchors(posterior))
         first, second = own.places(A, B)
-        known = (first >= 0) & (second >= 0)
-        if known.all():
+        is_anchor = (first >= 0) & (second >= 0)
+        if is_anchor.all():
             yield from own.moments(first, second)
             return
-        if posterior.n_components == 1 and known.sum() >= enough:
-            parts = [list(own.moments(first[known], second[known]))]
-            parts.append(list(_by_blocks(posterior, A[~known], B[~known])))
+        if posterior.n_components == 1 and is_anchor.sum() >= enough:
+            parts = [list(own.moments(first[is_anchor], second[is_anchor]))]
+            parts.append(list(_by_blocks(posterior, A[~is_anchor], B[~is_anchor])))
             means, variance = np.empty((len(A), 1)), np.empty(len(A))
-            for rows, part in zip((known, ~known), parts, strict=True):
+            for rows, part in zip((is_anchor, ~is_anchor), parts, strict=True):
                 means[rows] = np.concatenate([each.means for each in part])
                 variance[rows] = np.concatenate([each.variance for each in part])
             yield PairMoments(slice(0, len(A)), means, variance)
@@ -639,7 +639,7 @@ class Posterior(Components):
     """
 
     def at_time(self, time: Any) -> "Posterior":
-        """The same posterior, asked about another time.
+        """Return the same posterior, asked about another time.
 
         Parameters
         ----------
@@ -666,7 +666,7 @@ class Posterior(Components):
         return replace(self, reader=self.reader.at_time(time))
 
     def smoothed(self) -> "Posterior":
-        """The posterior where later answers count for earlier times too: itself, as they do.
+        """Return the posterior where later answers count for earlier times too: itself, as they do.
 
         Only after `partial_fit` of items that are independent through time it is another one.
 
@@ -700,7 +700,7 @@ class Posterior(Components):
     # -- moments -------------------------------------------------------------------------
 
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
-        """Mean and variance of f(a) − f(b), without observation noise, for pairs of rows.
+        """Compute mean and variance of f(a) − f(b), without observation noise, for pairs of rows.
 
         Parameters
         ----------
@@ -719,25 +719,25 @@ class Posterior(Components):
         return mean, variance
 
     def component_margins(self, A: Any, B: Any) -> tuple[Array, Array]:
-        """Means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
+        """Compute means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
         blocks = list(pair_moments(self, *self._pairs(A, B)))
         means = stacked([block.means for block in blocks], (0, self.n_components))
         return means, stacked([block.variance for block in blocks], (0,))
 
     def margin_cov(self, A: Any, B: Any) -> Array:
-        """Covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
+        """Compute the covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
         A, B = self._pairs(A, B)
         both = self.cov(ParsedX("items", np.concatenate([A, B])))
         n = len(A)
         return both[:n, :n] + both[n:, n:] - both[:n, n:] - both[n:, :n]
 
     def joint_with(self, item: ArrayLike) -> Joint:
-        """Joint moments with one fixed item of shape (n_features,), and their derivatives."""
+        """Return joint moments with a fixed item of shape (n_features,), and their derivatives."""
         fixed = self.check_items(np.asarray(item)[None])[0]
         return Joint(self.kernel, self.anchors, self.weights, self.factor, fixed)
 
     def joint_rows(self, fixed: Any = ()) -> JointRows:
-        """Joint moments of items that move together, with fixed ones (m, n_features)."""
+        """Return joint moments of items that move together, with fixed ones (m, n_features)."""
         none = np.zeros((0, self.anchors.shape[1]))
         return JointRows(self, self.check_items(fixed) if len(fixed) else none)
 
@@ -774,7 +774,7 @@ class Posterior(Components):
     def win_probability(
         self, A: Any, B: Any, noise: bool = True, log: bool = False, order: ArrayLike = 0
     ) -> Array:
-        """P(a beats b) for pairs of rows, shape (n,).
+        """Compute P(a beats b) for pairs of rows, shape (n,).
 
         Parameters
         ----------
@@ -806,7 +806,7 @@ class Posterior(Components):
         )
 
     def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
-        """Log-probabilities of the outcomes of duels, observation noise included.
+        """Compute log-probabilities of the outcomes of duels, observation noise included.
 
         Parameters
         ----------
@@ -825,7 +825,7 @@ class Posterior(Components):
         )
 
     def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
-        """P(each item is the best of its set as a judge sees them), noise included.
+        """Compute P(each item is the best of its set as a judge sees them), noise included.
 
         Parameters
         ----------
@@ -858,14 +858,14 @@ class Posterior(Components):
         return of(mean, variance, order) if self.likelihood.uses_order else of(mean, variance)
 
     def cdf(self, X: Any, c: ArrayLike) -> Array:
-        """P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
+        """Compute P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
         X = self.check_items(X)
         c = np.broadcast_to(np.asarray(c, dtype=np.float64), (len(X),))
         blocks = zip(self.blocks(X), self.blocks(c), strict=True)
         return stacked([mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
 
     def quantile(self, X: Any, q: float | Sequence[float]) -> Array:
-        """Quantile of f(x), shape (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
+        """Compute quantiles of f(x), (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
 
         A bracketed root of the mixture's distribution function, the bracket that of Takeno et al.
         (2023), Algorithm 2.
@@ -879,13 +879,13 @@ class Posterior(Components):
             mixture = self._mixture(rows)
             return np.stack([mixture_quantile(level, *mixture) for level in every], axis=1)
 
-        found = stacked(
+        quantiles = stacked(
             [of_block(rows) for rows in self.blocks(self.check_items(X))], (0, len(every))
         )
-        return found[:, 0] if levels.ndim == 0 else found
+        return quantiles[:, 0] if levels.ndim == 0 else quantiles
 
     def credible_interval(self, X: Any, level: float = 0.95) -> Array:
-        """Central interval that holds f(x) with probability ``level``, shape (n, 2)."""
+        """Compute a central interval that holds f(x) with probability ``level``, shape (n, 2)."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         return self.quantile(X, [0.5 - 0.5 * level, 0.5 + 0.5 * level])
@@ -893,7 +893,7 @@ class Posterior(Components):
     # -- draws ---------------------------------------------------------------------------
 
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
-        """Joint draws of the utilities of the items, shape (n_items, n).
+        """Draw the utilities of the items jointly, shape (n_items, n).
 
         Parameters
         ----------
@@ -912,7 +912,7 @@ class Posterior(Components):
     def sample_paths(
         self, n: int = 1, rng: RandomLike = None, *, n_frequencies: int = N_FREQUENCIES
     ) -> SamplePaths:
-        """Draws of the whole function, for Thompson sampling.
+        """Draw the whole function, for Thompson sampling.
 
         Random Fourier features of the prior corrected pathwise [2]_ for RBF and Matérn kernels
         (on all or on chosen columns; sums, products and whole powers of them and constants); for
@@ -945,20 +945,20 @@ class Posterior(Components):
         return SamplePaths(self, draw_weights(self, weights, rng), rng, n_frequencies)
 
     def hallucinate(self, rng: RandomLike = None) -> "Posterior":
-        """One component, drawn at random: an ordinary GP given one draw of the margins."""
+        """Return one component, drawn at random: an ordinary GP given one draw of the margins."""
         s = int(generator_of(rng).integers(self.n_components))
         return replace(self, weights=self.weights[:, s : s + 1])
 
     # -- input gradients -----------------------------------------------------------------
 
     def mean_gradient(self, X: Any) -> Array:
-        """Gradient of `mean` with respect to the items, shape (n, n_features)."""
+        """Compute the gradient of `mean` with respect to the items, shape (n, n_features)."""
         X = self.check_items(X)
         centre = np.broadcast_to(self.weights.mean(axis=1), (len(X), len(self.anchors)))
         return contracted_input_gradient(self.kernel, X, self.anchors, centre)
 
     def var_gradient(self, X: Any) -> Array:
-        """Gradient of `var` with respect to the items, shape (n, n_features)."""
+        """Compute the gradient of `var` with respect to the items, shape (n, n_features)."""
         X = self.check_items(X)
         cross = self.cross(X)
         pull = -2.0 * (cross @ self.factor) @ self.factor.T
@@ -980,7 +980,7 @@ class Posterior(Components):
         return A, B
 
     def _mixture(self, rows: Array) -> tuple[Array, Array]:
-        """Means of the components and the deviation that they share."""
+        """Compute the means of the components and the deviation that they share."""
         return self.means_at(rows), np.sqrt(self.shared_var(rows))
 
     def _by_pairs(
@@ -992,7 +992,7 @@ class Posterior(Components):
         order: ArrayLike = 0,
         moments: Callable[[Array, Array], Iterator[PairMoments]] | None = None,
     ) -> Array:
-        """``reduce(component means, shared variance, order)`` of the margins, block by block."""
+        """Apply ``reduce(component means, variance, order)`` to the margins, block by block."""
         A, B = self._pairs(A, B)
         order = np.broadcast_to(np.asarray(order), (len(A),))
         every = (self.pair_moments if moments is None else moments)(A, B)

@@ -206,7 +206,7 @@ class Prior(ABC):
     @classmethod
     @abstractmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
-        """What it takes; a kernel that is not known yet is None."""
+        """Estimate what the prior takes; a kernel that is not known yet is None."""
 
     @abstractmethod
     def times(self, vector: Array) -> Array:
@@ -270,8 +270,8 @@ class Prior(ABC):
 
     def centre(self, precision: Any, shift: Array) -> tuple[Array, Array]:
         """Mean and dual alone of `condition`."""
-        found = self.condition(precision, shift)
-        return found.mean, found.dual
+        marginals = self.condition(precision, shift)
+        return marginals.mean, marginals.dual
 
     def covariance(self) -> Array:
         """S, (n_margins, n_margins), without the noise of joint answers."""
@@ -286,7 +286,7 @@ class Prior(ABC):
         raise NotImplementedError(_NO_JOINT.format(type(self).__name__, "on_duels"))
 
     def is_covariance(self) -> bool:
-        """Whether the kernel is a covariance function on these items, up to rounding."""
+        """Say whether the kernel is a covariance function on these items, up to rounding."""
         return True
 
     def rounding(self, dual: Array) -> MarginErrors:
@@ -337,7 +337,7 @@ def check_means(found: Array, mean: Array, variance: Array) -> None:
 
 
 class PriorRule(Fields):
-    """How an engine chooses its prior, before hyperparameters are known.
+    """Choose the prior of an engine, before hyperparameters are known.
 
     This one takes the cheapest exact prior, see `choose_prior`, and prepares nothing.
 
@@ -362,11 +362,11 @@ class PriorRule(Fields):
     through_time: ClassVar[bool] = False
 
     def prepare(self, comparisons: Comparisons, kernel: Kernel, rng: RandomLike = None) -> Self:
-        """This rule for these comparisons: with points, where it takes any."""
+        """Return this rule for these comparisons: with points, where it takes any."""
         return self
 
     def refine(self, comparisons: Comparisons, kernel: Kernel, likelihood: Likelihood) -> Self:
-        """This rule once the hyperparameters are known."""
+        """Return this rule once the hyperparameters are known."""
         return self
 
     def prior(
@@ -386,11 +386,11 @@ class PriorRule(Fields):
         return None
 
     def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
-        """What its prior takes."""
+        """Estimate what the rule's prior takes."""
         return _cheapest(kernel, comparisons, likelihood)[0]
 
     def tells_items_apart(self, comparisons: Comparisons) -> bool:
-        """Whether item effects can be learned."""
+        """Say whether item effects can be learned."""
         return True
 
 
@@ -427,10 +427,10 @@ def _cheapest(
             f"margin_priors of the kernel {type(kernel).__name__} must be a tuple of subclasses of "
             f"skpref.gp.Prior, such as (MyPrior,); got {own!r}."
         )
-    known = (*EXACT, *own)
+    candidates = (*EXACT, *own)
     costs = (
         (each.cost(kernel, comparisons, likelihood), each)
-        for each in known
+        for each in candidates
         if each.takes_joint or not joint
     )
     return min(costs, key=lambda found: found[0].multiplications)

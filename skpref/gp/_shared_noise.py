@@ -105,7 +105,7 @@ class JointNoise:
 
     @property
     def counted(self) -> bool:
-        """Whether an answer was given other than once."""
+        """Say whether an answer was given other than once."""
         return any(np.any(block.counts != 1.0) for block in self.blocks)
 
     def diagonal(self) -> Array:

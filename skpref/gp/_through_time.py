@@ -68,21 +68,21 @@ class StaticFeatures(Fields):
             n = 1 if groups is None else len(groups)
             new = 0
             if groups is not None:
-                found, _ = distinct_rows(items[:, list(term.group)])
-                found = found[places(groups, found) < 0]
-                new, groups = len(found), np.concatenate([groups, found])
+                keys, _ = distinct_rows(items[:, list(term.group)])
+                keys = keys[places(groups, keys) < 0]
+                new, groups = len(keys), np.concatenate([groups, keys])
             every.append(groups)
             stay.append(np.repeat([True, False], np.array([n, new]) * len(term.monomials)))
         return StaticFeatures(self.few, every), np.flatnonzero(np.concatenate(stay))
 
     @property
     def variance(self) -> Array:
-        """Of each feature's weight, (rank,)."""
+        """Compute the variance of each feature's weight, (rank,)."""
         return self.few.variance[self.source]
 
     @property
     def slope(self) -> Array:
-        """Of these variances in the kernel's theta, (rank, n_theta)."""
+        """Compute the slopes of these variances in the kernel's theta, (rank, n_theta)."""
         return self.few.slope[self.source]
 
     def at(self, items: Array) -> tuple[Array, Array]:
@@ -98,27 +98,27 @@ class StaticFeatures(Fields):
                 continue
             own = places(groups, items[:, list(term.group)])
             block = np.zeros((len(items), len(groups), n))
-            there = own >= 0
-            block[np.flatnonzero(there), own[there]] = values[there]
-            beside[~there] += values[~there] ** 2 @ variance
+            has_group = own >= 0
+            block[np.flatnonzero(has_group), own[has_group]] = values[has_group]
+            beside[~has_group] += values[~has_group] ** 2 @ variance
             blocks.append(block.reshape(len(items), -1))
         return np.concatenate(blocks, axis=1), beside
 
     def sums(self, rows: Array, weights: Array) -> tuple[Array, Array]:
         """Weighted sums of the features of rows (k, n, d), weights (k, n): (n, rank); and of the
         variances of what is in none of them, with squared weights: (n,)."""
-        found, unseen = np.zeros((rows.shape[1], len(self.source))), np.zeros(rows.shape[1])
+        total, unseen = np.zeros((rows.shape[1], len(self.source))), np.zeros(rows.shape[1])
         for each, weight in zip(rows, weights, strict=True):
             features, beside = self.at(each)
-            found, unseen = found + weight[:, None] * features, unseen + weight**2 * beside
-        return found, unseen
+            total, unseen = total + weight[:, None] * features, unseen + weight**2 * beside
+        return total, unseen
 
     def beside(self, one: Array, other: Array) -> Array:
         """Covariance of what is in none of them: items of a group that is not known share it.
 
         Of a pair each, (n,), where both are (n, d); (n, m) of items (n, 1, d) and (1, m, d).
         """
-        found = np.zeros(np.broadcast_shapes(one.shape, other.shape)[:-1])
+        covariance = np.zeros(np.broadcast_shapes(one.shape, other.shape)[:-1])
         begin = 0
         for term, groups in zip(self.few.terms, self._known, strict=True):
             n = len(term.monomials)
@@ -130,15 +130,15 @@ class StaticFeatures(Fields):
             new = places(groups, flat[:, list(term.group)]).reshape(one.shape[:-1]) < 0
             if not new.any():
                 continue
-            same = np.broadcast_to(new, found.shape).copy()
+            same = np.broadcast_to(new, covariance.shape).copy()
             for column in term.group:
                 same &= one[..., column] == other[..., column]
             values = term.values(flat).reshape(*one.shape[:-1], n)
             others = term.values(other.reshape(-1, other.shape[-1]))
             others = others.reshape(*other.shape[:-1], n)
             for k in range(n):
-                found += same * (variance[k] * values[..., k] * others[..., k])
-        return found
+                covariance += same * (variance[k] * values[..., k] * others[..., k])
+        return covariance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,7 +169,7 @@ class ThroughTime(Posterior):
     keeps_anchors: ClassVar[bool] = False
 
     def wider(self, items: Array) -> "ThroughTime":
-        """This posterior with features for groups of further items, as their prior has them."""
+        """Return this posterior with features for further items' groups, as in their prior."""
         if self.static is None:
             return self
         rows, shares = self._drifts.members(items)
@@ -183,10 +183,10 @@ class ThroughTime(Posterior):
 
     def _facts(self):
         chains, span = self.chains, self.chains.course.times
-        known = f"{len(chains.who)} {'items' if self.teams is None else 'members'} through time"
+        summary = f"{len(chains.who)} {'items' if self.teams is None else 'members'} through time"
         if len(span):
-            known += f", answers from {np.min(span):g} to {np.max(span):g}"
-        return {"kernel": self.kernel, "likelihood": self.likelihood, "chains": known}
+            summary += f", answers from {np.min(span):g} to {np.max(span):g}"
+        return {"kernel": self.kernel, "likelihood": self.likelihood, "chains": summary}
 
     @property
     def _drifts(self) -> Drifts:
@@ -197,31 +197,30 @@ class ThroughTime(Posterior):
         return self._drifts.times_of(items)
 
     def last_times(self, items: Array) -> Array:
-        """Of each row the last time at which something is known of who it is, or of a member, −inf
-        where nothing is."""
-        found = np.full(len(items), -np.inf)
+        """Return each row's last time at which something is known of it or a member, else −inf."""
+        times = np.full(len(items), -np.inf)
         for rows, shares in zip(*self._drifts.members(items), strict=True):
             last = self.chains.last_times(self.chains.chains_of(rows))
-            np.maximum(found, np.where(shares != 0.0, last, -np.inf), out=found)
-        return found
+            np.maximum(times, np.where(shares != 0.0, last, -np.inf), out=times)
+        return times
 
     def known_times(self, items: Array) -> list[Array]:
-        """Of each row the distinct times at which answers told of it, or of a member, ascending."""
-        found: list[Array] = [np.zeros(0)] * len(items)
+        """List each row's distinct times at which answers told of it or a member, ascending."""
+        times_by_row: list[Array] = [np.zeros(0)] * len(items)
         for rows, shares in zip(*self._drifts.members(items), strict=True):
             for k, times in enumerate(self.chains.known_times(rows)):
                 if shares[k] != 0.0:
-                    found[k] = np.union1d(found[k], times)
-        return found
+                    times_by_row[k] = np.union1d(times_by_row[k], times)
+        return times_by_row
 
     def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
-        """This posterior after answers of one time, see `KnownChains.told`."""
+        """Return this posterior after answers of one time, see `KnownChains.told`."""
         return replace(
             self, chains=self.chains.told(news), static_mean=static_mean, static_root=static_root
         )
 
     def smoothed(self) -> "ThroughTime":
-        """This posterior where what was told later counts for earlier times too.
+        """Return this posterior where what was told later counts for earlier times too.
 
         What the answers said of each item, given what was known of the others then, stays.
         """
@@ -231,8 +230,10 @@ class ThroughTime(Posterior):
     # -- moments -----------------------------------------------------------------------------
 
     def _sums(self, rows: Array, weights: Array) -> tuple[Array, Array, Array]:
-        """Of weighted sums of utilities of members, rows (k, n, d) and weights (k, n): mean,
-        variance, and the scale of what that is a difference of, (n,) each."""
+        """Compute mean, variance and its scale, (n,) each, of weighted sums of members' utilities.
+
+        Rows are (k, n, d), weights (k, n); the variance is a difference of terms of the scale.
+        """
         k, n, width = rows.shape
         flat = rows.reshape(k * n, width)
         mean, variance, prior = (each.reshape(k, n) for each in self.chains.moments(flat))
@@ -272,29 +273,29 @@ class ThroughTime(Posterior):
 
     def between(self, X: Array, Z: Array) -> Array:
         """Covariance of the utilities at the rows of X and Z, (n, m)."""
-        found: Array = np.zeros((len(X), len(Z)))
+        covariance: Array = np.zeros((len(X), len(Z)))
         drifts = self._drifts
         for rows, weights in zip(*drifts.members(X), strict=True):
             for others, shares in zip(*drifts.members(Z), strict=True):
-                found += weights[:, None] * shares * self._between(rows, others)
-        return found
+                covariance += weights[:, None] * shares * self._between(rows, others)
+        return covariance
 
     def _between(self, X, Z):
         """Covariance of the utilities of members."""
-        found = self.chains.between(X, Z)
+        covariance = self.chains.between(X, Z)
         if self.static is not None:
-            one_, _ = self.static.at(X)
-            two_, _ = self.static.at(Z)
-            found += (one_ @ self.static_root.T) @ (two_ @ self.static_root.T).T
-            found += self.static.beside(X[:, None], Z[None])
-        return found
+            first, _ = self.static.at(X)
+            second, _ = self.static.at(Z)
+            covariance += (first @ self.static_root.T) @ (second @ self.static_root.T).T
+            covariance += self.static.beside(X[:, None], Z[None])
+        return covariance
 
     def component_cov(self, X: Any) -> Array:
         """Covariance of the utilities, shape (n, n)."""
         X = self.check_items(X)
-        found = self.between(X, X)
-        np.fill_diagonal(found, self.shared_var(X))
-        return found
+        covariance = self.between(X, X)
+        np.fill_diagonal(covariance, self.shared_var(X))
+        return covariance
 
     def cov(self, X: Any) -> Array:
         """Posterior covariance of the utilities, shape (n, n)."""
@@ -338,20 +339,20 @@ class ThroughTime(Posterior):
     def pair_block(self, rows: Array, others: Array) -> tuple[Array, Array]:
         """See `Components.pair_block`."""
         drifts = self._drifts
-        one, weights = drifts.members(rows)
-        two, shares = drifts.members(others)
+        first, weights = drifts.members(rows)
+        second, shares = drifts.members(others)
         mean, variance, scale = self._sums(
-            np.concatenate([one, two]), np.concatenate([weights, -shares])
+            np.concatenate([first, second]), np.concatenate([weights, -shares])
         )
         scale[np.all(rows == others, axis=1)] = 0.0
         return mean[:, None], floor_variance(variance, scale)
 
     def set_covariance(self, rows: Array, at: NDArray[np.intp]) -> Array:
         """See `Components.set_covariance`."""
-        found = np.empty((*at.shape, at.shape[1]))
+        covariance = np.empty((*at.shape, at.shape[1]))
         for k, some in enumerate(at):
-            found[k] = self.component_cov(ParsedX("items", rows[some]))
-        return found
+            covariance[k] = self.component_cov(ParsedX("items", rows[some]))
+        return covariance
 
     def blocks(self, X: Array) -> list[Array]:
         """See `Components.blocks`."""

@@ -45,7 +45,7 @@ _SPARSE = 0.015
 
 
 class Utilities(ABC):
-    """Utilities given sites.
+    """Hold the utilities given sites.
 
     Attributes
     ----------
@@ -57,22 +57,22 @@ class Utilities(ABC):
 
     @abstractmethod
     def times(self, vector: Array) -> Array:
-        """Σ times a vector (n,) or the columns of a matrix (n, m)."""
+        """Compute Σ times a vector (n,) or the columns of a matrix (n, m)."""
 
     @property
     @abstractmethod
     def covariance(self) -> Array:
-        """Σ, (n, n)."""
+        """Compute the covariance Σ, (n, n)."""
 
     def spread(self, first: Array, second: Array) -> Array:
-        """Variances of the differences between pairs of items."""
+        """Compute variances of the differences between pairs of items."""
         covariance = self.covariance
         diagonal = np.diagonal(covariance)
         return diagonal[first] + diagonal[second] - 2.0 * covariance[first, second]
 
 
 class ByRoot:
-    """Utilities by a root of the prior covariance."""
+    """Condition utilities by a root of the prior covariance."""
 
     def __init__(self, K: Array):
         self.root = semidefinite_root(K)
@@ -80,7 +80,7 @@ class ByRoot:
         self._triangular = n == rank >= LARGE and not np.any(np.triu(self.root, 1))
 
     def given(self, laplacian: Array | csr_array) -> Utilities:
-        """The utilities given sites of this L."""
+        """Return the utilities given sites of this L."""
         if not self._triangular:
             inner = self.root.T @ (laplacian @ self.root)
             inner.flat[:: len(inner) + 1] += 1.0
@@ -104,7 +104,7 @@ class ByRoot:
 
 
 class _Half(Utilities):
-    """By H with Σ = Hᵀ H."""
+    """Hold the utilities by H with Σ = Hᵀ H."""
 
     def __init__(self, half, log_det):
         self._half, self.log_det = half, log_det
@@ -118,7 +118,7 @@ class _Half(Utilities):
 
 
 class ByPrecision:
-    """Utilities by the inverse of the prior covariance.
+    """Condition utilities by the inverse of the prior covariance.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class ByPrecision:
         self._inverse, self._log_det, self._norm = inverse, log_det, norm
 
     def given(self, laplacian: Array | csr_array) -> Utilities:
-        """The utilities given sites of this L; NoCovarianceError where digits would be lost."""
+        """Return the utilities given sites of this L; NoCovarianceError where digits are lost."""
         if ROUNDING * self._norm * float(np.max(laplacian.diagonal())) ** 1.5 > _LOST:
             raise NoCovarianceError("almost no noise: rounding leaves too few digits")
         precision = self._inverse.copy(order="F")
@@ -149,7 +149,7 @@ class ByPrecision:
 
 
 class _Inverse(Utilities):
-    """By the Cholesky factor of Σ⁻¹, whose place its inverse takes once that is asked for."""
+    """Hold the utilities by the Cholesky factor of Σ⁻¹, later by Σ in its place."""
 
     def __init__(self, factor, log_det):
         self._factor, self.log_det = factor, log_det
@@ -179,7 +179,7 @@ class _Inverse(Utilities):
 
 
 def mirrored(lower: Array) -> Array:
-    """A symmetric matrix by its lower triangle, in place."""
+    """Fill a symmetric matrix from its lower triangle, in place, and return it."""
     n, step = len(lower), 256
     for begin in range(0, n, step):
         end = min(begin + step, n)
@@ -190,7 +190,7 @@ def mirrored(lower: Array) -> Array:
 
 
 def item_solver(K: Array) -> ByRoot | ByPrecision:
-    """The quickest sound way from a prior covariance to utilities given sites."""
+    """Choose the quickest sound way from a prior covariance to utilities given sites."""
     n = len(K)
     if n < LARGE:
         return ByRoot(K)
@@ -209,12 +209,12 @@ def item_solver(K: Array) -> ByRoot | ByPrecision:
 
 
 def few(laplacian: csr_array) -> bool:
-    """Whether a matrix is so sparse that products with it are best done as such."""
+    """Say whether a matrix is so sparse that products with it are best done as such."""
     return laplacian.nnz <= _SPARSE * laplacian.shape[0] ** 2
 
 
 class Gain(NamedTuple):
-    """What sites tell of the utilities.
+    """Hold what sites tell of the utilities.
 
     Attributes
     ----------
@@ -229,23 +229,23 @@ class Gain(NamedTuple):
 
 
 def columns(values: Array) -> Array:
-    """A vector as the one column of a matrix; a matrix as it is."""
+    """Return a vector as the one column of a matrix; a matrix as it is."""
     return values if values.ndim == 2 else values[:, None]
 
 
 def cheaper_by_margins(n_margins: int, n_items: int) -> bool:
-    """Whether matrices of the margins are quicker than those of the items."""
+    """Say whether matrices of the margins are quicker than those of the items."""
     return n_margins <= ITEM_SIDE * n_items
 
 
 def has_circles(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> bool:
-    """Whether distinct pairs of n items go round in circles anywhere."""
+    """Say whether distinct pairs of n items go round in circles anywhere."""
     ties = csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
     return len(first) > n - int(connected_components(ties, directed=False)[0])
 
 
 def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
-    """Gain and weights by a root of L, R Rᵀ = L: D = R (I + Rᵀ K R)^-½.
+    """Compute gain and weights by a root of L, R Rᵀ = L: D = R (I + Rᵀ K R)^-½.
 
     The weights are ``pull − L Σ pull``, small differences of large terms where answers contradict
     each other with little noise. With R y = ``pull`` they are R (I + Rᵀ K R)⁻¹ y, which loses
@@ -282,7 +282,7 @@ def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
 
 
 def _by_root(root, pull):
-    """What of a pull a lower trapezoidal root does not reach, and y: their sum is ``pull``."""
+    """Return what of a pull a lower trapezoidal root R does not reach, and y with R y the rest."""
     rank = root.shape[1]
     y = np.zeros((rank, pull.shape[1]))
     used = np.count_nonzero(np.diagonal(root))
@@ -293,7 +293,7 @@ def _by_root(root, pull):
 
 
 def _laplacian_root(laplacian, strong):
-    """Lower trapezoidal root of ``laplacian[order][:, order]``, and that order.
+    """Compute a lower trapezoidal root of ``laplacian[order][:, order]``, and that order.
 
     In every set of items that answers connect one row follows from the others; these come last.
     """
@@ -319,7 +319,7 @@ def _laplacian_root(laplacian, strong):
 
 
 def _star_mesh(apart):
-    """`_laplacian_root` by the precisions between items, which are not negative.
+    """Compute `_laplacian_root` from the precisions between items, which are not negative.
 
     Where some items are tied together 10¹⁰ times as strongly as others, the weak ties are lost in
     the diagonal of L. Here each item in turn is replaced by ties among those that it was tied to

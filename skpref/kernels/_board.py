@@ -91,8 +91,8 @@ def _place(column: Any, named: list, d: int) -> int:
         return named.index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < d:
         return int(column)
-    known = f"columns {named}" if named else f"columns 0 to {d - 1}, without names"
-    raise ValueError(f"There is no column {column!r}; X has {known}.")
+    columns = f"columns {named}" if named else f"columns 0 to {d - 1}, without names"
+    raise ValueError(f"There is no column {column!r}; X has {columns}.")
 
 
 def _difference(shown: Any, j: int, name: Any) -> float:
@@ -107,8 +107,8 @@ def _difference(shown: Any, j: int, name: Any) -> float:
     if shown.pairs is None:
         apart = values - values.mean()
     else:
-        there = shown.pairs >= 0
-        seen = np.where(there, values[shown.pairs], np.nan)
-        apart = (seen - seen[:, :1])[:, 1:][there[:, 1:]]
+        present = shown.pairs >= 0
+        pair_values = np.where(present, values[shown.pairs], np.nan)
+        apart = (pair_values - pair_values[:, :1])[:, 1:][present[:, 1:]]
     scale = float(np.sqrt(np.mean(apart**2))) if apart.size else 0.0
     return scale if np.isfinite(scale) and scale > 0.0 else 1.0

@@ -155,8 +155,8 @@ def paired(kernel: Kernel, A: Array, B: Array) -> Array:
     if kernel.is_stationary():  # exact far from zero
         return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
     blocks = range(0, len(A), _ROWS)
-    found = [np.diagonal(kernel(A[i : i + _ROWS], B[i : i + _ROWS])) for i in blocks]
-    return np.concatenate(found) if found else np.zeros(0)
+    diagonals = [np.diagonal(kernel(A[i : i + _ROWS], B[i : i + _ROWS])) for i in blocks]
+    return np.concatenate(diagonals) if diagonals else np.zeros(0)
 
 
 def own_length(kernel: Kernel) -> float:

@@ -44,16 +44,16 @@ class Term(NamedTuple):
 
     @property
     def columns(self) -> set[int]:
-        """That it sees."""
+        """Return the columns that the term sees."""
         return {*self.group, *(column for each in self.monomials for column, _ in each)}
 
     def values(self, items: Array) -> Array:
         """The monomials at items (n, d), shape (n, n_monomials)."""
-        found = np.ones((len(items), len(self.monomials)))
+        values = np.ones((len(items), len(self.monomials)))
         for at, columns in enumerate(self.monomials):
             for column, centre in columns:
-                found[:, at] *= items[:, column] - centre
-        return found
+                values[:, at] *= items[:, column] - centre
+        return values
 
 
 class FiniteFeatures(NamedTuple):
@@ -75,7 +75,7 @@ class FiniteFeatures(NamedTuple):
 
     def apart_from(self, columns: Collection[int]) -> "FiniteFeatures | None":
         """Those of other columns alone; None if there are none that differ among items."""
-        terms, kept, at = [], [], 0
+        terms, places, at = [], [], 0
         for term in self.terms:
             free = not set(term.group) & set(columns)
             monomials = [
@@ -85,11 +85,11 @@ class FiniteFeatures(NamedTuple):
             some = tuple(each for each, keep in zip(term.monomials, monomials, strict=True) if keep)
             if some:
                 terms.append(Term(term.group, some))
-            kept += [at + k for k, keep in enumerate(monomials) if keep]
+            places += [at + k for k, keep in enumerate(monomials) if keep]
             at += len(monomials)
         if all(term == Term((), ((),)) for term in terms):
             return None
-        return FiniteFeatures(tuple(terms), self.variance[kept], self.slope[kept])
+        return FiniteFeatures(tuple(terms), self.variance[places], self.slope[places])
 
 
 def finite_features(kernel: Kernel, n_columns: int) -> FiniteFeatures | None:
@@ -177,8 +177,8 @@ def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel
     0.5**2 * OnColumns(Identity(), columns=[0, 1])
     """
     if type(kernel) is Padded:
-        one, other = parts_by_column(kernel.kernel, column, kernel.width)
-        return kernel.around(one), kernel.around(other)
+        first, second = parts_by_column(kernel.kernel, column, kernel.width)
+        return kernel.around(first), kernel.around(second)
     parts: list[Kernel | None] = [None, None]
     for term in terms_of_sum(kernel):
         sees = column in set().union(*seen_columns(term, n_columns))
@@ -262,7 +262,7 @@ class Form(NamedTuple):
 
     @classmethod
     def gathered(cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array) -> "Form":
-        """With equal keys once."""
+        """Make a form in which each key occurs once, with the sum of its values and slopes."""
         place: dict[tuple[Group, Monomial], int] = {}
         at = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
         total, slopes = np.zeros(len(place)), np.zeros((len(place), slope.shape[1]))
@@ -316,10 +316,10 @@ class _FeaturesView(View[Form | None]):
     def sum(self, one: Form | None, two: Form | None) -> Form | None:
         if one is None or two is None or len(one.keys) + len(two.keys) > _MOST:
             return None
-        left, right = one.slope.shape[1], two.slope.shape[1]
-        slope = np.zeros((len(one.keys) + len(two.keys), left + right))
-        slope[: len(one.keys), :left] = one.slope
-        slope[len(one.keys) :, left:] = two.slope
+        one_width, two_width = one.slope.shape[1], two.slope.shape[1]
+        slope = np.zeros((len(one.keys) + len(two.keys), one_width + two_width))
+        slope[: len(one.keys), :one_width] = one.slope
+        slope[len(one.keys) :, one_width:] = two.slope
         value = np.concatenate([one.value, two.value])
         return Form.gathered([*one.keys, *two.keys], value, slope)
 
@@ -329,10 +329,10 @@ class _FeaturesView(View[Form | None]):
     def power(self, base: Form | None, exponent: float) -> Form | None:
         if base is None or not _is_whole(exponent):
             return None
-        found: Form | None = base
+        product: Form | None = base
         for _ in range(int(exponent) - 1):
-            found = None if found is None else found.times(base, shared=True)
-        return found
+            product = None if product is None else product.times(base, shared=True)
+        return product
 
     def on_columns(self, inner: Form | None, columns: tuple[int, ...], *rows: Array) -> Form | None:
         if inner is None:

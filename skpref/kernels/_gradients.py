@@ -155,15 +155,15 @@ def across(
     rows, others = check_rows(X), check_rows(Z, "Z")
     shape = (len(rows),) if aligned else (len(rows), len(others))
     with _extremes():
-        found = fold(kernel, PAIRED if aligned else ACROSS, rows, others)
+        answer = fold(kernel, PAIRED if aligned else ACROSS, rows, others)
 
     def contract(weight: Array) -> Array:
-        if found.contract is None:
+        if answer.contract is None:
             return np.zeros(0)
         with _extremes():
-            return _finite(np.asarray(found.contract(weight), dtype=np.float64))
+            return _finite(np.asarray(answer.contract(weight), dtype=np.float64))
 
-    return np.broadcast_to(found.value, shape), contract
+    return np.broadcast_to(answer.value, shape), contract
 
 
 class CrossKernel:

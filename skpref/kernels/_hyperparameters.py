@@ -22,7 +22,7 @@ _POSITIVE = ("length_scale", "periodicity", "alpha")
 
 
 def lengthscale_indices(kernel: Kernel) -> list[tuple[int, int | None]]:
-    """Where the free lengthscales are in ``kernel.theta``.
+    """List the places of the free lengthscales in ``kernel.theta``, and their features.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def lengthscale_indices(kernel: Kernel) -> list[tuple[int, int | None]]:
     >>> lengthscale_indices(OnColumns(RBF([1.0, 2.0]), [3, 5]))
     [(0, 3), (1, 5)]
     """
-    found: list[tuple[int, int | None]] = []
+    indices: list[tuple[int, int | None]] = []
     index = 0
     for leaf, columns in fold(kernel, SEEN):
         for hyperparameter in leaf.hyperparameters:
@@ -50,13 +50,13 @@ def lengthscale_indices(kernel: Kernel) -> list[tuple[int, int | None]]:
             if hyperparameter.name.endswith("length_scale"):
                 features = tuple(range(n)) if columns is None else columns
                 common = columns[0] if columns is not None and len(columns) == 1 else None
-                found += [(index + k, features[k] if n > 1 else common) for k in range(n)]
+                indices += [(index + k, features[k] if n > 1 else common) for k in range(n)]
             index += n
-    return found
+    return indices
 
 
 def amplitude_powers(kernel: Kernel) -> list[int]:
-    """Powers of the utility's unit in the elements of ``kernel.theta``: 2 of variances, else 0.
+    """List the powers of the utility's unit in ``kernel.theta``: 2 of variances, else 0.
 
     Examples
     --------
@@ -64,22 +64,22 @@ def amplitude_powers(kernel: Kernel) -> list[int]:
     >>> amplitude_powers(ConstantKernel() * RBF([1.0, 2.0]))
     [2, 0, 0]
     """
-    found: list[int] = []
+    powers: list[int] = []
     for leaf, _ in fold(kernel, SEEN):
         for hyperparameter in leaf.hyperparameters:
             if not hyperparameter.fixed:
                 power = 2 if hyperparameter.name.endswith(_VARIANCES) else 0
-                found += [power] * hyperparameter.n_elements
-    return found
+                powers += [power] * hyperparameter.n_elements
+    return powers
 
 
 def has_amplitude(kernel: Kernel) -> bool:
-    """Whether some part of a kernel sets a variance: a `ConstantKernel` or a `Wiener`."""
+    """Say whether some part of a kernel sets a variance: a `ConstantKernel` or a `Wiener`."""
     return any(isinstance(leaf, ConstantKernel | Wiener) for leaf, _ in fold(kernel, SEEN))
 
 
 def time_powers(kernel: Kernel, column: int) -> list[int]:
-    """Powers of the unit of a column of times in the elements of ``kernel.theta``.
+    """List the powers of the unit of a column of times in the elements of ``kernel.theta``.
 
     1 of lengthscales, -1 of the rate of a `Wiener`; 0 of all else, also of the lengthscale of a
     periodic kernel, which counts in periods, and of periods, which are known.
@@ -93,24 +93,24 @@ def time_powers(kernel: Kernel, column: int) -> list[int]:
     [0, 1, 0, 1, -1]
     """
     lengths = {index for index, feature in lengthscale_indices(kernel) if feature == column}
-    found: list[int] = []
+    powers: list[int] = []
     for leaf, columns in fold(kernel, SEEN):
         for hyperparameter in leaf.hyperparameters:
             if hyperparameter.fixed:
                 continue
             if isinstance(leaf, Wiener):
-                found.append(-1 if columns in (None, (column,)) else 0)
+                powers.append(-1 if columns in (None, (column,)) else 0)
                 continue
             periodic = hasattr(leaf, "periodicity")
-            first = len(found)
-            found += [
+            first = len(powers)
+            powers += [
                 int(first + k in lengths and not periodic) for k in range(hyperparameter.n_elements)
             ]
-    return found
+    return powers
 
 
 class _Called(NamedTuple):
-    """A free hyperparameter: what it is of, its name, and the column that it belongs to."""
+    """Hold a free hyperparameter: what it is of, its name, and the column that it belongs to."""
 
     owner: str
     name: str
@@ -118,7 +118,7 @@ class _Called(NamedTuple):
 
 
 class _Owned(NamedTuple):
-    """What a part of a kernel is, and its free hyperparameters; ``what`` is "" of constants."""
+    """Hold what a part of a kernel is, "" of constants, and its free hyperparameters."""
 
     what: str
     free: list[_Called]
@@ -180,7 +180,7 @@ _NAMES = _NamesView()
 
 
 def hyperparameter_names(kernel: Kernel) -> list[str]:
-    """What people may call the elements of ``kernel.theta``.
+    """List names that people may call the elements of ``kernel.theta``.
 
     The kind of the kernel is named where several have a hyperparameter of that name; a constant
     that multiplies a kernel is its variance. Columns of an item count from 0, as in
@@ -208,25 +208,25 @@ def hyperparameter_names(kernel: Kernel) -> list[str]:
         else:
             names.append(f"{each.name}{place}")
     # Parts of one kind are told apart by their numbers.
-    count, seen = Counter(names), Counter[str]()
+    count, occurrence = Counter(names), Counter[str]()
     for at, name in enumerate(names):
         if count[name] > 1:
-            seen[name] += 1
-            names[at] = f"{name} ({seen[name]} of {count[name]})"
+            occurrence[name] += 1
+            names[at] = f"{name} ({occurrence[name]} of {count[name]})"
     return names
 
 
 def shortest_lengths(kernel: Kernel, n_features: int) -> Array:
-    """The shortest length of a kernel along every feature, (n_features,); ∞ without any."""
+    """Compute the shortest length of a kernel along every feature, (n_features,); ∞ without any."""
     shortest = np.full(n_features, np.inf)
     for leaf, columns in fold(kernel, SEEN):
-        seen = slice(None) if columns is None else list(columns)
-        shortest[seen] = np.minimum(shortest[seen], own_length(leaf))
+        features = slice(None) if columns is None else list(columns)
+        shortest[features] = np.minimum(shortest[features], own_length(leaf))
     return shortest
 
 
 def check_hyperparameters(kernel: Kernel) -> None:
-    """Whether hyperparameters are numbers that a kernel, and a search in logarithms, can have.
+    """Check that hyperparameters are numbers that a kernel, and a search in logarithms, can have.
 
     Parameters
     ----------
@@ -253,18 +253,18 @@ def check_hyperparameters(kernel: Kernel) -> None:
             name = hyperparameter.name
             if name not in params:
                 continue
-            came = f"{type(leaf).__name__} has {name} = {params[name]}"
+            setting = f"{type(leaf).__name__} has {name} = {params[name]}"
             value = np.asarray(params[name], dtype=np.float64)
             if not np.all(np.isfinite(value)):
-                raise ValueError(f"{came}, which must be finite.")
+                raise ValueError(f"{setting}, which must be finite.")
             if not hyperparameter.fixed and not np.all(value > 0.0):
                 raise ValueError(
-                    f"{came}, which is free and must be positive: it is learned by its logarithm. "
-                    f'Start from a positive number, or hold it by {name}_bounds="fixed" where '
-                    "the kernel allows it."
+                    f"{setting}, which is free and must be positive: it is learned by its "
+                    f'logarithm. Start from a positive number, or hold it by {name}_bounds="fixed" '
+                    "where the kernel allows it."
                 )
             if name.endswith(_POSITIVE) and not np.all(value > 0.0):
-                raise ValueError(f"{came}, which must be positive.")
+                raise ValueError(f"{setting}, which must be positive.")
             if not hyperparameter.fixed:
                 _check_bounds(leaf, hyperparameter)
 
@@ -280,7 +280,7 @@ def _check_bounds(leaf: Kernel, hyperparameter: Hyperparameter) -> None:
 
 
 def measures(kernel: Kernel, column: int) -> bool:
-    """Whether a kernel takes the values of a column of the items for numbers, not for names."""
+    """Say whether a kernel takes a column's values for numbers, not for names."""
     names = (Identity, ConstantKernel, WhiteKernel)
     return any(
         not isinstance(leaf, names) and (columns is None or column in columns)
@@ -289,14 +289,14 @@ def measures(kernel: Kernel, column: int) -> bool:
 
 
 def surely_covariance(kernel: Kernel) -> bool:
-    """Whether all parts of a kernel are known to be covariance functions in any dimension."""
+    """Say whether all parts of a kernel are known as covariance functions in any dimension."""
     return all(type(leaf) in LEAVES for leaf, _ in fold(kernel, SEEN))
 
 
 def seen_columns(
     kernel: Kernel, n_features: int, whole: bool = True
 ) -> tuple[list[int], list[int]]:
-    """Columns of which a kernel sees the names (`Identity`), and those whose values it measures.
+    """List columns of which a kernel sees the names (`Identity`), and those that it measures.
 
     With ``whole=False`` effects of single items do not count: an `ItemEffect` or an `Identity`
     that sees all of several columns because it was told none.
@@ -306,21 +306,23 @@ def seen_columns(
     for leaf, columns in fold(kernel, SEEN):
         if not isinstance(leaf, (ConstantKernel, WhiteKernel)):
             every = range(n_features) if columns is None else columns
-            one = isinstance(leaf, Identity | ItemEffect) and columns is None and n_features > 1
-            if one and not whole:
+            single_effect = (
+                isinstance(leaf, Identity | ItemEffect) and columns is None and n_features > 1
+            )
+            if single_effect and not whole:
                 continue
             (named if isinstance(leaf, Identity) else measured).update(every)
     return sorted(named), sorted(measured)
 
 
 def identity_columns(kernel: Kernel) -> list[int]:
-    """Columns that an `Identity` sees alone, each once."""
-    found = {
+    """List the columns that an `Identity` sees alone, each once."""
+    singles = {
         columns[0]
         for leaf, columns in fold(kernel, SEEN)
         if isinstance(leaf, Identity) and columns is not None and len(columns) == 1
     }
-    return sorted(found)
+    return sorted(singles)
 
 
 # Pairs of rows whose differences are looked at.
@@ -328,7 +330,7 @@ _PAIRS = 100_000
 
 
 def median_lengthscales(X: ArrayLike, seed: int = 0) -> Array:
-    """A lengthscale for each feature: √d times the median difference of two rows.
+    """Compute a lengthscale for each feature: √d times the median difference of two rows.
 
     The factor keeps the correlation of two typical rows the same whatever the number d of features,
     for kernels of a scaled distance as for products of one kernel a feature. Where most rows are
@@ -373,9 +375,9 @@ def median_lengthscales(X: ArrayLike, seed: int = 0) -> Array:
         rng = np.random.default_rng(seed)
         first = rng.integers(n, size=_PAIRS)
         second = (first + rng.integers(1, n, size=_PAIRS)) % n
-    found = np.ones(d)
+    lengths = np.ones(d)
     for k, column in enumerate(rows.T if len(first) else ()):
         apart = np.abs(column[first] - column[second])
         typical = np.median(apart) or np.mean(apart)
-        found[k] = np.sqrt(d) * typical if typical > 0.0 else 1.0
-    return found
+        lengths[k] = np.sqrt(d) * typical if typical > 0.0 else 1.0
+    return lengths

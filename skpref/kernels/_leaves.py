@@ -128,7 +128,7 @@ class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kerne
 
     @property
     def anisotropic(self) -> bool:
-        """Whether every feature has a lengthscale of its own."""
+        """Say whether every feature has a lengthscale of its own."""
         return np.iterable(self.length_scale) and np.size(self.length_scale) > 1
 
     @property
@@ -195,7 +195,7 @@ class Linear(gp.Kernel):
 
     @property
     def anisotropic(self) -> bool:
-        """Whether every feature has a lengthscale of its own."""
+        """Say whether every feature has a lengthscale of its own."""
         return np.iterable(self.length_scale) and np.size(self.length_scale) > 1
 
     @property
@@ -434,7 +434,7 @@ def _lengths(kernel: Kernel, *arrays: Array) -> tuple[Array, bool]:
 
 
 def matern_radial(kernel: Kernel, *arrays: Array) -> Radial:
-    """Of `RBF` and `Matern`."""
+    """Return lengthscales and profile of `RBF` and `Matern`."""
     nu = getattr(kernel, "nu", np.inf)
     length, tiny = _lengths(kernel, *arrays)
     return Radial(
@@ -447,7 +447,7 @@ def matern_radial(kernel: Kernel, *arrays: Array) -> Radial:
 
 
 def rational_radial(kernel: Kernel, *arrays: Array) -> Radial:
-    """Of `RationalQuadratic`."""
+    """Return lengthscales and profile of `RationalQuadratic`."""
     alpha = max(float(kernel.alpha), _TINY)
     length, tiny = _lengths(kernel, *arrays)
     return Radial(
@@ -561,7 +561,7 @@ class _White(Leaf):
         return Across(0.0, lambda weight: [0.0])
 
 
-class _Identity(Leaf):
+class _IdentityLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         return Pairs((pdist(X, "hamming") == 0.0).astype(np.float64), 1.0, None)
 
@@ -595,14 +595,14 @@ class _Dot(Leaf):
         return Across(value + variance, lambda weight: [2.0 * variance * weight.sum()])
 
 
-class _Linear(Leaf):
+class _LinearLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         x = kernel.scaled(X)
 
         def contract(off: Array, diag: Array) -> Array:
             weighted = assemble(off, diag, len(x)) @ x
-            each = -2.0 * np.einsum("ij,ij->j", x, weighted)
-            return np.array(each if kernel.anisotropic else [np.sum(each)])
+            gradient = -2.0 * np.einsum("ij,ij->j", x, weighted)
+            return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
         return Pairs(condense(x @ x.T), np.einsum("ij,ij->i", x, x), contract)
 
@@ -623,13 +623,13 @@ class _Linear(Leaf):
 
         def contract(weight: Array) -> Array:
             of_z = weight[:, None] * z if aligned else weight @ z
-            each = -2.0 * np.einsum("ij,ij->j", x, of_z)
-            return np.array(each if kernel.anisotropic else [np.sum(each)])
+            gradient = -2.0 * np.einsum("ij,ij->j", x, of_z)
+            return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
         return Across(np.einsum("ij,ij->i", x, z) if aligned else x @ z.T, contract)
 
 
-class _Radial(Leaf):
+class _RadialLeaf(Leaf):
     """RBF and Matérn, and what they share with other functions of a distance."""
 
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
@@ -694,7 +694,7 @@ class _Radial(Leaf):
         return Across(value, contract)
 
 
-class _Rational(_Radial):
+class _Rational(_RadialLeaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         profile = radial(kernel, X)
         u = pdist(X / profile.length, "sqeuclidean")
@@ -719,14 +719,16 @@ class _Rational(_Radial):
     across = Leaf.across
 
 
-class _ProductMatern(Leaf):
+class _ProductMaternLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         off = condense(product_value(kernel, X, X))
 
         def contract(weights: Array, diag: Array) -> Array:
             weighted = 2.0 * weights * off
-            each = [weighted @ (s**2 / (1.0 + s)) for s in map(condense, distances(kernel, X, X))]
-            return np.array(each if kernel.anisotropic else [np.sum(each)])
+            gradient = [
+                weighted @ (s**2 / (1.0 + s)) for s in map(condense, distances(kernel, X, X))
+            ]
+            return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
         return Pairs(off, 1.0, contract)
 
@@ -735,8 +737,8 @@ class _ProductMatern(Leaf):
 
         def slopes() -> Iterator[Array]:
             lengths = lengths_of(kernel, X.shape[1])
-            each = zip(X.T, Z.T, lengths, distances(kernel, X, Z), strict=True)
-            for x, z, length, s in each:
+            by_feature = zip(X.T, Z.T, lengths, distances(kernel, X, Z), strict=True)
+            for x, z, length, s in by_feature:
                 yield -3.0 / length**2 * value * np.subtract.outer(x, z) / (1.0 + s)
 
         def gradient(factor: Array | float) -> Array:
@@ -759,13 +761,15 @@ class _ProductMatern(Leaf):
 
         def contract(weight: Array) -> ArrayLike:
             weighted = weight * value
-            each = [np.vdot(weighted, s**2 / (1.0 + s)) for s in distances(kernel, X, Z, aligned)]
-            return each if kernel.anisotropic else [np.sum(each)]
+            gradient = [
+                np.vdot(weighted, s**2 / (1.0 + s)) for s in distances(kernel, X, Z, aligned)
+            ]
+            return gradient if kernel.anisotropic else [np.sum(gradient)]
 
         return Across(value, contract)
 
 
-class _Wiener(Leaf):
+class _WienerLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         t = one_column(kernel, X)
         off, diag = condense(wiener_value(kernel, t[:, None], t)), kernel.diag(X)
@@ -825,18 +829,18 @@ LEAVES: dict[type, Leaf] = {
     gp.ConstantKernel: _Constant(),
     gp.WhiteKernel: _White(),
     gp.DotProduct: _Dot(),
-    gp.RBF: _Radial(),
-    gp.Matern: _Radial(),
+    gp.RBF: _RadialLeaf(),
+    gp.Matern: _RadialLeaf(),
     gp.RationalQuadratic: _Rational(),
-    Identity: _Identity(),
-    ItemEffect: _Radial(),
-    ProductMatern: _ProductMatern(),
-    Linear: _Linear(),
-    Wiener: _Wiener(),
+    Identity: _IdentityLeaf(),
+    ItemEffect: _RadialLeaf(),
+    ProductMatern: _ProductMaternLeaf(),
+    Linear: _LinearLeaf(),
+    Wiener: _WienerLeaf(),
 }
 OTHER = Leaf()
 
 
 def leaf_of(kernel: Kernel) -> Leaf:
-    """What an elementary kernel gives; a subclass goes through its own code."""
+    """Return what an elementary kernel gives; a subclass goes through its own code."""
     return LEAVES.get(type(kernel), OTHER)

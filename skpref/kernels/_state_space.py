@@ -55,7 +55,7 @@ class Process:
 
     @property
     def size(self) -> int:
-        """Of its state."""
+        """Count the elements of the process's state."""
         return max(self.order, 0) + 1
 
     def spread(self, times: Array) -> Array:
@@ -105,15 +105,15 @@ class Process:
         unit = replace(self, variance=1.0)
         A, Q = unit.moved(before, after)
         by_variance = np.sum(by_Q * Q) + np.sum(by_spread * unit.spread(times))
-        found: Array = by_variance * self.slope
+        gradient: Array = by_variance * self.slope
         if self.length_at is not None:
             u = np.sqrt(2.0 * self.order + 1.0) * (after - before) / self.length
             dA = -u * np.einsum("ij,jkn->ikn", _DRIFT[self.order], A)
             both = by_Q + np.swapaxes(by_Q, 0, 1)
             of_Q = np.einsum("iln,lkn,kj->ijn", both, A, _STATIONARY[self.order])
-            found = found.copy()
-            found[self.length_at] += np.sum((by_A - self.variance * of_Q) * dA)
-        return found
+            gradient = gradient.copy()
+            gradient[self.length_at] += np.sum((by_A - self.variance * of_Q) * dA)
+        return gradient
 
 
 # Of a Matérn process the state is f, f'/λ, f''/λ², with λ = √(2ν) / lengthscale: dx = λ F x dt plus
@@ -150,15 +150,15 @@ class Drift:
 
     @property
     def size(self) -> int:
-        """Of the state."""
+        """Count the elements of the state of all processes."""
         return sum(each.size for each in self.processes)
 
     @property
     def seen(self) -> Array:
         """h with f = h · state, (size,)."""
-        found = np.zeros(self.size)
-        found[[part.start for part in self._parts]] = 1.0
-        return found
+        readout = np.zeros(self.size)
+        readout[[part.start for part in self._parts]] = 1.0
+        return readout
 
     @property
     def _parts(self) -> list[slice]:
@@ -167,10 +167,10 @@ class Drift:
 
     def spread(self, times: Array) -> Array:
         """Covariance of the state at some times, (size, size, n)."""
-        found = np.zeros((self.size, self.size, len(times)))
+        covariance = np.zeros((self.size, self.size, len(times)))
         for part, each in zip(self._parts, self.processes, strict=True):
-            found[part, part] = each.spread(times)
-        return found
+            covariance[part, part] = each.spread(times)
+        return covariance
 
     def moved(self, before: Array, after: Array) -> tuple[Array, Array]:
         """A and Q of the state from some times to later ones, (size, size, n) each."""
@@ -181,21 +181,21 @@ class Drift:
 
     def covariance(self, one: Array, other: Array) -> Array:
         """Covariance of f at some times and at others, which are broadcast."""
-        one, other = np.broadcast_arrays(one, other)
-        early, late = np.minimum(one, other).ravel(), np.maximum(one, other).ravel()
+        first, second = np.broadcast_arrays(one, other)
+        early, late = np.minimum(first, second).ravel(), np.maximum(first, second).ravel()
         A, _ = self.moved(early, late)
         h = self.seen
-        return np.einsum("i,ijn,jkn,k->n", h, A, self.spread(early), h).reshape(one.shape)
+        return np.einsum("i,ijn,jkn,k->n", h, A, self.spread(early), h).reshape(first.shape)
 
     def gradient(
         self, before: Array, after: Array, by_A: Array, by_Q: Array, times: Array, by_spread: Array
     ) -> Array:
         """Gradient in theta, see `Process.gradient`."""
-        found = np.zeros(len(self.processes[0].slope))
+        gradient = np.zeros(len(self.processes[0].slope))
         for part, each in zip(self._parts, self.processes, strict=True):
             of = by_A[part, part], by_Q[part, part]
-            found += each.gradient(before, after, *of, times, by_spread[part, part])
-        return found
+            gradient += each.gradient(before, after, *of, times, by_spread[part, part])
+        return gradient
 
 
 class Drifts(NamedTuple):
@@ -230,8 +230,8 @@ class Drifts(NamedTuple):
         time = self.drift.time
         if self.teams is not None:
             time = self.teams.views(items.shape[1])[0][time]
-        found: Array = items[:, time]
-        return found
+        times: Array = items[:, time]
+        return times
 
 
 def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
@@ -294,7 +294,7 @@ def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     return Drifts(Drift(who, time, tuple(processes)), few)
 
 
-class _Leaf(NamedTuple):
+class _TimeLeaf(NamedTuple):
     """A kernel of time as it stands in a tree: its lengthscale's position in theta, if free."""
 
     order: int
@@ -304,46 +304,46 @@ class _Leaf(NamedTuple):
     position: int
 
 
-class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
+class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
     """The features that stand beside each kernel of time, and beside none."""
 
-    def leaf(self, kernel: Kernel, *rows: Array) -> dict[_Leaf | None, Form] | None:
+    def leaf(self, kernel: Kernel, *rows: Array) -> dict[_TimeLeaf | None, Form] | None:
         few = FEATURES.leaf(kernel, *rows)
         if few is not None:
             return {None: few}
         if rows[0].shape[1] != 1:
             return None
-        one, none = np.ones(1), np.zeros((1, kernel.n_dims))
+        unit, no_slope = np.ones(1), np.zeros((1, kernel.n_dims))
         if type(kernel) is gp.Matern and kernel.nu in _SMOOTHNESS:
             length = float(np.ravel(kernel.length_scale)[0])
             free = 0 if kernel.n_dims else None
-            leaf = _Leaf(_SMOOTHNESS[kernel.nu], length, 0, free, 0)
-            return {leaf: Form([((), ())], one, none)}
+            leaf = _TimeLeaf(_SMOOTHNESS[kernel.nu], length, 0, free, 0)
+            return {leaf: Form([((), ())], unit, no_slope)}
         if type(kernel) is Wiener:
             rate = np.array([float(kernel.rate)])
             slope = rate[:, None].repeat(kernel.n_dims, axis=1)
-            return {_Leaf(_WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
+            return {_TimeLeaf(_WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
         return None
 
     def sum(self, one, two):
         if one is None or two is None:
             return None
-        left, right = _width(one), _width(two)
-        found = {leaf: _padded(form, 0, right) for leaf, form in one.items()}
+        one_width, two_width = _width(one), _width(two)
+        forms = {leaf: _padded(form, 0, two_width) for leaf, form in one.items()}
         for leaf, form in two.items():
-            name, form = _shifted(leaf, left), _padded(form, left, 0)
-            if name in found:
-                together = [*found[name].keys, *form.keys]
-                value = np.concatenate([found[name].value, form.value])
-                slope = np.concatenate([found[name].slope, form.slope])
+            name, form = _shifted(leaf, one_width), _padded(form, one_width, 0)
+            if name in forms:
+                together = [*forms[name].keys, *form.keys]
+                value = np.concatenate([forms[name].value, form.value])
+                slope = np.concatenate([forms[name].slope, form.slope])
                 form = Form.gathered(together, value, slope)
-            found[name] = form
-        return found
+            forms[name] = form
+        return forms
 
     def product(self, one, two):
         if one is None or two is None:
             return None
-        found: dict[_Leaf | None, Form] = {}
+        forms: dict[_TimeLeaf | None, Form] = {}
         for first, of_first in one.items():
             for second, of_second in two.items():
                 if first is not None and second is not None:
@@ -352,8 +352,8 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
                 form = of_first.times(of_second, shared=False)
                 if form is None:
                     return None
-                found[name] = form
-        return found
+                forms[name] = form
+        return forms
 
     def power(self, base, exponent):
         if base is None or set(base) != {None}:
@@ -364,12 +364,12 @@ class _ProcessesView(View[dict[_Leaf | None, Form] | None]):
     def on_columns(self, inner, columns, *rows):
         if inner is None:
             return None
-        found: dict[_Leaf | None, Form] = {}
+        forms: dict[_TimeLeaf | None, Form] = {}
         for leaf, form in inner.items():
             at = None if leaf is None else leaf._replace(column=columns[leaf.column])
             spread: Form = FEATURES.on_columns(form, columns, *rows)  # type: ignore[assignment]
-            found[at] = spread
-        return found
+            forms[at] = spread
+        return forms
 
     def of_duels(self, inner, kernel, *rows):
         return None

@@ -30,7 +30,7 @@ _ROWS = 64
 
 
 def _spread(inner: Array, columns: tuple[int, ...], width: int) -> Array:
-    """Values of the columns that were seen (last axis), zero in the others."""
+    """Put values of the columns that were seen (last axis) among zeros for the others."""
     whole = np.zeros((*inner.shape[:-1], width))
     whole[..., columns] = inner
     return whole
@@ -40,7 +40,7 @@ def _spread(inner: Array, columns: tuple[int, ...], width: int) -> Array:
 
 
 def _join(*contractions: Contraction | None) -> Contraction | None:
-    """Contraction of two kernels one after the other; each is None where nothing is free."""
+    """Return the contraction of two kernels in turn; each is None where nothing is free."""
     present = [contraction for contraction in contractions if contraction is not None]
     if not present:
         return None
@@ -48,7 +48,7 @@ def _join(*contractions: Contraction | None) -> Contraction | None:
 
 
 def _scale(contraction: Contraction | None, *factors: Number) -> Contraction | None:
-    """Contraction of a kernel whose parts have these factors."""
+    """Return the contraction of a kernel whose parts have these factors."""
     if contraction is None:
         return None
     return lambda *weights: contraction(*(w * f for w, f in zip(weights, factors, strict=True)))
@@ -329,16 +329,16 @@ class _SeenView(View[list[Seen]]):
         ]
 
     def of_teams(self, kernel: Teams, *rows: Array) -> list[Seen]:
-        found = []
+        leaves = []
         for leaf, own in fold(kernel.kernel, self):
             if own is None:
-                found.append(Seen(leaf, None))
+                leaves.append(Seen(leaf, None))
                 continue
             columns = [column for each in kernel.positions() for column in each]
             columns += [] if kernel.weights is None else list(kernel.weights)
             views = kernel.views(max(max(columns), max(own) + kernel.n_beside) + 1)
-            found.append(Seen(leaf, tuple(dict.fromkeys(view[k] for view in views for k in own))))
-        return found
+            leaves.append(Seen(leaf, tuple(dict.fromkeys(view[k] for view in views for k in own))))
+        return leaves
 
 
 PAIRS, CROSS, DIAGONAL = _PairsView(), _CrossView(), _DiagonalView()
@@ -349,7 +349,7 @@ SPECTRUM, SEEN = _SpectrumView(), _SeenView()
 def features_part(
     kernel: Kernel, n_features: int, id_column: int | None = None, time: int | None = None
 ) -> Kernel | None:
-    """The terms of a kernel by which items share something with others.
+    """Return the terms of a kernel by which items share something with others.
 
     Item effects are `ItemEffect`, scikit-learn's `WhiteKernel`, and `Identity` where it sees all
     columns or the one that says who an item is. An `Identity` on other columns is the effect of a
@@ -380,7 +380,7 @@ def features_part(
 
 
 class _FeaturesPart(View[Kernel | None]):
-    """Asked at one row, the numbers of the columns: a leaf finds there which of them it sees."""
+    """Return the terms that are no item effects, asked at one row, the numbers of the columns."""
 
     def __init__(self, own: set[int], id_column: int | None) -> None:
         self._own, self._id = own, id_column
@@ -389,8 +389,8 @@ class _FeaturesPart(View[Kernel | None]):
         if isinstance(kernel, ItemEffect | WhiteKernel):
             return None
         if isinstance(kernel, Identity):
-            seen = set(rows[0][0].tolist())
-            if self._own <= seen or self._id in seen:
+            columns = set(rows[0][0].tolist())
+            if self._own <= columns or self._id in columns:
                 return None
         return kernel
 
@@ -418,7 +418,7 @@ class _FeaturesPart(View[Kernel | None]):
 
 
 class _CentredView(View[tuple[Kernel, Kernel]]):
-    """A kernel with the same margins and its linear terms centred, and the kernel as it is."""
+    """Return a kernel of the same margins with centred linear terms, and the kernel as it is."""
 
     def leaf(self, kernel: Kernel, *rows: Array) -> tuple[Kernel, Kernel]:
         if type(kernel) not in (Linear, DotProduct):
@@ -457,7 +457,7 @@ class _CentredView(View[tuple[Kernel, Kernel]]):
 
 
 def with_centred_linear_terms(kernel: Kernel, items: Array) -> Kernel:
-    """A kernel with the same margins whose linear terms have their centre among far items.
+    """Return a kernel of the same margins whose linear terms are centred among far items.
 
     A linear utility's margins do not depend on its centre, but its covariances grow with the
     square of the distance to it, until rounding is all that is left of their differences. Of

@@ -15,7 +15,7 @@ _BLOCK = 128
 
 
 def check_rows(X: ArrayLike, name: str = "X") -> Array:
-    """Rows as a 2-D float array."""
+    """Return rows as a 2-D float array."""
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2:
         raise ValueError(f"{name} has shape {rows.shape}; give a 2-D array (n, n_features).")
@@ -23,7 +23,7 @@ def check_rows(X: ArrayLike, name: str = "X") -> Array:
 
 
 def fold_margins(K: Array) -> Array:
-    """Margins' covariance from that of the items [first; second] in rows and columns."""
+    """Compute the margins' covariance from that of items [first; second] in rows and columns."""
     n, m = K.shape[0] // 2, K.shape[1] // 2
     # Summed in this order, swapping the items of a duel changes the sign and nothing else.
     return (K[:n, :m] + K[n:, m:]) - (K[:n, m:] + K[n:, :m])  # Houlsby et al. (2012), suppl. (1)
@@ -40,7 +40,7 @@ class Wrapper(gp.Kernel):
     kernel: Kernel
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of this kernel and, if ``deep``, of the one inside."""
+        """Return parameters of this kernel and, if ``deep``, of the one inside."""
         params = super().get_params(deep=False)
         if deep:
             params |= {f"kernel__{name}": v for name, v in self.kernel.get_params().items()}
@@ -48,7 +48,7 @@ class Wrapper(gp.Kernel):
 
     @property
     def hyperparameters(self) -> list[gp.Hyperparameter]:
-        """Hyperparameters of the kernel inside, prefixed ``kernel__``."""
+        """List hyperparameters of the kernel inside, prefixed ``kernel__``."""
         return [
             gp.Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements)
             for h in self.kernel.hyperparameters
@@ -56,7 +56,7 @@ class Wrapper(gp.Kernel):
 
     @property
     def theta(self) -> Array:
-        """Logarithms of the free hyperparameters, (n_theta,)."""
+        """Return logarithms of the free hyperparameters, (n_theta,)."""
         return self.kernel.theta
 
     @theta.setter
@@ -65,7 +65,7 @@ class Wrapper(gp.Kernel):
 
     @property
     def bounds(self) -> Array:
-        """Logarithms of the bounds on theta, (n_theta, 2)."""
+        """Return logarithms of the bounds on theta, (n_theta, 2)."""
         return self.kernel.bounds
 
 
@@ -117,13 +117,13 @@ class PreferenceKernel(Wrapper):
         return np.split(rows, 2, axis=1)
 
     def inner_rows(self, X: ArrayLike) -> Array:
-        """The first items of duels, then the second ones, (2 n, d)."""
+        """Stack the first items of duels on the second ones, (2 n, d)."""
         return np.concatenate(self._sides(X))
 
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Covariance of the margins of duels X (n, 2 d) and Y (m, 2 d), and its gradient.
+        """Compute the covariance of margins of duels X (n, 2 d) and Y (m, 2 d), and its gradient.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class PreferenceKernel(Wrapper):
         return fold_margins(K), fold_margins(gradient)
 
     def diag(self, X: ArrayLike) -> Array:
-        """Variances of the margins, (n,)."""
+        """Compute the variances of the margins, (n,)."""
         first, second = self._sides(X)
         # Kernels give whole matrices: small blocks waste little on the diagonals.
         cross = [
@@ -150,7 +150,7 @@ class PreferenceKernel(Wrapper):
         return own - 2.0 * np.concatenate(cross)
 
     def is_stationary(self) -> bool:
-        """False: it depends on both items of a duel."""
+        """Return False: it depends on both items of a duel."""
         return False
 
 
@@ -186,7 +186,7 @@ class OnColumns(Wrapper):
         self.positions()
 
     def positions(self) -> tuple[int, ...]:
-        """The columns as a tuple of integers.
+        """Return the columns as a tuple of integers.
 
         Raises
         ------
@@ -221,7 +221,7 @@ class OnColumns(Wrapper):
         return f"{type(self).__name__}({self.kernel}, columns={list(self.positions())})"
 
     def inner_rows(self, X: ArrayLike) -> Array:
-        """The chosen columns of X, (n, n_columns)."""
+        """Return the chosen columns of X, (n, n_columns)."""
         rows, columns = check_rows(X), self.positions()
         if max(columns) >= rows.shape[1]:
             raise ValueError(
@@ -233,7 +233,7 @@ class OnColumns(Wrapper):
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
     ) -> Array | tuple[Array, Array]:
-        """The kernel of the chosen columns of X (n, d) and Y (m, d), and its gradient.
+        """Compute the kernel of the chosen columns of X (n, d) and Y (m, d), and its gradient.
 
         Returns
         -------
@@ -247,11 +247,11 @@ class OnColumns(Wrapper):
         return self.kernel(self.inner_rows(X), None if Y is None else self.inner_rows(Y))
 
     def diag(self, X: ArrayLike) -> Array:
-        """Variances k(x, x), (n,)."""
+        """Compute the variances k(x, x), (n,)."""
         return self.kernel.diag(self.inner_rows(X))
 
     def is_stationary(self) -> bool:
-        """Whether the kernel inside is."""
+        """Say whether the kernel inside is stationary."""
         return self.kernel.is_stationary()
 
 
@@ -295,7 +295,7 @@ class Padded(Wrapper):
 
     @property
     def width(self) -> int:
-        """Number of all columns."""
+        """Count all columns."""
         return self.n_columns + len(self.fill)
 
     def around(self, kernel: Kernel) -> "Padded":
@@ -303,7 +303,7 @@ class Padded(Wrapper):
         return Padded(kernel, self.n_columns, self.fill)
 
     def inner_rows(self, X: ArrayLike) -> Array:
-        """X with all columns, (n, n_columns + n_further).
+        """Return X with all columns, (n, n_columns + n_further).
 
         Raises
         ------
@@ -326,7 +326,7 @@ class Padded(Wrapper):
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
     ) -> Array | tuple[Array, Array]:
-        """The kernel of rows X and Y, each with the columns of items or all, and its gradient.
+        """Compute the kernel of rows X and Y, with the columns of items or all, and its gradient.
 
         Returns
         -------
@@ -340,16 +340,16 @@ class Padded(Wrapper):
         return self.kernel(self.inner_rows(X), None if Y is None else self.inner_rows(Y))
 
     def diag(self, X: ArrayLike) -> Array:
-        """Variances k(x, x), (n,)."""
+        """Compute the variances k(x, x), (n,)."""
         return self.kernel.diag(self.inner_rows(X))
 
     def is_stationary(self) -> bool:
-        """Whether the kernel inside is."""
+        """Say whether the kernel inside is stationary."""
         return self.kernel.is_stationary()
 
 
 def all_columns(kernel: Kernel, X: Array) -> Array:
-    """Rows with all columns that a kernel knows, so that they can stand beside others."""
+    """Return rows with all columns that a kernel knows, so that they can stand beside others."""
     return kernel.inner_rows(X) if isinstance(kernel, Padded) else X
 
 
@@ -424,12 +424,12 @@ class Teams(Wrapper):
             )
 
     def positions(self) -> tuple[tuple[int, ...], ...]:
-        """Columns of the members, as tuples."""
+        """Return the columns of the members, as tuples."""
         return tuple(OnColumns(self.kernel, each).positions() for each in self.members)
 
     @property
     def layout(self) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...] | None]:
-        """Columns of the members, and of their weights: what says how teams are read."""
+        """Return the columns of the members, and of their weights: what says how teams are read."""
         return self.positions(), None if self.weights is None else tuple(self.weights)
 
     def __eq__(self, other: object) -> bool:
@@ -444,13 +444,13 @@ class Teams(Wrapper):
 
     @property
     def n_beside(self) -> int:
-        """How many more columns a team has than the kernel inside gets of a member."""
+        """Count the columns that a team has more than the kernel inside gets of a member."""
         members = self.positions()
         n_weights = 0 if self.weights is None else len(self.weights)
         return len(members[0]) * (len(members) - 1) + n_weights
 
     def views(self, n_columns: int) -> tuple[tuple[int, ...], ...]:
-        """The columns that the kernel inside gets of each member, of rows of so many."""
+        """Return the columns that the kernel inside gets of each member, of rows of so many."""
         members = self.positions()
         taken = {column for each in members for column in each}
         taken |= set() if self.weights is None else set(self.weights)
@@ -463,15 +463,15 @@ class Teams(Wrapper):
         return tuple(each + others for each in members)
 
     def shares(self, X: Array) -> Array:
-        """By what each member's utility is multiplied, (n_members, n): 0 of one who is absent."""
+        """Compute the factor of each member's utility, (n_members, n): 0 of one who is absent."""
         first = [each[0] for each in self.positions()]
-        there = (X[:, first] >= 0.0).T
+        present = (X[:, first] >= 0.0).T
         if self.weights is None:
-            return there.astype(np.float64)
-        return np.where(there, X[:, list(self.weights)].T, 0.0)
+            return present.astype(np.float64)
+        return np.where(present, X[:, list(self.weights)].T, 0.0)
 
     def member_rows(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Rows of the members as the kernel inside sees them, (n_members, n, d), and `shares`."""
+        """Return members' rows as the kernel inside sees them, (n_members, n, d), and `shares`."""
         rows = check_rows(X)
         views = self.views(rows.shape[1])
         return np.stack([rows[:, view] for view in views]), self.shares(rows)
@@ -479,7 +479,7 @@ class Teams(Wrapper):
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Covariance of the teams X (n, d) and Y (m, d), and its gradient.
+        """Compute the covariance of the teams X (n, d) and Y (m, d), and its gradient.
 
         Returns
         -------
@@ -487,8 +487,8 @@ class Teams(Wrapper):
         K_gradient : ndarray of shape (n, n, n_theta)
             Only with ``eval_gradient``, which needs ``Y=None``.
         """
-        one, shares = self.member_rows(X)
-        flat = one.reshape(-1, one.shape[2])
+        members, shares = self.member_rows(X)
+        flat = members.reshape(-1, members.shape[2])
         if eval_gradient:
             if Y is not None:
                 raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
@@ -496,73 +496,73 @@ class Teams(Wrapper):
             return _summed(K, shares, shares), _summed(gradient, shares, shares)
         if Y is None:
             return _summed(self.kernel(*near_zero(self.kernel, flat)), shares, shares)
-        two, others = self.member_rows(Y)
-        both = near_zero(self.kernel, flat, two.reshape(-1, two.shape[2]))
+        other_members, others = self.member_rows(Y)
+        both = near_zero(self.kernel, flat, other_members.reshape(-1, other_members.shape[2]))
         return _summed(self.kernel(*both), shares, others)
 
     def diag(self, X: ArrayLike) -> Array:
-        """Variances k(x, x), (n,)."""
+        """Compute the variances k(x, x), (n,)."""
         rows, shares = self.member_rows(X)
-        found: Array = np.zeros(rows.shape[1])
+        variance: Array = np.zeros(rows.shape[1])
         for k in range(rows.shape[1]):
             K = self.kernel(*near_zero(self.kernel, rows[:, k]))
-            found[k] = shares[:, k] @ K @ shares[:, k]
-        return found
+            variance[k] = shares[:, k] @ K @ shares[:, k]
+        return variance
 
     def is_stationary(self) -> bool:
-        """False: it depends on who is there."""
+        """Return False: it depends on who is there."""
         return False
 
 
 def _summed(K: Array, shares: Array, others: Array) -> Array:
-    """Sums over members of both sides, (n, m, ...)."""
+    """Sum covariances of members over the members of both sides, (n, m, ...)."""
     (k, n), (j, m) = shares.shape, others.shape
     parts = K.reshape(k, n, j, m, *K.shape[2:])
-    found: Array = np.einsum("anbm...,an,bm->nm...", parts, shares, others)
-    return found
+    sums: Array = np.einsum("anbm...,an,bm->nm...", parts, shares, others)
+    return sums
 
 
 T = TypeVar("T")
 
 
 class View(ABC, Generic[T]):
-    """One question about a kernel. ``rows`` are the arrays of items that it is asked at."""
+    """Ask one question about a kernel; ``rows`` are the arrays of items that it is asked at."""
 
     @abstractmethod
     def leaf(self, kernel: Kernel, *rows: Array) -> T:
-        """The answer of an elementary kernel."""
+        """Return the answer of an elementary kernel."""
 
     @abstractmethod
     def sum(self, one: T, two: T) -> T:
-        """Of k₁ + k₂."""
+        """Return the answer of k₁ + k₂ from those of the two."""
 
     @abstractmethod
     def product(self, one: T, two: T) -> T:
-        """Of k₁ k₂."""
+        """Return the answer of k₁ k₂ from those of the two."""
 
     @abstractmethod
     def power(self, base: T, exponent: float) -> T:
-        """Of k^exponent."""
+        """Return the answer of k^exponent from that of k."""
 
     @abstractmethod
     def on_columns(self, inner: T, columns: tuple[int, ...], *rows: Array) -> T:
-        """Of a kernel that sees these columns alone; ``rows`` have all."""
+        """Return the answer of a kernel that sees these columns alone; ``rows`` have all."""
 
     @abstractmethod
     def of_duels(self, inner: T, kernel: Kernel, *rows: Array) -> T:
-        """Of a `PreferenceKernel`; ``inner`` was asked at first items, then second ones."""
+        """Return that of a `PreferenceKernel`, from that at first items, then second ones."""
 
     def of_teams(self, kernel: Teams, *rows: Array) -> T:
-        """Of `Teams`, by default as of an elementary kernel."""
+        """Return the answer of `Teams`, by default as of an elementary kernel."""
         return self.leaf(kernel, *rows)
 
     def padded(self, inner: T, kernel: Padded, *rows: Array) -> T:
-        """Of `Padded`, by default as of the kernel inside, which was asked at all columns."""
+        """Return that of `Padded`, by default that of the kernel inside, asked at all columns."""
         return inner
 
 
 def fold(kernel: Kernel, view: View[T], *rows: Array) -> T:
-    """The answer of a tree of kernels to a view's question, from its leaves up."""
+    """Return the answer of a tree of kernels to a view's question, from its leaves up."""
     kind = type(kernel)
     if kind is gp.Sum:
         return view.sum(fold(kernel.k1, view, *rows), fold(kernel.k2, view, *rows))
