@@ -132,39 +132,39 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
         log_deviation[noise] = 1.0 / powers[noise]
         log_deviation[-1] -= theta[noise] / powers[noise]
     sigma, rest = log_deviation[:-1], log_deviation[-1]
-    given = [
+    prior_indices = [
         prior.index
         for prior in model.priors
         if isinstance(prior, LogNormal | LogStudent)
         or (isinstance(prior, HalfCauchy) and prior.is_sole)
     ]
-    known = set(np.concatenate(given).tolist()) if given else set()
-    found: list[tuple[Array, float, float]] = []
+    indices_with_prior = set(np.concatenate(prior_indices).tolist()) if prior_indices else set()
+    ratios: list[tuple[Array, float, float]] = []
 
     def add(row, constant, median, power, deviation=_DEVIATION):
         """Ratio e^(row θ + constant), a power of one of this median."""
-        found.append((row, power * np.log(median) - constant, power * deviation))
+        ratios.append((row, power * np.log(median) - constant, power * deviation))
 
     total, parts = _shares(model, comparisons)
-    left = total
+    fixed_variance = total
     for at in np.flatnonzero(powers[:n_kernel] == 2):
         if parts[at] > 0.0:
-            left -= parts[at]
-            if at not in known:
+            fixed_variance -= parts[at]
+            if at not in indices_with_prior:
                 row = np.eye(n)[at] - 2.0 * sigma
                 add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, _RATIO, 2.0)
-    if noise is not None and noise not in known:
-        if left > _ABSENT * total:
-            add(-2.0 * sigma, np.log(0.5 * left) - 2.0 * rest, _RATIO, 2.0)
+    if noise is not None and noise not in indices_with_prior:
+        if fixed_variance > _ABSENT * total:
+            add(-2.0 * sigma, np.log(0.5 * fixed_variance) - 2.0 * rest, _RATIO, 2.0)
         else:  # every amplitude is learned, so that their unit is any
             add(np.eye(n)[noise], -theta[noise], 1.0, 1.0, _HELD)
     scales = (powers != 0) & (np.arange(n) >= n_kernel)
-    scales[[at for at in known if at >= n_kernel]] = False
+    scales[[at for at in indices_with_prior if at >= n_kernel]] = False
     if noise is not None:
         scales[noise] = False
     for at in np.flatnonzero(scales & ~linear):
         add(np.eye(n)[at] - powers[at] * sigma, -powers[at] * rest, _THRESHOLD, powers[at])
-    rows, centres, deviations = zip(*found, strict=True) if found else ((), (), ())
+    rows, centres, deviations = zip(*ratios, strict=True) if ratios else ((), (), ())
     return RatioPrior(
         np.array(rows).reshape(-1, n),
         np.array(centres),
@@ -188,16 +188,16 @@ def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
         shared = 0.0 if prior.noise is None else prior.noise.diagonal()
         return float(np.mean(prior.variance - shared))
 
-    total, found = variance(theta), np.zeros(len(model.kernel.theta))
-    for at in np.flatnonzero(powers[: len(found)] == 2):
+    total, parts = variance(theta), np.zeros(len(model.kernel.theta))
+    for at in np.flatnonzero(powers[: len(parts)] == 2):
         for more in _RAISED:
             raised = theta.copy()
             raised[at] += more
             gain = variance(raised) - total
             if gain > _SEEN * total:
-                found[at] = gain / np.expm1(more)
+                parts[at] = gain / np.expm1(more)
                 break
-    return total, found
+    return total, parts
 
 
 def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> bool:
@@ -255,10 +255,11 @@ def average(
 
         def run(theta, gradient=False):
             at = weighed.at(theta)
-            found = at.evaluate(comparisons, state, engine=engine, eval_gradient=gradient)
+            evaluation = at.evaluate(comparisons, state, engine=engine, eval_gradient=gradient)
             log_prior, slope = at.log_prior(theta)
-            value = found.approximation.sites.log_evidence + log_prior
-            return value, None if found.gradient is None else found.gradient + slope, at, found
+            value = evaluation.approximation.sites.log_evidence + log_prior
+            total = None if evaluation.gradient is None else evaluation.gradient + slope
+            return value, total, at, evaluation
 
         n = n_nodes or n_points(len(mode), model.rule.through_time)
         normal = lattice(n, len(mode))
@@ -266,21 +267,21 @@ def average(
         spread = _WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         inside = np.all((points >= low) & (points <= high), axis=1)
-        logs, kept = [], []
+        logs, fits = [], []
         for theta, less in zip(points[inside], log_proposal[inside], strict=True):
             try:
-                value, _, at, found = run(theta)
+                value, _, at, evaluation = run(theta)
             except ValueError:  # where the model cannot be evaluated
                 continue
             logs.append(value - less)
-            kept.append((at, _posterior(at, found), found.approximation.state))
-        if not kept:  # all lie beyond the bounds, or where the model cannot be evaluated
-            _, _, at, found = run(mode)
-            logs, kept = [0.0], [(at, _posterior(at, found), found.approximation.state)]
+            fits.append((at, _posterior(at, evaluation), evaluation.approximation.state))
+        if not fits:  # all lie beyond the bounds, or where the model cannot be evaluated
+            _, _, at, evaluation = run(mode)
+            logs, fits = [0.0], [(at, _posterior(at, evaluation), evaluation.approximation.state)]
     weights = _truncated(np.array(logs))
     return [
         Weighted(float(weight), replace(at, priors=model.priors), posterior, state)
-        for weight, (at, posterior, state) in zip(weights, kept, strict=True)
+        for weight, (at, posterior, state) in zip(weights, fits, strict=True)
     ]
 
 
@@ -309,8 +310,8 @@ def hyperparameter_spread(
 
         def gradient(theta: Array) -> Array:
             at = model.at(theta)
-            found = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
-            return np.asarray(found.gradient) + at.log_prior(theta)[1]
+            evaluation = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
+            return np.asarray(evaluation.gradient) + at.log_prior(theta)[1]
 
         return _spread(model, gradient)
 
@@ -321,8 +322,8 @@ def _spread(model, gradient):
     # What elements of θ are measured in: nats, or the deviation of an item's noise.
     unit = np.where(model.linear, np.sqrt(model.likelihood.utility_noise), 1.0)
     # Bounds tell as much as a uniform distribution between them.
-    known = 12.0 / np.maximum(high - low, 1e-6) ** 2
-    curvature = _curvature(model.theta, model.bounds, gradient, unit) + np.diag(known * unit**2)
+    precision = 12.0 / np.maximum(high - low, 1e-6) ** 2
+    curvature = _curvature(model.theta, model.bounds, gradient, unit) + np.diag(precision * unit**2)
     root = eigen_root(covariance_of(curvature, _WIDEST**-2))
     # Of either sign of an axis the one whose largest part is positive: rounding is not to say.
     root = root * np.sign(root[np.argmax(np.abs(root), axis=0), np.arange(root.shape[1])])
@@ -341,14 +342,14 @@ def _curvature(mode, bounds, gradient, unit):
     """Minus the second derivatives of the log posterior in these units, by differences within the
     bounds."""
     n = len(mode)
-    found = np.zeros((n, n))
+    curvature = np.zeros((n, n))
     for k, (low, high) in enumerate(bounds):
         ends = np.repeat(mode[None], 2, axis=0)
         ends[:, k] = np.clip(mode[k] + unit[k] * np.array([-_STEP, _STEP]), low, high)
         below, above = (gradient(each) for each in ends)
         if ends[1, k] > ends[0, k]:
-            found[k] = unit[k] * unit * (below - above) / (ends[1, k] - ends[0, k])
-    return 0.5 * (found + found.T)
+            curvature[k] = unit[k] * unit * (below - above) / (ends[1, k] - ends[0, k])
+    return 0.5 * (curvature + curvature.T)
 
 
 def lattice(n_points: int, n: int) -> Array:
@@ -376,7 +377,7 @@ def _truncated(logs):
     return weights / weights.sum()
 
 
-def _posterior(model: Model, found: Evaluation) -> Posterior:
-    problem, approximation = found.problem, found.approximation
+def _posterior(model: Model, evaluation: Evaluation) -> Posterior:
+    problem, approximation = evaluation.problem, evaluation.approximation
     marginals, sites = approximation.conditioned, approximation.sites
     return utility_posterior(problem.prior, sites, marginals, model.likelihood, problem.comparisons)

@@ -116,12 +116,12 @@ class _Joining:
                 front = np.concatenate([front, waiting[inside]])
                 waiting = waiting[~inside]
         of_item: NDArray[np.intp] = merged[self._label]
-        new, known = np.flatnonzero(~self._answered), np.flatnonzero(self._answered)
-        for rows in row_blocks(len(new), len(known), _BLOCK) if len(known) else []:
-            share = self._shares(known, new[rows])
+        new, answered = np.flatnonzero(~self._answered), np.flatnonzero(self._answered)
+        for rows in row_blocks(len(new), len(answered), _BLOCK) if len(answered) else []:
+            share = self._shares(answered, new[rows])
             best = share.argmax(axis=0)
             joined = share[best, np.arange(len(best))] >= _LEAST_SHARE
-            of_item[new[rows][joined]] = of_item[known[best[joined]]]
+            of_item[new[rows][joined]] = of_item[answered[best[joined]]]
         return of_item
 
     def _shares(self, within: NDArray[np.intp], across: NDArray[np.intp]) -> Array:

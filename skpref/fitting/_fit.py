@@ -130,8 +130,8 @@ class Fitted:
         if engine.capabilities.has_evidence:
             return self
         with blas_threads(engine.matrix_size(self.comparisons)):
-            found = engine.run(self.evaluation.problem, start, rng, gaussian)
-        return replace(self, approximation=found)
+            approximation = engine.run(self.evaluation.problem, start, rng, gaussian)
+        return replace(self, approximation=approximation)
 
 
 def fit_posterior(
@@ -242,8 +242,8 @@ def learned(
             f"Learning hyperparameters from {len(part.rows)} of the answers",
             "Use a smaller n_learning_answers, or optimizer=None.",
         )
-    found = learn(learner, part, search, None, rng, monitor)
-    return Learned(replace(found.model, engine=model.engine, prepared=model.prepared), sites)
+    result = learn(learner, part, search, None, rng, monitor)
+    return Learned(replace(result.model, engine=model.engine, prepared=model.prepared), sites)
 
 
 def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:
@@ -274,17 +274,17 @@ def carried(
     n = now.n_singles if single else len(now.rows)
     if before is None:
         index = np.arange(n)
-        known = {name: index < part.shape[-1] for name, part in state.items()}
+        has_state = {name: index < part.shape[-1] for name, part in state.items()}
     else:
         index = match(before, now, single=single)
-        known = dict.fromkeys(state, index >= 0)
-    return {name: _taken(part, index, known[name]) for name, part in state.items()}
+        has_state = dict.fromkeys(state, index >= 0)
+    return {name: _taken(part, index, has_state[name]) for name, part in state.items()}
 
 
-def _taken(part: NDArray[np.float64], index, known):
+def _taken(part: NDArray[np.float64], index, has_state):
     if part.shape[-1] == 0:
         return np.full((*part.shape[:-1], len(index)), np.nan)
-    return np.where(known, part[..., np.where(known, index, 0)], np.nan)
+    return np.where(has_state, part[..., np.where(has_state, index, 0)], np.nan)
 
 
 def _warn_no_covariance(prior):

@@ -194,8 +194,8 @@ def lengthscale_priors(
     """
     if prior is None:
         return ()
-    found = [each for each in lengthscale_indices(kernel) if time is None or each[1] != time]
-    index = np.array([position for position, _ in found], dtype=np.intp)
+    lengthscales = [each for each in lengthscale_indices(kernel) if time is None or each[1] != time]
+    index = np.array([position for position, _ in lengthscales], dtype=np.intp)
     if not isinstance(prior, str):
         median, deviation = check_lognormal("lengthscale_prior", prior, _ALLOWED)
         n = len(index)
@@ -203,13 +203,14 @@ def lengthscale_priors(
     if prior != "lognormal" or rows is None:
         raise ValueError(f"lengthscale_prior must be {_ALLOWED}, got {prior!r}.")
     varies = varying(rows)
-    found = [each for each in found if each[1] is None or varies[each[1]]]
-    if not found:
+    lengthscales = [each for each in lengthscales if each[1] is None or varies[each[1]]]
+    if not lengthscales:
         return ()
-    index = np.array([position for position, _ in found], dtype=np.intp)
+    index = np.array([position for position, _ in lengthscales], dtype=np.intp)
     spread = np.log(feature_spread(rows)) + 0.5 * np.log(np.sum(varies))
     common = spread[varies].mean()
-    centre = np.array([common if feature is None else spread[feature] for _, feature in found])
+    features = [feature for _, feature in lengthscales]
+    centre = np.array([common if k is None else spread[k] for k in features])
     if beside_ids:
         return (SharedLevel(index, centre, _SHORTER_BESIDE_IDS, _LEVEL),)
     return (SharedLevel(index, centre),)
@@ -297,12 +298,12 @@ def likelihood_priors(
     priors : dict of str to (float, float)
         As `Likelihood.priors`.
     """
-    found = []
+    normals = []
     for at, name in enumerate(likelihood.free, start=len(kernel.theta)):
         if name in priors:
             centre, deviation = priors[name]
-            found.append((at, centre if name in likelihood.linear else np.log(centre), deviation))
-    if not found:
+            normals.append((at, centre if name in likelihood.linear else np.log(centre), deviation))
+    if not normals:
         return ()
-    index, centres, deviations = zip(*found, strict=True)
+    index, centres, deviations = zip(*normals, strict=True)
     return (LogNormal(np.array(index), np.array(centres), np.array(deviations)),)

@@ -382,9 +382,9 @@ class Inspected:
                 place = _only_identity(posterior)
         shown = None if comparisons is None else _times_shown(comparisons)
         answered = None if reader.time is None else training
-        known = known_items(last) if hasattr(last, "_earlier_items") else None
-        if known is not None:
-            lacking = known[len(training) :]
+        known_rows = known_items(last) if hasattr(last, "_earlier_items") else None
+        if known_rows is not None:
+            lacking = known_rows[len(training) :]
             training = np.concatenate([training, lacking])
             shown = None if shown is None else np.append(shown, np.ones(len(lacking)))
         if reader.time is not None:
@@ -410,17 +410,17 @@ class Inspected:
         """
         table, controls, groups = votes["item_table"], list(votes["controls"]), votes["groups"]
         by = [] if groups is None else [votes["by"]]
-        n, known = self.n_features, 1 + len(controls) + len(by)
-        if self.posterior.reader.table is not None and known == 1:
+        n, n_known = self.n_features, 1 + len(controls) + len(by)
+        if self.posterior.reader.table is not None and n_known == 1:
             return self  # the model knows the names itself
-        if n < known or self.id_place != 0:
+        if n < n_known or self.id_place != 0:
             raise ValueError(
-                f"These votes have competitors and {[*controls, *by]}, {known} columns; the model "
-                f"has {n}. Fit it to them: PairwisePreferenceRegressor(**votes.params)"
+                f"These votes have competitors and {[*controls, *by]}, {n_known} columns; the "
+                f"model has {n}. Fit it to them: PairwisePreferenceRegressor(**votes.params)"
                 ".fit(votes.X, votes.y)."
             )
         columns, center, scale = np.arange(n).astype(object), np.zeros(n), np.ones(n)
-        columns[1:known] = [*controls, *by]
+        columns[1:n_known] = [*controls, *by]
         of_controls = slice(1, 1 + len(controls))
         center[of_controls], scale[of_controls] = votes["control_center"], votes["control_scale"]
         return replace(
@@ -429,7 +429,7 @@ class Inspected:
             columns=columns,
             center=center,
             scale=scale,
-            groups={} if groups is None else {known - 1: list(groups)},
+            groups={} if groups is None else {n_known - 1: list(groups)},
         )
 
     @property
@@ -511,8 +511,8 @@ class Inspected:
         codes = [int(code) if code.is_integer() else code for code in rows[:, place].tolist()]
         if self.encoder is None:
             return _objects(codes)
-        known = dict(enumerate(self.encoder.names.tolist()))
-        return _objects([known.get(code, code) for code in codes])
+        id_of_code = dict(enumerate(self.encoder.names.tolist()))
+        return _objects([id_of_code.get(code, code) for code in codes])
 
     def answer_times(self, rows: Array) -> list[Array]:
         """Return of each row the distinct times of the answers about who it is, ascending.

@@ -301,8 +301,8 @@ class Judges:
         ends = np.full(len(self), _WIDEST)
         high = quantile_of(self._noise_cdf, -ends, ends, level, _HALVINGS)
         with np.errstate(over="ignore"):
-            found = self.reference_noise * np.exp(high)
-        return np.where(high >= _WIDEST - 1e-6, np.inf, found)
+            noise = self.reference_noise * np.exp(high)
+        return np.where(high >= _WIDEST - 1e-6, np.inf, noise)
 
     def _noise_cdf(self, log_ratio):
         """P(log noise relative to the reference judge ≤ this), shape (n_judges,)."""
@@ -505,11 +505,11 @@ class Sight:
                 )
                 for each in posterior.answer_moments(first, second)
             )
-            found = stacked(list(blocks), empty)
+            log_proba = stacked(list(blocks), empty)
         else:
             parts = _parts(posterior, first, second, self.judge, order)
-            found = self._averaged_beside(posterior.likelihood, parts, order)
-        return found - logsumexp(found, axis=1, keepdims=True)
+            log_proba = self._averaged_beside(posterior.likelihood, parts, order)
+        return log_proba - logsumexp(log_proba, axis=1, keepdims=True)
 
     def _averaged(self, likelihood):
         """Log-probabilities of outcomes, averaged over reliability."""
@@ -564,14 +564,14 @@ def _parts(posterior, first, second, judge, order):
     return plus - none, none, 0.5 * (more + less) - rest, 0.25 * (more - less), rest
 
 
-def _condensed(found: Marginals) -> tuple[Array, Array]:
+def _condensed(marginals: Marginals) -> tuple[Array, Array]:
     """A few points with the same mean and nearly the same variance, padded by nothing.
 
     Neighbours of about equal probability together are one point, at their mean.
     """
-    order = np.argsort(found.points, axis=1, kind="stable")
+    order = np.argsort(marginals.points, axis=1, kind="stable")
     points, weights = (
-        np.take_along_axis(each, order, axis=1) for each in (found.points, found.weights)
+        np.take_along_axis(each, order, axis=1) for each in (marginals.points, marginals.weights)
     )
     middle = np.cumsum(weights, axis=1) - 0.5 * weights
     group = np.minimum((middle * _POINTS).astype(np.intp), _POINTS - 1)

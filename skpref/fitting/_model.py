@@ -86,8 +86,8 @@ class Model:
         """Where in `theta` the logarithm is that the others' ratios are taken to, if any is."""
         first = len(self.kernel.theta)
         logarithms = (self.powers != 0) & ~self.linear
-        found = first + np.flatnonzero(logarithms[first:])
-        return int(found[0]) if len(found) else None
+        scale_indices = first + np.flatnonzero(logarithms[first:])
+        return int(scale_indices[0]) if len(scale_indices) else None
 
     @cached_property
     def evidence_engine(self) -> Engine:
@@ -159,16 +159,16 @@ class Model:
         try:
             prior = self.rule.prior(self.kernel, comparisons, self.likelihood, eval_gradient)
             problem = Problem(prior, comparisons, self.likelihood, watch=watch)
-            found = engine.run(problem, start)
-            if start is not None and not (found.converged or found.stopped):
-                found = engine.run(problem)
+            approximation = engine.run(problem, start)
+            if start is not None and not (approximation.converged or approximation.stopped):
+                approximation = engine.run(problem)
             if not eval_gradient:
-                return Evaluation(problem, found, None)
-            slopes = engine.evidence_gradient(problem, found)
+                return Evaluation(problem, approximation, None)
+            slopes = engine.evidence_gradient(problem, approximation)
         except NoCovarianceError as error:
             raise ValueError(f"With the kernel {self.kernel} {error}.") from error
         gradient = np.concatenate([slopes.kernel, slopes.likelihood])
-        return Evaluation(problem, found, gradient)
+        return Evaluation(problem, approximation, gradient)
 
     def absorb_output_scale(self, evaluation: Evaluation) -> tuple[Self, Evaluation]:
         """The model with what its engine has found of the kernel's scale, and its evaluation."""

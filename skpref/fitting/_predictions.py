@@ -70,8 +70,8 @@ class Asked:
         if query.size != 2:
             return mixed_choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
         if self.sights is None:
-            found = posterior.outcome_log_proba(*query.sides, self.order)
-            return found if log else np.exp(found)
+            log_proba = posterior.outcome_log_proba(*query.sides, self.order)
+            return log_proba if log else np.exp(log_proba)
         first, second = (side.rows for side in query.sides)
         weights, parts = posterior_parts(posterior)
         every = [
@@ -89,24 +89,24 @@ class Asked:
                 return posterior.margin(*query.sides)[0] + shift
             weights, parts = posterior_parts(posterior)
             first, second = (side.rows for side in query.sides)
-            seen = [
+            margins = [
                 sight.margin(part, first, second, self.order)
                 for sight, part in zip(self.sights, parts, strict=True)
             ]
-            return weights @ np.array(seen) + shift
+            return weights @ np.array(margins) + shift
         utility = gathered(posterior.mean(query), query.pairs)
         utility[np.arange(len(utility)), first_there(query.pairs)] += shift
         return utility
 
     def called_right(self, y: ArrayLike | None) -> Array:
         """Share of each answer that is called right, (n,)."""
-        seen = self.seen()
+        margins = self.seen()
         if self.query.size != 2:
-            return _agreement(seen, check_ranks(y, self.query.pairs >= 0))
+            return _agreement(margins, check_ranks(y, self.query.pairs >= 0))
         scale = self.posterior.likelihood.duel_scale
         outcomes = check_outcomes(y, len(self.query), scale, zero_is_tie=True)
         if scale.n_columns == 2:
-            return np.where(seen == 0.0, 0.5, (seen > 0.0) == outcomes.won)
+            return np.where(margins == 0.0, 0.5, (margins > 0.0) == outcomes.won)
         called = self.proba(log=True).argmax(axis=1)
         return (called == scale.columns(outcomes.label)).astype(np.float64)
 
@@ -118,8 +118,8 @@ class Asked:
         if query.size > 2:
             raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
         both = ParsedX("items", np.concatenate([side.rows for side in query.sides]))
-        one, other = np.split(self.posterior.sample(both, n_samples, random_state), 2)
-        return one - other
+        first, second = np.split(self.posterior.sample(both, n_samples, random_state), 2)
+        return first - second
 
 
 def _agreement(utility, ranks):

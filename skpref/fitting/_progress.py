@@ -112,11 +112,11 @@ class Report:
 
         def line(_):
             which = f"search {self._searches}, " if self._searches > 1 else ""
-            each = self._seconds / step.number
+            seconds = self._seconds / step.number
             of = f" of some {_TYPICAL}" if step.number <= _TYPICAL else ""
             return (
                 f"{which}evaluation {step.number}{of}: log posterior {self._best:.2f}, "
-                f"{each:.2g} s each"
+                f"{seconds:.2g} s each"
             )
 
         if self._tell("evaluation", line):
@@ -134,10 +134,10 @@ class Report:
         return self.stopped
 
     def _tell(self, name, line):
-        now = perf_counter()
-        if self._verbose > 1 or (self._verbose and now - self._last >= _EVERY):
-            self._last = now
-            _say(line(now))
+        time = perf_counter()
+        if self._verbose > 1 or (self._verbose and time - self._last >= _EVERY):
+            self._last = time
+            _say(line(time))
         task = self._root.subcontext(name)
         task.call_on_fit_task_begin(estimator=self._estimator)
         return bool(task.call_on_fit_task_end(estimator=self._estimator))

@@ -100,13 +100,13 @@ class Ratios:
 
     def _unlimited(self, at):
         log_deviation = self._log_deviation(at)
-        found = np.where(self.linear, at * np.exp(log_deviation), at + self.powers * log_deviation)
-        return np.where(self.powers == 0.0, at, found)
+        theta = np.where(self.linear, at * np.exp(log_deviation), at + self.powers * log_deviation)
+        return np.where(self.powers == 0.0, at, theta)
 
     def back(self, at: Array) -> Array:
         """The hyperparameters of coordinates, kept within their bounds."""
-        found = at if self.noise is None else self._unlimited(at)
-        return np.clip(found, self.limits[:, 0], self.limits[:, 1])
+        theta = at if self.noise is None else self._unlimited(at)
+        return np.clip(theta, self.limits[:, 0], self.limits[:, 1])
 
     def pull_back(self, at: Array, gradient: Array) -> Array:
         """The gradient in the coordinates, of the gradient in the hyperparameters there."""
@@ -114,11 +114,11 @@ class Ratios:
             return gradient
         theta = self._unlimited(at)
         moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
-        found = np.where(moves | (self.powers == 0.0), gradient, 0.0)
+        slopes = np.where(moves | (self.powers == 0.0), gradient, 0.0)
         along = np.where(self.linear, theta, 1.0) * self.powers / self.noise_power
-        slope = found[self.noise] + along @ found
-        found = np.where(
-            self.linear & (self.powers != 0.0), found * np.exp(self._log_deviation(at)), found
+        slope = slopes[self.noise] + along @ slopes
+        slopes = np.where(
+            self.linear & (self.powers != 0.0), slopes * np.exp(self._log_deviation(at)), slopes
         )
-        found[self.noise] = slope
-        return found
+        slopes[self.noise] = slope
+        return slopes

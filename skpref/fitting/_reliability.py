@@ -44,8 +44,8 @@ class Marginals:
     @classmethod
     def certain(cls, value: float, n_judges: int) -> Self:
         """The same value for each, for certain."""
-        one = np.ones((n_judges, 1))
-        return cls(value * one, 0.0 * one, one)
+        ones = np.ones((n_judges, 1))
+        return cls(value * ones, 0.0 * ones, ones)
 
     @classmethod
     def mixture(cls, weights: Array, parts: Sequence[Self]) -> Self:
@@ -171,8 +171,8 @@ class GridLikelihood:
             value = log_likelihood(grid)
             height = value - 0.5 * (grid - mean) ** 2 / variance
             top = height.max(axis=1, keepdims=True)
-            there = height > top - _DEPTH
-            first, last = there.argmax(axis=1), _POINTS - 1 - there[:, ::-1].argmax(axis=1)
+            is_high = height > top - _DEPTH
+            first, last = is_high.argmax(axis=1), _POINTS - 1 - is_high[:, ::-1].argmax(axis=1)
             short = height[:, [0, -1]] > top - 0.5 * _DEPTH
             if not short.any() and np.all(last - first > _FILLED * (_POINTS - 1)):
                 break
@@ -206,17 +206,17 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
     """
     spread, step = np.sqrt(variances)[:, None], step[:, None]
     u = (grid[:, None] - mean) / spread
-    found = u * u
-    found *= -0.5
-    found += np.log(step / (np.sqrt(2.0 * np.pi) * spread))
+    log_masses = u * u
+    log_masses *= -0.5
+    log_masses += np.log(step / (np.sqrt(2.0 * np.pi) * spread))
     if not np.any(narrow):
-        return found
+        return log_masses
     every = np.all(narrow)
     u, spread = (u, spread) if every else (u[:, narrow], spread[narrow])
-    there = np.abs(u) <= _SURE + 3.0 * step / spread  # the points that get any, and beside them
-    some = u[there]
+    is_near = np.abs(u) <= _SURE + 3.0 * step / spread  # the points that get any, and beside them
+    some = u[is_near]
     excess = np.zeros_like(u)  # in deviations, E[(x − point)₊]
-    excess[there] = np.exp(-0.5 * some**2) / np.sqrt(2.0 * np.pi) - some * ndtr(-some)
+    excess[is_near] = np.exp(-0.5 * some**2) / np.sqrt(2.0 * np.pi) - some * ndtr(-some)
     excess *= spread
     hats = np.zeros_like(u)
     inner = hats[..., 1:-1]
@@ -227,8 +227,8 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
     hats[np.abs(u) > _SURE + step / spread] = 0.0
     if every:
         return _log(hats)
-    found[:, narrow] = _log(hats)
-    return found
+    log_masses[:, narrow] = _log(hats)
+    return log_masses
 
 
 # -- the reliability of judges ---------------------------------------------------------------
@@ -402,12 +402,12 @@ class ReliabilityLikelihood(NamedTuple):
             every = _log_evidence(kinds, shares[judges][:, None])
             over = np.where(np.isfinite(every), -every, -np.inf)  # a variance of no probability
             over = over + _log(law.weights)
-            found = [
+            proba = [
                 np.exp(each + (over + log_share[:, k : k + 1])[..., None]).sum(axis=1)
                 for k, each in enumerate(masses)
             ]
-            found.append(np.exp(kinds[..., 2] + over + log_share[:, 2:]).sum(axis=1)[:, None])
-            weights[judges] = np.hstack(found)
+            proba.append(np.exp(kinds[..., 2] + over + log_share[:, 2:]).sum(axis=1)[:, None])
+            weights[judges] = np.hstack(proba)
         with np.errstate(invalid="ignore"):
             # The logarithms may be of size 10⁶, with rounding in proportion.
             return weights / weights.sum(axis=1, keepdims=True)
@@ -430,14 +430,14 @@ class ReliabilityLikelihood(NamedTuple):
             height = _log_evidence(kinds, law.shares).sum(axis=0) + _log(expected.weights[some])
             return float(_log_sum(height, axis=0))
 
-        left, at, right = -_ASIDE, 0.0, _ASIDE
-        values = [fit(left), fit(at), fit(right)]
+        low, at, high = -_ASIDE, 0.0, _ASIDE
+        values = [fit(low), fit(at), fit(high)]
         for _ in range(_FURTHER):
             if values[1] >= max(values[0], values[2]):
                 break
             towards = _ASIDE if values[2] > values[0] else -_ASIDE
-            left, at, right = left + towards, at + towards, right + towards
-            values = [*values[1:], fit(right)] if towards > 0.0 else [fit(left), *values[:2]]
+            low, at, high = low + towards, at + towards, high + towards
+            values = [*values[1:], fit(high)] if towards > 0.0 else [fit(low), *values[:2]]
         if not np.all(np.isfinite(values)):  # a narrow law has evidence at the present one alone
             return float(law.median * np.exp(at)), 0.0
         bend = 2.0 * values[1] - values[0] - values[2]
@@ -473,9 +473,9 @@ class ReliabilityLikelihood(NamedTuple):
 
     def _of_masses(self, judges, masses):
         """The log evidence of `_kinds` of some judges."""
-        found = [_log_sum(each, axis=2) for each in masses]
-        found.append(np.broadcast_to(self.random[judges, None], found[0].shape))
-        return np.stack(found, axis=-1)
+        by_kind = [_log_sum(each, axis=2) for each in masses]
+        by_kind.append(np.broadcast_to(self.random[judges, None], by_kind[0].shape))
+        return np.stack(by_kind, axis=-1)
 
 
 def _log_evidence(kinds, shares):
@@ -584,15 +584,15 @@ class Cavities(NamedTuple):
 
         step, lost = 1.0, np.ones(n, dtype=bool)
         for _ in range(_CAVITY):
-            found = update(tau, nu)
-            change = np.abs(found.site_precision - tau) * variance
-            lost = (change > _UNCLOSED) | ~found.proper
+            site = update(tau, nu)
+            change = np.abs(site.site_precision - tau) * variance
+            lost = (change > _UNCLOSED) | ~site.proper
             if np.max(change, initial=0.0) < _CLOSE:
                 break
-            tau = tau + step * (found.site_precision - tau)
-            nu = nu + step * (found.site_shift - nu)
+            tau = tau + step * (site.site_precision - tau)
+            nu = nu + step * (site.site_shift - nu)
             step = max(0.9 * step, 0.3)
-        cav_mean, cav_var = found.cav_mean, found.cav_var
+        cav_mean, cav_var = site.cav_mean, site.cav_var
         if np.any(lost):  # no site reproduces moments such as Laplace's may be
             near = problem.likelihood.log_prob(mean, problem.answers)
             power = 1.0 if problem.power is None else problem.power
@@ -643,22 +643,23 @@ class Cavities(NamedTuple):
             beside = _taken(self.beside, rows)
             scale = reliability[judges].T
             if np.all(scale):
-                told = mean, variance, answers, copies, begins, scale, beside, power
-                found = base.log_normaliser_sums(*told)
+                sums = base.log_normaliser_sums(
+                    mean, variance, answers, copies, begins, scale, beside, power
+                )
             else:
                 size = np.diff(begins, append=len(mean))
-                found = np.empty(scale.shape)
+                sums = np.empty(scale.shape)
                 for k, each in enumerate(np.repeat(scale, size, axis=1)):
                     at = answers, power
                     if beside is None:
-                        seen = JudgeReliability(base, reliability[:, k])
-                        value = seen.log_normaliser(mean, variance, *at)
+                        judged = JudgeReliability(base, reliability[:, k])
+                        value = judged.log_normaliser(mean, variance, *at)
                     else:
                         centre = each * mean + beside[0]
                         width = each**2 * variance + beside[1] + 2.0 * each * beside[2]
                         value = base.log_normaliser(centre, width, *at)
-                    found[k] = np.add.reduceat(copies * value, begins)
-            total[judges] += found.T
+                    sums[k] = np.add.reduceat(copies * value, begins)
+            total[judges] += sums.T
         return total
 
 

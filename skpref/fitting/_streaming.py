@@ -118,12 +118,12 @@ class Sample(NamedTuple):
     def further(self, comparisons: Comparisons, size: int) -> Self:
         """A sample of the answers so far and of these."""
         n_new = len(comparisons.positions)
-        seen = self.seen + n_new
-        n = min(seen, size)
-        n_old = np.random.default_rng((1, seen)).hypergeometric(self.seen, n_new, n)
+        n_answers = self.seen + n_new
+        n = min(n_answers, size)
+        n_old = np.random.default_rng((1, n_answers)).hypergeometric(self.seen, n_new, n)
         n_old = max(min(n_old, len(self.answers.positions)), n - n_new)
-        old, new = _drawn(self.answers, n_old, seen), _drawn(comparisons, n - n_old, seen)
-        return type(self)(old.joined(new), seen)
+        old, new = _drawn(self.answers, n_old, n_answers), _drawn(comparisons, n - n_old, n_answers)
+        return type(self)(old.joined(new), n_answers)
 
 
 class Stream(NamedTuple):
@@ -224,24 +224,24 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
         prior = IndependentItems(model.kernel, part, posterior)
         # What is known already stands for a start: of few answers an item nothing leads astray.
         nothing = np.zeros(len(part.rows))
-        found = engine.run(
+        approximation = engine.run(
             Problem(prior, part, model.likelihood), {"precision": nothing, "shift": nothing}
         )
-        if not found.converged:
-            warn_not_converged(found, engine, engine)
-        total += found.sites.log_evidence + prior.centre_energy(found.conditioned)
-        posterior = prior.carried_on(posterior, found.conditioned)
+        if not approximation.converged:
+            warn_not_converged(approximation, engine, engine)
+        total += approximation.sites.log_evidence + prior.centre_energy(approximation.conditioned)
+        posterior = prior.carried_on(posterior, approximation.conditioned)
     return Later(posterior, total)
 
 
 def _refuse_earlier(before, items, times):
     """Raise ValueError if some of the items are known at a later time than they have here."""
-    known = before.last_times(items)
-    early = np.flatnonzero(times < known)
+    latest = before.last_times(items)
+    early = np.flatnonzero(times < latest)
     if len(early):
         raise ValueError(
             f"partial_fit takes answers that are later than those before: {len(early)} of "
-            f"{len(items)} items come up to {np.max(known[early] - times[early]):g} units of time "
+            f"{len(items)} items come up to {np.max(latest[early] - times[early]):g} units of time "
             "before what is known of them already. Fit all answers at once, or leave these out."
         )
 
@@ -300,10 +300,10 @@ def fit_further(
             model = at_points(model, grown(comparisons.items, model, before.unseen))
         prior = _rule(model).prior(model.kernel, comparisons, model.likelihood)
         problem = Problem(prior, comparisons, model.likelihood)
-        found = model.engine.run_after(problem, before.weights.wider(len(_rule(model).points)))
-    if not found.converged:
-        warn_not_converged(found, model.engine, model.engine)
-    fitted = Fitted(comparisons, model, Evaluation(problem, found, None), found)
+        result = model.engine.run_after(problem, before.weights.wider(len(_rule(model).points)))
+    if not result.converged:
+        warn_not_converged(result, model.engine, model.engine)
+    fitted = Fitted(comparisons, model, Evaluation(problem, result, None), result)
     return Piece(fitted, before._replace(weights=_weights(fitted), sample=sample))
 
 
@@ -323,8 +323,8 @@ def _weights(fitted):
 def _covered(fitted):
     """Residual share of prior variance of nearly all items that the points were chosen for."""
     items, model = _some(fitted.comparisons.items), fitted.model
-    left = unexplained_share(model.kernel, items, _rule(model).points)
-    return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
+    shares = unexplained_share(model.kernel, items, _rule(model).points)
+    return float(np.clip(np.quantile(shares, _COVERED), *_UNSEEN))
 
 
 def _chosen_again(sample, model, unseen):
@@ -335,8 +335,8 @@ def _chosen_again(sample, model, unseen):
     items, kernel = _some(sample.items), model.kernel
     stay = grown(items, model, unseen)
     moved = _rule(at_points(model, None).prepare(sample, 0)).points
-    left = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
-    if left[1] > _WORTH * left[0]:
+    shares = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
+    if shares[1] > _WORTH * shares[0]:
         return stay
     return grown(_rule(model).points, at_points(model, moved), unseen)
 
