@@ -433,7 +433,7 @@ _POINTS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class JudgeAverage:
     """How the judges of some duels see them.
 
     Attributes

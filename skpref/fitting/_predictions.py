@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from skpref._utils import Array, RandomLike
 from skpref.data import AnswerMetadata, ParsedX, check_outcomes, check_ranks, first_there, gathered
-from skpref.fitting._judges import Sight
+from skpref.fitting._judges import JudgeAverage
 from skpref.gp import mixed_choice_proba, mixture_proba, posterior_parts
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Prediction:
     """A posterior and a query: items, duels or sets, with judges and order.
 
     Attributes
@@ -23,7 +23,7 @@ class Asked:
         Items, duels or sets.
     metadata : AnswerMetadata
         Who is shown first, among others; None: the first, always.
-    sights : tuple of Sight or None
+    judge_averages : tuple of JudgeAverage or None
         How the judges see the duels, in each of the posterior's parts; None: as the reference
         judge.
     """
@@ -31,7 +31,7 @@ class Asked:
     posterior: Any
     query: ParsedX
     metadata: AnswerMetadata
-    sights: tuple[Sight, ...] | None = None
+    judge_averages: tuple[JudgeAverage, ...] | None = None
 
     @property
     def order(self) -> Any:
@@ -69,29 +69,29 @@ class Asked:
         posterior, query = self.posterior, self.query
         if query.size != 2:
             return mixed_choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
-        if self.sights is None:
+        if self.judge_averages is None:
             log_proba = posterior.outcome_log_proba(*query.sides, self.order)
             return log_proba if log else np.exp(log_proba)
         first, second = (side.rows for side in query.sides)
         weights, parts = posterior_parts(posterior)
         every = [
-            sight.outcome_log_proba(part, first, second, self.order)
-            for sight, part in zip(self.sights, parts, strict=True)
+            judge_average.outcome_log_proba(part, first, second, self.order)
+            for judge_average, part in zip(self.judge_averages, parts, strict=True)
         ]
         return mixture_proba(every, weights, log)
 
-    def seen(self) -> Array:
+    def judged_means(self) -> Array:
         """Mean margins of duels or utilities of the items of sets, as judges see them."""
         posterior, query = self.posterior, self.query
         shift = posterior.likelihood.order_shift * self.order
         if query.size == 2:
-            if self.sights is None:
+            if self.judge_averages is None:
                 return posterior.margin(*query.sides)[0] + shift
             weights, parts = posterior_parts(posterior)
             first, second = (side.rows for side in query.sides)
             margins = [
-                sight.margin(part, first, second, self.order)
-                for sight, part in zip(self.sights, parts, strict=True)
+                judge_average.margin(part, first, second, self.order)
+                for judge_average, part in zip(self.judge_averages, parts, strict=True)
             ]
             return weights @ np.array(margins) + shift
         utility = gathered(posterior.mean(query), query.pairs)
@@ -100,7 +100,7 @@ class Asked:
 
     def called_right(self, y: ArrayLike | None) -> Array:
         """Share of each answer that is called right, (n,)."""
-        margins = self.seen()
+        margins = self.judged_means()
         if self.query.size != 2:
             return _agreement(margins, check_ranks(y, self.query.pairs >= 0))
         scale = self.posterior.likelihood.duel_scale

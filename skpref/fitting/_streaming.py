@@ -62,7 +62,7 @@ def takes_streams(estimator) -> bool:
     )
 
 
-def carries_on(estimator) -> bool:
+def continues_stream(estimator) -> bool:
     """Whether an estimator has a posterior of items through time, which later answers go into."""
     engine = getattr(estimator, "engine_", None)
     return engine is not None and engine.prior_rule.through_time
@@ -146,7 +146,7 @@ class Stream(NamedTuple):
     renewed: int
 
 
-def begun(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
+def new_stream(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
     """The stream that goes on from a fit."""
     sample = Sample.of(fitted.comparisons, capacity(n_learning_answers))
     return Stream(_weights(fitted), _covered(fitted), sample, sample.seen)
@@ -188,7 +188,7 @@ def fit_again(comparisons: Comparisons, model: Model, earlier: Comparisons) -> F
     return fit_posterior(every, with_affordable_prior(every, model))
 
 
-def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:
+def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:
     """The posterior of items through time given later answers, one time after the other.
 
     Parameters
