@@ -94,7 +94,7 @@ class RatioPrior:
     log_deviation: Array
 
     def log_density(self, theta: Array) -> tuple[float, Array]:
-        """Unnormalised log density and its gradient."""
+        """Return the unnormalised log density and its gradient."""
         offset = (self.ratios @ theta - self.centre) / self.deviation
         value = -0.5 * float(offset @ offset)
         gradient = -self.ratios.T @ (offset / self.deviation)
@@ -109,7 +109,7 @@ class RatioPrior:
 
 
 def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
-    """A weak prior on what answers tell of a model's scales: ratios to the noise.
+    """Make a weak prior on the ratios of a model's scales to its noise, as these answers show them.
 
     The ratio of a term of the kernel is the standard deviation that it gives to the margins of
     these answers, over that of their noise: no matter in which units its columns are. Its median is
@@ -142,7 +142,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
     ratios: list[tuple[Array, float, float]] = []
 
     def add(row, constant, median, power, deviation=_DEVIATION):
-        """Ratio e^(row θ + constant), a power of one of this median."""
+        """Add the ratio e^(row θ + constant), which is a power of a ratio of this median."""
         ratios.append((row, power * np.log(median) - constant, power * deviation))
 
     total, parts = _shares(model, comparisons)
@@ -175,7 +175,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
 
 
 def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
-    """Mean prior variance of the margins, and what each amplitude of the kernel adds to it.
+    """Return the mean prior variance of the margins, and what each amplitude adds to it.
 
     That of an amplitude is proportional to it, and so found by making it larger: by much, where it
     is lost beside the others.
@@ -201,7 +201,7 @@ def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
 
 
 def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> bool:
-    """Whether so many averages take so little that they need no asking for: seconds at most."""
+    """Tell whether so many averages take few seconds, so that they are taken unasked."""
     n = len(model.theta)
     runs = n_averages * (n_points(n, model.rule.through_time) + 2 * n + _RUNS_TO_MODE)
     few = len(comparisons.rows) <= _MANY
@@ -209,7 +209,7 @@ def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> b
 
 
 def n_points(n_theta: int, through_time: bool = False) -> int:
-    """Points of an average over so many hyperparameters; an even number."""
+    """Return the number of points, even, of an average over so many hyperparameters."""
     if through_time:
         return min(_POINTS_ALONG + 2 * ((_MORE_ALONG * n_theta + 1) // 2), _MOST)
     return min(_POINTS + _MORE * n_theta, _MOST)
@@ -218,7 +218,7 @@ def n_points(n_theta: int, through_time: bool = False) -> int:
 def average(
     model: Model, comparisons: Comparisons, n_nodes: int | None = None
 ) -> Sequence[Weighted]:
-    r"""Posteriors at a few hyperparameters, weighed by how probable these are.
+    r"""Return posteriors at a few hyperparameters, weighed by how probable these are.
 
     With p(θ | y) the evidence times the priors of the model and `ratio_prior`, within the bounds,
     its mode θ* is found, and its curvature there by differences of exact gradients. The points are
@@ -288,7 +288,7 @@ def average(
 def hyperparameter_spread(
     model: Model, comparisons: Comparisons, state: State | None = None
 ) -> Array:
-    """Root of the covariance of hyperparameters, by Laplace's approximation around those of a fit.
+    """Return a root of the hyperparameters' covariance, by Laplace's approximation around a fit.
 
     The second derivatives of the log posterior are differences of its exact gradients.
 
@@ -317,7 +317,7 @@ def hyperparameter_spread(
 
 
 def _spread(model, gradient):
-    """Root of the covariance of the normal whose curvature is that of a log posterior."""
+    """Return a root of the covariance of the normal whose curvature is that of a log posterior."""
     low, high = model.bounds.T
     # What elements of θ are measured in: nats, or the deviation of an item's noise.
     unit = np.where(model.linear, np.sqrt(model.likelihood.utility_noise), 1.0)
@@ -331,7 +331,7 @@ def _spread(model, gradient):
 
 
 def _inside(prior, theta, bounds):
-    """Where the search begins: the θ of a fit, which may be at an end, drawn to the prior."""
+    """Return where the search begins: the θ of a fit, drawn to the prior where it is at an end."""
     offset = (prior.ratios @ theta - prior.centre) / prior.deviation
     excess = (offset - np.clip(offset, -2.0, 2.0)) * prior.deviation
     moved = theta - np.linalg.lstsq(prior.ratios, excess, rcond=1e-9)[0]
@@ -339,8 +339,10 @@ def _inside(prior, theta, bounds):
 
 
 def _curvature(mode, bounds, gradient, unit):
-    """Minus the second derivatives of the log posterior in these units, by differences within the
-    bounds."""
+    """Return minus the second derivatives of the log posterior in these units.
+
+    They are differences of gradients, at points within the bounds.
+    """
     n = len(mode)
     curvature = np.zeros((n, n))
     for k, (low, high) in enumerate(bounds):
@@ -353,7 +355,7 @@ def _curvature(mode, bounds, gradient, unit):
 
 
 def lattice(n_points: int, n: int) -> Array:
-    """Points that are evenly spread by the standard normal of n dimensions, (n_points, n).
+    """Return points evenly spread by the standard normal of n dimensions, (n_points, n).
 
     Of one dimension quantiles; of more a lattice of generalised golden ratios, and its mirror
     image, so that odd moments are zero. Their covariance is the identity.
@@ -371,7 +373,7 @@ def lattice(n_points: int, n: int) -> Array:
 
 
 def _truncated(logs):
-    """Weights that sum to one, of their logarithms; none above √n times the mean."""
+    """Return weights that sum to one, of their logarithms; none is above √n times the mean."""
     weights = np.exp(logs - logs.max())
     weights = np.minimum(weights, weights.mean() * np.sqrt(len(weights)))
     return weights / weights.sum()

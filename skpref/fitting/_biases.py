@@ -40,7 +40,7 @@ _SHARED, _SHARED_BOUNDS = 0.1, (1e-5, 1e5)
 
 
 class Biases(NamedTuple):
-    """Which effects judges have beside their reliability.
+    """The effects that judges have beside their reliability.
 
     Attributes
     ----------

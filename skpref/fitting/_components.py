@@ -67,7 +67,7 @@ def component_of_rows(
 
 
 class _Joining:
-    """Groups of items that grow together where the kernel lets one tell of another.
+    """Components of items, merged where the kernel lets the utility of one tell of another's.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class UtilityMoments(NamedTuple):
     cov: Array
 
     def per(self, unit: float) -> Self:
-        """The same in a unit."""
+        """Return the same in a unit."""
         return type(self)(self.means / unit, self.cov / unit**2)
 
     def centred(self) -> tuple[Array, Array]:
@@ -143,11 +143,11 @@ class UtilityMoments(NamedTuple):
         return self.means[first] - self.means[second], np.maximum(variance, 0.0)
 
     def relative(self, level: float) -> "Relative":
-        """Means and central intervals of each less the mean of all."""
+        """Return means and central intervals of each utility less the mean of all."""
         return mixed(np.ones(1), [self.centred()], level)
 
     def draws(self, n: int, rng: RandomLike) -> Array:
-        """Joint draws, (n_utilities, n)."""
+        """Draw the utilities jointly, (n_utilities, n)."""
         rng = generator_of(rng)
         means = self.means[:, rng.integers(self.means.shape[1], size=n)]
         root = symmetric_root(self.cov)
@@ -264,7 +264,7 @@ class Relative(NamedTuple):
     upper: Array
 
     def per(self, unit: float) -> Self:
-        """The same in a unit."""
+        """Return the same in a unit."""
         return type(self)(*(part / unit for part in self))
 
 
@@ -599,7 +599,7 @@ class Inspected:
         return replace(self.posterior, asked=every)
 
     def over_hyperparameters(self, averaged: bool | str) -> "Averaged":
-        """The same at several hyperparameters with their weights, or at those of the fit alone.
+        """Return the same at several hyperparameters with weights, or at those of the fit alone.
 
         Parameters
         ----------
@@ -719,8 +719,9 @@ class Inspected:
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """What is inspected at several hyperparameters, each in units of its own noise, or in several
-    readings of judges.
+    """What is inspected at several hyperparameters, or in several readings of judges.
+
+    Each is in units of its own noise.
 
     Attributes
     ----------
@@ -763,8 +764,7 @@ class Averaged:
         return mixed(self.weights, moments, level)
 
     def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
-        """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its
-        weight."""
+        """Draw utilities jointly in a unit, (n, n_draws), by each point as many as its weight."""
         if len(self.subjects) == 1:
             return self.subjects[0].at(len(rows)).sample(rows, n_draws, random_state)
         rng = generator_of(random_state)

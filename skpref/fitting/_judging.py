@@ -226,7 +226,7 @@ def fit_judged(
 
 
 class _Look(NamedTuple):
-    """What the last look at the judges saw, and from which beliefs."""
+    """Results of the last look at the judges, and the beliefs that it started from."""
 
     evaluation: Evaluation
     rule: PriorRule
@@ -255,7 +255,7 @@ class _Judging:
 
     @cached_property
     def _at_points(self) -> list[Comparisons]:
-        """The answers with all judges of one reliability, at several."""
+        """Return the answers with all judges of one reliability, for each of `POINTS`."""
         return [judged_rows(self._comparisons, self._padded, point) for point in POINTS]
 
     def _cavities(self, evaluation: Evaluation, beliefs: Beliefs) -> Cavities:

@@ -35,12 +35,12 @@ class Prediction:
 
     @property
     def order(self) -> Any:
-        """Who is shown first, see `Posterior.outcome_log_proba`."""
+        """Return who is shown first, see `Posterior.outcome_log_proba`."""
         order = self.metadata.order
         return np.ones(len(self.query), dtype=np.int8) if order is None else order
 
     def moments(self, return_std: bool, return_cov: bool) -> Array | tuple[Array, Array]:
-        """Mean of utilities, or of margins of duels; with it deviations or the covariance."""
+        """Return means of utilities or of margins of duels, with deviations or the covariance."""
         if return_std and return_cov:
             raise RuntimeError("Only one of return_std and return_cov can be True.")
         posterior, query = self.posterior, self.query
@@ -65,7 +65,7 @@ class Prediction:
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def proba(self, log: bool = False) -> Array:
-        """Probabilities of the outcomes of duels, or of each item of a set to be the best."""
+        """Return probabilities of the outcomes of duels, or of each item of a set to be best."""
         posterior, query = self.posterior, self.query
         if query.size != 2:
             return mixed_choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
@@ -81,7 +81,7 @@ class Prediction:
         return mixture_proba(every, weights, log)
 
     def judged_means(self) -> Array:
-        """Mean margins of duels or utilities of the items of sets, as judges see them."""
+        """Return mean margins of duels, or utilities of the items of sets, as judges see them."""
         posterior, query = self.posterior, self.query
         shift = posterior.likelihood.order_shift * self.order
         if query.size == 2:
@@ -99,7 +99,7 @@ class Prediction:
         return utility
 
     def called_right(self, y: ArrayLike | None) -> Array:
-        """Share of each answer that is called right, (n,)."""
+        """Return the share of each answer that is called right, (n,)."""
         margins = self.judged_means()
         if self.query.size != 2:
             return _agreement(margins, check_ranks(y, self.query.pairs >= 0))
@@ -111,7 +111,7 @@ class Prediction:
         return (called == scale.columns(outcomes.label)).astype(np.float64)
 
     def draws(self, n_samples: int, random_state: RandomLike) -> Array:
-        """Joint draws of utilities or of margins, (n, n_samples)."""
+        """Draw utilities or margins jointly, (n, n_samples)."""
         query = self.query
         if query.size is None:
             return self.posterior.sample(query, n_samples, random_state)
@@ -123,7 +123,7 @@ class Prediction:
 
 
 def _agreement(utility, ranks):
-    """Share of what each answer states that agrees with utilities, (n,)."""
+    """Return the share of what each answer states that agrees with utilities, (n,)."""
     if ranks.chosen is not None:
         best = np.nanmax(utility, axis=1)
         top = utility == best[:, None]

@@ -59,7 +59,7 @@ class Ratios:
         limits: Array,
         noise: int | None,
     ) -> Self:
-        """The coordinates around a point; a hyperparameter at its bound is not a ratio.
+        """Make the coordinates around a point; a hyperparameter at its bound is not a ratio.
 
         Parameters
         ----------
@@ -80,17 +80,17 @@ class Ratios:
 
     @property
     def bounds(self) -> Array:
-        """Bounds of the coordinates; a ratio has none, as `back` keeps θ within its own."""
+        """Return bounds of the coordinates; a ratio has none, as `back` keeps θ within its own."""
         bounds = np.array(self.limits)
         bounds[self.powers != 0.0] = -np.inf, np.inf
         return bounds
 
     def _log_deviation(self, at):
-        """log σ."""
+        """Return log σ."""
         return at[self.noise] / self.noise_power
 
     def forward(self, theta: Array) -> Array:
-        """The coordinates of hyperparameters."""
+        """Return the coordinates of hyperparameters."""
         if self.noise is None:
             return theta
         log_deviation = self._log_deviation(theta)
@@ -104,12 +104,12 @@ class Ratios:
         return np.where(self.powers == 0.0, at, theta)
 
     def back(self, at: Array) -> Array:
-        """The hyperparameters of coordinates, kept within their bounds."""
+        """Return the hyperparameters of coordinates, kept within their bounds."""
         theta = at if self.noise is None else self._unlimited(at)
         return np.clip(theta, self.limits[:, 0], self.limits[:, 1])
 
     def pull_back(self, at: Array, gradient: Array) -> Array:
-        """The gradient in the coordinates, of the gradient in the hyperparameters there."""
+        """Return the gradient in the coordinates, of that in the hyperparameters there."""
         if self.noise is None:
             return gradient
         theta = self._unlimited(at)

@@ -565,5 +565,5 @@ def _warn_bounds(model, comparisons, best, binding_slope):
 
 
 def _is_of_utilities(held):
-    """Whether a hyperparameter at its bound, in words, is of the kernel, or noise at its least."""
+    """Tell whether a hyperparameter at its bound, in words, is the kernel's, or the least noise."""
     return not held.startswith(("order", "tie", "grade", "noise_variance at its upper"))

@@ -60,8 +60,10 @@ _LEVEL_BOUNDS = (1e-5, 1e5)
 
 
 class Settings(NamedTuple):
-    """Checked parameters; ``search`` is None if nothing is learned, ``engine`` if the answers are
-    to choose it."""
+    """Checked parameters of an estimator, as the parts of a fit.
+
+    ``search`` is None if nothing is learned, ``engine`` if the answers are to choose it.
+    """
 
     engine: Engine | None
     likelihood: Likelihood
@@ -107,7 +109,7 @@ def check_settings(estimator) -> Settings:
 
 
 def check_drift(drift: object) -> None:
-    """Whether ``drift=`` is None, the name of one or a kernel."""
+    """Raise unless ``drift=`` is None, the name of one or a kernel."""
     if isinstance(drift, str):
         check_choice("drift (or a kernel of time)", drift, DRIFTS)
     elif drift is not None and not isinstance(drift, Kernel):
@@ -118,7 +120,7 @@ def check_drift(drift: object) -> None:
 
 
 def chosen_beforehand(estimator) -> Engine | None:
-    """The engine of an estimator; None if its answers are to choose it."""
+    """Return the engine of an estimator; None if its answers are to choose it."""
     if isinstance(estimator.inference, str) and estimator.inference == "auto":
         return None
     return check_engine(estimator.inference, ["auto"], getattr(estimator, "_engines", ENGINES))
@@ -127,7 +129,7 @@ def chosen_beforehand(estimator) -> Engine | None:
 def check_engine(
     inference, also: Sequence[str] = (), named: Mapping[str, Callable[[], Engine]] = ENGINES
 ) -> Engine:
-    """The engine that ``inference=`` stands for; ``also`` are further strings, for messages."""
+    """Return the engine that ``inference=`` stands for; ``also``: further strings, for messages."""
     allowed = [*also, *named]
     if isinstance(inference, str):
         engine = named[check_choice("inference", inference, allowed)]()
@@ -144,14 +146,14 @@ def check_engine(
 
 
 def likelihood_of(estimator) -> Likelihood:
-    """The likelihood that the parameters of an estimator stand for, a copy."""
+    """Return the likelihood that the parameters of an estimator stand for, a copy."""
     if estimator.likelihood is not None:
         return check_likelihood(estimator.likelihood)
     return probit(**{name: getattr(estimator, name) for name in ANSWER_DEFAULTS})
 
 
 def held(fitted: BaseEstimator) -> BaseEstimator:
-    """An unfitted estimator with the hyperparameters of a fitted one, held fixed.
+    """Return an unfitted estimator with the hyperparameters of a fitted one, held fixed.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def held(fitted: BaseEstimator) -> BaseEstimator:
 
 
 def check_likelihood(likelihood) -> Likelihood:
-    """``likelihood=`` itself, checked; a copy."""
+    """Return a copy of ``likelihood=``, checked."""
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
             "likelihood must be None (a probit, with noise_variance=, tie_threshold= and the like "
@@ -178,7 +180,7 @@ def check_likelihood(likelihood) -> Likelihood:
 
 
 def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
-    """Whether the kernel takes these items, with hyperparameters that it can have."""
+    """Raise unless the kernel takes these items, with hyperparameters that it can have."""
     check_hyperparameters(kernel)
     if isinstance(kernel, CompoundKernel):
         shape = (1, 1, len(kernel.kernels))
@@ -212,7 +214,7 @@ def _refuse_times_in(kernel: Kernel, column: int) -> None:
 
 
 def make_model(estimator, settings: Settings, training: Training) -> Model:
-    """The model that an estimator's parameters stand for, given its answers."""
+    """Make the model that an estimator's parameters stand for, given its answers."""
     learned, comparisons = settings.search is not None, training.comparisons
     engine, user_kernel = settings.engine, estimator.kernel
     reader = training.reader
@@ -319,7 +321,7 @@ def _judge_prior(estimator):
 
 
 def _bias_variances(estimator):
-    """Variances of judges' own slopes, None if there are none, and of own order effects."""
+    """Return variances of judges' own slopes, None if there are none, and of own order effects."""
     prior = _judge_prior(estimator)
     control = ConstantKernel(prior.control_variance, prior.control_variance_bounds)
     order = ConstantKernel(prior.start_of_order, prior.order_variance_bounds)
@@ -329,8 +331,11 @@ def _bias_variances(estimator):
 def _biases_of(
     estimator, settings: Settings, training: Training, user_kernel: Kernel | None
 ) -> tuple[Biases, Kernel | None, Kernel | None]:
-    """Which effects judges have beside their reliability, none without judges; the kernel of what
-    controls do for all judges; and of a kernel that was given what is left of it."""
+    """Return the judges' own effects, the kernel of controls for all, and the kernel of the rest.
+
+    There are no own effects without judges. The last kernel is the user's without the terms of
+    controls, None if there is no user's.
+    """
     none = Biases((), (), False)
     # The kernel of an earlier fit has them already.
     if training.judges is None or isinstance(user_kernel, Padded):
@@ -352,7 +357,7 @@ def _biases_of(
 
 
 def _default_kernel(comparisons, has_features, own, id_column, controls):
-    """`default_kernel` of the columns that are no controls."""
+    """Return the `default_kernel` of the columns that are no controls."""
     columns = [k for k in range(comparisons.items.shape[1]) if k not in controls]
     if not controls:
         return default_kernel(comparisons, has_features, own, id_column)
@@ -362,7 +367,7 @@ def _default_kernel(comparisons, has_features, own, id_column, controls):
 
 
 class _Times(NamedTuple):
-    """What a kernel takes of the times.
+    """What a kernel needs to know of the times of answers.
 
     Attributes
     ----------
@@ -384,7 +389,7 @@ class _Times(NamedTuple):
     def of(
         cls, estimator, reader: Reader, comparisons: Comparisons, static: Comparisons
     ) -> "_Times":
-        """Of an estimator whose answers have times; ``static`` are the answers without."""
+        """Read those of an estimator whose answers have times; ``static``: the answers without."""
         drift, kernel, column = estimator.drift, estimator.kernel, reader.n_features
         if kernel is None:
             drift = _DRIFT if drift is None else drift
@@ -396,7 +401,7 @@ class _Times(NamedTuple):
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
 
     def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
-        """A kernel of what stays, with the drift of the ids or, without these, of the items."""
+        """Add the drift of the ids or, without these, of the items to a kernel of what stays."""
         if self.drift is None:
             return kernel
         if type(kernel) is Teams:
@@ -429,7 +434,7 @@ def _check_teams(kernel):
 
 
 def _mean_variance(kernel, items):
-    """Mean prior variance of what drifts: of items, or of the members of teams."""
+    """Return the mean prior variance of what drifts: of items, or of the members of teams."""
     if type(kernel) is not Teams:
         return mean_variance(kernel, items)
     rows, shares = kernel.member_rows(items)
@@ -437,7 +442,7 @@ def _mean_variance(kernel, items):
 
 
 def _stays(kernel):
-    """What stays of a kernel that a drift was added to."""
+    """Return the part of a kernel with a drift that does not change with time."""
     return kernel.kernel.k1 if type(kernel) is Teams else kernel.k1
 
 
@@ -452,7 +457,7 @@ def _names(kernel, column):
 
 
 def _sees(kernel, column):
-    """Whether the last column matters to a kernel."""
+    """Tell whether the last column matters to a kernel."""
     return any(column in columns for columns in seen_columns(kernel, column + 1))
 
 

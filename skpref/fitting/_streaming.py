@@ -48,7 +48,7 @@ _WORTH = 0.8
 
 
 def takes_streams(estimator) -> bool:
-    """Whether an estimator's engine can learn further; an AttributeError says which does."""
+    """Tell whether an estimator's engine can learn further; raise AttributeError if it cannot."""
     engine = chosen_beforehand(estimator)
     if engine is None:  # "auto": what it came to, if it has come to anything
         engine = getattr(estimator, "engine_", None)
@@ -63,13 +63,13 @@ def takes_streams(estimator) -> bool:
 
 
 def continues_stream(estimator) -> bool:
-    """Whether an estimator has a posterior of items through time, which later answers go into."""
+    """Tell whether an estimator has a posterior of items through time, for later answers."""
     engine = getattr(estimator, "engine_", None)
     return engine is not None and engine.prior_rule.through_time
 
 
 def held_engine(estimator, engine: Engine | None) -> Engine:
-    """The engine of further pieces: the one that "auto" took where ``engine`` is None."""
+    """Return the engine of further pieces: the one that "auto" took where ``engine`` is None."""
     if engine is not None:
         return engine
     return estimator.engine_
@@ -106,17 +106,17 @@ class Sample(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether these are all the answers that came."""
+        """Tell whether these are all the answers of the stream."""
         return len(self.answers.positions) == self.seen
 
     @classmethod
     def of(cls, comparisons: Comparisons, size: int) -> Self:
-        """A sample of at most this size."""
+        """Draw a sample of at most this size."""
         n = len(comparisons.positions)
         return cls(_drawn(comparisons, min(n, size), n), n)
 
     def further(self, comparisons: Comparisons, size: int) -> Self:
-        """A sample of the answers so far and of these."""
+        """Draw a sample of the answers so far and of these."""
         n_new = len(comparisons.positions)
         n_answers = self.seen + n_new
         n = min(n_answers, size)
@@ -147,13 +147,13 @@ class Stream(NamedTuple):
 
 
 def new_stream(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
-    """The stream that goes on from a fit."""
+    """Make the stream that goes on from a fit."""
     sample = Sample.of(fitted.comparisons, capacity(n_learning_answers))
     return Stream(_weights(fitted), _covered(fitted), sample, sample.seen)
 
 
 def capacity(n_learning_answers: int | str | None) -> int:
-    """How many answers a stream keeps: those that hyperparameters are learned on."""
+    """Return how many answers a stream keeps: those that hyperparameters are learned on."""
     return n_learning_answers if isinstance(n_learning_answers, int | np.integer) else ENOUGH_SPARSE
 
 
@@ -189,7 +189,7 @@ def fit_again(comparisons: Comparisons, model: Model, earlier: Comparisons) -> F
 
 
 def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:
-    """The posterior of items through time given later answers, one time after the other.
+    """Return the posterior of items through time given later answers, one time after another.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def fit_further(
     *,
     movable: bool = True,
 ) -> Piece:
-    """The posterior given more answers.
+    """Return the posterior given more answers, and the stream after them.
 
     New items that the inducing points explain less well than those that they were chosen for may
     become points too. That changes nothing of what was learned.
@@ -308,7 +308,7 @@ def fit_further(
 
 
 def _drawn(comparisons, size, seen):
-    """A random part of the answers, the same one every time."""
+    """Return a random part of the answers, the same one every time."""
     n = len(comparisons.positions)
     if size >= n:
         return comparisons
@@ -321,14 +321,14 @@ def _weights(fitted):
 
 
 def _covered(fitted):
-    """Residual share of prior variance of nearly all items that the points were chosen for."""
+    """Return the residual share of prior variance of nearly all items of these points."""
     items, model = _some(fitted.comparisons.items), fitted.model
     shares = unexplained_share(model.kernel, items, _rule(model).points)
     return float(np.clip(np.quantile(shares, _COVERED), *_UNSEEN))
 
 
 def _chosen_again(sample, model, unseen):
-    """The inducing points, or others where these explain much more of a sample's items.
+    """Return the inducing points, or others that explain much more of a sample's items.
 
     Any move of points loses something of what was told.
     """
@@ -346,12 +346,12 @@ def _rule(model: Model) -> InducingPoints:
 
 
 def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
-    """The model with these inducing points."""
+    """Return the model with these inducing points."""
     return replace(model, prepared=replace(_rule(model), Z=Z))
 
 
 def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
-    """The inducing points, followed by further items that they do not explain."""
+    """Return the inducing points, followed by further items that they do not explain."""
     Z, kernel = _rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
     room = _GROWTH * _rule(model).n - len(Z)
@@ -369,7 +369,7 @@ def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np
 
 
 def _some(items):
-    """Spread-out items, if they are many."""
+    """Return items, spread-out ones if they are many."""
     if len(items) <= _CANDIDATES:
         return items
     return items[np.linspace(0, len(items) - 1, _CANDIDATES).astype(np.intp)]
