@@ -66,7 +66,7 @@ class Fitted:
     @cached_property
     def posterior(self) -> Posterior:
         """Return the engine's posterior of the utility."""
-        return self._given(self.approximation)
+        return self._posterior_at(self.approximation)
 
     def averaged_posterior(self) -> Posterior | PosteriorMixture:
         """Average the posterior over the readings of judges, where several are open."""
@@ -80,14 +80,14 @@ class Fitted:
         """Return the evidence engine's posterior: of one component, without draws."""
         if self.approximation is self.evaluation.approximation:
             return self.posterior
-        return self._given(self.evaluation.approximation)
+        return self._posterior_at(self.evaluation.approximation)
 
     def _with_posterior(self):
         """Return this fit once its posterior is conditioned."""
         _ = self.posterior
         return self
 
-    def _given(self, approximation):
+    def _posterior_at(self, approximation):
         model, prior = self.model, self.evaluation.problem.prior
         with blas_threads(model.engine.matrix_size(self.comparisons)):
             marginals = approximation.conditioned

@@ -791,11 +791,11 @@ def _averaged(
         return _LAST[model]
     every: list[Weighted] = []
     if isinstance(posterior, PosteriorMixture):
-        for weight, part, seen in zip(posterior.weights, posterior.parts, readings, strict=True):
+        for weight, part, judged in zip(posterior.weights, posterior.parts, readings, strict=True):
             reading = replace(model, likelihood=part.likelihood)
             points = [Weighted(1.0, reading, part, {})]
             if weight >= _LIKELY:
-                points = list(average(reading, seen))
+                points = list(average(reading, judged))
             every += [each._replace(weight=weight * each.weight) for each in points]
     else:
         every += average(model, readings[0])
@@ -1049,10 +1049,10 @@ def earlier_items(estimator: Any) -> NDArray[np.float64] | None:
     return items[::-1][np.sort(np.unique(ids, return_index=True)[1])]
 
 
-def _as_now(rows, shown, now):
+def _as_now(rows, shown, time):
     """Return distinct items at one time, in the order of the first of each, and their counts."""
     rows = rows.copy()
-    rows[:, -1] = now
+    rows[:, -1] = time
     first, inverse = group_rows(rows)
     order = np.argsort(first)
     if shown is not None:

@@ -122,15 +122,15 @@ class Report:
         if self._tell("evaluation", line):
             raise StopSearch
 
-    def passed(self, seen: Pass) -> bool:
+    def passed(self, step: Pass) -> bool:
         """Report a pass of the engine over the answers; tell whether a callback wants to stop."""
 
         def line(_):
-            return f"pass {seen.number}: bound {seen.bound:.2f}, residual {seen.residual:.1e}"
+            return f"pass {step.number}: bound {step.bound:.2f}, residual {step.residual:.1e}"
 
         self.stopped = self._tell("pass", line)
         if self.stopped and self._verbose:
-            _say(f"stopped by a callback after pass {seen.number}")
+            _say(f"stopped by a callback after pass {step.number}")
         return self.stopped
 
     def _tell(self, name, line):

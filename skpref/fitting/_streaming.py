@@ -307,12 +307,12 @@ def fit_further(
     return Piece(fitted, before._replace(weights=_weights(fitted), sample=sample))
 
 
-def _drawn(comparisons, size, seen):
+def _drawn(comparisons, size, n_answers):
     """Return a random part of the answers, the same one every time."""
     n = len(comparisons.positions)
     if size >= n:
         return comparisons
-    return comparisons.part(np.sort(np.random.default_rng((0, seen)).permutation(n)[:size]))
+    return comparisons.part(np.sort(np.random.default_rng((0, n_answers)).permutation(n)[:size]))
 
 
 def _weights(fitted):
