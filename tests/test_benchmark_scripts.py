@@ -26,6 +26,7 @@ SMALLEST = {
     "leaderboard/leaderboard_scale.py": "--votes 1000 --tasks 'names, positions'",
     "leaderboard/length_control.py": "--repository OUT/alpaca_eval",
     "leaderboard/live_board.py": "--part first --repeats 1",
+    "leaderboard/prompts.py": "",
     "leaderboard/read_votes.py": "--votes 1000",
     "leaderboard/sandwich.py": "",
     "learning/active.py": "--splits 1 --sets crabs iris --strategies random",

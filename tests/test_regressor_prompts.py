@@ -230,6 +230,7 @@ def test_judges_of_reliability_one_with_controls_are_a_kernel_written_by_hand():
         keywords = {} if asked is None else {"prompts": asked}
         expected = plain.predict_proba(X, **keywords)
         assert_allclose(judged.predict_proba(X, **keywords), expected, atol=1e-5)
+        assert judged.posterior_.effect_variance == pytest.approx(plain.posterior_.effect_variance)
         own = judged.predict_proba(X, judges=judge, **keywords)
         assert_allclose(own, expected, atol=1e-5)
 

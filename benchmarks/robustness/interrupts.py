@@ -69,15 +69,15 @@ def one_call(made, name, rng, clock):
         call = partial(made.tell, duel, outcome) if name == "tell" else partial(made.skip, duel)
     else:
         call = partial(made.ask, rng.randrange(1, 4)) if name == "ask" else getattr(made, name)
-    before, hits = made._session.known.seq, 0
+    before, hits = made._session.last_state.seq, 0
     while clock.hits(name, call, rng, hits):
         hits += 1
         check(made, before, 0 if name == "recommend" else 1)
         if name not in ("ask", "recommend") and made._session.state.seq > before:
             break  # it was recorded, and who looks knows
     check(made, before, 0 if name == "recommend" else 1)
-    if name in ("tell", "skip", "undo") and made._session.known.seq != before + 1:
-        raise AssertionError(f"{name} left {made._session.known.seq - before} events")
+    if name in ("tell", "skip", "undo") and made._session.last_state.seq != before + 1:
+        raise AssertionError(f"{name} left {made._session.last_state.seq - before} events")
     return hits
 
 

@@ -222,7 +222,7 @@ def main():
                 seconds = time.perf_counter() - began
                 lost, doubled = counted(path, said)
                 row = {"judges": f"{n_judges} {kind}"}
-                row["events"] = build(path, *RUN)._session.known.seq
+                row["events"] = build(path, *RUN)._session.last_state.seq
                 row |= {"kills": kills, "lost": lost, "doubled": doubled}
                 row["refused"] = sum(note[0] == "refused" for _, notes, _ in said for note in notes)
                 if kind == "processes":

@@ -24,7 +24,6 @@ from skpref.data._comparisons import (
     ENOUGH_OF_NAMES,
     ENOUGH_SPARSE,
     ENOUGH_THROUGH_TIME,
-    FIRST_OF_MANY,
     Answers,
     Comparisons,
     Duels,

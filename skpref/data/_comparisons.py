@@ -929,9 +929,9 @@ def _occurrence_numbers(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 
 # Answers of the part that "auto" learns on: exactly; exactly, of names alone; exactly, for a fit
 # with inducing points, itself a matter of seconds; by the bound of such a fit; and of items
-# through time, of which a search begins with some.
+# through time.
 ENOUGH, ENOUGH_OF_NAMES, ENOUGH_FOR_POINTS, ENOUGH_SPARSE = 1000, 2000, 800, 5000
-ENOUGH_THROUGH_TIME, FIRST_OF_MANY = 50_000, 5000
+ENOUGH_THROUGH_TIME = 50_000
 
 
 def random_part(

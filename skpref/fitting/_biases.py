@@ -113,8 +113,9 @@ def controls_apart(
     utility: Kernel | None = None
     shared: Kernel | None = None
     controls: set[int] = set()
+    every = set().union(*seen_columns(kernel, 0), columns)
+    n_columns = max(every, default=0) + 2
     for term in terms_of_sum(kernel):
-        n_columns = max(columns, default=0) + 2
         named, measured = seen_columns(term, n_columns)
         is_linear = not named and finite_features(term, n_columns) is not None
         if measured and is_linear and set(measured) <= set(columns):

@@ -115,7 +115,7 @@ class GroupedPosterior(Posterior):
     @property
     def effect_variances(self) -> list[float]:
         """Return the same of each term of the effects: of a group, and of a pair within it."""
-        rows = self._rows(self.anchors)
+        rows = self._rows(self.anchors[:, : self.sites.place])
         return [float(np.mean(term.diag(rows))) for term in terms_of_sum(self.effects)]
 
     def in_groups(self, groups: NDArray[np.intp] | None) -> "GroupedPosterior":

@@ -238,9 +238,6 @@ class Capabilities:
     matches_moments : bool
         Its sites match the moments of each answer, as `site_update` does. Hyperparameters of many
         users, and chains that start from a Gaussian, need such sites.
-    site_names : tuple of str
-        Names in its state of the precisions and the shifts of Gaussian sites, by which a state is
-        extrapolated to other hyperparameters; empty if it has none.
 
     Examples
     --------
@@ -254,7 +251,6 @@ class Capabilities:
     takes_joint: bool = False
     state_of: str = "duels"
     matches_moments: bool = False
-    site_names: tuple[str, ...] = ()
 
 
 class Engine(BaseEstimator, ABC):

@@ -121,7 +121,6 @@ class EP(Engine):
         has_evidence=True,
         takes_joint=True,
         matches_moments=True,
-        site_names=("precision", "shift"),
     )
 
     def __init__(

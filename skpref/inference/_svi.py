@@ -432,9 +432,7 @@ class SVI(Engine):
     (50, 11)
     """
 
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        has_evidence=True, state_of="points", site_names=("precision", "pull")
-    )
+    capabilities: ClassVar[Capabilities] = Capabilities(has_evidence=True, state_of="points")
 
     def __init__(
         self,
