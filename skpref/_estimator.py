@@ -40,17 +40,17 @@ from skpref.data import (
     name_ranks,
 )
 from skpref.fitting import (
-    Asked,
     Fitted,
+    JudgeAverage,
     JudgePrior,
+    Prediction,
     Settings,
-    Sight,
     Stream,
+    as_later_answers,
     at_points,
-    begun,
-    carries_on,
     check_judge_prior,
     check_settings,
+    continues_stream,
     earlier_items,
     evidence,
     fit_again,
@@ -61,10 +61,10 @@ from skpref.fitting import (
     judged_comparisons,
     make_model,
     n_components_of,
+    new_stream,
     progress,
     refuse_judged,
     takes_streams,
-    told_later,
     warn_of_components,
 )
 from skpref.gp import ThroughTime
@@ -248,7 +248,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             state = state._replace(sites=None)
         self._start = state if getattr(model.engine, "warm_start", False) else None
         if model.rule.by_points and judges is None:
-            self._stream = begun(fitted, self.n_learning_answers) if stream is None else stream
+            self._stream = new_stream(fitted, self.n_learning_answers) if stream is None else stream
         elif hasattr(self, "_stream"):
             del self._stream
         if hasattr(self, "_earlier_items"):
@@ -292,7 +292,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     # -- reading a question --------------------------------------------------------------
 
-    def _asked(self, method, X, **keywords):
+    def _prediction(self, method, X, **keywords):
         """Return the query of a method about X, with all metadata that it takes, None or not."""
         check_is_fitted(self)
         reader = self.posterior_.reader
@@ -304,12 +304,14 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         expected = {name: values for name, values in keywords.items() if name not in excluded}
         self._check_metadata(method, expected)
         query = reader.with_times(query, metadata.time)
-        return Asked(self._posterior_for(metadata), query, metadata, self._sights(metadata))
+        return Prediction(
+            self._posterior_for(metadata), query, metadata, self._judge_averages(metadata)
+        )
 
     def _posterior_for(self, metadata):
         return self.posterior_
 
-    def _sights(self, metadata):
+    def _judge_averages(self, metadata):
         """Return how judges see the duels, by reading; None: as the reference judge."""
 
     def _refuse_items(self, query):
@@ -322,7 +324,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
                 "call predict."
             )
 
-    def _decision(self, asked):
+    def _decision(self, prediction):
         """Mean margins, or utilities of sets, as the judge sees them.
 
         scikit-learn's calibration takes a column for each class where there are more than two. It
@@ -336,18 +338,18 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
                 "or 'isotonic'" + (", or fit duels with labels 0 and 1." if n_classes == 2 else ".")
             )
         if calibration is not None and n_classes > 2:
-            return np.maximum(asked.proba(log=True), np.log(np.finfo(np.float64).tiny))
-        return asked.seen()
+            return np.maximum(prediction.proba(log=True), np.log(np.finfo(np.float64).tiny))
+        return prediction.judged_means()
 
-    def _score(self, asked, y, sample_weight, groups=None):
+    def _score(self, prediction, y, sample_weight, groups=None):
         """Return the share of answers called right, or of pairs of rated items of one group."""
-        if asked.query.size is None:
+        if prediction.query.size is None:
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
-            utility = asked.posterior.mean(asked.query)
-            groups = asked.metadata.qid if groups is None else groups
+            utility = prediction.posterior.mean(prediction.query)
+            groups = prediction.metadata.qid if groups is None else groups
             return concordance(utility, y, groups, sample_weight=sample_weight)
-        right = asked.called_right(y)
+        right = prediction.called_right(y)
         if sample_weight is not None:
             sample_weight = check_scoring_weights(sample_weight, right)
         weighted = np.average(right, weights=sample_weight)  # type: ignore[arg-type]  # stub too narrow
@@ -765,10 +767,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         keywords = given_metadata(
             qid=qid, sample_weight=sample_weight, order=order, prompts=prompts, time=time
         )
-        if not carries_on(self) and not hasattr(self, "_stream"):
+        if not continues_stream(self) and not hasattr(self, "_stream"):
             return self._fit_utility(X, y, keywords)
         earlier = earlier_items(self)
-        if carries_on(self):
+        if continues_stream(self):
             joint = self._fit_later(X, y, keywords)
         else:
             joint = False
@@ -816,7 +818,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             fitted = fit_again(training.comparisons, self._model, self.comparisons_)
             self._keep_utility(fitted, training._replace(comparisons=fitted.comparisons))
         else:
-            later = told_later(training.comparisons, self._model, self.posterior_)
+            later = as_later_answers(training.comparisons, self._model, self.posterior_)
             self._keep(
                 training,
                 posterior_=replace(later.posterior, reader=training.reader),
@@ -881,7 +883,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return self._asked("predict", X, time=time).moments(return_std, return_cov)
+        return self._prediction("predict", X, time=time).moments(return_std, return_cov)
 
     @available_if(fitted_on_duels)
     def predict_proba(
@@ -918,10 +920,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Of duels in the order of ``classes_``: second won, (tie,) first won; with grades one a
             label. Of sets: each of their items is the best; 0 where there is none.
         """
-        asked = self._asked(
+        prediction = self._prediction(
             "predict_proba", X, order=order, judges=judges, prompts=prompts, time=time
         )
-        return asked.proba()
+        return prediction.proba()
 
     @available_if(fitted_on_duels)
     def predict_log_proba(
@@ -934,10 +936,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         time: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        asked = self._asked(
+        prediction = self._prediction(
             "predict_log_proba", X, order=order, judges=judges, prompts=prompts, time=time
         )
-        return asked.proba(log=True)
+        return prediction.proba(log=True)
 
     @available_if(fitted_on_duels)
     def decision_function(
@@ -963,10 +965,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
-        asked = self._asked(
+        prediction = self._prediction(
             "decision_function", X, order=order, judges=judges, prompts=prompts, time=time
         )
-        return self._decision(asked)
+        return self._decision(prediction)
 
     def score(
         self,
@@ -1008,10 +1010,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             largest mean utility, order effect included; of rankings the stated pairs count that
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
-        asked = self._asked(
+        prediction = self._prediction(
             "score", X, qid=qid, order=order, judges=judges, prompts=prompts, time=time
         )
-        return self._score(asked, y, sample_weight)
+        return self._score(prediction, y, sample_weight)
 
     def sample_y(
         self,
@@ -1036,7 +1038,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         ndarray of shape (n, n_samples)
         """
         check_number("n_samples", n_samples, low=1, integer=True)
-        return self._asked("predict", X, time=time).draws(n_samples, random_state)
+        return self._prediction("predict", X, time=time).draws(n_samples, random_state)
 
     def _posterior_for(self, metadata):
         posterior = self.posterior_
@@ -1050,7 +1052,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             return posterior
         return posterior.in_groups(posterior.reader.prompts.codes(metadata.prompt))
 
-    def _sights(self, metadata):
+    def _judge_averages(self, metadata):
         if metadata.judge is None:
             return None
         if self.judges_ is None:
@@ -1059,7 +1061,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
                 "to fit as well, or leave it out."
             )
             return None
-        return tuple(Sight.of(judges, metadata.judge) for judges in self.judges_.readings())
+        return tuple(JudgeAverage.of(judges, metadata.judge) for judges in self.judges_.readings())
 
     def _held_parameters(self):
         return {**super()._held_parameters(), "drift": None}  # which kernel_ has

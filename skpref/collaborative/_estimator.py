@@ -313,29 +313,29 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return self._asked("predict", X, users=users).moments(return_std, return_cov)
+        return self._prediction("predict", X, users=users).moments(return_std, return_cov)
 
     @available_if(fitted_on_duels)
     def predict_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels; users as in `predict`."""
-        return self._asked("predict_proba", X, users=users, order=order).proba()
+        return self._prediction("predict_proba", X, users=users, order=order).proba()
 
     @available_if(fitted_on_duels)
     def predict_log_proba(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
-        asked = self._asked("predict_log_proba", X, users=users, order=order)
-        return asked.proba(log=True)
+        prediction = self._prediction("predict_log_proba", X, users=users, order=order)
+        return prediction.proba(log=True)
 
     @available_if(fitted_on_duels)
     def decision_function(
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        return self._decision(self._asked("decision_function", X, users=users, order=order))
+        return self._decision(self._prediction("decision_function", X, users=users, order=order))
 
     def score(
         self,
@@ -356,10 +356,10 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         users : array-like of shape (n,), default=None
             As in `predict`; without them the population is scored.
         """
-        asked = self._asked("score", X, users=users, qid=qid, order=order)
-        metadata = asked.metadata
+        prediction = self._prediction("score", X, users=users, qid=qid, order=order)
+        metadata = prediction.metadata
         within = None if metadata.user is None else same_ids(metadata.user)
-        return self._score(asked, y, sample_weight, joint_groups(metadata.qid, within))
+        return self._score(prediction, y, sample_weight, joint_groups(metadata.qid, within))
 
     def sample_y(
         self,
@@ -371,10 +371,10 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
     ) -> NDArray[np.float64]:
         """Joint draws of utilities of items, or of margins of duels; users as in `predict`."""
         check_number("n_samples", n_samples, low=1, integer=True)
-        asked = self._asked("predict", X, users=users)
-        query, posterior = asked.query, asked.posterior
+        prediction = self._prediction("predict", X, users=users)
+        query, posterior = prediction.query, prediction.posterior
         if users is None or query.size != 2 or posterior is self.posterior_:
-            return asked.draws(n_samples, random_state)
+            return prediction.draws(n_samples, random_state)
         return posterior.sample_margins(*query.sides, n_samples, random_state)
 
     def log_marginal_likelihood(

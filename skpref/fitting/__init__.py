@@ -45,15 +45,15 @@ from skpref.fitting._inspected import (
     without_component_warnings,
 )
 from skpref.fitting._judges import (
+    JudgeAverage,
     JudgePrior,
     Judges,
-    Sight,
     check_judge_prior,
     readings_in_words,
 )
 from skpref.fitting._judging import fit_judged
 from skpref.fitting._model import Model
-from skpref.fitting._predictions import Asked
+from skpref.fitting._predictions import Prediction
 from skpref.fitting._progress import progress, reported
 from skpref.fitting._search import Monitor, Search, learn
 from skpref.fitting._settings import (
@@ -68,50 +68,50 @@ from skpref.fitting._settings import (
 )
 from skpref.fitting._streaming import (
     Stream,
+    as_later_answers,
     at_points,
-    begun,
-    carries_on,
+    continues_stream,
     fit_again,
     fit_further,
     held_engine,
+    new_stream,
     refuse_judged,
     takes_streams,
-    told_later,
 )
 
 __all__ = [
     "UNITS",
-    "Asked",
     "Averaged",
     "Fitted",
     "Hyperprior",
     "Inspected",
+    "JudgeAverage",
     "JudgePrior",
     "Judges",
     "LogNormal",
     "Mixture",
     "Model",
     "Monitor",
+    "Prediction",
     "Relative",
     "Search",
     "Settings",
     "SharedLevel",
-    "Sight",
     "Start",
     "Stream",
     "UtilityMoments",
     "Weighted",
+    "as_later_answers",
     "at_points",
     "average",
-    "begun",
     "carried",
-    "carries_on",
     "check_engine",
     "check_judge_prior",
     "check_kernel",
     "check_likelihood",
     "check_settings",
     "components_in_words",
+    "continues_stream",
     "earlier_items",
     "estimator_of",
     "evidence",
@@ -135,6 +135,7 @@ __all__ = [
     "make_model",
     "mixed",
     "n_components_of",
+    "new_stream",
     "noise_deviation",
     "positive",
     "progress",
@@ -144,7 +145,6 @@ __all__ = [
     "reported",
     "seconds_of",
     "takes_streams",
-    "told_later",
     "unit_length",
     "unit_of_answers",
     "varying_columns",

@@ -94,7 +94,7 @@ class RatioPrior:
     log_deviation: Array
 
     def log_density(self, theta: Array) -> tuple[float, Array]:
-        """Unnormalised log density and its gradient."""
+        """Return the unnormalised log density and its gradient."""
         offset = (self.ratios @ theta - self.centre) / self.deviation
         value = -0.5 * float(offset @ offset)
         gradient = -self.ratios.T @ (offset / self.deviation)
@@ -109,7 +109,7 @@ class RatioPrior:
 
 
 def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
-    """A weak prior on what answers tell of a model's scales: ratios to the noise.
+    """Make a weak prior on the ratios of a model's scales to its noise, as these answers show them.
 
     The ratio of a term of the kernel is the standard deviation that it gives to the margins of
     these answers, over that of their noise: no matter in which units its columns are. Its median is
@@ -132,39 +132,39 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
         log_deviation[noise] = 1.0 / powers[noise]
         log_deviation[-1] -= theta[noise] / powers[noise]
     sigma, rest = log_deviation[:-1], log_deviation[-1]
-    given = [
+    prior_indices = [
         prior.index
         for prior in model.priors
         if isinstance(prior, LogNormal | LogStudent)
         or (isinstance(prior, HalfCauchy) and prior.is_sole)
     ]
-    known = set(np.concatenate(given).tolist()) if given else set()
-    found: list[tuple[Array, float, float]] = []
+    indices_with_prior = set(np.concatenate(prior_indices).tolist()) if prior_indices else set()
+    ratios: list[tuple[Array, float, float]] = []
 
     def add(row, constant, median, power, deviation=_DEVIATION):
-        """Ratio e^(row θ + constant), a power of one of this median."""
-        found.append((row, power * np.log(median) - constant, power * deviation))
+        """Add the ratio e^(row θ + constant), which is a power of a ratio of this median."""
+        ratios.append((row, power * np.log(median) - constant, power * deviation))
 
     total, parts = _shares(model, comparisons)
-    left = total
+    fixed_variance = total
     for at in np.flatnonzero(powers[:n_kernel] == 2):
         if parts[at] > 0.0:
-            left -= parts[at]
-            if at not in known:
+            fixed_variance -= parts[at]
+            if at not in indices_with_prior:
                 row = np.eye(n)[at] - 2.0 * sigma
                 add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, _RATIO, 2.0)
-    if noise is not None and noise not in known:
-        if left > _ABSENT * total:
-            add(-2.0 * sigma, np.log(0.5 * left) - 2.0 * rest, _RATIO, 2.0)
+    if noise is not None and noise not in indices_with_prior:
+        if fixed_variance > _ABSENT * total:
+            add(-2.0 * sigma, np.log(0.5 * fixed_variance) - 2.0 * rest, _RATIO, 2.0)
         else:  # every amplitude is learned, so that their unit is any
             add(np.eye(n)[noise], -theta[noise], 1.0, 1.0, _HELD)
     scales = (powers != 0) & (np.arange(n) >= n_kernel)
-    scales[[at for at in known if at >= n_kernel]] = False
+    scales[[at for at in indices_with_prior if at >= n_kernel]] = False
     if noise is not None:
         scales[noise] = False
     for at in np.flatnonzero(scales & ~linear):
         add(np.eye(n)[at] - powers[at] * sigma, -powers[at] * rest, _THRESHOLD, powers[at])
-    rows, centres, deviations = zip(*found, strict=True) if found else ((), (), ())
+    rows, centres, deviations = zip(*ratios, strict=True) if ratios else ((), (), ())
     return RatioPrior(
         np.array(rows).reshape(-1, n),
         np.array(centres),
@@ -175,7 +175,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
 
 
 def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
-    """Mean prior variance of the margins, and what each amplitude of the kernel adds to it.
+    """Return the mean prior variance of the margins, and what each amplitude adds to it.
 
     That of an amplitude is proportional to it, and so found by making it larger: by much, where it
     is lost beside the others.
@@ -188,20 +188,20 @@ def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
         shared = 0.0 if prior.noise is None else prior.noise.diagonal()
         return float(np.mean(prior.variance - shared))
 
-    total, found = variance(theta), np.zeros(len(model.kernel.theta))
-    for at in np.flatnonzero(powers[: len(found)] == 2):
+    total, parts = variance(theta), np.zeros(len(model.kernel.theta))
+    for at in np.flatnonzero(powers[: len(parts)] == 2):
         for more in _RAISED:
             raised = theta.copy()
             raised[at] += more
             gain = variance(raised) - total
             if gain > _SEEN * total:
-                found[at] = gain / np.expm1(more)
+                parts[at] = gain / np.expm1(more)
                 break
-    return total, found
+    return total, parts
 
 
 def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> bool:
-    """Whether so many averages take so little that they need no asking for: seconds at most."""
+    """Tell whether so many averages take few seconds, so that they are taken unasked."""
     n = len(model.theta)
     runs = n_averages * (n_points(n, model.rule.through_time) + 2 * n + _RUNS_TO_MODE)
     few = len(comparisons.rows) <= _MANY
@@ -209,7 +209,7 @@ def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> b
 
 
 def n_points(n_theta: int, through_time: bool = False) -> int:
-    """Points of an average over so many hyperparameters; an even number."""
+    """Return the number of points, even, of an average over so many hyperparameters."""
     if through_time:
         return min(_POINTS_ALONG + 2 * ((_MORE_ALONG * n_theta + 1) // 2), _MOST)
     return min(_POINTS + _MORE * n_theta, _MOST)
@@ -218,7 +218,7 @@ def n_points(n_theta: int, through_time: bool = False) -> int:
 def average(
     model: Model, comparisons: Comparisons, n_nodes: int | None = None
 ) -> Sequence[Weighted]:
-    r"""Posteriors at a few hyperparameters, weighed by how probable these are.
+    r"""Return posteriors at a few hyperparameters, weighed by how probable these are.
 
     With p(θ | y) the evidence times the priors of the model and `ratio_prior`, within the bounds,
     its mode θ* is found, and its curvature there by differences of exact gradients. The points are
@@ -255,10 +255,11 @@ def average(
 
         def run(theta, gradient=False):
             at = weighed.at(theta)
-            found = at.evaluate(comparisons, state, engine=engine, eval_gradient=gradient)
+            evaluation = at.evaluate(comparisons, state, engine=engine, eval_gradient=gradient)
             log_prior, slope = at.log_prior(theta)
-            value = found.approximation.sites.log_evidence + log_prior
-            return value, None if found.gradient is None else found.gradient + slope, at, found
+            value = evaluation.approximation.sites.log_evidence + log_prior
+            total = None if evaluation.gradient is None else evaluation.gradient + slope
+            return value, total, at, evaluation
 
         n = n_nodes or n_points(len(mode), model.rule.through_time)
         normal = lattice(n, len(mode))
@@ -266,28 +267,28 @@ def average(
         spread = _WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         inside = np.all((points >= low) & (points <= high), axis=1)
-        logs, kept = [], []
+        logs, fits = [], []
         for theta, less in zip(points[inside], log_proposal[inside], strict=True):
             try:
-                value, _, at, found = run(theta)
+                value, _, at, evaluation = run(theta)
             except ValueError:  # where the model cannot be evaluated
                 continue
             logs.append(value - less)
-            kept.append((at, _posterior(at, found), found.approximation.state))
-        if not kept:  # all lie beyond the bounds, or where the model cannot be evaluated
-            _, _, at, found = run(mode)
-            logs, kept = [0.0], [(at, _posterior(at, found), found.approximation.state)]
+            fits.append((at, _posterior(at, evaluation), evaluation.approximation.state))
+        if not fits:  # all lie beyond the bounds, or where the model cannot be evaluated
+            _, _, at, evaluation = run(mode)
+            logs, fits = [0.0], [(at, _posterior(at, evaluation), evaluation.approximation.state)]
     weights = _truncated(np.array(logs))
     return [
         Weighted(float(weight), replace(at, priors=model.priors), posterior, state)
-        for weight, (at, posterior, state) in zip(weights, kept, strict=True)
+        for weight, (at, posterior, state) in zip(weights, fits, strict=True)
     ]
 
 
 def hyperparameter_spread(
     model: Model, comparisons: Comparisons, state: State | None = None
 ) -> Array:
-    """Root of the covariance of hyperparameters, by Laplace's approximation around those of a fit.
+    """Return a root of the hyperparameters' covariance, by Laplace's approximation around a fit.
 
     The second derivatives of the log posterior are differences of its exact gradients.
 
@@ -309,20 +310,20 @@ def hyperparameter_spread(
 
         def gradient(theta: Array) -> Array:
             at = model.at(theta)
-            found = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
-            return np.asarray(found.gradient) + at.log_prior(theta)[1]
+            evaluation = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
+            return np.asarray(evaluation.gradient) + at.log_prior(theta)[1]
 
         return _spread(model, gradient)
 
 
 def _spread(model, gradient):
-    """Root of the covariance of the normal whose curvature is that of a log posterior."""
+    """Return a root of the covariance of the normal whose curvature is that of a log posterior."""
     low, high = model.bounds.T
     # What elements of θ are measured in: nats, or the deviation of an item's noise.
     unit = np.where(model.linear, np.sqrt(model.likelihood.utility_noise), 1.0)
     # Bounds tell as much as a uniform distribution between them.
-    known = 12.0 / np.maximum(high - low, 1e-6) ** 2
-    curvature = _curvature(model.theta, model.bounds, gradient, unit) + np.diag(known * unit**2)
+    precision = 12.0 / np.maximum(high - low, 1e-6) ** 2
+    curvature = _curvature(model.theta, model.bounds, gradient, unit) + np.diag(precision * unit**2)
     root = eigen_root(covariance_of(curvature, _WIDEST**-2))
     # Of either sign of an axis the one whose largest part is positive: rounding is not to say.
     root = root * np.sign(root[np.argmax(np.abs(root), axis=0), np.arange(root.shape[1])])
@@ -330,7 +331,7 @@ def _spread(model, gradient):
 
 
 def _inside(prior, theta, bounds):
-    """Where the search begins: the θ of a fit, which may be at an end, drawn to the prior."""
+    """Return where the search begins: the θ of a fit, drawn to the prior where it is at an end."""
     offset = (prior.ratios @ theta - prior.centre) / prior.deviation
     excess = (offset - np.clip(offset, -2.0, 2.0)) * prior.deviation
     moved = theta - np.linalg.lstsq(prior.ratios, excess, rcond=1e-9)[0]
@@ -338,21 +339,23 @@ def _inside(prior, theta, bounds):
 
 
 def _curvature(mode, bounds, gradient, unit):
-    """Minus the second derivatives of the log posterior in these units, by differences within the
-    bounds."""
+    """Return minus the second derivatives of the log posterior in these units.
+
+    They are differences of gradients, at points within the bounds.
+    """
     n = len(mode)
-    found = np.zeros((n, n))
+    curvature = np.zeros((n, n))
     for k, (low, high) in enumerate(bounds):
         ends = np.repeat(mode[None], 2, axis=0)
         ends[:, k] = np.clip(mode[k] + unit[k] * np.array([-_STEP, _STEP]), low, high)
         below, above = (gradient(each) for each in ends)
         if ends[1, k] > ends[0, k]:
-            found[k] = unit[k] * unit * (below - above) / (ends[1, k] - ends[0, k])
-    return 0.5 * (found + found.T)
+            curvature[k] = unit[k] * unit * (below - above) / (ends[1, k] - ends[0, k])
+    return 0.5 * (curvature + curvature.T)
 
 
 def lattice(n_points: int, n: int) -> Array:
-    """Points that are evenly spread by the standard normal of n dimensions, (n_points, n).
+    """Return points evenly spread by the standard normal of n dimensions, (n_points, n).
 
     Of one dimension quantiles; of more a lattice of generalised golden ratios, and its mirror
     image, so that odd moments are zero. Their covariance is the identity.
@@ -370,13 +373,13 @@ def lattice(n_points: int, n: int) -> Array:
 
 
 def _truncated(logs):
-    """Weights that sum to one, of their logarithms; none above √n times the mean."""
+    """Return weights that sum to one, of their logarithms; none is above √n times the mean."""
     weights = np.exp(logs - logs.max())
     weights = np.minimum(weights, weights.mean() * np.sqrt(len(weights)))
     return weights / weights.sum()
 
 
-def _posterior(model: Model, found: Evaluation) -> Posterior:
-    problem, approximation = found.problem, found.approximation
+def _posterior(model: Model, evaluation: Evaluation) -> Posterior:
+    problem, approximation = evaluation.problem, evaluation.approximation
     marginals, sites = approximation.conditioned, approximation.sites
     return utility_posterior(problem.prior, sites, marginals, model.likelihood, problem.comparisons)

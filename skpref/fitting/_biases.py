@@ -40,7 +40,7 @@ _SHARED, _SHARED_BOUNDS = 0.1, (1e-5, 1e5)
 
 
 class Biases(NamedTuple):
-    """Which effects judges have beside their reliability.
+    """The effects that judges have beside their reliability.
 
     Attributes
     ----------
@@ -288,11 +288,11 @@ def asked_rows(
         1 where the first item is shown first, −1 where the second is, else 0.
     """
     first, second = (kernel.inner_rows(side).copy() for side in sides)
-    known = judge != -1
+    is_biased = judge != -1
     for rows, place in ((first, 1), (second, -1)):
-        rows[known, _JUDGE] = judge[known]
-        rows[known, _FIRST] = order[known] == place
-        rows[known, _OWN] = 1.0
+        rows[is_biased, _JUDGE] = judge[is_biased]
+        rows[is_biased, _FIRST] = order[is_biased] == place
+        rows[is_biased, _OWN] = 1.0
     return first, second
 
 

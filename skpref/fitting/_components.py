@@ -21,7 +21,7 @@ _IN_WORDS, _NAMED = 3, 3
 def component_of_rows(
     kernel: Kernel,
     groups: ItemGroups,
-    known: Array,
+    answered_rows: Array,
     rows: Array,
     id_place: int | None,
     time_place: int | None,
@@ -39,7 +39,7 @@ def component_of_rows(
     kernel : Kernel
     groups : ItemGroups
         Of the answers.
-    known : ndarray of shape (n_known, n_columns)
+    answered_rows : ndarray of shape (n_answered, n_columns)
         Items of the answers.
     rows : ndarray of shape (n, n_columns)
     id_place, time_place : int or None
@@ -52,7 +52,7 @@ def component_of_rows(
     ndarray of int of shape (n,)
         Numbers of the components, in no order.
     """
-    every = np.concatenate([known, rows])
+    every = np.concatenate([answered_rows, rows])
     width = every.shape[1] - (time_place is not None)
     keys = every[:, :width] if id_place is None else every[:, [id_place]]
     label, answered = groups.labels_of(keys)
@@ -63,11 +63,11 @@ def component_of_rows(
         for column in of_answers | {time_place} - {None}:
             held[:, column] = held[0, column]
         label = _Joining(kernel, part, held, label[first], answered[first]).labels()[code]
-    return label[len(known) :]
+    return label[len(answered_rows) :]
 
 
 class _Joining:
-    """Groups of items that grow together where the kernel lets one tell of another.
+    """Components of items, merged where the kernel lets the utility of one tell of another's.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ class _Joining:
                 front = np.concatenate([front, waiting[inside]])
                 waiting = waiting[~inside]
         of_item: NDArray[np.intp] = merged[self._label]
-        new, known = np.flatnonzero(~self._answered), np.flatnonzero(self._answered)
-        for rows in row_blocks(len(new), len(known), _BLOCK) if len(known) else []:
-            share = self._shares(known, new[rows])
+        new, answered = np.flatnonzero(~self._answered), np.flatnonzero(self._answered)
+        for rows in row_blocks(len(new), len(answered), _BLOCK) if len(answered) else []:
+            share = self._shares(answered, new[rows])
             best = share.argmax(axis=0)
             joined = share[best, np.arange(len(best))] >= _LEAST_SHARE
-            of_item[new[rows][joined]] = of_item[known[best[joined]]]
+            of_item[new[rows][joined]] = of_item[answered[best[joined]]]
         return of_item
 
     def _shares(self, within: NDArray[np.intp], across: NDArray[np.intp]) -> Array:

@@ -65,8 +65,8 @@ class Fitted:
 
     @cached_property
     def posterior(self) -> Posterior:
-        """The engine's posterior of the utility."""
-        return self._given(self.approximation)
+        """Return the engine's posterior of the utility."""
+        return self._posterior_at(self.approximation)
 
     def averaged_posterior(self) -> Posterior | PosteriorMixture:
         """Average the posterior over the readings of judges, where several are open."""
@@ -77,17 +77,17 @@ class Fitted:
 
     @cached_property
     def gaussian(self) -> Posterior:
-        """The evidence engine's posterior: of one component, without draws."""
+        """Return the evidence engine's posterior: of one component, without draws."""
         if self.approximation is self.evaluation.approximation:
             return self.posterior
-        return self._given(self.evaluation.approximation)
+        return self._posterior_at(self.evaluation.approximation)
 
     def _with_posterior(self):
-        """Itself, the posterior conditioned."""
+        """Return this fit once its posterior is conditioned."""
         _ = self.posterior
         return self
 
-    def _given(self, approximation):
+    def _posterior_at(self, approximation):
         model, prior = self.model, self.evaluation.problem.prior
         with blas_threads(model.engine.matrix_size(self.comparisons)):
             marginals = approximation.conditioned
@@ -96,28 +96,28 @@ class Fitted:
 
     @property
     def log_evidence(self) -> float:
-        """Log evidence at the hyperparameters found, without their prior."""
+        """Return the log evidence at the fitted hyperparameters, without their prior."""
         return self.evaluation.approximation.sites.log_evidence
 
     @property
     def diagnostics(self) -> object:
-        """Of the chains, if the engine samples."""
+        """Return the diagnostics of the chains, if the engine samples."""
         return self.approximation.diagnostics
 
     @property
     def n_iter(self) -> int:
-        """Iterations of the engine's last run, in its own measure."""
+        """Return the iterations of the engine's last run, in its own measure."""
         return self.approximation.n_iter
 
     @property
     def state(self) -> Start:
-        """To start the next fit from."""
+        """Return the states to start the next fit from."""
         sites, chains = self.evaluation.approximation.state, self.approximation.state
         same = self.approximation is self.evaluation.approximation
         return Start(sites, None if same else chains, self.comparisons)
 
     def refined(self, rng: np.random.Generator | None, start: State | None = None) -> Self:
-        """The model's own engine run, once more, beside the evidence engine's result.
+        """Run the model's own engine from the evidence engine's result; return the fit with both.
 
         Parameters
         ----------
@@ -130,8 +130,8 @@ class Fitted:
         if engine.capabilities.has_evidence:
             return self
         with blas_threads(engine.matrix_size(self.comparisons)):
-            found = engine.run(self.evaluation.problem, start, rng, gaussian)
-        return replace(self, approximation=found)
+            approximation = engine.run(self.evaluation.problem, start, rng, gaussian)
+        return replace(self, approximation=approximation)
 
 
 def fit_posterior(
@@ -214,7 +214,7 @@ def learned(
     rng: np.random.Generator | np.random.RandomState | None = None,
     monitor: Monitor | None = None,
 ) -> Learned:
-    """Hyperparameters as a search finds them, on a part of the answers where all take too long.
+    """Search for hyperparameters, on a part of the answers where all take too long.
 
     Parameters
     ----------
@@ -242,12 +242,12 @@ def learned(
             f"Learning hyperparameters from {len(part.rows)} of the answers",
             "Use a smaller n_learning_answers, or optimizer=None.",
         )
-    found = learn(learner, part, search, None, rng, monitor)
-    return Learned(replace(found.model, engine=model.engine, prepared=model.prepared), sites)
+    result = learn(learner, part, search, None, rng, monitor)
+    return Learned(replace(result.model, engine=model.engine, prepared=model.prepared), sites)
 
 
 def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:
-    """The evidence of answers at the hyperparameters of a model, and its gradient."""
+    """Evaluate the evidence of answers at a model's hyperparameters, with its gradient if asked."""
     with blas_threads(model.evidence_engine.matrix_size(comparisons)):
         return model.evaluate(comparisons, eval_gradient=eval_gradient)
 
@@ -255,7 +255,7 @@ def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = Fa
 def carried(
     state: State | None, before: Comparisons | None, now: Comparisons, state_of: str
 ) -> State | None:
-    """A state for other answers: NaN for those that are new.
+    """Return an engine's state for other answers: NaN for those that are new.
 
     Parameters
     ----------
@@ -274,17 +274,17 @@ def carried(
     n = now.n_singles if single else len(now.rows)
     if before is None:
         index = np.arange(n)
-        known = {name: index < part.shape[-1] for name, part in state.items()}
+        has_state = {name: index < part.shape[-1] for name, part in state.items()}
     else:
         index = match(before, now, single=single)
-        known = dict.fromkeys(state, index >= 0)
-    return {name: _taken(part, index, known[name]) for name, part in state.items()}
+        has_state = dict.fromkeys(state, index >= 0)
+    return {name: _taken(part, index, has_state[name]) for name, part in state.items()}
 
 
-def _taken(part: NDArray[np.float64], index, known):
+def _taken(part: NDArray[np.float64], index, has_state):
     if part.shape[-1] == 0:
         return np.full((*part.shape[:-1], len(index)), np.nan)
-    return np.where(known, part[..., np.where(known, index, 0)], np.nan)
+    return np.where(has_state, part[..., np.where(has_state, index, 0)], np.nan)
 
 
 def _warn_no_covariance(prior):

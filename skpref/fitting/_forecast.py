@@ -68,7 +68,7 @@ _NOMINAL = 2.5e-3
 
 
 def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[float, float]:
-    """Seconds and bytes that a fit is expected to take, roughly.
+    """Return the seconds and bytes that a fit is expected to take, roughly.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
 
 
 def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
-    """Seconds that EP is expected to take at given hyperparameters, from a start near its end."""
+    """Return the seconds of a run of EP at given hyperparameters, from a start near its end."""
     cost = _exact_cost(comparisons, model)
     if cost.linear:  # of few features: passes over the answers, and square matrices of the features
         squares = seconds_of(_FACTORED * cost.side**3) * _WARM_SWEEPS
@@ -102,23 +102,23 @@ def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
 
 
 def _exact_cost(comparisons, model):
-    """Of the cheapest exact prior, or of chains through time."""
+    """Return the cost of the cheapest exact prior, or of chains through time."""
     rule = PriorRule() if model.rule.by_points else model.rule
     return rule.cost(model.kernel, comparisons, model.likelihood)
 
 
 def _exact(cost):
-    """Seconds of EP at given hyperparameters, of its square matrices."""
+    """Return the seconds that square matrices take EP at given hyperparameters."""
     return _NOMINAL * (cost.side / _PROBE) ** 3 * _SWEEP * _SWEEPS
 
 
 def _searched(model):
-    """Number of evaluations in a search for hyperparameters, as a factor."""
+    """Return the number of evaluations in a search for hyperparameters, as a factor."""
     return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
 
 
 def _learning(cost, model):
-    """Seconds of a search for hyperparameters."""
+    """Return the seconds of a search for hyperparameters."""
     evaluated = _EVALUATED if len(model.theta) else 1.0
     return (_exact(cost) + evaluated * _PASSED * cost.linear) * _searched(model)
 
@@ -126,8 +126,10 @@ def _learning(cost, model):
 def chosen_engine(
     comparisons: Comparisons, named: bool, kernel: Kernel | None, likelihood: Likelihood
 ) -> Engine:
-    """What ``inference="auto"`` stands for: EP, or SVI where EP would take more than a minute, or
-    more memory than is available; from some hundred answers on, EP of independent items that drift.
+    """Return the engine that ``inference="auto"`` stands for, by the cost of the answers.
+
+    EP, or SVI where EP would take more than a minute, or more memory than is available; from some
+    hundred answers on, EP of independent items that drift.
 
     By the numbers of duels and items, and not by the speed of this machine, so that a fit is the
     same wherever it fits. Choices and rankings, which SVI does not take, are left to EP; so are
@@ -192,7 +194,7 @@ def with_affordable_prior(comparisons: Comparisons, model: Model) -> Model:
 def learning_part(
     comparisons: Comparisons, model: Model, n_learning_answers: int | str | None
 ) -> Comparisons:
-    """The answers on which hyperparameters are learned: all, or a random part.
+    """Return the answers on which hyperparameters are learned: all, or a random part.
 
     Parameters
     ----------
@@ -231,7 +233,7 @@ def learning_part(
 
 
 def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
-    """Whether nothing but the names of items is known; who each is, where names change with time.
+    """Tell whether items have names alone, or return who each is, where names change with time.
 
     Of names with a function each of what is measured, as a drift is one of time, answers that share
     none say little; and what they say of drifts then is wrong where like meets like.
@@ -252,7 +254,7 @@ def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
 
 
 def seconds_of(operations: float) -> float:
-    """Seconds of floating-point operations of matrix products, on a typical machine."""
+    """Return the seconds of so many operations of matrix products, on a typical machine."""
     return operations / (2.0 * _PROBE**3) * _NOMINAL
 
 

@@ -35,7 +35,7 @@ class Hyperprior(Protocol):
     """Anything with a log density."""
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Unnormalised log density at all hyperparameters, and its gradient."""
+        """Return the unnormalised log density at all hyperparameters, and its gradient."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LogNormal:
     deviation: NDArray[np.float64]
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Unnormalised log density and its gradient."""
+        """Return the unnormalised log density and its gradient."""
         offset = (theta[self.index] - self.centre) / self.deviation
         gradient = np.zeros(len(theta))
         gradient[self.index] = -offset / self.deviation
@@ -78,7 +78,7 @@ class LogStudent:
     scale: NDArray[np.float64]
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Unnormalised log density and its gradient."""
+        """Return the unnormalised log density and its gradient."""
         gradient = np.zeros(len(theta))
         value, slopes = _student((theta[self.index] - self.centre) / self.scale)
         gradient[self.index] = slopes / self.scale
@@ -86,15 +86,16 @@ class LogStudent:
 
 
 def _student(scaled):
-    """Unnormalised log density of Student's t, and its slopes."""
+    """Return the unnormalised log density of Student's t, and its slopes."""
     value = -0.5 * (_FREEDOM + 1.0) * float(np.log1p(scaled**2 / _FREEDOM).sum())
     return value, -(_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2)
 
 
 @dataclass(frozen=True)
 class SharedLevel:
-    """Logarithms that share a normal level and deviate from it by Student's t (scale 0.3, 4
-    degrees of freedom).
+    """Logarithms that share a normal level and deviate from it by Student's t.
+
+    Its scale is 0.3, with 4 degrees of freedom.
 
     Attributes
     ----------
@@ -114,7 +115,7 @@ class SharedLevel:
     longer: float | None = None
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Unnormalised log density and its gradient."""
+        """Return the unnormalised log density and its gradient."""
         offset = theta[self.index] - self.centre
         gradient = np.zeros(len(theta))
         mean = offset.mean()
@@ -152,7 +153,7 @@ class HalfCauchy:
     is_sole: bool = False
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Unnormalised log density and its gradient."""
+        """Return the unnormalised log density and its gradient."""
         excess = theta[self.index] - 2.0 * np.log(self.scale)
         gradient = np.zeros(len(theta))
         gradient[self.index] = -expit(excess)
@@ -175,7 +176,7 @@ def lengthscale_priors(
     beside_ids: bool = False,
     time: int | None = None,
 ) -> tuple[Hyperprior, ...]:
-    """The prior on the free lengthscales of ``kernel``: none, or one.
+    """Make the prior on the free lengthscales of ``kernel``: a tuple of none, or of one.
 
     Parameters
     ----------
@@ -194,8 +195,8 @@ def lengthscale_priors(
     """
     if prior is None:
         return ()
-    found = [each for each in lengthscale_indices(kernel) if time is None or each[1] != time]
-    index = np.array([position for position, _ in found], dtype=np.intp)
+    lengthscales = [each for each in lengthscale_indices(kernel) if time is None or each[1] != time]
+    index = np.array([position for position, _ in lengthscales], dtype=np.intp)
     if not isinstance(prior, str):
         median, deviation = check_lognormal("lengthscale_prior", prior, _ALLOWED)
         n = len(index)
@@ -203,20 +204,21 @@ def lengthscale_priors(
     if prior != "lognormal" or rows is None:
         raise ValueError(f"lengthscale_prior must be {_ALLOWED}, got {prior!r}.")
     varies = varying(rows)
-    found = [each for each in found if each[1] is None or varies[each[1]]]
-    if not found:
+    lengthscales = [each for each in lengthscales if each[1] is None or varies[each[1]]]
+    if not lengthscales:
         return ()
-    index = np.array([position for position, _ in found], dtype=np.intp)
+    index = np.array([position for position, _ in lengthscales], dtype=np.intp)
     spread = np.log(feature_spread(rows)) + 0.5 * np.log(np.sum(varies))
     common = spread[varies].mean()
-    centre = np.array([common if feature is None else spread[feature] for _, feature in found])
+    features = [feature for _, feature in lengthscales]
+    centre = np.array([common if k is None else spread[k] for k in features])
     if beside_ids:
         return (SharedLevel(index, centre, _SHORTER_BESIDE_IDS, _LEVEL),)
     return (SharedLevel(index, centre),)
 
 
 def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, ...]:
-    """Priors on the variances of the default kernel of ids: none, one or two.
+    """Make priors on the variances of the default kernel of ids: none, one or two.
 
     Parameters
     ----------
@@ -252,7 +254,7 @@ def group_priors(effects: Kernel, n_before: int, unit: float) -> tuple[Hyperprio
 def drift_priors(
     kernel: Kernel, column: int, spread: TimeSpread, n_static: int, unit: float, prior: object
 ) -> tuple[Hyperprior, ...]:
-    """Priors on what changes with time: log-normal lengthscales, and half-Cauchy deviations.
+    """Make priors on what changes with time: log-normal lengthscales, half-Cauchy deviations.
 
     Parameters
     ----------
@@ -287,7 +289,7 @@ def drift_priors(
 def likelihood_priors(
     likelihood: Likelihood, kernel: Kernel, priors: Mapping[str, tuple[float, float]]
 ) -> tuple[Hyperprior, ...]:
-    """The prior on free hyperparameters of a likelihood: none, or one.
+    """Make the prior on free hyperparameters of a likelihood: a tuple of none, or of one.
 
     Parameters
     ----------
@@ -297,12 +299,12 @@ def likelihood_priors(
     priors : dict of str to (float, float)
         As `Likelihood.priors`.
     """
-    found = []
+    normals = []
     for at, name in enumerate(likelihood.free, start=len(kernel.theta)):
         if name in priors:
             centre, deviation = priors[name]
-            found.append((at, centre if name in likelihood.linear else np.log(centre), deviation))
-    if not found:
+            normals.append((at, centre if name in likelihood.linear else np.log(centre), deviation))
+    if not normals:
         return ()
-    index, centres, deviations = zip(*found, strict=True)
+    index, centres, deviations = zip(*normals, strict=True)
     return (LogNormal(np.array(index), np.array(centres), np.array(deviations)),)

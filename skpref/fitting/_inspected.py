@@ -127,7 +127,7 @@ class UtilityMoments(NamedTuple):
     cov: Array
 
     def per(self, unit: float) -> Self:
-        """The same in a unit."""
+        """Return the same in a unit."""
         return type(self)(self.means / unit, self.cov / unit**2)
 
     def centred(self) -> tuple[Array, Array]:
@@ -143,11 +143,11 @@ class UtilityMoments(NamedTuple):
         return self.means[first] - self.means[second], np.maximum(variance, 0.0)
 
     def relative(self, level: float) -> "Relative":
-        """Means and central intervals of each less the mean of all."""
+        """Return means and central intervals of each utility less the mean of all."""
         return mixed(np.ones(1), [self.centred()], level)
 
     def draws(self, n: int, rng: RandomLike) -> Array:
-        """Joint draws, (n_utilities, n)."""
+        """Draw the utilities jointly, (n_utilities, n)."""
         rng = generator_of(rng)
         means = self.means[:, rng.integers(self.means.shape[1], size=n)]
         root = symmetric_root(self.cov)
@@ -264,7 +264,7 @@ class Relative(NamedTuple):
     upper: Array
 
     def per(self, unit: float) -> Self:
-        """The same in a unit."""
+        """Return the same in a unit."""
         return type(self)(*(part / unit for part in self))
 
 
@@ -382,9 +382,9 @@ class Inspected:
                 place = _only_identity(posterior)
         shown = None if comparisons is None else _times_shown(comparisons)
         answered = None if reader.time is None else training
-        known = known_items(last) if hasattr(last, "_earlier_items") else None
-        if known is not None:
-            lacking = known[len(training) :]
+        known_rows = known_items(last) if hasattr(last, "_earlier_items") else None
+        if known_rows is not None:
+            lacking = known_rows[len(training) :]
             training = np.concatenate([training, lacking])
             shown = None if shown is None else np.append(shown, np.ones(len(lacking)))
         if reader.time is not None:
@@ -410,17 +410,17 @@ class Inspected:
         """
         table, controls, groups = votes["item_table"], list(votes["controls"]), votes["groups"]
         by = [] if groups is None else [votes["by"]]
-        n, known = self.n_features, 1 + len(controls) + len(by)
-        if self.posterior.reader.table is not None and known == 1:
+        n, n_known = self.n_features, 1 + len(controls) + len(by)
+        if self.posterior.reader.table is not None and n_known == 1:
             return self  # the model knows the names itself
-        if n < known or self.id_place != 0:
+        if n < n_known or self.id_place != 0:
             raise ValueError(
-                f"These votes have competitors and {[*controls, *by]}, {known} columns; the model "
-                f"has {n}. Fit it to them: PairwisePreferenceRegressor(**votes.params)"
+                f"These votes have competitors and {[*controls, *by]}, {n_known} columns; the "
+                f"model has {n}. Fit it to them: PairwisePreferenceRegressor(**votes.params)"
                 ".fit(votes.X, votes.y)."
             )
         columns, center, scale = np.arange(n).astype(object), np.zeros(n), np.ones(n)
-        columns[1:known] = [*controls, *by]
+        columns[1:n_known] = [*controls, *by]
         of_controls = slice(1, 1 + len(controls))
         center[of_controls], scale[of_controls] = votes["control_center"], votes["control_scale"]
         return replace(
@@ -429,7 +429,7 @@ class Inspected:
             columns=columns,
             center=center,
             scale=scale,
-            groups={} if groups is None else {known - 1: list(groups)},
+            groups={} if groups is None else {n_known - 1: list(groups)},
         )
 
     @property
@@ -511,8 +511,8 @@ class Inspected:
         codes = [int(code) if code.is_integer() else code for code in rows[:, place].tolist()]
         if self.encoder is None:
             return _objects(codes)
-        known = dict(enumerate(self.encoder.names.tolist()))
-        return _objects([known.get(code, code) for code in codes])
+        id_of_code = dict(enumerate(self.encoder.names.tolist()))
+        return _objects([id_of_code.get(code, code) for code in codes])
 
     def answer_times(self, rows: Array) -> list[Array]:
         """Return of each row the distinct times of the answers about who it is, ascending.
@@ -599,7 +599,7 @@ class Inspected:
         return replace(self.posterior, asked=every)
 
     def over_hyperparameters(self, averaged: bool | str) -> "Averaged":
-        """The same at several hyperparameters with their weights, or at those of the fit alone.
+        """Return the same at several hyperparameters with weights, or at those of the fit alone.
 
         Parameters
         ----------
@@ -719,8 +719,9 @@ class Inspected:
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """What is inspected at several hyperparameters, each in units of its own noise, or in several
-    readings of judges.
+    """What is inspected at several hyperparameters, or in several readings of judges.
+
+    Each is in units of its own noise.
 
     Attributes
     ----------
@@ -763,8 +764,7 @@ class Averaged:
         return mixed(self.weights, moments, level)
 
     def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
-        """Joint draws of the utilities in a unit, (n, n_draws), by each point as many as its
-        weight."""
+        """Draw utilities jointly in a unit, (n, n_draws), by each point as many as its weight."""
         if len(self.subjects) == 1:
             return self.subjects[0].at(len(rows)).sample(rows, n_draws, random_state)
         rng = generator_of(random_state)
@@ -791,11 +791,11 @@ def _averaged(
         return _LAST[model]
     every: list[Weighted] = []
     if isinstance(posterior, PosteriorMixture):
-        for weight, part, seen in zip(posterior.weights, posterior.parts, readings, strict=True):
+        for weight, part, judged in zip(posterior.weights, posterior.parts, readings, strict=True):
             reading = replace(model, likelihood=part.likelihood)
             points = [Weighted(1.0, reading, part, {})]
             if weight >= _LIKELY:
-                points = list(average(reading, seen))
+                points = list(average(reading, judged))
             every += [each._replace(weight=weight * each.weight) for each in points]
     else:
         every += average(model, readings[0])
@@ -1049,10 +1049,10 @@ def earlier_items(estimator: Any) -> NDArray[np.float64] | None:
     return items[::-1][np.sort(np.unique(ids, return_index=True)[1])]
 
 
-def _as_now(rows, shown, now):
+def _as_now(rows, shown, time):
     """Return distinct items at one time, in the order of the first of each, and their counts."""
     rows = rows.copy()
-    rows[:, -1] = now
+    rows[:, -1] = time
     first, inverse = group_rows(rows)
     order = np.argsort(first)
     if shown is not None:

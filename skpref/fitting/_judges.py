@@ -111,11 +111,11 @@ class JudgePrior(BaseEstimator):
 
     @property
     def start_of_order(self) -> float:
-        """Variance of own advantages of what is shown first, where there are any."""
+        """Return the variance of own advantages of what is shown first, where there are any."""
         return _ORDER_VARIANCE if self.order_variance is None else self.order_variance
 
     def law(self, learned: bool) -> Law:
-        """How reliability is distributed before any answer; ``learned``: if its variance may be."""
+        """Return the law of reliability before any answer; ``learned``: its variance is learned."""
         bounds = check_bounds("variance_bounds", self.variance_bounds) if learned else None
         held = self.variance, self.variance
         between = held if bounds is None else bounds
@@ -123,7 +123,7 @@ class JudgePrior(BaseEstimator):
 
 
 def check_judge_prior(prior: Any, learned: bool) -> JudgePrior:
-    """``judge_prior=`` itself, or the default for None, checked."""
+    """Return ``judge_prior=`` itself, or the default for None, checked."""
     if prior is None:
         return JudgePrior()
     if not isinstance(prior, JudgePrior):
@@ -212,12 +212,12 @@ class Judges:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """Ids in order of first appearance."""
+        """Return the ids in order of first appearance."""
         return self.respondents.names
 
     @classmethod
     def mixture(cls, weights: Array, parts: "Sequence[Judges]") -> "Judges":
-        """Judges in several readings of these weights, the most probable first."""
+        """Average judges over several readings of these weights, the most probable first."""
         if len(parts) == 1:
             return parts[0]
         every = [part.order for part in parts if part.order is not None]
@@ -234,46 +234,46 @@ class Judges:
         )
 
     def readings(self) -> "tuple[Judges, ...]":
-        """The same in each of the readings of ``weights``, as if it were certain."""
+        """Return the judges in each of the readings, as if that were certain."""
         return self.parts or (self,)
 
     @property
     def reliability(self) -> Array:
-        """Posterior means."""
+        """Return the posterior means of reliability."""
         return self.marginals.mean
 
     @property
     def noise_variance(self) -> Array:
-        """Variance of the noise on the utility of each item."""
+        """Return the variance of the noise on the utility of each item, by judge."""
         with np.errstate(divide="ignore"):
             return self.reference_noise / self.reliability**2
 
     @property
     def order_effect(self) -> Array | None:
-        """Posterior means of own order effects."""
+        """Return the posterior means of own order effects."""
         return None if self.order is None else self.order.mean
 
     @property
     def control_slopes(self) -> dict[int, Array]:
-        """Posterior means of own slopes, by the columns that are controls."""
+        """Return the posterior means of own slopes, by the columns that are controls."""
         return {column: slope.mean for column, slope in self.slopes.items()}
 
     @property
     def probability_random(self) -> Array:
-        """Probability that a judge answers at random."""
+        """Return the probability that each judge answers at random."""
         return self.marginals.cdf(0.0) - self.marginals.cdf(0.0, below=True)
 
     @property
     def probability_adversarial(self) -> Array:
-        """Probability that a judge is adversarial: reliability is negative."""
+        """Return the probability that each judge is adversarial: reliability is negative."""
         return self.marginals.cdf(0.0, below=True)
 
     def reliability_interval(self, level: float = 0.95) -> Array:
-        """Central intervals of reliability, shape (n_judges, 2)."""
+        """Return central intervals of reliability, shape (n_judges, 2)."""
         return _interval(self.marginals.quantile, level)
 
     def order_effect_interval(self, level: float = 0.95) -> Array:
-        """Central intervals of own order effects, shape (n_judges, 2)."""
+        """Return central intervals of own order effects, shape (n_judges, 2)."""
         if self.order is None:
             raise ValueError(
                 "Order effects of judges' own were not asked for: set an order_variance, such as "
@@ -282,7 +282,7 @@ class Judges:
         return _interval(self.order.quantile, level)
 
     def control_slope_interval(self, column: int, level: float = 0.95) -> Array:
-        """Central intervals of own slopes on a control, shape (n_judges, 2).
+        """Return central intervals of own slopes on a control, shape (n_judges, 2).
 
         Raises
         ------
@@ -294,18 +294,18 @@ class Judges:
         return _interval(self.slopes[column].quantile, level)
 
     def noise_interval(self, level: float = 0.95) -> Array:
-        """Central intervals of the noise variance, (n_judges, 2); infinite: answers at random."""
+        """Return central intervals of the noise variance, (n_judges, 2); infinite if random."""
         return _interval(self._noise_quantile, level)
 
     def _noise_quantile(self, level):
         ends = np.full(len(self), _WIDEST)
         high = quantile_of(self._noise_cdf, -ends, ends, level, _HALVINGS)
         with np.errstate(over="ignore"):
-            found = self.reference_noise * np.exp(high)
-        return np.where(high >= _WIDEST - 1e-6, np.inf, found)
+            noise = self.reference_noise * np.exp(high)
+        return np.where(high >= _WIDEST - 1e-6, np.inf, noise)
 
     def _noise_cdf(self, log_ratio):
-        """P(log noise relative to the reference judge ≤ this), shape (n_judges,)."""
+        """Return P(log noise relative to the reference judge ≤ this), shape (n_judges,)."""
         nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
         if not self.reference_deviation:
             nodes, weights = np.zeros(1), np.ones(1)
@@ -318,7 +318,7 @@ class Judges:
         return total
 
     def to_frame(self, level: float = 0.95) -> Any:
-        """A pandas DataFrame, a row a judge, the most reliable first.
+        """Return a pandas DataFrame with a row for each judge, the most reliable first.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ def readings_in_words(judges: Judges | None) -> list[str]:
 
 
 def _listed(names):
-    """Names in words, the first few of many, as the only element of a list; none of none."""
+    """Return names in words, the first few of many, in a list of one; an empty list of none."""
     shown = [printable_text(name) for name in names[:_NAMED]]
     if len(names) > _NAMED:
         shown.append(f"{len(names) - _NAMED} more")
@@ -433,8 +433,8 @@ _POINTS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """How the judges of some duels see them.
+class JudgeAverage:
+    """Averages of predictions over the reliability of the judges of some duels.
 
     Attributes
     ----------
@@ -453,7 +453,7 @@ class Sight:
 
     @classmethod
     def of(cls, judges: Judges, ids: list) -> Self:
-        """Of judges by their ids: one never seen is any judge, None the reference judge."""
+        """Make that of judges by ids: an unknown one is any judge, None the reference judge."""
         n, judge = len(judges), judges.respondents.codes(ids)
         code = np.where(judge < -1, n, np.where(judge == -1, n + 1, judge))
         parts = judges.marginals, judges.law.marginals(), Marginals.certain(1.0, 1)
@@ -461,11 +461,11 @@ class Sight:
         return cls(judge, code, np.vstack(points), np.vstack(weight))
 
     def take(self, rows: slice) -> Self:
-        """Of some of the duels."""
+        """Return that of some of the duels."""
         return replace(self, judge=self.judge[rows], code=self.code[rows])
 
     def margin(self, posterior: Posterior, first: Array, second: Array, order: Array) -> Array:
-        """Mean of what judges see of the margins of duels.
+        """Return the mean of the margins of duels as their judges see them.
 
         Parameters
         ----------
@@ -479,7 +479,7 @@ class Sight:
     def outcome_log_proba(
         self, posterior: Posterior, first: Array, second: Array, order: Array
     ) -> Array:
-        """Log-probabilities of the outcomes of duels, averaged over reliability.
+        """Return log-probabilities of the outcomes of duels, averaged over reliability.
 
         Parameters
         ----------
@@ -505,14 +505,14 @@ class Sight:
                 )
                 for each in posterior.answer_moments(first, second)
             )
-            found = stacked(list(blocks), empty)
+            log_proba = stacked(list(blocks), empty)
         else:
             parts = _parts(posterior, first, second, self.judge, order)
-            found = self._averaged_beside(posterior.likelihood, parts, order)
-        return found - logsumexp(found, axis=1, keepdims=True)
+            log_proba = self._averaged_beside(posterior.likelihood, parts, order)
+        return log_proba - logsumexp(log_proba, axis=1, keepdims=True)
 
     def _averaged(self, likelihood):
-        """Log-probabilities of outcomes, averaged over reliability."""
+        """Return a function to log-probabilities of outcomes, averaged over reliability."""
         used = np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0))
 
         def log_proba(mean, variance, order):
@@ -529,7 +529,7 @@ class Sight:
         return log_proba
 
     def _averaged_beside(self, likelihood, parts, order):
-        """The same where something stays beside what reliability multiplies."""
+        """Return log-probabilities where reliability multiplies a part of the margin alone."""
         utility, beside, variance, covariance, rest = parts
         total = None
         for k in np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0)):
@@ -544,9 +544,11 @@ class Sight:
 
 
 def _parts(posterior, first, second, judge, order):
-    """Moments of the two parts of margins: means by component (n, n_components) of what reliability
-    multiplies and of what stays, then variance of the first, their covariance, and variance of the
-    second, (n,)."""
+    """Return moments of the two parts of margins: what reliability multiplies, and what stays.
+
+    Means of each by component (n, n_components), then the variance of the first, their covariance,
+    and the variance of the second, (n,).
+    """
     kernel = posterior.kernel
     if not isinstance(kernel, Padded):
         means, variance = posterior.component_margins(first, second)
@@ -564,14 +566,14 @@ def _parts(posterior, first, second, judge, order):
     return plus - none, none, 0.5 * (more + less) - rest, 0.25 * (more - less), rest
 
 
-def _condensed(found: Marginals) -> tuple[Array, Array]:
-    """A few points with the same mean and nearly the same variance, padded by nothing.
+def _condensed(marginals: Marginals) -> tuple[Array, Array]:
+    """Return a few points with the same mean and nearly the same variance, padded by nothing.
 
     Neighbours of about equal probability together are one point, at their mean.
     """
-    order = np.argsort(found.points, axis=1, kind="stable")
+    order = np.argsort(marginals.points, axis=1, kind="stable")
     points, weights = (
-        np.take_along_axis(each, order, axis=1) for each in (found.points, found.weights)
+        np.take_along_axis(each, order, axis=1) for each in (marginals.points, marginals.weights)
     )
     middle = np.cumsum(weights, axis=1) - 0.5 * weights
     group = np.minimum((middle * _POINTS).astype(np.intp), _POINTS - 1)

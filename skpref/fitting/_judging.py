@@ -226,7 +226,7 @@ def fit_judged(
 
 
 class _Look(NamedTuple):
-    """What the last look at the judges saw, and from which beliefs."""
+    """Results of the last look at the judges, and the beliefs that it started from."""
 
     evaluation: Evaluation
     rule: PriorRule
@@ -255,7 +255,7 @@ class _Judging:
 
     @cached_property
     def _at_points(self) -> list[Comparisons]:
-        """The answers with all judges of one reliability, at several."""
+        """Return the answers with all judges of one reliability, for each of `POINTS`."""
         return [judged_rows(self._comparisons, self._padded, point) for point in POINTS]
 
     def _cavities(self, evaluation: Evaluation, beliefs: Beliefs) -> Cavities:
@@ -387,8 +387,8 @@ class _Judging:
         judges, problem = self._influential, evaluation.problem
         coupling = judge_coupling(problem, cavities, judges, self._beside(problem, rule))
         masses = likelihood.kind_log_masses(law)
-        kept = beliefs, likelihood, evaluation.approximation.state
-        return Reading(kinds, log_weight, masses, judges, *coupling, kept)
+        fit = beliefs, likelihood, evaluation.approximation.state
+        return Reading(kinds, log_weight, masses, judges, *coupling, fit)
 
     @cached_property
     def _influential(self) -> NDArray[np.intp]:
@@ -508,9 +508,9 @@ def reference_deviation(
 
     def at(log_scale, kernel):
         nonlocal state
-        scaled, seen = np.exp(log_scale) * reliability, part
+        scaled, judged = np.exp(log_scale) * reliability, part
         if isinstance(model.kernel, Padded):
-            seen = judged_rows(part, model.kernel, scaled)
+            judged = judged_rows(part, model.kernel, scaled)
             near_model = replace(model, likelihood=held)
         else:
             near_model = replace(model, likelihood=JudgeReliability(held, scaled))
@@ -518,7 +518,9 @@ def reference_deviation(
         if len(theta):
             near_model = near_model.at(kernel)
             slope = model.log_prior(np.concatenate([kernel, model.likelihood.theta]))[1]
-        evaluation = near_model.evaluate(seen, state, engine=engine, eval_gradient=bool(len(theta)))
+        evaluation = near_model.evaluate(
+            judged, state, engine=engine, eval_gradient=bool(len(theta))
+        )
         state = evaluation.approximation.state
         gradient = slope[: len(theta)]
         if evaluation.gradient is not None:

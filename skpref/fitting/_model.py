@@ -50,19 +50,21 @@ class Model:
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """Free hyperparameters ``np.r_[kernel.theta, likelihood.theta]``: natural logarithms, but
-        for those of the likelihood that are linear."""
+        """Return the free hyperparameters ``np.r_[kernel.theta, likelihood.theta]``.
+
+        They are natural logarithms, but for those of the likelihood that are linear.
+        """
         return np.concatenate([self.kernel.theta, self.likelihood.theta])
 
     @property
     def bounds(self) -> NDArray[np.float64]:
-        """Bounds of `theta`, shape (n_theta, 2)."""
+        """Return bounds of `theta`, shape (n_theta, 2)."""
         kernel = np.asarray(self.kernel.bounds, dtype=np.float64).reshape(-1, 2)
         return np.concatenate([kernel, self.likelihood.bounds])
 
     @property
     def names(self) -> list[str]:
-        """Names of the elements of `theta`."""
+        """Return names of the elements of `theta`."""
         kernel = [
             name if name.startswith("variance of") else f"kernel {name}"
             for name in hyperparameter_names(self.kernel)
@@ -71,59 +73,59 @@ class Model:
 
     @property
     def linear(self) -> NDArray[np.bool_]:
-        """Which elements of `theta` are not logarithms, shape (n_theta,)."""
+        """Tell which elements of `theta` are not logarithms, shape (n_theta,)."""
         own = [name in self.likelihood.linear for name in self.likelihood.free]
         return np.array([False] * len(self.kernel.theta) + own, dtype=bool)
 
     @property
     def powers(self) -> NDArray[np.intp]:
-        """Powers of the utility's unit in the elements of `theta`, shape (n_theta,)."""
+        """Return powers of the utility's unit in the elements of `theta`, shape (n_theta,)."""
         own = [self.likelihood.unit_powers.get(name, 0) for name in self.likelihood.free]
         return np.array([*amplitude_powers(self.kernel), *own], dtype=np.intp)
 
     @property
     def noise_index(self) -> int | None:
-        """Where in `theta` the logarithm is that the others' ratios are taken to, if any is."""
+        """Return the index in `theta` of the logarithm that ratios are taken to, or None."""
         first = len(self.kernel.theta)
         logarithms = (self.powers != 0) & ~self.linear
-        found = first + np.flatnonzero(logarithms[first:])
-        return int(found[0]) if len(found) else None
+        scale_indices = first + np.flatnonzero(logarithms[first:])
+        return int(scale_indices[0]) if len(scale_indices) else None
 
     @cached_property
     def evidence_engine(self) -> Engine:
-        """The engine whose evidence sets the hyperparameters."""
+        """Return the engine whose evidence sets the hyperparameters."""
         return self.engine.evidence_engine() or EP()
 
     @property
     def rule(self) -> PriorRule:
-        """How its priors are made; the engine's own, until it is prepared for some answers."""
+        """Return the rule that makes priors: the engine's own, until one is prepared."""
         return self.engine.prior_rule if self.prepared is None else self.prepared
 
     @cached_property
     def learner(self) -> Self:
-        """The model whose evidence the search for hyperparameters maximises; itself, mostly."""
+        """Return the model whose evidence the search maximises; itself, mostly."""
         engine = self.engine.evidence_engine(search=True) or EP()
         if type(engine) is type(self.evidence_engine):
             return self
         return replace(self, engine=engine, prepared=None)
 
     def prepare(self, comparisons: Comparisons, rng: RandomLike = None) -> Self:
-        """The same with priors ready for these answers: with inducing points, if there are any."""
+        """Return the model with priors ready for these answers: with inducing points, if any."""
         return replace(self, prepared=self.rule.prepare(comparisons, self.kernel, rng))
 
     def refine(self, comparisons: Comparisons) -> Self:
-        """The same with priors for the hyperparameters that are now known."""
+        """Return the model with priors for its present hyperparameters."""
         refined = self.rule.refine(comparisons, self.kernel, self.likelihood)
         return self if refined is self.prepared else replace(self, prepared=refined)
 
     def at(self, theta: NDArray[np.float64]) -> Self:
-        """The same model at other hyperparameters."""
+        """Return the same model at other hyperparameters."""
         n_kernel = len(self.kernel.theta)
         kernel = self.kernel.clone_with_theta(theta[:n_kernel])
         return replace(self, kernel=kernel, likelihood=self.likelihood.at(theta[n_kernel:]))
 
     def checked_at(self, theta: ArrayLike) -> Self:
-        """The same at hyperparameters that come from a user; ValueError unless they are sound."""
+        """Return the model at a user's hyperparameters; raise ValueError unless they are sound."""
         values = np.asarray(theta, dtype=np.float64)
         if values.shape != self.theta.shape:
             raise ValueError(
@@ -135,7 +137,7 @@ class Model:
         return self.at(values)
 
     def log_prior(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Unnormalised log prior density and its gradient."""
+        """Return the unnormalised log prior density and its gradient."""
         value, gradient = 0.0, np.zeros(len(theta))
         for prior in self.priors:
             log_density, slope = prior.log_density(theta)
@@ -159,19 +161,19 @@ class Model:
         try:
             prior = self.rule.prior(self.kernel, comparisons, self.likelihood, eval_gradient)
             problem = Problem(prior, comparisons, self.likelihood, watch=watch)
-            found = engine.run(problem, start)
-            if start is not None and not (found.converged or found.stopped):
-                found = engine.run(problem)
+            approximation = engine.run(problem, start)
+            if start is not None and not (approximation.converged or approximation.stopped):
+                approximation = engine.run(problem)
             if not eval_gradient:
-                return Evaluation(problem, found, None)
-            slopes = engine.evidence_gradient(problem, found)
+                return Evaluation(problem, approximation, None)
+            slopes = engine.evidence_gradient(problem, approximation)
         except NoCovarianceError as error:
             raise ValueError(f"With the kernel {self.kernel} {error}.") from error
         gradient = np.concatenate([slopes.kernel, slopes.likelihood])
-        return Evaluation(problem, found, gradient)
+        return Evaluation(problem, approximation, gradient)
 
     def absorb_output_scale(self, evaluation: Evaluation) -> tuple[Self, Evaluation]:
-        """The model with what its engine has found of the kernel's scale, and its evaluation."""
+        """Return the model at the kernel's scale as its engine learned it, and its evaluation."""
         absorbed = evaluation.approximation.absorbed
         if absorbed is None:
             return self, evaluation

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from skpref._utils import Array, RandomLike
 from skpref.data import AnswerMetadata, ParsedX, check_outcomes, check_ranks, first_there, gathered
-from skpref.fitting._judges import Sight
+from skpref.fitting._judges import JudgeAverage
 from skpref.gp import mixed_choice_proba, mixture_proba, posterior_parts
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Prediction:
     """A posterior and a query: items, duels or sets, with judges and order.
 
     Attributes
@@ -23,7 +23,7 @@ class Asked:
         Items, duels or sets.
     metadata : AnswerMetadata
         Who is shown first, among others; None: the first, always.
-    sights : tuple of Sight or None
+    judge_averages : tuple of JudgeAverage or None
         How the judges see the duels, in each of the posterior's parts; None: as the reference
         judge.
     """
@@ -31,16 +31,16 @@ class Asked:
     posterior: Any
     query: ParsedX
     metadata: AnswerMetadata
-    sights: tuple[Sight, ...] | None = None
+    judge_averages: tuple[JudgeAverage, ...] | None = None
 
     @property
     def order(self) -> Any:
-        """Who is shown first, see `Posterior.outcome_log_proba`."""
+        """Return who is shown first, see `Posterior.outcome_log_proba`."""
         order = self.metadata.order
         return np.ones(len(self.query), dtype=np.int8) if order is None else order
 
     def moments(self, return_std: bool, return_cov: bool) -> Array | tuple[Array, Array]:
-        """Mean of utilities, or of margins of duels; with it deviations or the covariance."""
+        """Return means of utilities or of margins of duels, with deviations or the covariance."""
         if return_std and return_cov:
             raise RuntimeError("Only one of return_std and return_cov can be True.")
         posterior, query = self.posterior, self.query
@@ -65,65 +65,65 @@ class Asked:
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def proba(self, log: bool = False) -> Array:
-        """Probabilities of the outcomes of duels, or of each item of a set to be the best."""
+        """Return probabilities of the outcomes of duels, or of each item of a set to be best."""
         posterior, query = self.posterior, self.query
         if query.size != 2:
             return mixed_choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
-        if self.sights is None:
-            found = posterior.outcome_log_proba(*query.sides, self.order)
-            return found if log else np.exp(found)
+        if self.judge_averages is None:
+            log_proba = posterior.outcome_log_proba(*query.sides, self.order)
+            return log_proba if log else np.exp(log_proba)
         first, second = (side.rows for side in query.sides)
         weights, parts = posterior_parts(posterior)
         every = [
-            sight.outcome_log_proba(part, first, second, self.order)
-            for sight, part in zip(self.sights, parts, strict=True)
+            judge_average.outcome_log_proba(part, first, second, self.order)
+            for judge_average, part in zip(self.judge_averages, parts, strict=True)
         ]
         return mixture_proba(every, weights, log)
 
-    def seen(self) -> Array:
-        """Mean margins of duels or utilities of the items of sets, as judges see them."""
+    def judged_means(self) -> Array:
+        """Return mean margins of duels, or utilities of the items of sets, as judges see them."""
         posterior, query = self.posterior, self.query
         shift = posterior.likelihood.order_shift * self.order
         if query.size == 2:
-            if self.sights is None:
+            if self.judge_averages is None:
                 return posterior.margin(*query.sides)[0] + shift
             weights, parts = posterior_parts(posterior)
             first, second = (side.rows for side in query.sides)
-            seen = [
-                sight.margin(part, first, second, self.order)
-                for sight, part in zip(self.sights, parts, strict=True)
+            margins = [
+                judge_average.margin(part, first, second, self.order)
+                for judge_average, part in zip(self.judge_averages, parts, strict=True)
             ]
-            return weights @ np.array(seen) + shift
+            return weights @ np.array(margins) + shift
         utility = gathered(posterior.mean(query), query.pairs)
         utility[np.arange(len(utility)), first_there(query.pairs)] += shift
         return utility
 
     def called_right(self, y: ArrayLike | None) -> Array:
-        """Share of each answer that is called right, (n,)."""
-        seen = self.seen()
+        """Return the share of each answer that is called right, (n,)."""
+        margins = self.judged_means()
         if self.query.size != 2:
-            return _agreement(seen, check_ranks(y, self.query.pairs >= 0))
+            return _agreement(margins, check_ranks(y, self.query.pairs >= 0))
         scale = self.posterior.likelihood.duel_scale
         outcomes = check_outcomes(y, len(self.query), scale, zero_is_tie=True)
         if scale.n_columns == 2:
-            return np.where(seen == 0.0, 0.5, (seen > 0.0) == outcomes.won)
+            return np.where(margins == 0.0, 0.5, (margins > 0.0) == outcomes.won)
         called = self.proba(log=True).argmax(axis=1)
         return (called == scale.columns(outcomes.label)).astype(np.float64)
 
     def draws(self, n_samples: int, random_state: RandomLike) -> Array:
-        """Joint draws of utilities or of margins, (n, n_samples)."""
+        """Draw utilities or margins jointly, (n, n_samples)."""
         query = self.query
         if query.size is None:
             return self.posterior.sample(query, n_samples, random_state)
         if query.size > 2:
             raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
         both = ParsedX("items", np.concatenate([side.rows for side in query.sides]))
-        one, other = np.split(self.posterior.sample(both, n_samples, random_state), 2)
-        return one - other
+        first, second = np.split(self.posterior.sample(both, n_samples, random_state), 2)
+        return first - second
 
 
 def _agreement(utility, ranks):
-    """Share of what each answer states that agrees with utilities, (n,)."""
+    """Return the share of what each answer states that agrees with utilities, (n,)."""
     if ranks.chosen is not None:
         best = np.nanmax(utility, axis=1)
         top = utility == best[:, None]

@@ -26,7 +26,7 @@ _EVERY = 2.0
 def progress(
     estimator, comparisons: Comparisons, model: Model, search: Search | None, timed: bool = False
 ) -> Iterator["Report"]:
-    """Monitors of the search and of the engine, in the task "fit" of scikit-learn's callbacks.
+    """Yield monitors of the search and the engine, in the task "fit" of scikit-learn's callbacks.
 
     Each evaluation of the objective is a task "evaluation"; a callback that says so stops the
     search at the best point so far. Each pass of an engine that makes long ones is a task "pass"; a
@@ -54,7 +54,7 @@ def progress(
 
 @contextmanager
 def reported(estimator: Any, what: str, names: list[str], some: str) -> Iterator["Report"]:
-    """The task "fit" of scikit-learn's callbacks, and a line at its begin and its end.
+    """Run the task "fit" of scikit-learn's callbacks, with a line at its begin and its end.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def reported(estimator: Any, what: str, names: list[str], some: str) -> Iterator
 
 
 class Report:
-    """Passes the progress of a fit on to lines and callbacks.
+    """Lines and callbacks that tell of the progress of a fit.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Report:
         self.began = self._last = perf_counter()
 
     def evaluated(self, step: Step) -> None:
-        """Of an evaluation in the search; StopSearch is raised where a callback wants to stop."""
+        """Report an evaluation of the search; raise StopSearch where a callback wants to stop."""
         if step.number == 1:  # one search follows another, with judges or from several starts
             self._searches, self._seconds, self._best = self._searches + 1, 0.0, -float("inf")
         self._seconds += step.seconds
@@ -112,39 +112,39 @@ class Report:
 
         def line(_):
             which = f"search {self._searches}, " if self._searches > 1 else ""
-            each = self._seconds / step.number
+            seconds = self._seconds / step.number
             of = f" of some {_TYPICAL}" if step.number <= _TYPICAL else ""
             return (
                 f"{which}evaluation {step.number}{of}: log posterior {self._best:.2f}, "
-                f"{each:.2g} s each"
+                f"{seconds:.2g} s each"
             )
 
         if self._tell("evaluation", line):
             raise StopSearch
 
-    def passed(self, seen: Pass) -> bool:
-        """Of a pass of the engine over the answers; whether a callback wants to stop."""
+    def passed(self, step: Pass) -> bool:
+        """Report a pass of the engine over the answers; tell whether a callback wants to stop."""
 
         def line(_):
-            return f"pass {seen.number}: bound {seen.bound:.2f}, residual {seen.residual:.1e}"
+            return f"pass {step.number}: bound {step.bound:.2f}, residual {step.residual:.1e}"
 
         self.stopped = self._tell("pass", line)
         if self.stopped and self._verbose:
-            _say(f"stopped by a callback after pass {seen.number}")
+            _say(f"stopped by a callback after pass {step.number}")
         return self.stopped
 
     def _tell(self, name, line):
-        now = perf_counter()
-        if self._verbose > 1 or (self._verbose and now - self._last >= _EVERY):
-            self._last = now
-            _say(line(now))
+        time = perf_counter()
+        if self._verbose > 1 or (self._verbose and time - self._last >= _EVERY):
+            self._last = time
+            _say(line(time))
         task = self._root.subcontext(name)
         task.call_on_fit_task_begin(estimator=self._estimator)
         return bool(task.call_on_fit_task_end(estimator=self._estimator))
 
 
 def _items(estimator, comparisons, timed):
-    """How many items there are; those whose features change from duel to duel count once."""
+    """Say in words how many items there are; versions of one id count as one item."""
     rows, place = comparisons.items, estimator.id_column
     if timed:
         rows = distinct_rows(rows[:, :-1])[0]
@@ -155,7 +155,7 @@ def _items(estimator, comparisons, timed):
 
 
 def _counted(names):
-    """Names of hyperparameters, those of one array once, with their number."""
+    """Return names of hyperparameters in words, those of one array once, with their number."""
     several = Counter(name.partition("[")[0] for name in names)
     return ", ".join(f"{name} ({n})" if n > 1 else name for name, n in several.items())
 

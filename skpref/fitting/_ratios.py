@@ -59,7 +59,7 @@ class Ratios:
         limits: Array,
         noise: int | None,
     ) -> Self:
-        """The coordinates around a point; a hyperparameter at its bound is not a ratio.
+        """Make the coordinates around a point; a hyperparameter at its bound is not a ratio.
 
         Parameters
         ----------
@@ -80,17 +80,17 @@ class Ratios:
 
     @property
     def bounds(self) -> Array:
-        """Bounds of the coordinates; a ratio has none, as `back` keeps θ within its own."""
+        """Return bounds of the coordinates; a ratio has none, as `back` keeps θ within its own."""
         bounds = np.array(self.limits)
         bounds[self.powers != 0.0] = -np.inf, np.inf
         return bounds
 
     def _log_deviation(self, at):
-        """log σ."""
+        """Return log σ."""
         return at[self.noise] / self.noise_power
 
     def forward(self, theta: Array) -> Array:
-        """The coordinates of hyperparameters."""
+        """Return the coordinates of hyperparameters."""
         if self.noise is None:
             return theta
         log_deviation = self._log_deviation(theta)
@@ -100,25 +100,25 @@ class Ratios:
 
     def _unlimited(self, at):
         log_deviation = self._log_deviation(at)
-        found = np.where(self.linear, at * np.exp(log_deviation), at + self.powers * log_deviation)
-        return np.where(self.powers == 0.0, at, found)
+        theta = np.where(self.linear, at * np.exp(log_deviation), at + self.powers * log_deviation)
+        return np.where(self.powers == 0.0, at, theta)
 
     def back(self, at: Array) -> Array:
-        """The hyperparameters of coordinates, kept within their bounds."""
-        found = at if self.noise is None else self._unlimited(at)
-        return np.clip(found, self.limits[:, 0], self.limits[:, 1])
+        """Return the hyperparameters of coordinates, kept within their bounds."""
+        theta = at if self.noise is None else self._unlimited(at)
+        return np.clip(theta, self.limits[:, 0], self.limits[:, 1])
 
     def pull_back(self, at: Array, gradient: Array) -> Array:
-        """The gradient in the coordinates, of the gradient in the hyperparameters there."""
+        """Return the gradient in the coordinates, of that in the hyperparameters there."""
         if self.noise is None:
             return gradient
         theta = self._unlimited(at)
         moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
-        found = np.where(moves | (self.powers == 0.0), gradient, 0.0)
+        slopes = np.where(moves | (self.powers == 0.0), gradient, 0.0)
         along = np.where(self.linear, theta, 1.0) * self.powers / self.noise_power
-        slope = found[self.noise] + along @ found
-        found = np.where(
-            self.linear & (self.powers != 0.0), found * np.exp(self._log_deviation(at)), found
+        slope = slopes[self.noise] + along @ slopes
+        slopes = np.where(
+            self.linear & (self.powers != 0.0), slopes * np.exp(self._log_deviation(at)), slopes
         )
-        found[self.noise] = slope
-        return found
+        slopes[self.noise] = slope
+        return slopes

@@ -119,11 +119,11 @@ class Reading(NamedTuple):
     def kind_gains(self, judge: int) -> Array:
         """Estimate the nats gained where one judge is of each kind; −∞ for the kind that is."""
         masses = np.where(self.kinds[judge], self.log_masses[judge], -np.inf)
-        now = int(masses.argmax())
-        gains = self.log_masses[judge] - masses[now] + CAVITY_ERROR
-        if now != _RANDOM:  # that is for `turns` to tell
-            gains[_TURNED[now]] = -np.inf
-        gains[now] = -np.inf
+        likely_kind = int(masses.argmax())
+        gains = self.log_masses[judge] - masses[likely_kind] + CAVITY_ERROR
+        if likely_kind != _RANDOM:  # that is for `turns` to tell
+            gains[_TURNED[likely_kind]] = -np.inf
+        gains[likely_kind] = -np.inf
         return np.asarray(gains)
 
 

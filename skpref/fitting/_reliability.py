@@ -43,13 +43,13 @@ class Marginals:
 
     @classmethod
     def certain(cls, value: float, n_judges: int) -> Self:
-        """The same value for each, for certain."""
-        one = np.ones((n_judges, 1))
-        return cls(value * one, 0.0 * one, one)
+        """Make distributions of one value, the same for each judge."""
+        ones = np.ones((n_judges, 1))
+        return cls(value * ones, 0.0 * ones, ones)
 
     @classmethod
     def mixture(cls, weights: Array, parts: Sequence[Self]) -> Self:
-        """Mixtures of distributions with these weights, which sum to one."""
+        """Mix distributions with these weights, which sum to one."""
         if len(parts) == 1:
             return parts[0]
         scaled = [weight * each.weights for weight, each in zip(weights, parts, strict=True)]
@@ -60,7 +60,7 @@ class Marginals:
 
     @classmethod
     def normal(cls, mean: Array, deviation: Array) -> Self:
-        """Normal distributions of these means and deviations, (n_judges,) each."""
+        """Make normal distributions of these means and deviations, (n_judges,) each."""
         u = np.linspace(-_SPAN, _SPAN, _FINE)
         mass = np.exp(-0.5 * u**2)
         points = mean[:, None] + deviation[:, None] * u
@@ -69,20 +69,20 @@ class Marginals:
 
     @property
     def mean(self) -> Array:
-        """Shape (n_judges,)."""
+        """Return the mean of each, shape (n_judges,)."""
         return np.sum(self.weights * self.points, axis=1)
 
     @property
     def variance(self) -> Array:
-        """Shape (n_judges,)."""
+        """Return the variance of each, shape (n_judges,)."""
         return np.sum(self.weights * (self.points - self.mean[:, None]) ** 2, axis=1)
 
     def scaled(self, factor: float) -> Self:
-        """Of the number times a factor."""
+        """Return the distributions of the numbers times a factor."""
         return type(self)(self.points * factor, self.width * factor, self.weights)
 
     def cdf(self, value: ArrayLike, *, below: bool = False) -> Array:
-        """P(number ≤ value), or with ``below`` P(number < value), shape (n_judges,)."""
+        """Return P(number ≤ value), or with ``below`` P(number < value), shape (n_judges,)."""
         value = np.broadcast_to(np.asarray(value, dtype=np.float64), (len(self.points),))[:, None]
         off = value - self.points
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -91,7 +91,7 @@ class Marginals:
         return np.sum(self.weights * np.where(self.width > 0.0, share, step), axis=1)
 
     def quantile(self, level: float) -> Array:
-        """Shape (n_judges,)."""
+        """Return the quantile of each, shape (n_judges,)."""
         low = np.min(self.points - self.width, axis=1)
         high = np.max(self.points + self.width, axis=1)
         high = quantile_of(self.cdf, low, high, level, _BISECTIONS)
@@ -105,7 +105,7 @@ class Marginals:
 def quantile_of(
     cdf: Callable[[Array], Array], low: Array, high: Array, level: float, n_halvings: int
 ) -> Array:
-    """Quantiles of distributions, by bisection between bounds; shape (n,)."""
+    """Return quantiles of distributions, by bisection between bounds; shape (n,)."""
     for _ in range(n_halvings):
         middle = 0.5 * (low + high)
         under = cdf(middle) < level
@@ -148,7 +148,7 @@ class GridLikelihood:
         n_judges: int,
         near: Self | None = None,
     ) -> Self:
-        """On a grid where the product with a normal prior, or a narrower one, is not negligible.
+        """Make a grid where the product with a normal prior, or a narrower one, is not negligible.
 
         Parameters
         ----------
@@ -171,8 +171,8 @@ class GridLikelihood:
             value = log_likelihood(grid)
             height = value - 0.5 * (grid - mean) ** 2 / variance
             top = height.max(axis=1, keepdims=True)
-            there = height > top - _DEPTH
-            first, last = there.argmax(axis=1), _POINTS - 1 - there[:, ::-1].argmax(axis=1)
+            is_high = height > top - _DEPTH
+            first, last = is_high.argmax(axis=1), _POINTS - 1 - is_high[:, ::-1].argmax(axis=1)
             short = height[:, [0, -1]] > top - 0.5 * _DEPTH
             if not short.any() and np.all(last - first > _FILLED * (_POINTS - 1)):
                 break
@@ -187,11 +187,11 @@ class GridLikelihood:
 
     @property
     def step(self) -> Array:
-        """Distance of the points, shape (n_judges, 1)."""
+        """Return the distance of the points, shape (n_judges, 1)."""
         return self.grid[:, 1:2] - self.grid[:, :1]
 
     def log_masses(self, mean: float, variances: Array, judges: slice = slice(None)) -> Array:
-        """Log of likelihood times normal prior, (n_judges, n_variances, n_points)."""
+        """Return logs of likelihood times normal prior, (n_judges, n_variances, n_points)."""
         narrow = np.sqrt(variances) < _NARROW * self.step.max()
         masses = _log_normal_masses(self.grid[judges], self.step[judges], mean, variances, narrow)
         masses += self.log_likelihood[judges, None]
@@ -199,24 +199,24 @@ class GridLikelihood:
 
 
 def _log_normal_masses(grid, step, mean, variances, narrow):
-    """Log probabilities that normals give to points, (n_judges, n_variances, n_points).
+    """Return log-probabilities that normals give to points, (n_judges, n_variances, n_points).
 
     Of those that are ``narrow``, beside the distance of the points, the ones under which linear
     functions between the points have their expectation.
     """
     spread, step = np.sqrt(variances)[:, None], step[:, None]
     u = (grid[:, None] - mean) / spread
-    found = u * u
-    found *= -0.5
-    found += np.log(step / (np.sqrt(2.0 * np.pi) * spread))
+    log_masses = u * u
+    log_masses *= -0.5
+    log_masses += np.log(step / (np.sqrt(2.0 * np.pi) * spread))
     if not np.any(narrow):
-        return found
+        return log_masses
     every = np.all(narrow)
     u, spread = (u, spread) if every else (u[:, narrow], spread[narrow])
-    there = np.abs(u) <= _SURE + 3.0 * step / spread  # the points that get any, and beside them
-    some = u[there]
+    is_near = np.abs(u) <= _SURE + 3.0 * step / spread  # the points that get any, and beside them
+    some = u[is_near]
     excess = np.zeros_like(u)  # in deviations, E[(x − point)₊]
-    excess[there] = np.exp(-0.5 * some**2) / np.sqrt(2.0 * np.pi) - some * ndtr(-some)
+    excess[is_near] = np.exp(-0.5 * some**2) / np.sqrt(2.0 * np.pi) - some * ndtr(-some)
     excess *= spread
     hats = np.zeros_like(u)
     inner = hats[..., 1:-1]
@@ -227,8 +227,8 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
     hats[np.abs(u) > _SURE + step / spread] = 0.0
     if every:
         return _log(hats)
-    found[:, narrow] = _log(hats)
-    return found
+    log_masses[:, narrow] = _log(hats)
+    return log_masses
 
 
 # -- the reliability of judges ---------------------------------------------------------------
@@ -268,7 +268,7 @@ class Law(NamedTuple):
     def between(
         cls, bounds: tuple[float, float], variance: float, adversarial: float, random: float
     ) -> Self:
-        """Before any answer: variances are log-normal about their median, within bounds."""
+        """Make the law before any answer: variances log-normal about their median, in bounds."""
         low, high = np.log10(bounds)
         variances = np.logspace(low, high, int(np.ceil((high - low) * _PER_DECADE)) + 1)
         height = np.exp(-0.5 * (np.log(variances / variance) / _SPREAD) ** 2)
@@ -276,22 +276,22 @@ class Law(NamedTuple):
 
     @property
     def shares(self) -> Array:
-        """Of reliable and adversarial judges and of those who answer at random."""
+        """Return the shares of reliable judges, of adversarial ones, and of random answers."""
         return np.array([1.0 - self.adversarial - self.random, self.adversarial, self.random])
 
     @property
     def variance(self) -> float:
-        """Geometric mean of the variances."""
+        """Return the geometric mean of the variances."""
         return float(np.exp(self.weights @ np.log(self.variances)))
 
     def relevant(self) -> Self:
-        """Without variances of negligible probability."""
+        """Return the law without variances of negligible probability."""
         some = self.weights > _COUNTS
         weights = self.weights[some] / self.weights[some].sum()
         return self._replace(variances=self.variances[some], weights=weights)
 
     def marginals(self) -> Marginals:
-        """Reliability of a judge without answers."""
+        """Return the distribution of reliability of a judge without answers."""
         x = np.linspace(-_PRIOR_REACH, _PRIOR_REACH, _PRIOR_POINTS)
         mass = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
         few = self.relevant()
@@ -329,7 +329,7 @@ class ReliabilityLikelihood(NamedTuple):
         n_judges: int,
         near: Self | None = None,
     ) -> Self:
-        """On grids where the product with a law is not negligible.
+        """Make grids where the product with a law is not negligible.
 
         Parameters
         ----------
@@ -350,7 +350,7 @@ class ReliabilityLikelihood(NamedTuple):
         return cls(sides, log_likelihood(np.zeros((n_judges, 1)))[:, 0])
 
     def marginals(self, law: Law, kinds: NDArray[np.bool_] | None = None) -> Marginals:
-        """Posterior of reliability under a law.
+        """Return the posterior of reliability under a law.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class ReliabilityLikelihood(NamedTuple):
         return Marginals(np.hstack([size[0], -size[1], zero]), np.hstack([*width, zero]), weights)
 
     def log_evidence(self, law: Law, weights: Array, kinds: NDArray[np.bool_]) -> float:
-        """Log-probability of all answers, the reliability of the judges integrated out.
+        """Return the log-probability of all answers, with the judges' reliability integrated out.
 
         Parameters
         ----------
@@ -384,17 +384,17 @@ class ReliabilityLikelihood(NamedTuple):
         return float(_log_sum(by_judge.sum(axis=0) + _log(weights), axis=0))
 
     def kind_log_masses(self, law: Law) -> Array:
-        """Log of each kind's share times the probability of the judge's answers, (n_judges, 3)."""
+        """Return the log of each kind's share times the answers' probability, (n_judges, 3)."""
         masses = self._kinds(law) + _log(law.shares) + _log(law.weights)[:, None]
         return np.asarray(_log_sum(masses, axis=1))
 
     def _shares(self, law, kinds):
-        """Shares of the kinds that each judge may be of, (n_judges, 3)."""
+        """Return the shares of the kinds that each judge may be of, (n_judges, 3)."""
         shares = np.broadcast_to(law.shares, (len(self.random), 3))
         return shares if kinds is None else shares * kinds
 
     def _weights(self, law, shares):
-        """Probabilities of the points of both sides, and of a judge who answers at random."""
+        """Return probabilities of the points of both sides, and of answers at random."""
         n_points = [each.grid.shape[1] for each in self.sides]
         weights = np.empty((len(self.random), sum(n_points) + 1))
         for judges, masses in self._masses(law):
@@ -402,18 +402,18 @@ class ReliabilityLikelihood(NamedTuple):
             every = _log_evidence(kinds, shares[judges][:, None])
             over = np.where(np.isfinite(every), -every, -np.inf)  # a variance of no probability
             over = over + _log(law.weights)
-            found = [
+            proba = [
                 np.exp(each + (over + log_share[:, k : k + 1])[..., None]).sum(axis=1)
                 for k, each in enumerate(masses)
             ]
-            found.append(np.exp(kinds[..., 2] + over + log_share[:, 2:]).sum(axis=1)[:, None])
-            weights[judges] = np.hstack(found)
+            proba.append(np.exp(kinds[..., 2] + over + log_share[:, 2:]).sum(axis=1)[:, None])
+            weights[judges] = np.hstack(proba)
         with np.errstate(invalid="ignore"):
             # The logarithms may be of size 10⁶, with rounding in proportion.
             return weights / weights.sum(axis=1, keepdims=True)
 
     def best_median(self, law: Law, expected: Law) -> tuple[float, float]:
-        """The median of greatest evidence, and the variance of its logarithm.
+        """Return the median of greatest evidence, and the variance of its logarithm.
 
         Parameters
         ----------
@@ -430,14 +430,14 @@ class ReliabilityLikelihood(NamedTuple):
             height = _log_evidence(kinds, law.shares).sum(axis=0) + _log(expected.weights[some])
             return float(_log_sum(height, axis=0))
 
-        left, at, right = -_ASIDE, 0.0, _ASIDE
-        values = [fit(left), fit(at), fit(right)]
+        low, at, high = -_ASIDE, 0.0, _ASIDE
+        values = [fit(low), fit(at), fit(high)]
         for _ in range(_FURTHER):
             if values[1] >= max(values[0], values[2]):
                 break
             towards = _ASIDE if values[2] > values[0] else -_ASIDE
-            left, at, right = left + towards, at + towards, right + towards
-            values = [*values[1:], fit(right)] if towards > 0.0 else [fit(left), *values[:2]]
+            low, at, high = low + towards, at + towards, high + towards
+            values = [*values[1:], fit(high)] if towards > 0.0 else [fit(low), *values[:2]]
         if not np.all(np.isfinite(values)):  # a narrow law has evidence at the present one alone
             return float(law.median * np.exp(at)), 0.0
         bend = 2.0 * values[1] - values[0] - values[2]
@@ -446,7 +446,7 @@ class ReliabilityLikelihood(NamedTuple):
         return float(median), float(_ASIDE**2 / max(bend, _ASIDE**2))
 
     def learned(self, law: Law, expected: Law) -> Law:
-        """The law with its shares and the distribution of its variance learned, by EM."""
+        """Learn the law's shares and the distribution of its variance, by EM; return the law."""
         kinds = self._kinds(law)
         for _ in range(_EM):
             every = _log_evidence(kinds, law.shares)
@@ -461,37 +461,37 @@ class ReliabilityLikelihood(NamedTuple):
         return law
 
     def _kinds(self, law):
-        """Log evidence if reliable, adversarial or random, (n_judges, n_variances, 3)."""
+        """Return log evidence if reliable, adversarial or random, (n_judges, n_variances, 3)."""
         return np.concatenate([self._of_masses(*part) for part in self._masses(law)])
 
     def _masses(self, law):
-        """Judges, block by block, and of both sides the `GridLikelihood.log_masses`."""
+        """Yield judges, block by block, and of both sides the `GridLikelihood.log_masses`."""
         width = self.sides[0].grid.shape[1] * len(law.variances)
         for judges in row_blocks(len(self.random), width, _BLOCK):
             at = np.log(law.median), law.variances, judges
             yield judges, [each.log_masses(*at) for each in self.sides]
 
     def _of_masses(self, judges, masses):
-        """The log evidence of `_kinds` of some judges."""
-        found = [_log_sum(each, axis=2) for each in masses]
-        found.append(np.broadcast_to(self.random[judges, None], found[0].shape))
-        return np.stack(found, axis=-1)
+        """Return the log evidence of `_kinds` for some judges."""
+        by_kind = [_log_sum(each, axis=2) for each in masses]
+        by_kind.append(np.broadcast_to(self.random[judges, None], by_kind[0].shape))
+        return np.stack(by_kind, axis=-1)
 
 
 def _log_evidence(kinds, shares):
-    """Log evidence of each judge's answers under each variance, (n_judges, n_variances)."""
+    """Return the log evidence of each judge's answers by variance, (n_judges, n_variances)."""
     return _log_sum(kinds + _log(shares), axis=-1)
 
 
 def _log_sum(values, axis):
-    """Logarithm of a sum of exponentials; −∞ where there is nothing."""
+    """Return the logarithm of a sum of exponentials; −∞ of no terms."""
     top = values.max(axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     return _log(np.exp(values - top).sum(axis=axis)) + top.squeeze(axis)
 
 
 def _log(values):
-    """Logarithms, −∞ of nothing."""
+    """Return logarithms, −∞ of zero."""
     with np.errstate(divide="ignore"):
         return np.log(values)
 
@@ -549,7 +549,7 @@ class Cavities(NamedTuple):
         at: Sequence[Comparisons] | None = None,
         reliability: Array | None = None,
     ) -> Self:
-        """By the Gaussian site of each answer, taken out of the posterior of its margin.
+        """Take the Gaussian site of each answer out of the posterior of its margin.
 
         A site reproduces the posterior's moments where the answer's probability takes its place:
         of expectation propagation its own, and of any other engine's posterior as good a one.
@@ -584,15 +584,15 @@ class Cavities(NamedTuple):
 
         step, lost = 1.0, np.ones(n, dtype=bool)
         for _ in range(_CAVITY):
-            found = update(tau, nu)
-            change = np.abs(found.site_precision - tau) * variance
-            lost = (change > _UNCLOSED) | ~found.proper
+            site = update(tau, nu)
+            change = np.abs(site.site_precision - tau) * variance
+            lost = (change > _UNCLOSED) | ~site.proper
             if np.max(change, initial=0.0) < _CLOSE:
                 break
-            tau = tau + step * (found.site_precision - tau)
-            nu = nu + step * (found.site_shift - nu)
+            tau = tau + step * (site.site_precision - tau)
+            nu = nu + step * (site.site_shift - nu)
             step = max(0.9 * step, 0.3)
-        cav_mean, cav_var = found.cav_mean, found.cav_var
+        cav_mean, cav_var = site.cav_mean, site.cav_var
         if np.any(lost):  # no site reproduces moments such as Laplace's may be
             near = problem.likelihood.log_prob(mean, problem.answers)
             power = 1.0 if problem.power is None else problem.power
@@ -615,12 +615,12 @@ class Cavities(NamedTuple):
         return cls(parts.mean, parts.variance, *answers, tau, nu, beside)
 
     def by_reliability(self, base: Likelihood) -> Callable[[Array], Array]:
-        """Log-likelihood of each judge's answers as a function of reliability, all else held."""
+        """Return the function from reliability to the log-likelihood of each judge's answers."""
         sums = self._by_judge()._sums
         return lambda grid: sums(base, grid)
 
     def _by_judge(self):
-        """The same answers, those of a judge next to each other."""
+        """Return the same answers, those of a judge next to each other."""
         if self.answers.judge is None:
             raise ValueError("The answers do not say who gave them.")
         rows = np.argsort(self.answers.judge, kind="stable")
@@ -631,7 +631,7 @@ class Cavities(NamedTuple):
         return Cavities(*cavities, self.answers.take(rows), power, *sites, beside)
 
     def _sums(self, base, reliability):
-        """Sums over the answers of each judge, (n_judges, n_points); answers are `_by_judge`."""
+        """Return sums over each judge's answers, (n_judges, n_points); these are `_by_judge`."""
         whose = cast(NDArray[np.intp], self.answers.judge)
         total = np.zeros(reliability.shape)
         for rows in row_blocks(len(self.mean), reliability.shape[1], _BLOCK):
@@ -643,22 +643,23 @@ class Cavities(NamedTuple):
             beside = _taken(self.beside, rows)
             scale = reliability[judges].T
             if np.all(scale):
-                told = mean, variance, answers, copies, begins, scale, beside, power
-                found = base.log_normaliser_sums(*told)
+                sums = base.log_normaliser_sums(
+                    mean, variance, answers, copies, begins, scale, beside, power
+                )
             else:
                 size = np.diff(begins, append=len(mean))
-                found = np.empty(scale.shape)
+                sums = np.empty(scale.shape)
                 for k, each in enumerate(np.repeat(scale, size, axis=1)):
                     at = answers, power
                     if beside is None:
-                        seen = JudgeReliability(base, reliability[:, k])
-                        value = seen.log_normaliser(mean, variance, *at)
+                        judged = JudgeReliability(base, reliability[:, k])
+                        value = judged.log_normaliser(mean, variance, *at)
                     else:
                         centre = each * mean + beside[0]
                         width = each**2 * variance + beside[1] + 2.0 * each * beside[2]
                         value = base.log_normaliser(centre, width, *at)
-                    found[k] = np.add.reduceat(copies * value, begins)
-            total[judges] += found.T
+                    sums[k] = np.add.reduceat(copies * value, begins)
+            total[judges] += sums.T
         return total
 
 

@@ -517,8 +517,8 @@ def _with_one_term(model, theta, utility_variance, minor_share):
             largest = fixed if main == len(amplitudes) else fixed / minor_share
         for k, (at, variance) in enumerate(zip(amplitudes, variances, strict=True)):
             if variance > 0.0:
-                wanted = largest if k == main else minor_share * largest
-                start[at] += np.log(wanted / variance)
+                term_variance = largest if k == main else minor_share * largest
+                start[at] += np.log(term_variance / variance)
         starts.append(start)
     return starts or [theta]
 
@@ -565,5 +565,5 @@ def _warn_bounds(model, comparisons, best, binding_slope):
 
 
 def _is_of_utilities(held):
-    """Whether a hyperparameter at its bound, in words, is of the kernel, or noise at its least."""
+    """Tell whether a hyperparameter at its bound, in words, is the kernel's, or the least noise."""
     return not held.startswith(("order", "tie", "grade", "noise_variance at its upper"))

@@ -60,8 +60,10 @@ _LEVEL_BOUNDS = (1e-5, 1e5)
 
 
 class Settings(NamedTuple):
-    """Checked parameters; ``search`` is None if nothing is learned, ``engine`` if the answers are
-    to choose it."""
+    """Checked parameters of an estimator, as the parts of a fit.
+
+    ``search`` is None if nothing is learned, ``engine`` if the answers are to choose it.
+    """
 
     engine: Engine | None
     likelihood: Likelihood
@@ -107,7 +109,7 @@ def check_settings(estimator) -> Settings:
 
 
 def check_drift(drift: object) -> None:
-    """Whether ``drift=`` is None, the name of one or a kernel."""
+    """Raise unless ``drift=`` is None, the name of one or a kernel."""
     if isinstance(drift, str):
         check_choice("drift (or a kernel of time)", drift, DRIFTS)
     elif drift is not None and not isinstance(drift, Kernel):
@@ -118,7 +120,7 @@ def check_drift(drift: object) -> None:
 
 
 def chosen_beforehand(estimator) -> Engine | None:
-    """The engine of an estimator; None if its answers are to choose it."""
+    """Return the engine of an estimator; None if its answers are to choose it."""
     if isinstance(estimator.inference, str) and estimator.inference == "auto":
         return None
     return check_engine(estimator.inference, ["auto"], getattr(estimator, "_engines", ENGINES))
@@ -127,7 +129,7 @@ def chosen_beforehand(estimator) -> Engine | None:
 def check_engine(
     inference, also: Sequence[str] = (), named: Mapping[str, Callable[[], Engine]] = ENGINES
 ) -> Engine:
-    """The engine that ``inference=`` stands for; ``also`` are further strings, for messages."""
+    """Return the engine that ``inference=`` stands for; ``also``: further strings, for messages."""
     allowed = [*also, *named]
     if isinstance(inference, str):
         engine = named[check_choice("inference", inference, allowed)]()
@@ -144,14 +146,14 @@ def check_engine(
 
 
 def likelihood_of(estimator) -> Likelihood:
-    """The likelihood that the parameters of an estimator stand for, a copy."""
+    """Return the likelihood that the parameters of an estimator stand for, a copy."""
     if estimator.likelihood is not None:
         return check_likelihood(estimator.likelihood)
     return probit(**{name: getattr(estimator, name) for name in ANSWER_DEFAULTS})
 
 
 def held(fitted: BaseEstimator) -> BaseEstimator:
-    """An unfitted estimator with the hyperparameters of a fitted one, held fixed.
+    """Return an unfitted estimator with the hyperparameters of a fitted one, held fixed.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def held(fitted: BaseEstimator) -> BaseEstimator:
 
 
 def check_likelihood(likelihood) -> Likelihood:
-    """``likelihood=`` itself, checked; a copy."""
+    """Return a copy of ``likelihood=``, checked."""
     if not isinstance(likelihood, Likelihood):
         raise TypeError(
             "likelihood must be None (a probit, with noise_variance=, tie_threshold= and the like "
@@ -178,7 +180,7 @@ def check_likelihood(likelihood) -> Likelihood:
 
 
 def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
-    """Whether the kernel takes these items, with hyperparameters that it can have."""
+    """Raise unless the kernel takes these items, with hyperparameters that it can have."""
     check_hyperparameters(kernel)
     if isinstance(kernel, CompoundKernel):
         shape = (1, 1, len(kernel.kernels))
@@ -212,9 +214,9 @@ def _refuse_times_in(kernel: Kernel, column: int) -> None:
 
 
 def make_model(estimator, settings: Settings, training: Training) -> Model:
-    """The model that an estimator's parameters stand for, given its answers."""
+    """Make the model that an estimator's parameters stand for, given its answers."""
     learned, comparisons = settings.search is not None, training.comparisons
-    engine, given = settings.engine, estimator.kernel
+    engine, user_kernel = settings.engine, estimator.kernel
     reader = training.reader
     has_features = reader.table is None or reader.table.has_features
     group_column = comparisons.group_column
@@ -224,20 +226,21 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     static = comparisons.with_first_columns(reader.n_features) if beside else comparisons
     times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
     drifts = times is not None and times.drift is not None
-    named_groups = grouped and given is not None and _names(given, comparisons.group_column)
-    if given is not None:
+    named_groups = grouped and user_kernel is not None and _names(user_kernel, group_column)
+    if user_kernel is not None:
         apart = drifts or (grouped and not named_groups)
         own_items = static.items if apart else comparisons.items
-        check_kernel(given, own_items)
-        given = with_centred_linear_terms(clone(given), own_items)
-    has_unit = grouped and given is not None and not named_groups
-    unit = mean_variance(given, static.items) if has_unit else 1.0
-    biases, shared, given = _biases_of(estimator, settings, training, given)
+        check_kernel(user_kernel, own_items)
+        user_kernel = with_centred_linear_terms(clone(user_kernel), own_items)
+    has_unit = grouped and user_kernel is not None and not named_groups
+    unit = mean_variance(user_kernel, static.items) if has_unit else 1.0
+    biases, shared, user_kernel = _biases_of(estimator, settings, training, user_kernel)
     if biases and named_groups:
         raise ValueError(
-            f"got the kernel {given}, which names column {group_column}, the prompt, with judges "
-            "who have biases on controls or by order; kernel=None, or one of the items alone, is "
-            "allowed. Leave the terms of that column out: effects of prompts come by themselves."
+            f"got the kernel {user_kernel}, which names column {group_column}, the prompt, with "
+            "judges who have biases on controls or by order; kernel=None, or one of the items "
+            "alone, is allowed. Leave the terms of that column out: effects of prompts come by "
+            "themselves."
         )
     variances = _bias_variances(estimator)
     effects, n_group_columns = None, 0
@@ -246,8 +249,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         effects = group_effects(group_column, n_group_columns, reader.id_column, unit)
 
     def utility_kernel(own: bool) -> Kernel:
-        kernel = given
-        if given is None:
+        kernel = user_kernel
+        if user_kernel is None:
             kernel = _default_kernel(static, has_features, own, reader.id_column, biases.controls)
             if drifts and learned and not kernel.n_dims:  # how much of it stays is learned too
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
@@ -267,44 +270,46 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         return utility if effects is None else utility + effects
 
     if engine is None:
-        named = not has_features if given is None else _names_alone(given, comparisons.items)
-        known = given
+        named = not has_features
+        if user_kernel is not None:
+            named = _names_alone(user_kernel, comparisons.items)
+        provisional_kernel = user_kernel
         if drifts or biases or grouped:
-            known = whole_kernel(utility_kernel(learned))
-        rows = judged_rows(comparisons, known)
-        engine = chosen_engine(rows, named and not drifts, known, settings.likelihood)
+            provisional_kernel = whole_kernel(utility_kernel(learned))
+        rows = judged_rows(comparisons, provisional_kernel)
+        engine = chosen_engine(rows, named and not drifts, provisional_kernel, settings.likelihood)
     teacher = engine.evidence_engine(search=True) or EP()
     utility = utility_kernel(learned and teacher.prior_rule.tells_items_apart(comparisons))
     kernel = whole_kernel(utility)
     comparisons = judged_rows(comparisons, kernel)
-    if given is None or drifts:
+    if user_kernel is None or drifts:
         check_kernel(kernel, comparisons.items)
-    if given is not None:
+    if user_kernel is not None:
         _warn_measured_ids(kernel, reader.id_column)
         if times is not None:
             _warn_named_times(kernel, times.column)
     check_answers(engine, comparisons, settings.likelihood, kernel)
     priors: tuple[Hyperprior, ...] = ()
     if learned:
-        beside_ids = given is None and (
+        beside_ids = user_kernel is None and (
             reader.id_column is not None or (drifts and not has_features)
         )
         static_part = _stays(utility) if drifts else utility
         of_variances = variance_priors(static_part, drifts) if beside_ids else ()
-        wanted, column = estimator.lengthscale_prior, None if times is None else times.column
-        priors = lengthscale_priors(wanted, utility, static.items, bool(of_variances), column)
+        prior, column = estimator.lengthscale_prior, None if times is None else times.column
+        priors = lengthscale_priors(prior, utility, static.items, bool(of_variances), column)
         priors += of_variances
         if times is not None:
             static_theta = static_part.theta
             priors += drift_priors(
-                utility, times.column, times.spread, len(static_theta), times.unit, wanted
+                utility, times.column, times.spread, len(static_theta), times.unit, prior
             )
         n_before = utility.n_dims
         if effects is not None:
             priors += group_priors(effects, n_before, unit)
             n_before += effects.n_dims
         if biases:
-            n_before += 0 if given is None or shared is None else shared.n_dims
+            n_before += 0 if user_kernel is None or shared is None else shared.n_dims
             priors += bias_priors(kernel, n_before)
         priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
     return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
@@ -316,7 +321,7 @@ def _judge_prior(estimator):
 
 
 def _bias_variances(estimator):
-    """Variances of judges' own slopes, None if there are none, and of own order effects."""
+    """Return variances of judges' own slopes, None if there are none, and of own order effects."""
     prior = _judge_prior(estimator)
     control = ConstantKernel(prior.control_variance, prior.control_variance_bounds)
     order = ConstantKernel(prior.start_of_order, prior.order_variance_bounds)
@@ -324,41 +329,45 @@ def _bias_variances(estimator):
 
 
 def _biases_of(
-    estimator, settings: Settings, training: Training, given: Kernel | None
+    estimator, settings: Settings, training: Training, user_kernel: Kernel | None
 ) -> tuple[Biases, Kernel | None, Kernel | None]:
-    """Which effects judges have beside their reliability, none without judges; the kernel of what
-    controls do for all judges; and of a kernel that was given what is left of it."""
+    """Return the judges' own effects, the kernel of controls for all, and the kernel of the rest.
+
+    There are no own effects without judges. The last kernel is the user's without the terms of
+    controls, None if there is no user's.
+    """
     none = Biases((), (), False)
-    if training.judges is None or isinstance(given, Padded):  # that of an earlier fit has them
-        return none, None, given
+    # The kernel of an earlier fit has them already.
+    if training.judges is None or isinstance(user_kernel, Padded):
+        return none, None, user_kernel
     prior, reader, items = _judge_prior(estimator), training.reader, training.comparisons.items
     columns, shared = within_ids(items[:, : reader.n_features], reader.id_column), None
     controls = columns
-    if given is None and columns:
+    if user_kernel is None and columns:
         shared = shared_slopes(items, columns)
-    elif given is not None:
-        utility, shared, controls = controls_apart(given, columns)
+    elif user_kernel is not None:
+        utility, shared, controls = controls_apart(user_kernel, columns)
         if utility is None:
-            return none, None, given
-        given = utility
+            return none, None, user_kernel
+        user_kernel = utility
     by_order = bool(prior.order_variance)
-    if prior.order_variance is None and (given is None or controls):
+    if prior.order_variance is None and (user_kernel is None or controls):
         by_order = settings.likelihood.uses_order
-    return Biases.of_items(items, controls, by_order), shared, given
+    return Biases.of_items(items, controls, by_order), shared, user_kernel
 
 
 def _default_kernel(comparisons, has_features, own, id_column, controls):
-    """`default_kernel` of the columns that are no controls."""
-    kept = [k for k in range(comparisons.items.shape[1]) if k not in controls]
+    """Return the `default_kernel` of the columns that are no controls."""
+    columns = [k for k in range(comparisons.items.shape[1]) if k not in controls]
     if not controls:
         return default_kernel(comparisons, has_features, own, id_column)
-    static = replace(comparisons, items=comparisons.items[:, kept])
-    kernel = default_kernel(static, has_features, own, kept.index(id_column))
-    return kernel if kept == list(range(len(kept))) else OnColumns(kernel, kept)
+    static = replace(comparisons, items=comparisons.items[:, columns])
+    kernel = default_kernel(static, has_features, own, columns.index(id_column))
+    return kernel if columns == list(range(len(columns))) else OnColumns(kernel, columns)
 
 
 class _Times(NamedTuple):
-    """What a kernel takes of the times.
+    """What a kernel needs to know of the times of answers.
 
     Attributes
     ----------
@@ -380,7 +389,7 @@ class _Times(NamedTuple):
     def of(
         cls, estimator, reader: Reader, comparisons: Comparisons, static: Comparisons
     ) -> "_Times":
-        """Of an estimator whose answers have times; ``static`` are the answers without."""
+        """Read those of an estimator whose answers have times; ``static``: the answers without."""
         drift, kernel, column = estimator.drift, estimator.kernel, reader.n_features
         if kernel is None:
             drift = _DRIFT if drift is None else drift
@@ -392,7 +401,7 @@ class _Times(NamedTuple):
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
 
     def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
-        """A kernel of what stays, with the drift of the ids or, without these, of the items."""
+        """Add the drift of the ids or, without these, of the items to a kernel of what stays."""
         if self.drift is None:
             return kernel
         if type(kernel) is Teams:
@@ -425,7 +434,7 @@ def _check_teams(kernel):
 
 
 def _mean_variance(kernel, items):
-    """Mean prior variance of what drifts: of items, or of the members of teams."""
+    """Return the mean prior variance of what drifts: of items, or of the members of teams."""
     if type(kernel) is not Teams:
         return mean_variance(kernel, items)
     rows, shares = kernel.member_rows(items)
@@ -433,7 +442,7 @@ def _mean_variance(kernel, items):
 
 
 def _stays(kernel):
-    """What stays of a kernel that a drift was added to."""
+    """Return the part of a kernel with a drift that does not change with time."""
     return kernel.kernel.k1 if type(kernel) is Teams else kernel.k1
 
 
@@ -448,7 +457,7 @@ def _names(kernel, column):
 
 
 def _sees(kernel, column):
-    """Whether the last column matters to a kernel."""
+    """Tell whether the last column matters to a kernel."""
     return any(column in columns for columns in seen_columns(kernel, column + 1))
 
 

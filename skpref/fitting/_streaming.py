@@ -48,7 +48,7 @@ _WORTH = 0.8
 
 
 def takes_streams(estimator) -> bool:
-    """Whether an estimator's engine can learn further; an AttributeError says which does."""
+    """Tell whether an estimator's engine can learn further; raise AttributeError if it cannot."""
     engine = chosen_beforehand(estimator)
     if engine is None:  # "auto": what it came to, if it has come to anything
         engine = getattr(estimator, "engine_", None)
@@ -62,14 +62,14 @@ def takes_streams(estimator) -> bool:
     )
 
 
-def carries_on(estimator) -> bool:
-    """Whether an estimator has a posterior of items through time, which later answers go into."""
+def continues_stream(estimator) -> bool:
+    """Tell whether an estimator has a posterior of items through time, for later answers."""
     engine = getattr(estimator, "engine_", None)
     return engine is not None and engine.prior_rule.through_time
 
 
 def held_engine(estimator, engine: Engine | None) -> Engine:
-    """The engine of further pieces: the one that "auto" took where ``engine`` is None."""
+    """Return the engine of further pieces: the one that "auto" took where ``engine`` is None."""
     if engine is not None:
         return engine
     return estimator.engine_
@@ -106,24 +106,24 @@ class Sample(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether these are all the answers that came."""
+        """Tell whether these are all the answers of the stream."""
         return len(self.answers.positions) == self.seen
 
     @classmethod
     def of(cls, comparisons: Comparisons, size: int) -> Self:
-        """A sample of at most this size."""
+        """Draw a sample of at most this size."""
         n = len(comparisons.positions)
         return cls(_drawn(comparisons, min(n, size), n), n)
 
     def further(self, comparisons: Comparisons, size: int) -> Self:
-        """A sample of the answers so far and of these."""
+        """Draw a sample of the answers so far and of these."""
         n_new = len(comparisons.positions)
-        seen = self.seen + n_new
-        n = min(seen, size)
-        n_old = np.random.default_rng((1, seen)).hypergeometric(self.seen, n_new, n)
+        n_answers = self.seen + n_new
+        n = min(n_answers, size)
+        n_old = np.random.default_rng((1, n_answers)).hypergeometric(self.seen, n_new, n)
         n_old = max(min(n_old, len(self.answers.positions)), n - n_new)
-        old, new = _drawn(self.answers, n_old, seen), _drawn(comparisons, n - n_old, seen)
-        return type(self)(old.joined(new), seen)
+        old, new = _drawn(self.answers, n_old, n_answers), _drawn(comparisons, n - n_old, n_answers)
+        return type(self)(old.joined(new), n_answers)
 
 
 class Stream(NamedTuple):
@@ -146,14 +146,14 @@ class Stream(NamedTuple):
     renewed: int
 
 
-def begun(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
-    """The stream that goes on from a fit."""
+def new_stream(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
+    """Make the stream that goes on from a fit."""
     sample = Sample.of(fitted.comparisons, capacity(n_learning_answers))
     return Stream(_weights(fitted), _covered(fitted), sample, sample.seen)
 
 
 def capacity(n_learning_answers: int | str | None) -> int:
-    """How many answers a stream keeps: those that hyperparameters are learned on."""
+    """Return how many answers a stream keeps: those that hyperparameters are learned on."""
     return n_learning_answers if isinstance(n_learning_answers, int | np.integer) else ENOUGH_SPARSE
 
 
@@ -188,8 +188,8 @@ def fit_again(comparisons: Comparisons, model: Model, earlier: Comparisons) -> F
     return fit_posterior(every, with_affordable_prior(every, model))
 
 
-def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:
-    """The posterior of items through time given later answers, one time after the other.
+def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:
+    """Return the posterior of items through time given later answers, one time after another.
 
     Parameters
     ----------
@@ -224,24 +224,24 @@ def told_later(comparisons: Comparisons, model: Model, before: ThroughTime) -> L
         prior = IndependentItems(model.kernel, part, posterior)
         # What is known already stands for a start: of few answers an item nothing leads astray.
         nothing = np.zeros(len(part.rows))
-        found = engine.run(
+        approximation = engine.run(
             Problem(prior, part, model.likelihood), {"precision": nothing, "shift": nothing}
         )
-        if not found.converged:
-            warn_not_converged(found, engine, engine)
-        total += found.sites.log_evidence + prior.centre_energy(found.conditioned)
-        posterior = prior.carried_on(posterior, found.conditioned)
+        if not approximation.converged:
+            warn_not_converged(approximation, engine, engine)
+        total += approximation.sites.log_evidence + prior.centre_energy(approximation.conditioned)
+        posterior = prior.carried_on(posterior, approximation.conditioned)
     return Later(posterior, total)
 
 
 def _refuse_earlier(before, items, times):
     """Raise ValueError if some of the items are known at a later time than they have here."""
-    known = before.last_times(items)
-    early = np.flatnonzero(times < known)
+    latest = before.last_times(items)
+    early = np.flatnonzero(times < latest)
     if len(early):
         raise ValueError(
             f"partial_fit takes answers that are later than those before: {len(early)} of "
-            f"{len(items)} items come up to {np.max(known[early] - times[early]):g} units of time "
+            f"{len(items)} items come up to {np.max(latest[early] - times[early]):g} units of time "
             "before what is known of them already. Fit all answers at once, or leave these out."
         )
 
@@ -262,7 +262,7 @@ def fit_further(
     *,
     movable: bool = True,
 ) -> Piece:
-    """The posterior given more answers.
+    """Return the posterior given more answers, and the stream after them.
 
     New items that the inducing points explain less well than those that they were chosen for may
     become points too. That changes nothing of what was learned.
@@ -300,19 +300,19 @@ def fit_further(
             model = at_points(model, grown(comparisons.items, model, before.unseen))
         prior = _rule(model).prior(model.kernel, comparisons, model.likelihood)
         problem = Problem(prior, comparisons, model.likelihood)
-        found = model.engine.run_after(problem, before.weights.wider(len(_rule(model).points)))
-    if not found.converged:
-        warn_not_converged(found, model.engine, model.engine)
-    fitted = Fitted(comparisons, model, Evaluation(problem, found, None), found)
+        result = model.engine.run_after(problem, before.weights.wider(len(_rule(model).points)))
+    if not result.converged:
+        warn_not_converged(result, model.engine, model.engine)
+    fitted = Fitted(comparisons, model, Evaluation(problem, result, None), result)
     return Piece(fitted, before._replace(weights=_weights(fitted), sample=sample))
 
 
-def _drawn(comparisons, size, seen):
-    """A random part of the answers, the same one every time."""
+def _drawn(comparisons, size, n_answers):
+    """Return a random part of the answers, the same one every time."""
     n = len(comparisons.positions)
     if size >= n:
         return comparisons
-    return comparisons.part(np.sort(np.random.default_rng((0, seen)).permutation(n)[:size]))
+    return comparisons.part(np.sort(np.random.default_rng((0, n_answers)).permutation(n)[:size]))
 
 
 def _weights(fitted):
@@ -321,22 +321,22 @@ def _weights(fitted):
 
 
 def _covered(fitted):
-    """Residual share of prior variance of nearly all items that the points were chosen for."""
+    """Return the residual share of prior variance of nearly all items of these points."""
     items, model = _some(fitted.comparisons.items), fitted.model
-    left = unexplained_share(model.kernel, items, _rule(model).points)
-    return float(np.clip(np.quantile(left, _COVERED), *_UNSEEN))
+    shares = unexplained_share(model.kernel, items, _rule(model).points)
+    return float(np.clip(np.quantile(shares, _COVERED), *_UNSEEN))
 
 
 def _chosen_again(sample, model, unseen):
-    """The inducing points, or others where these explain much more of a sample's items.
+    """Return the inducing points, or others that explain much more of a sample's items.
 
     Any move of points loses something of what was told.
     """
     items, kernel = _some(sample.items), model.kernel
     stay = grown(items, model, unseen)
     moved = _rule(at_points(model, None).prepare(sample, 0)).points
-    left = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
-    if left[1] > _WORTH * left[0]:
+    shares = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
+    if shares[1] > _WORTH * shares[0]:
         return stay
     return grown(_rule(model).points, at_points(model, moved), unseen)
 
@@ -346,12 +346,12 @@ def _rule(model: Model) -> InducingPoints:
 
 
 def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
-    """The model with these inducing points."""
+    """Return the model with these inducing points."""
     return replace(model, prepared=replace(_rule(model), Z=Z))
 
 
 def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
-    """The inducing points, followed by further items that they do not explain."""
+    """Return the inducing points, followed by further items that they do not explain."""
     Z, kernel = _rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
     room = _GROWTH * _rule(model).n - len(Z)
@@ -369,7 +369,7 @@ def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np
 
 
 def _some(items):
-    """Spread-out items, if they are many."""
+    """Return items, spread-out ones if they are many."""
     if len(items) <= _CANDIDATES:
         return items
     return items[np.linspace(0, len(items) - 1, _CANDIDATES).astype(np.intp)]

@@ -101,8 +101,8 @@ def default_kernel(n_columns: int) -> Kernel:
 class PresentFit(Fitted):
     """A fit of a utility that moves; its posteriors are those of the present."""
 
-    def _given(self, approximation):
-        return at_present(super()._given(approximation), self.comparisons.items.shape[1] - 1)
+    def _posterior_at(self, approximation):
+        return at_present(super()._posterior_at(approximation), self.comparisons.items.shape[1] - 1)
 
 
 def shorter_lengthscale_prior(n_columns: int) -> tuple[float, float]:

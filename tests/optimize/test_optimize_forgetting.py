@@ -38,7 +38,7 @@ def whole_and_present(n=12):
     """The posterior of the utility at all times, and that of the present."""
     fitted, _ = told(n)._session.fitted()
     assert isinstance(fitted, PresentFit)
-    whole = Fitted._given(fitted, fitted.approximation)
+    whole = Fitted._posterior_at(fitted, fitted.approximation)
     assert whole.anchors.shape[1] == 3 and whole.anchors[:, 2].max() == n - 1
     return whole, fitted.posterior
 
