@@ -118,7 +118,7 @@ def contents(made):
         np.concatenate([part.ravel() for part in (m.theta, m.margins, *m.sites.values())]).tobytes()
         for m in memories
     ]
-    return state.seq, state.digest, state.told, state.pending, state.skipped, arrays
+    return state.seq, state.digest, state.answers, state.pending, state.skipped, arrays
 
 
 def torn(source, path):

@@ -53,10 +53,10 @@ def check(made, before, events):
     state = made._session.state  # with what is in the file
     if state.seq not in range(before, before + events + 1):
         raise AssertionError(f"event {before} was followed by {state.seq}")
-    n_answers = len(state.told) + len(state.skipped)
+    n_answers = len(state.answers) + len(state.skipped)
     if len(state.past) != n_answers:
         raise AssertionError(f"{n_answers} answers, {len(state.past)} moments")
-    if any(max(each.items) >= len(state.items.values) for each in (*state.told, *state.pending)):
+    if any(max(each.items) >= len(state.items.values) for each in (*state.answers, *state.pending)):
         raise AssertionError("a duel of unknown items")
     if len(state.items.values) != len(state.items.rows):
         raise AssertionError("items and rows are out of step")
@@ -91,7 +91,7 @@ def one_run(path, seed, rng, clock, n_calls):
             found[name] += one_call(made, name, rng, clock)
     if path is not None:
         one, two = made._session.state, build(path, *run, seed)._session.state
-        for name in ("seq", "digest", "told", "pending", "skipped", "counter"):
+        for name in ("seq", "digest", "answers", "pending", "skipped", "counter"):
             if getattr(one, name) != getattr(two, name):
                 raise AssertionError(f"the object and its journal have another {name}")
     return found
