@@ -19,7 +19,7 @@ from skpref._utils import (
 )
 from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
-from skpref.data import Reader, first_wins
+from skpref.data import ParsedX, Reader, first_wins, gathered
 from skpref.kernels import kernel_values
 from skpref.likelihoods import Likelihood
 
@@ -136,6 +136,14 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         return _draws(self._moments(A, B)[0], self._cov(A, B), n, rng)
 
     # -- probabilities -------------------------------------------------------------------
+
+    def answer_mean(self, A: Any, B: Any) -> Array:
+        """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
+        return self.margin(A, B)[0]
+
+    def answer_utilities(self, query: ParsedX) -> Array:
+        """Compute the mean utilities of the items in answers about sets, (n_sets, k)."""
+        return gathered(self.mean(query), query.pairs)
 
     def win_probability(self, A: Any, B: Any, order: ArrayLike = 0) -> Array:
         """P(a beats b), the judge's noise included, for pairs of rows, shape (n,)."""

@@ -28,12 +28,14 @@ def prompt_columns(
     Returns
     -------
     ndarray of shape (n_answers, 1) or (n_answers, 2), or None
-        None if no prompt has more than one answer: what belongs to a prompt then is noise. The
+        None if no prompt has more than one answer: what belongs to a prompt then is noise; and if
+        all answers are on one prompt: what belongs to it then is the utility. The
         second column numbers pairs of items within prompts. It is there if some pair was judged
         more than once, and some prompt has several pairs: else it would be noise, or the prompt.
     """
     counts = np.ones(len(prompt)) if weight is None else weight
-    if not np.any(np.bincount(prompt, counts) > _ONCE):
+    weights = np.bincount(prompt, counts)
+    if np.count_nonzero(weights) < 2 or not np.any(weights > _ONCE):
         return None
     if sets.shape[1] != 2:
         return prompt[:, None].astype(np.float64)

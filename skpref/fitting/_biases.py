@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from skpref._utils import Array
 from skpref.data import Comparisons
-from skpref.fitting._hyperpriors import HalfCauchy, Hyperprior
+from skpref.fitting._hyperpriors import Hyperprior, LogNormal
 from skpref.gp import NEW_GROUP, carry_groups, feature_spread
 from skpref.kernels import (
     Identity,
@@ -34,6 +34,8 @@ from skpref.kernels import (
 _JUDGE, _RELIABILITY, _FIRST, _OWN = range(-4, 0)
 # The same of items without a judge: nobody, the reference judge, no order, no effects of their own.
 _FILL = (-1.0, 1.0, 0.0, 0.0)
+# Standard deviation of the logarithm of a variance of judges' effects under its prior.
+_SPREAD = 2.0
 # Variance of the slopes that all judges share, and its bounds, as that of the linear part of the
 # default kernel beside ids.
 _SHARED, _SHARED_BOUNDS = 0.1, (1e-5, 1e5)
@@ -187,18 +189,20 @@ def with_biases(
 
 
 def bias_priors(kernel: Padded, n_before: int) -> tuple[Hyperprior, ...]:
-    """Return the priors on the free variances of the effects: half-Cauchy deviations.
+    """Return the priors on the free variances of the effects: log-normal ones.
+
+    Judges are few, so that a density that is largest at 0 would call all of them alike.
 
     Parameters
     ----------
     kernel : Padded
-        Its variances are squares of the medians.
+        Its variances are the medians.
     n_before : int
         Free hyperparameters that come before these.
     """
-    start = np.exp(kernel.theta[n_before:])
+    start = kernel.theta[n_before:]
     index = np.arange(n_before, n_before + len(start))
-    return (HalfCauchy(index, np.sqrt(start)),) if len(start) else ()
+    return (LogNormal(index, start, np.full(len(start), _SPREAD)),) if len(start) else ()
 
 
 def judged_rows(

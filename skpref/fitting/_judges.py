@@ -16,9 +16,9 @@ from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Posterior, defended, stacked
 from skpref.kernels import Padded
 
-# Variance of judges' own advantages of what is shown first, where none was named: a tenth of the
-# deviation of the utilities.
-_ORDER_VARIANCE = 0.01
+# Variance of judges' own advantages of what is shown first, where none was named, in units of the
+# variance of the utilities.
+_ORDER_VARIANCE = 0.1
 
 
 class JudgePrior(BaseEstimator):
@@ -551,7 +551,9 @@ def _parts(posterior, first, second, judge, order):
     """
     kernel = posterior.kernel
     if not isinstance(kernel, Padded):
-        means, variance = posterior.component_margins(first, second)
+        blocks = list(posterior.answer_moments(first, second))
+        means = stacked([block.means for block in blocks], (0, posterior.n_components))
+        variance = stacked([block.variance for block in blocks], (0,))
         none = np.zeros(len(variance))
         return means, np.zeros_like(means), variance, none, none
     sides = asked_rows(kernel, (first, second), judge, order)

@@ -86,7 +86,7 @@ class Prediction:
         shift = posterior.likelihood.order_shift * self.order
         if query.size == 2:
             if self.judge_averages is None:
-                return posterior.margin(*query.sides)[0] + shift
+                return posterior.answer_mean(*query.sides) + shift
             weights, parts = posterior_parts(posterior)
             first, second = (side.rows for side in query.sides)
             margins = [
@@ -94,7 +94,7 @@ class Prediction:
                 for judge_average, part in zip(self.judge_averages, parts, strict=True)
             ]
             return weights @ np.array(margins) + shift
-        utility = gathered(posterior.mean(query), query.pairs)
+        utility = posterior.answer_utilities(query)
         utility[np.arange(len(utility)), first_there(query.pairs)] += shift
         return utility
 

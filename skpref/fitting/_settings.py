@@ -46,8 +46,10 @@ from skpref.kernels import (
     OnColumns,
     Padded,
     Teams,
+    amplitude_powers,
     check_hyperparameters,
     measures,
+    parts_by_column,
     seen_columns,
     with_centred_linear_terms,
 )
@@ -234,6 +236,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         user_kernel = with_centred_linear_terms(clone(user_kernel), own_items)
     has_unit = grouped and user_kernel is not None and not named_groups
     unit = mean_variance(user_kernel, static.items) if has_unit else 1.0
+    if named_groups:
+        parts_by_column(user_kernel, group_column, comparisons.items.shape[1])  # or refuse it
     biases, shared, user_kernel = _biases_of(estimator, settings, training, user_kernel)
     if biases and named_groups:
         raise ValueError(
@@ -297,7 +301,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         static_part = _stays(utility) if drifts else utility
         of_variances = variance_priors(static_part, drifts) if beside_ids else ()
         prior, column = estimator.lengthscale_prior, None if times is None else times.column
-        priors = lengthscale_priors(prior, utility, static.items, bool(of_variances), column)
+        own_items = comparisons.items if named_groups else static.items
+        priors = lengthscale_priors(prior, utility, own_items, bool(of_variances), column)
         priors += of_variances
         if times is not None:
             static_theta = static_part.theta
@@ -306,7 +311,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             )
         n_before = utility.n_dims
         if effects is not None:
-            priors += group_priors(effects, n_before, unit)
+            # Where the scale of the utility is free, a density of deviations would shrink it.
+            if user_kernel is None or not np.any(amplitude_powers(utility)):
+                priors += group_priors(effects, n_before, unit)
             n_before += effects.n_dims
         if biases:
             n_before += 0 if user_kernel is None or shared is None else shared.n_dims
@@ -453,7 +460,8 @@ def _names_alone(kernel, items):
 
 def _names(kernel, column):
     """Tell whether a kernel names a column itself."""
-    return column in set().union(*seen_columns(kernel, 0))
+    inner = kernel.kernel if isinstance(kernel, Padded) else kernel
+    return column in set().union(*seen_columns(inner, 0))
 
 
 def _sees(kernel, column):

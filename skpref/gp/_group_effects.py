@@ -7,13 +7,14 @@ is new, and are known from its answers for one that was in the fit.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, Recorded, floor_variance, solve_blocks
-from skpref.data import Comparisons
-from skpref.gp._posterior import PairMoments, Posterior, pair_moments
+from skpref.data import Comparisons, ParsedX
+from skpref.gp._posterior import PairMoments, Posterior, pair_moments, stacked
 from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
 from skpref.gp._utilities import columns
@@ -154,6 +155,16 @@ class GroupedPosterior(Posterior):
             between = np.diagonal(covariance[:n, n:])
             variance[rows] = floor_variance(diagonal[:n] + diagonal[n:] - 2.0 * between, 0.0)
         yield PairMoments(slice(0, len(A)), means, variance)
+
+    def answer_mean(self, A: Any, B: Any) -> Array:
+        """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
+        blocks = list(self.answer_moments(*self.reader.sides(A, B)))
+        return stacked([block.means.mean(axis=1) for block in blocks], (0,))
+
+    def answer_utilities(self, query: ParsedX) -> Array:
+        """Compute the mean utilities of the items in answers about sets; see `Posterior`."""
+        means = self.set_moments(query.rows, np.maximum(query.pairs, 0))[0].mean(axis=2)
+        return np.where(query.pairs >= 0, means, np.nan)
 
     def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
         """Compute the moments of the utilities in answers about sets; see `Posterior`."""

@@ -18,7 +18,7 @@ from skpref._utils import (
     check_number,
     generator_of,
 )
-from skpref.data import Reader
+from skpref.data import ParsedX, Reader
 from skpref.gp._choice import choice_proba
 from skpref.gp._posterior import Posterior, mixture_quantile
 from skpref.likelihoods import Likelihood
@@ -113,6 +113,14 @@ class PosteriorMixture(Recorded, Summarised):
     def margin(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Return mean and variance of f(a) − f(b), without observation noise, for pairs of rows."""
         return self._moments(lambda part: part.margin(A, B))
+
+    def answer_mean(self, A: Any, B: Any) -> Array:
+        """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
+        return self._average(lambda part: part.answer_mean(A, B))
+
+    def answer_utilities(self, query: ParsedX) -> Array:
+        """Compute the mean utilities of the items in answers about sets; see `Posterior`."""
+        return self._average(lambda part: part.answer_utilities(query))
 
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Return the covariance of the margins f(a_i) − f(b_i), shape (n, n)."""

@@ -21,7 +21,7 @@ from skpref._utils import (
     generator_of,
     symmetric_root,
 )
-from skpref.data import ParsedX, Reader, consecutive, distinct_rows, first_wins
+from skpref.data import ParsedX, Reader, consecutive, distinct_rows, first_wins, gathered
 from skpref.gp._choice import choice_proba
 from skpref.gp._paths import N_FREQUENCIES, SamplePaths, draw_weights
 from skpref.gp._utilities import Utilities
@@ -751,6 +751,15 @@ class Posterior(Components):
         They are those of `pair_moments`, unless effects belong to groups of answers.
         """
         return pair_moments(self, A, B)
+
+    def answer_mean(self, A: Any, B: Any) -> Array:
+        """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
+        return self.margin(A, B)[0]
+
+    def answer_utilities(self, query: ParsedX) -> Array:
+        """Compute the mean utilities of the items in answers about sets, (n_sets, k), NaN where
+        there is no item."""
+        return gathered(self.mean(query), query.pairs)
 
     def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
         """Compute the moments of the utilities in answers about sets, without observation noise.

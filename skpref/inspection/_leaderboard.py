@@ -19,6 +19,7 @@ from skpref._utils import (
 from skpref.data import first_wins, table_frame
 from skpref.fitting import (
     UNITS,
+    Averaged,
     Mixture,
     components_in_words,
     estimator_of,
@@ -235,7 +236,7 @@ or votes, default=None
         n_hyperparameters=over.n_hyperparameters,
         readings=posterior_parts(posterior)[0],
         about_judges=readings_in_words(judges),
-        about_prompts=_prompts_in_words(posterior),
+        about_prompts=_prompts_in_words(over),
         has_prompts=posterior.reader.prompts is not None,
         lead=_lead_of_first(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
@@ -321,14 +322,19 @@ class _Board(Bunch):
         return f"… {n_hidden} more" if n_hidden > 0 else ""
 
 
-def _prompts_in_words(posterior: Any) -> list[str]:
+def _prompts_in_words(over: Averaged) -> list[str]:
     """Say in words how much of a vote belongs to its prompt, or that votes are independent."""
-    if posterior.reader.prompts is None:
+    posteriors = [subject.posterior for subject in over.subjects]
+    if posteriors[0].reader.prompts is None:
         return ["Votes are taken as independent of each other given the utilities"]
-    effects = posterior.effect_variance
-    if not effects:
-        return ["No prompt has several votes, so that what belongs to a prompt counts as noise"]
-    share = effects / (effects + posterior.likelihood.utility_noise)
+    effects = np.array([each.effect_variance for each in posteriors])
+    if not effects.any():
+        return [
+            "There are no two prompts of which one has several votes, so that what belongs to a "
+            "prompt counts as noise, or as utility"
+        ]
+    noise = np.array([each.likelihood.utility_noise for each in posteriors])
+    share = float(over.weights @ (effects / (effects + noise)))
     return [
         "Utilities are means over all prompts there may be; what an item has of its own in a "
         f"prompt is {share:.0%} of the variance beside them in a vote. The unit is that of a vote "

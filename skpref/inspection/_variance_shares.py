@@ -68,7 +68,7 @@ def variance_shares(model: Any, *, level: float = 0.9, average: bool | str = "au
     every = np.array([_shares(each.posterior) for each in over.subjects])
     share = over.weights @ every
     lower = upper = np.full(len(share), np.nan)
-    if len(over.weights) > 1:
+    if over.n_hyperparameters > 1:
         scaled = logit(np.clip(every, _LEAST, 1.0 - _LEAST))
         centre = over.weights @ scaled
         half = ndtri(0.5 + 0.5 * level) * np.sqrt(over.weights @ (scaled - centre) ** 2)
