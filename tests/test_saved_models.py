@@ -107,7 +107,7 @@ def test_posteriors_go_alone(models, name):
         kind = PosteriorMixture
     copy = kind.from_arrays(posterior.to_arrays())
     assert type(copy) is type(posterior)
-    anchors = posterior.anchors[:5]
+    anchors = posterior.anchors[:5, : posterior.reader.n_columns]  # judges have further columns
     assert_array_equal(copy.mean(anchors), posterior.mean(anchors))
     assert_array_equal(copy.cov(anchors), posterior.cov(anchors))
 

@@ -94,6 +94,9 @@ class Search:
         so small that the one explains the answers alone, large enough to have a slope.
     n_design_steps : int
         Iterations of L-BFGS-B by which starts are compared: after three wavy tops are missed.
+    n_compared : int
+        Best ends of the design that are compared on all answers, beside that of the model's own
+        start: a top of some of the answers may be none of all.
     least_gain : float
         A descent ends with an iteration that gains fewer nats: a little above what the engine's
         tolerance leaves in the evidence.
@@ -120,6 +123,7 @@ class Search:
     noise_share: float = 0.1
     minor_share: float = 0.01
     n_design_steps: int = 6
+    n_compared: int = 2
     least_gain: float = 1e-4
     max_descents: int = 4
     max_line_search: int = 8
@@ -423,11 +427,24 @@ def _best_of_design(model, comparisons, search, begin):
             ends.append(objective.best)
     if not ends:
         return begin
-    theta = min(ends, key=lambda end: end.value).theta
+    own, ranked = ends[0], sorted(ends, key=lambda end: end.value)
+    theta = ranked[0].theta
+    if part is not comparisons:  # some of the answers may have another top than all
+        candidates = [own, *(end for end in ranked if end is not own)][: 1 + search.n_compared]
+        values = [_value_on_all(model, comparisons, end.theta) for end in candidates]
+        theta = candidates[int(np.argmin(values))].theta
     # A variance near zero has no slope in its logarithm, and more answers may speak for it.
     amplitudes = _amplitudes(model)
     theta[amplitudes] = np.maximum(theta, np.min(starts, axis=0))[amplitudes]
     return theta
+
+
+def _value_on_all(model, comparisons, theta):
+    """Compute the objective of all answers at some hyperparameters; infinite where it has none."""
+    try:
+        return Objective(model, comparisons)(theta)[0]
+    except ValueError:  # where the model cannot be evaluated
+        return np.inf
 
 
 def _amplitudes(model):

@@ -347,6 +347,10 @@ def _biases_of(
     # The kernel of an earlier fit has them already.
     if training.judges is None or isinstance(user_kernel, Padded):
         return none, None, user_kernel
+    # Items that are independent through time have a kernel of who they are and of time alone.
+    engine, timed = settings.engine, training.reader.time is not None
+    if engine.prior_rule.through_time if engine is not None else timed:
+        return none, None, user_kernel
     prior, reader, items = _judge_prior(estimator), training.reader, training.comparisons.items
     columns, shared = within_ids(items[:, : reader.n_features], reader.id_column), None
     controls = columns

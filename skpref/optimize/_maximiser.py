@@ -42,6 +42,10 @@ class Effort(NamedTuple):
         These are so many of the largest means, and as many of the largest upper bounds.
     n_showable : int
         Of them those that are most often the best of a draw: all their duels are valued.
+    n_replaced : int
+        Best duels of which each item is replaced by any other row.
+    n_turns : int
+        Times that one of two items is replaced by the best beside the other.
     n_tries : int
         Random questions that are drawn, at most, for one that may be asked.
     """
@@ -56,6 +60,8 @@ class Effort(NamedTuple):
     n_draws: int = 64
     n_recommendable: int = 96
     n_showable: int = 40
+    n_replaced: int = 2
+    n_turns: int = 4
     n_tries: int = 200
 
 

@@ -396,8 +396,8 @@ def _joint_question(acquisition, context):
 def _alternate_rows(acquisition, context):
     """Return rows that maximise the acquisition by turns, best mean first; None if none may.
 
-    Rows join the best answered one until they are enough; then each is replaced by the best beside
-    the others, if that is better.
+    Of two rows each in turn is the best beside the other, as long as their value grows. For "eubo"
+    further rows join them, and each is replaced by the best beside the others, if that is better.
     """
     posterior = context.draw()
     size = context.size if acquisition == "eubo" else 2
@@ -409,13 +409,21 @@ def _alternate_rows(acquisition, context):
         rule = partial(context.allowed, rest)
         return surface, *maximise(surface, context.space, start, context.rng, rule)
 
-    question = best_answered(context.gaussian, context.answered_rows)[None]
+    first, value, question = best_answered(context.gaussian, context.answered_rows), -np.inf, None
+    for _ in range(EFFORT.n_turns):
+        start = np.concatenate([seeds, first[None] if question is None else question])
+        _, second, reached = best_beside(first[None], start)
+        if second is None or not reached > value + 1e-6 * (1.0 + abs(reached)):
+            break
+        question, value, first = np.array([first, second]), reached, second
+    if question is None:
+        return None
     while len(question) < size:
         _, row, _ = best_beside(question, np.concatenate([seeds, question]))
         if row is None:
             return None
         question = np.concatenate([question, row[None]])
-    for place in range(size):
+    for place in range(size if size > 2 else 0):
         rest = np.delete(question, place, axis=0)
         surface, row, value = best_beside(rest, np.concatenate([seeds, question]))
         before = surface.value(question[place][None])[0]
@@ -440,8 +448,8 @@ def _lookahead_duel(acquisition, context, posterior, incumbent=None, rules=()):
     values, indices = np.zeros(0), np.zeros((0, 2), dtype=np.intp)
     if incumbent is None:
         values, indices = surface.value_pairs(candidates, *_showable_pairs(candidates))
-        shown = np.unique(indices[np.argmax(values), :2])
-    for first in shown:  # the best duel, with any other row in the place of one of its items
+        shown = np.unique(indices[np.argsort(-values, kind="stable")[: EFFORT.n_replaced], :2])
+    for first in shown:  # the best duels, with any other row in the place of one of their items
         second = np.delete(np.arange(len(rows)), first)
         more_values, more = surface.value_pairs(candidates, np.full(len(second), first), second)
         values = np.concatenate([values, more_values])

@@ -60,7 +60,7 @@ def test_users_who_answer_alike_are_pooled():
     X, y = np.tile(study.X, (n, 1, 1)), np.tile(study.y, n)
     users = np.repeat(np.arange(n), 12)
     model = CollaborativePreferenceRegressor(tol=1e-6, max_iter=1000).fit(X, y, users=users)
-    assert model.taste_variance_ == pytest.approx(1e-6)
+    assert model.taste_variance_ < 1e-4  # the evidence is flat from there to the bound of 1e-6
     alone = PairwisePreferenceRegressor().fit(X, y)
     asked = study.items[np.stack(np.triu_indices(6, k=1), axis=1)]
     for user in (0, n - 1, "somebody else"):
