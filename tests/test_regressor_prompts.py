@@ -8,12 +8,16 @@ import pytest
 from matrix_oracle import AnswerArguments, Noise, exact
 from numpy.testing import assert_allclose
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.model_selection import KFold, cross_val_score
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
+from skpref.fitting import held as make_held
 from skpref.gp import GroupedPosterior
 from skpref.inspection import leaderboard, variance_shares
 from skpref.kernels import Identity, Linear, OnColumns
+from skpref.metrics import accuracy_scorer
 
 NAMES = np.array(["a", "b", "c", "d"])
 N_PROMPTS, NOISE, EFFECT = 3, 0.5, 0.25
@@ -233,6 +237,68 @@ def test_judges_of_reliability_one_with_controls_are_a_kernel_written_by_hand():
         assert judged.posterior_.effect_variance == pytest.approx(plain.posterior_.effect_variance)
         own = judged.predict_proba(X, judges=judge, **keywords)
         assert_allclose(own, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["duels", "choices"])
+def test_decisions_and_scores_are_of_the_prompts_too(kind):
+    # What wins on one prompt loses on the other.
+    size = 2 if kind == "duels" else 3
+    X = np.tile(NAMES[:size], (80, 1))
+    prompt = np.repeat([0, 1], 40)
+    y = (prompt == 0).astype(int) if kind == "duels" else np.where(prompt == 0, 0, 2)
+    fitted = PairwisePreferenceRegressor().fit(X, y, prompts=prompt)
+    proba = fitted.predict_proba(X, prompts=prompt)
+    decision = fitted.decision_function(X, prompts=prompt)
+    if kind == "duels":
+        assert np.all((decision > 0.0) == (proba[:, 1] > 0.5))
+    else:
+        assert np.array_equal(decision.argmax(axis=1), proba.argmax(axis=1))
+    assert fitted.score(X, y, prompts=prompt) == 1.0
+    assert fitted.score(X, y) == pytest.approx(0.5, abs=0.01)
+    with config_context(enable_metadata_routing=True):
+        scores = cross_val_score(
+            fitted, X, y, params={"prompts": prompt}, scoring=accuracy_scorer, error_score="raise",
+            cv=KFold(2, shuffle=True, random_state=0),
+        )  # fmt: skip
+    assert np.all(scores == 1.0)
+
+
+def test_a_kernel_given_back_has_the_effects_once():
+    rng = np.random.default_rng(0)
+    n = 60
+    X = np.stack([np.array([rng.permutation(5)[:2] for _ in range(n)]), rng.normal(size=(n, 2))], 2)
+    keywords = {"judges": rng.integers(0, 3, n), "prompts": rng.integers(0, 9, n)}
+    y = ((X[:, 0, 0] < X[:, 1, 0]) ^ (rng.random(n) < 0.2)).astype(int)
+    fitted = PairwisePreferenceRegressor(id_column=0).fit(X, y, **keywords)
+    again = make_held(fitted).fit(X, y, **keywords)
+    assert str(again.kernel_) == str(fitted.kernel_)
+
+
+def test_all_votes_on_one_prompt_tell_no_effects():
+    shown, y, _ = problem("duels", 0)
+    fitted = model("duels").fit(NAMES[shown], y, prompts=np.zeros(len(y)))
+    assert not isinstance(fitted.posterior_, GroupedPosterior)
+
+
+def test_the_scale_of_a_users_kernel_does_not_shrink():
+    X, y, prompt = simulated(4, 0.5, n_prompts=15, n_votes=2)
+    kernel = ConstantKernel(1.0, (1e-5, 1e5)) * OnColumns(Identity(), [0])
+    items = np.unique(X)
+    rows = np.searchsorted(items, X)[:, :, None].astype(float)
+    shares = [
+        variance_shares(
+            PairwisePreferenceRegressor(kernel=start * kernel).fit(rows, y, prompts=prompt),
+            average=False,
+        ).share
+        for start in (ConstantKernel(1.0, "fixed"), ConstantKernel(100.0, "fixed"))
+    ]
+    assert_allclose(*shares, atol=0.02)
+
+
+def test_kernels_that_leave_no_utility_are_refused():
+    shown, y, prompt = problem("duels", 0)
+    with pytest.raises(ValueError, match="all of the terms see column 1"):
+        model("duels", kernel=OnColumns(Identity(), [0, 1])).fit(NAMES[shown], y, prompts=prompt)
 
 
 def test_saved_and_pickled():

@@ -114,7 +114,7 @@ class Search:
     n_restarts: int = 0
     n_jobs: int | None = None
     max_iter: int = 200
-    gtol: float = 5e-3
+    gtol: float = 1e-3
     warn_not_converged: bool = True
     n_learning_answers: int | str | None = None
     uses_design: bool = True

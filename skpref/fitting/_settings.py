@@ -236,7 +236,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         user_kernel = with_centred_linear_terms(clone(user_kernel), own_items)
     has_unit = grouped and user_kernel is not None and not named_groups
     unit = mean_variance(user_kernel, static.items) if has_unit else 1.0
-    if named_groups:
+    if group_column is not None and named_groups:
         parts_by_column(user_kernel, group_column, comparisons.items.shape[1])  # or refuse it
     biases, shared, user_kernel = _biases_of(estimator, settings, training, user_kernel)
     if biases and named_groups:
