@@ -41,14 +41,15 @@ class JudgePrior(BaseEstimator):
         and the expectation weighs as much as ten judges.
     control_variance : float, default=0.1
         Variance of judges' own slopes on each control, in units of the utility for one standard
-        deviation of the control: where its search starts. 0: they have none. A control is a column
-        beside ids that differs between rows of one id; with a kernel of your own there is none.
+        deviation of the control: where its search starts, and the median of its prior. 0: they have
+        none. A control is a column beside ids that differs between rows of one id; of a kernel of
+        your own the terms that are linear in such columns alone are controls.
     control_variance_bounds : (float, float) or "fixed", default=(1e-5, 1e3)
         Bounds of that search; "fixed" holds it.
     order_variance : float, default=None
         Variance of judges' own advantages of what is shown first, beside the order effect of all:
-        where its search starts. 0: they have none. None: 0.01 where the model has an order effect
-        and no kernel of your own, else 0.
+        where its search starts, and the median of its prior. 0: they have none. None: 0.1 where the
+        model has an order effect and no kernel of your own, else 0.
     order_variance_bounds : (float, float) or "fixed", default=(1e-4, 10.0)
         Bounds of that search; "fixed" holds it.
 
