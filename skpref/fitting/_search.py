@@ -124,7 +124,7 @@ class Search:
     minor_share: float = 0.01
     n_design_steps: int = 6
     n_compared: int = 2
-    least_gain: float = 1e-4
+    least_gain: float = 3e-5
     max_descents: int = 4
     max_line_search: int = 8
     binding_slope: float = 0.5
