@@ -120,9 +120,10 @@ def test_the_evidence_engine_sets_the_hyperparameters():
     learned = PairwisePreferenceRegressor(inference=EP()).fit(X)
     for engine in (HMC(draws=20), Gibbs(draws=20)):
         model = PairwisePreferenceRegressor(inference=engine, random_state=0).fit(X)
-        # Answers stand in an order of their own: other sums in the last digit.
-        assert_allclose(model.kernel_.theta, learned.kernel_.theta, rtol=1e-10)
-        assert_allclose(model.noise_variance_, learned.noise_variance_, rtol=1e-10)
+        # Answers stand in an order of their own: other sums in the last digit, which each step of a
+        # descent makes some ten times as large.
+        assert_allclose(model.kernel_.theta, learned.kernel_.theta, rtol=1e-8)
+        assert_allclose(model.noise_variance_, learned.noise_variance_, rtol=1e-8)
         value = model.log_marginal_likelihood_value_
         assert_allclose(value, learned.log_marginal_likelihood_value_, rtol=1e-8)
 
