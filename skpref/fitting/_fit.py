@@ -92,7 +92,11 @@ class Fitted:
         with blas_threads(model.engine.matrix_size(self.comparisons)):
             marginals = approximation.conditioned
             sites = approximation.sites
-            return utility_posterior(prior, sites, marginals, model.likelihood, self.comparisons)
+            arguments = sites, marginals, model.likelihood, self.comparisons
+            posterior = utility_posterior(prior, *arguments)
+            if self.comparisons.group_column is None:  # else no margin is of the utility alone
+                prior.check_digits(posterior, marginals)
+            return posterior
 
     @property
     def log_evidence(self) -> float:

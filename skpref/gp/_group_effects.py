@@ -233,7 +233,7 @@ class GroupedPosterior(Posterior):
 
 
 def _margin_covariance(kernel: Kernel, first: Array, second: Array) -> Array:
-    """Prior covariance of margins, (n, n)."""
+    """Compute the prior covariance of margins, (n, n)."""
     across = kernel_values(kernel, first, second)
     own = kernel_values(kernel, first) + kernel_values(kernel, second)
     covariance: Array = own - across - across.T
@@ -269,14 +269,8 @@ def utility_posterior(
     -------
     Posterior
         With a ``group_column`` a `GroupedPosterior` on rows without the columns of groups.
-
-    Raises
-    ------
-    ValueError
-        If rounding has lost too many digits.
     """
     posterior = prior.posterior(sites, marginals, likelihood)
-    prior.check_digits(posterior, marginals)
     column = comparisons.group_column
     if column is None:
         return posterior

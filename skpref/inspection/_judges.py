@@ -96,8 +96,7 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
         )
     names = judges.ids[order]
     frame = table_frame(columns, list(names))
-    found = {"names": names, **columns, **own}
-    return PrintableBunch(**found, slopes=slopes, level=level, frame=frame)
+    return PrintableBunch(names=names, **columns, **own, slopes=slopes, level=level, frame=frame)
 
 
 def control_labels(judges: Judges, votes: Any = None) -> list[tuple[int, Any, float]]:
