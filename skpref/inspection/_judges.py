@@ -96,7 +96,10 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
         )
     names = judges.ids[order]
     frame = table_frame(columns, list(names))
-    return PrintableBunch(names=names, **columns, **own, slopes=slopes, level=level, frame=frame)
+    # None where there is no order effect, which the frame leaves out.
+    return PrintableBunch(
+        names=names, **{**own, **columns}, slopes=slopes, level=level, frame=frame
+    )
 
 
 def control_labels(judges: Judges, votes: Any = None) -> list[tuple[int, Any, float]]:
