@@ -34,7 +34,8 @@ from skpref.kernels import (
 _JUDGE, _RELIABILITY, _FIRST, _OWN = range(-4, 0)
 # The same of items without a judge: nobody, the reference judge, no order, no effects of their own.
 _FILL = (-1.0, 1.0, 0.0, 0.0)
-# Standard deviation of the logarithm of a variance of judges' effects under its prior.
+# Standard deviation of the logarithm of a variance of judges' effects under its prior. With a
+# half-Cauchy prior in its place intervals of 90 % held 41 % of the slopes of four judges, not 77 %.
 _SPREAD = 2.0
 # Variance of the slopes that all judges share, and its bounds, as that of the linear part of the
 # default kernel beside ids.

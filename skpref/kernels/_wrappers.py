@@ -154,7 +154,39 @@ class PreferenceKernel(Wrapper):
         return False
 
 
-class OnColumns(Wrapper):
+class RowWrapper(Wrapper):
+    """A kernel inside on rows that `inner_rows` makes of those outside."""
+
+    def inner_rows(self, X: ArrayLike) -> Array:
+        """Return the rows that the kernel inside sees."""
+        raise NotImplementedError
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Compute the kernel of rows X (n, d) and Y (m, d), and its gradient.
+
+        Returns
+        -------
+        K : ndarray of shape (n, m)
+        K_gradient : ndarray of shape (n, n, n_theta)
+            Only with ``eval_gradient``, which needs ``Y=None``.
+        """
+        if eval_gradient:
+            _check_symmetric(Y)
+            return self.kernel(self.inner_rows(X), eval_gradient=True)
+        return self.kernel(self.inner_rows(X), None if Y is None else self.inner_rows(Y))
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Compute the variances k(x, x), (n,)."""
+        return self.kernel.diag(self.inner_rows(X))
+
+    def is_stationary(self) -> bool:
+        """Say whether the kernel inside is stationary."""
+        return self.kernel.is_stationary()
+
+
+class OnColumns(RowWrapper):
     """A kernel that sees some columns of the items alone.
 
     Sums and products of such kernels treat columns by what they are: an id by `Identity`,
@@ -230,32 +262,8 @@ class OnColumns(Wrapper):
             )
         return rows.take(columns, axis=1)
 
-    def __call__(
-        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> Array | tuple[Array, Array]:
-        """Compute the kernel of the chosen columns of X (n, d) and Y (m, d), and its gradient.
 
-        Returns
-        -------
-        K : ndarray of shape (n, m)
-        K_gradient : ndarray of shape (n, n, n_theta)
-            Only with ``eval_gradient``, which needs ``Y=None``.
-        """
-        if eval_gradient:
-            _check_symmetric(Y)
-            return self.kernel(self.inner_rows(X), eval_gradient=True)
-        return self.kernel(self.inner_rows(X), None if Y is None else self.inner_rows(Y))
-
-    def diag(self, X: ArrayLike) -> Array:
-        """Compute the variances k(x, x), (n,)."""
-        return self.kernel.diag(self.inner_rows(X))
-
-    def is_stationary(self) -> bool:
-        """Say whether the kernel inside is stationary."""
-        return self.kernel.is_stationary()
-
-
-class Padded(Wrapper):
+class Padded(RowWrapper):
     """A kernel on items with further columns, which items without these have at fixed values.
 
     Rows of answers may say more than rows of items do, such as who answered. A posterior that was
@@ -322,30 +330,6 @@ class Padded(Wrapper):
             )
         rest = np.asarray(self.fill[n_columns - self.n_columns :], dtype=np.float64)
         return np.hstack([rows, np.broadcast_to(rest, (len(rows), len(rest)))])
-
-    def __call__(
-        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> Array | tuple[Array, Array]:
-        """Compute the kernel of rows X and Y, with the columns of items or all, and its gradient.
-
-        Returns
-        -------
-        K : ndarray of shape (n, m)
-        K_gradient : ndarray of shape (n, n, n_theta)
-            Only with ``eval_gradient``, which needs ``Y=None``.
-        """
-        if eval_gradient:
-            _check_symmetric(Y)
-            return self.kernel(self.inner_rows(X), eval_gradient=True)
-        return self.kernel(self.inner_rows(X), None if Y is None else self.inner_rows(Y))
-
-    def diag(self, X: ArrayLike) -> Array:
-        """Compute the variances k(x, x), (n,)."""
-        return self.kernel.diag(self.inner_rows(X))
-
-    def is_stationary(self) -> bool:
-        """Say whether the kernel inside is stationary."""
-        return self.kernel.is_stationary()
 
 
 def all_columns(kernel: Kernel, X: Array) -> Array:
