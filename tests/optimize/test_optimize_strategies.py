@@ -197,8 +197,8 @@ PLAIN = {"HB-EI", "LA-EI", "EIIG"}
 def test_every_method_finds_an_easy_optimum(name):
     """Within the best hundredth of the square, where random items come one time in a hundred.
 
-    Where one run does not come so near, the median of nine decides: of 32 seeds of DoubleTS nine end
-    farther off, and their median is four fifths of the bound.
+    Where one run does not come so near, the median of fifteen decides: nine of 32 seeds of DoubleTS
+    and of HB-KG end farther off, and their medians are four fifths and three quarters of the bound.
     """
     slow = ("HB-MUC", "HB-BVEI", "EP-MUC", "JES")
     # draws of the function explore more, and so does what asks for information alone
@@ -209,7 +209,7 @@ def test_every_method_finds_an_easy_optimum(name):
         return np.linalg.norm(made.recommend() - BEST)
 
     near, first = np.sqrt(share / np.pi), distance(1)
-    assert first < near or np.median([first, *map(distance, range(2, 10))]) < near
+    assert first < near or np.median([first, *map(distance, range(2, 16))]) < near
 
 
 @pytest.mark.filterwarnings("ignore:The chains have not mixed")

@@ -56,13 +56,18 @@ def test_branin_is_found():
 
 @pytest.mark.slow
 def test_a_judge_who_errs_is_borne():
-    rng = np.random.default_rng(0)
+    """One answer in ten is wrong, at random: four of 30 seeds end farther off than 0.15."""
 
-    def errs(first, second):
-        return (bowl(first) > bowl(second)) != (rng.random() < 0.1)
+    def distance(seed):
+        rng = np.random.default_rng(seed)
 
-    best = optimizer([[0.0, 1.0]] * 2).run(errs, 60)
-    assert np.abs(best - 0.3).max() < 0.15
+        def errs(first, second):
+            return (bowl(first) > bowl(second)) != (rng.random() < 0.1)
+
+        best = optimizer([[0.0, 1.0]] * 2, seed=seed).run(errs, 60)
+        return np.abs(best - 0.3).max()
+
+    assert np.median([distance(seed) for seed in range(5)]) < 0.05
 
 
 @pytest.mark.slow
