@@ -197,8 +197,9 @@ PLAIN = {"HB-EI", "LA-EI", "EIIG"}
 def test_every_method_finds_an_easy_optimum(name):
     """Within the best hundredth of the square, where random items come one time in a hundred.
 
-    Where one run does not come so near, the median of fifteen decides: nine of 32 seeds of DoubleTS
-    and of HB-KG end farther off, and their medians are four fifths and three quarters of the bound.
+    Where one run does not come so near, the median of fifteen decides. DoubleTS and HB-KG were run
+    with 32 seeds each: nine runs of each end farther off than the bound, and their medians are four
+    fifths and three quarters of it.
     """
     slow = ("HB-MUC", "HB-BVEI", "EP-MUC", "JES")
     # draws of the function explore more, and so does what asks for information alone
