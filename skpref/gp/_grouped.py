@@ -443,8 +443,8 @@ def condition_groups(effects: Array, rows: Array, sites: BatchSites) -> GroupWei
 
 def _product(first: Array, second: Array) -> Array:
     """Sum over groups of oneᵀ other, each (n_groups, n, m)."""
-    flat = first.reshape(-1, first.shape[2])
-    total: Array = flat.T @ second.reshape(-1, second.shape[2])
+    n = first.shape[0] * first.shape[1]
+    total: Array = first.reshape(n, first.shape[2]).T @ second.reshape(n, second.shape[2])
     return total
 
 
