@@ -77,7 +77,7 @@ def posterior_tastes(crew: Crew, at: SharedPosterior, average_user: AverageUser)
             q = marginal(local, common, team.features.psi[users], wide)
             users = users + team.users.start
             mean[users], slope[users] = q.mean @ turn.T, np.matmul(turn, q.slope)
-            cov[users] = np.matmul(np.matmul(turn, local.cov), turn.T)
+            cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
             if pull is not None:
                 pull[users] = np.matmul(turn, local.pull)
     by_feature_moments = common.by_feature, common.by_feature_root, common.by_feature_slope

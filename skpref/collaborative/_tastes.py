@@ -406,16 +406,13 @@ class Taste(NamedTuple):
     mean : ndarray of shape (d,)
     slope : ndarray of shape (d, m)
         In ε.
-    half : ndarray of shape (d r, d)
-        Slopes in b, times the root of its covariance given ε.
-    own : ndarray of shape (d, d)
-        Covariance given ε and b.
+    cov : ndarray of shape (d, d)
+        Given ε.
     """
 
     mean: Array
     slope: Array
-    half: Array
-    own: Array
+    cov: Array
 
 
 class Tastes(NamedTuple):
@@ -428,7 +425,7 @@ class Tastes(NamedTuple):
     ----------
     mean : ndarray of shape (n_users, d)
     cov : ndarray of shape (n_users, d, d)
-        Given ε and b.
+        Given ε.
     slope : ndarray of shape (n_users, d, m)
     pull : ndarray of shape (n_users, d, d) or None
         Slopes of tastes in Σ_k ψ_k b_k; None without features.
@@ -460,20 +457,26 @@ class Tastes(NamedTuple):
 
     def of(self, user: int, psi: Array, rest: float) -> Taste:
         """Return the taste of one user, of a negative code by features, or NaN for unknown ones."""
-        unsure = self.by_feature_root @ psi
         if user >= 0:
-            half = unsure @ (self.turn if self.pull is None else self.pull[user]).T
-            return Taste(self.mean[user], self.slope[user], half, self.cov[user])
-        own = self.prior.own + rest * self.prior.of_features
-        if np.isnan(rest):
-            _, rest, root = self.average_user
-            own = self.prior.own + rest * self.prior.of_features
-            unsure_of = self.by_feature_root.transpose(1, 0, 2)
-            for part in (self.by_feature, self.by_feature_slope, unsure_of):
-                by_users = self.turn @ (part @ root).reshape(len(self.turn), -1)
-                own = own + by_users @ by_users.T
-        mean, slope = self.turn @ (self.by_feature @ psi), self.turn @ (self.by_feature_slope @ psi)
-        return Taste(mean, slope, unsure @ self.turn.T, own)
+            return Taste(self.mean[user], self.slope[user], self.cov[user])
+        by_feature, by_slope = self.by_feature, self.by_feature_slope
+        mean, slope = self.turn @ (by_feature @ psi), self.turn @ (by_slope @ psi)
+        half = self.root_by_features(user, psi)
+        if not np.isnan(rest):
+            return Taste(
+                mean, slope, self.prior.own + rest * self.prior.of_features + half.T @ half
+            )
+        _, rest, root = self.average_user
+        cov = self.prior.own + rest * self.prior.of_features + half.T @ half
+        for part in (by_feature, by_slope, self.by_feature_root.transpose(1, 0, 2)):
+            by_users = self.turn @ (part @ root).reshape(len(self.turn), -1)
+            cov = cov + by_users @ by_users.T
+        return Taste(mean, slope, cov)
+
+    def root_by_features(self, user: int, psi: Array) -> Array:
+        """Return a root of the covariance given ε of what b tells of a user's taste, (d r, d)."""
+        pull = self.turn if user < 0 or self.pull is None else self.pull[user]
+        return (self.by_feature_root @ psi) @ pull.T
 
     def weighed(
         self,
@@ -508,18 +511,22 @@ class Tastes(NamedTuple):
         psi, rest = self.features_of(users, psi, rest)
         mean, sway = np.empty(n), np.empty((n, self.slope.shape[2]))
         half = np.empty((n, len(self.by_feature_root)))
-        spread = np.zeros((n, n) if whole else n)
+        spread, blocks = np.empty(n), []
         for user, rows in _rows_by_taste(users, rest):
             taste, here = self.of(user, psi[rows[0]], rest[rows[0]]), high[rows]
             mean[rows], sway[rows] = here @ taste.mean, here @ taste.slope
-            half[rows] = here @ taste.half.T
-            if whole and user != -1:
-                spread[np.ix_(rows, rows)] = here @ taste.own @ here.T
-            else:
-                at = (rows, rows) if whole else rows
-                spread[at] = np.einsum("nd,nd->n", here @ taste.own, here)
-        spread += half @ half.T if whole else np.square(half).sum(axis=1)
-        return mean, spread, sway
+            spread[rows] = np.einsum("nd,nd->n", here @ taste.cov, here)
+            if whole:
+                half[rows] = here @ self.root_by_features(user, psi[rows[0]]).T
+                if user != -1:
+                    blocks.append((np.ix_(rows, rows), here @ taste.cov @ here.T))
+        if not whole:
+            return mean, spread, sway
+        covariance = half @ half.T
+        np.fill_diagonal(covariance, spread)
+        for place, block in blocks:
+            covariance[place] = block
+        return mean, covariance, sway
 
     def features_of(
         self, users: NDArray[np.intp], psi: Array | None, rest: Array | None

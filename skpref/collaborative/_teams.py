@@ -7,6 +7,7 @@ from functools import cached_property, reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from skpref._utils import Array, blas_threads
@@ -288,18 +289,17 @@ def in_teams(
     """Divide all users into teams, whose tastes have d weights beside m of the population."""
     teams = []
     all_features = Features.empty(by_user.n_users) if features is None else features
+    width = d + 2 * m  # numbers an answer beside its effects: its row, and what is left of it
     for first in range(0, by_user.n_users, _TEAM):
         users = np.arange(first, min(first + _TEAM, by_user.n_users))
         rows = slice(*np.searchsorted(by_user.user, [first, first + len(users)]).tolist())
-        answered, sizes = (
-            by_user.take(np.arange(rows.start, rows.stop), users),
-            np.full(len(users), d),
-        )
+        answered = by_user.take(np.arange(rows.start, rows.stop), users)
+        sizes = np.full(len(users), d)
         teams.append(
             Team(
                 slice(first, first + len(users)),
                 rows,
-                fill_groups(answered.user, sizes, m, np.ones(len(users), dtype=bool)),
+                fill_groups(answered.user, sizes, width, np.ones(len(users), dtype=bool)),
                 answered,
                 all_features.take(users),
                 likelihood,
@@ -321,6 +321,8 @@ class Crew:
     def __init__(self, margins: MarginTable, teams: list[Team], n_jobs: int | None) -> None:
         self.margins, self.teams = margins, teams
         self._pass = 0
+        backend, _ = get_active_backend(prefer="threads")
+        self._shares_memory = getattr(backend, "supports_sharedmem", False)
         self._shared = SharedOut(len(teams), self._package, n_jobs, _HERE)
 
     def condition(self, sites: AnswerSites, basis: Basis) -> SharedLikelihood:
@@ -333,34 +335,52 @@ class Crew:
         return self._ask_teams(sites, basis, at)
 
     def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
-        """Return the tastes of each team, computed here: they are larger than their sources."""
+        """Return the tastes of each team, which no process holds afterwards.
+
+        Where workers share no memory they are computed here: they are larger than their sources.
+        """
         table, d = self.margins.turned(basis), self.margins.heights.shape[1]
-        return [
-            team.condition(table, d, sites.precision[team.rows], sites.shift[team.rows], basis)[0]
-            for team in self.teams
-        ]
+        tastes = []
+        for k, team in enumerate(self.teams):
+            entry = _HERE.get(self._shared.run, k)
+            if entry is not None and entry.at == self._pass:
+                tastes.append(entry.local)
+                continue
+            factors_of = sites.precision[team.rows], sites.shift[team.rows]
+            tastes.append(team.condition(table, d, *factors_of, basis)[0])
+        _HERE.drop(self._shared.run)
+        return tastes
 
     def _ask_teams(self, sites, basis, at):
-        for_all = pickle.dumps((self._pass, basis, at), protocol=5)
-        own = [
-            pickle.dumps((sites.precision[team.rows], sites.shift[team.rows]), protocol=5)
+        for_all = self._packed((self._pass, basis, at))
+        questions = [
+            (for_all, self._packed((sites.precision[team.rows], sites.shift[team.rows])))
             for team in self.teams
         ]
-        questions = [(for_all, each) for each in own]
         results = self._shared.ask(_work, questions, "condition" if at is None else "update")
-        return [pickle.loads(each) for each in results]
+        return [_unpacked(each) for each in results]
+
+    def _packed(self, value):
+        return value if self._shares_memory else pickle.dumps(value, protocol=5)
 
     def _package(self, k):
-        """Return a team and the margins of its answers, as bytes.
+        """Return a team and the margins of its answers, as bytes where memory is not shared.
 
         Arrays themselves joblib would share in ways of its own, by files on one machine, with dask
         by one copy on some worker, which is lost with that worker.
         """
         team = self.teams[k]
+        if self._shares_memory:
+            return self.margins, team
         used, margin = np.unique(team.answered.margin, return_inverse=True)
         margins = MarginTable(*(part[used] for part in self.margins))
-        answered = replace(team.answered, margin=margin)
-        return pickle.dumps((margins, replace(team, answered=answered)), protocol=5)
+        return self._packed(
+            (margins, replace(team, answered=replace(team.answered, margin=margin)))
+        )
+
+
+def _unpacked(value):
+    return pickle.loads(value) if isinstance(value, bytes) else value
 
 
 @dataclass(eq=False)
@@ -376,15 +396,15 @@ class _HeldTeam:
 _HERE = Store[_HeldTeam](_RUNS)
 
 
-def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | None) -> bytes | None:
-    """Return the result of a team as bytes; None if this process does not hold the team."""
+def _work(run: str, number: int, question: tuple[Any, Any], team: Any) -> Any:
+    """Return the result of a team, as bytes if asked by bytes; None if it is not held here."""
     entry = _HERE.get(run, number)
     if entry is None:
         if team is None:
             return None
-        entry = _HERE.add(run, number, _HeldTeam(*pickle.loads(team)))
-    turn, basis, at = pickle.loads(question[0])
-    precision, shift = pickle.loads(question[1])
+        entry = _HERE.add(run, number, _HeldTeam(*_unpacked(team)))
+    turn, basis, at = _unpacked(question[0])
+    precision, shift = _unpacked(question[1])
     with blas_threads(0):
         result: Any = None
         if at is None or entry.at != turn:
@@ -396,5 +416,4 @@ def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | No
             result = entry.team.update_sites(
                 entry.local, view, entry.margins.rest, precision, shift
             )
-            entry.local, entry.at = [], 0
-    return pickle.dumps(result, protocol=5)
+    return pickle.dumps(result, protocol=5) if isinstance(question[0], bytes) else result

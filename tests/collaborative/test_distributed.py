@@ -170,6 +170,7 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
         )
         return model.fit(study.X, study.y, users=study.users)
 
+    alone = fitted()
     client.wait_for_workers(2)
     workers, packed, looks = set(client.run(os.getpid).values()), [], []
     package, look = _teams.Crew._package, _teams.Crew.update_sites
@@ -186,7 +187,6 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
 
     monkeypatch.setattr(_teams.Crew, "_package", counted)
     monkeypatch.setattr(_teams.Crew, "update_sites", watched)
-    alone = fitted()
     with parallel_config("dask"):
         spread = fitted()
     assert len(set(packed)) == 3 and len(packed) < 2 * 3 * len(looks)
