@@ -21,7 +21,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref.collaborative import CollaborativePreferenceRegressor, _teams
+from skpref.collaborative import CollaborativePreferenceRegressor, _fit, _teams
 from skpref.datasets import fetch_sushi
 from skpref.duels import ItemTable
 from skpref.inference import _workers
@@ -66,7 +66,7 @@ def main():
         return
     passes, held = [], []
 
-    class Away(_teams.RemoteCrew):
+    class Away(_teams.Crew):
         def condition(self, sites, basis):
             passes.append(len(Counted.calls))
             return super().condition(sites, basis)
@@ -82,8 +82,8 @@ def main():
     with (
         warnings.catch_warnings(),
         mock.patch.object(_workers, "Parallel", Counted),
-        mock.patch.object(_teams, "RemoteCrew", Away),
-        mock.patch.object(_teams, "_TOGETHER", few(_teams._TOGETHER, 1)),
+        mock.patch.object(_fit, "Crew", Away),
+        mock.patch.object(_teams, "_TEAM", few(_teams._TEAM, 40)),
         parallel_config("loky", n_jobs=2),
     ):
         warnings.simplefilter("ignore", ConvergenceWarning)

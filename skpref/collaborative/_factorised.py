@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, floor_variance, inverse_blocks
-from skpref.collaborative._arrow import AverageUser
 from skpref.collaborative._fit import Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
+from skpref.collaborative._tastes import AverageUser
 from skpref.collaborative._teams import factors
 from skpref.inference import Pass
 

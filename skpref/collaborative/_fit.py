@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skpref._utils import Array, leading_axes, semidefinite_root
-from skpref.collaborative._arrow import (
+from skpref.collaborative._tastes import (
     AverageUser,
     Basis,
-    ByUser,
     Common,
     Covariances,
     Features,
@@ -19,7 +18,7 @@ from skpref.collaborative._arrow import (
     common,
     marginal,
 )
-from skpref.collaborative._teams import AnswerSites, Crew, crew_of, in_teams
+from skpref.collaborative._teams import AnswerSites, ByUser, Crew, in_teams
 from skpref.gp import Inducing
 from skpref.inference import Pass
 from skpref.likelihoods import Likelihood
@@ -68,27 +67,23 @@ def posterior(crew: Crew, sites: AnswerSites, basis: Basis) -> SharedPosterior:
 def posterior_tastes(crew: Crew, at: SharedPosterior, average_user: AverageUser) -> Tastes:
     """Return the tastes of all users under q, and of a user whose features are not known."""
     turn, common = at.basis.turn, at.common
-    n, (d, r), m = len(at.basis.psi), common.by_feature.shape, len(common.mean)
+    psi = np.concatenate([team.features.psi for team in crew.teams])
+    n, (d, r), m = len(psi), common.by_feature.shape, len(common.mean)
     mean, slope, cov = np.empty((n, d)), np.empty((n, d, m)), np.empty((n, d, d))
     pull = np.empty((n, d, d)) if r else None
     wide = common.by_feature_cov
     for team, team_tastes in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
-        for block, local in zip(team.blocks, team_tastes, strict=True):
-            users = team.users[block.users]
-            q = marginal(local, common, at.basis.psi[users], wide)
+        for (users, _), local in zip(team.batches, team_tastes, strict=True):
+            q = marginal(local, common, team.features.psi[users], wide)
+            users = users + team.users.start
             mean[users], slope[users] = q.mean @ turn.T, np.matmul(turn, q.slope)
             cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
             if pull is not None:
                 pull[users] = np.matmul(turn, local.pull)
-    prior, (typical, rest, root) = at.basis.prior, average_user
     by_feature_moments = common.by_feature, common.by_feature_root, common.by_feature_slope
-    unsure = common.by_feature_root.transpose(1, 0, 2)
-    varied = [part @ root for part in (common.by_feature, common.by_feature_slope, unsure)]
-    unknown = prior.own + rest * prior.of_features
-    for part in (unsure @ typical, *varied):
-        by_users = turn @ part.reshape(d, -1)
-        unknown = unknown + by_users @ by_users.T
-    return Tastes(mean, cov, slope, prior, turn, *by_feature_moments, pull, typical, unknown)
+    return Tastes(
+        mean, cov, slope, pull, psi, at.basis.prior, turn, *by_feature_moments, average_user
+    )
 
 
 def evaluate_pass(by_user: ByUser, crew: Crew, at: SharedPosterior) -> PassResult:
@@ -226,9 +221,9 @@ class Task:
         """Features of a user of whom none are known, as of any user whose answers count."""
         by_user = self.by_user
         if self.features is None:
-            return Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users)).average_user
-        counts = np.bincount(by_user.user, by_user.weight, by_user.n_users) > 0.0
-        return Features(self.features.psi[counts], self.features.rest[counts]).average_user
+            return Features.empty(by_user.n_users).average_user
+        counts = np.bincount(by_user.user, by_user.weight, by_user.n_users)
+        return self.features.take(np.flatnonzero(counts > 0.0)).average_user
 
     def scatter(self) -> Array:
         """Return the sum of outer products of the features of all margins with answers."""
@@ -300,8 +295,7 @@ def fit(
     functions = functions_of(task)
     margins = _margins(task, functions)
     d, m = functions.axes.shape[1], margins.features.shape[1]
-    teams = in_teams(by_user, task.likelihood, task.features, d + m + 1)
-    crew = crew_of(margins, teams, n_jobs)
+    crew = Crew(margins, in_teams(by_user, task.likelihood, task.features, d, m), n_jobs)
     centre = Covariances(
         task.own * np.eye(d), None if task.features is None else task.shared * np.eye(d)
     )
@@ -309,7 +303,7 @@ def fit(
     sites = AnswerSites(*np.zeros((4, len(by_user.user))))
     stride = Stride()
     for n in range(1, max_iter + 1):
-        basis = Basis.of(prior, task.features, by_user.n_users)
+        basis = Basis.of(prior)
         at = posterior(crew, sites, basis)
         pass_result = evaluate_pass(by_user, crew, at)
         stride = stride.next(sites, pass_result.target) if n > 1 else stride
@@ -404,5 +398,5 @@ def _task_of_some_users(task):
     users = np.sort(order[:n])
     features = task.features
     if features is not None:
-        features = Features(features.psi[users], features.rest[users])
+        features = features.take(users)
     return replace(task, by_user=by_user.of_users(users), features=features)

@@ -15,9 +15,10 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from skpref._utils import Array, Fields, blas_threads
 from skpref.collaborative import _factorised
-from skpref.collaborative._arrow import ByUser, Features
 from skpref.collaborative._factorised import Factorised
 from skpref.collaborative._fit import PRIOR_USERS, Task, TasteFit, fit, learn_functions
+from skpref.collaborative._tastes import Features
+from skpref.collaborative._teams import ByUser
 from skpref.collaborative._users import UserTable
 from skpref.data import Comparisons
 from skpref.fitting import Hyperprior, LogNormal, Model, Monitor, Search, learn

@@ -17,8 +17,8 @@ from skpref._utils import (
     generator_of,
     symmetric_root,
 )
-from skpref.collaborative._arrow import Tastes
 from skpref.collaborative._fit import Functions
+from skpref.collaborative._tastes import Tastes
 from skpref.data import ParsedX, Reader, first_wins, gathered
 from skpref.kernels import kernel_values
 from skpref.likelihoods import Likelihood
@@ -250,8 +250,8 @@ class TastesPosterior(CollaborativePosterior):
         for start in range(0, len(A), step):
             rows = slice(start, start + step)
             phi, prior = self._features(A[rows], None if B is None else B[rows])
-            values = tastes.at(phi @ self.functions.axes, *self._asked(rows, len(phi)))
-            mean[rows], wide, sway = values.mean, values.variance, values.sway
+            asked = self._asked(rows, len(phi))
+            mean[rows], wide, sway = tastes.weighed(False, phi @ self.functions.axes, *asked)
             spared = phi @ self.functions.spare
             residual_variance = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
             wide += self.taste_variance * residual_variance + np.einsum("nk,nk->n", spared, spared)
@@ -268,13 +268,11 @@ class TastesPosterior(CollaborativePosterior):
         high, spared = phi @ self.functions.axes, phi @ self.functions.spare
         unexplained = self._prior(A, B) - phi @ phi.T
         users, *features = self._asked(slice(None), len(phi))
-        own, between, sway = self.tastes.across(high, users, *features)
-        same = same_user(users)
+        _, covariance, sway = self.tastes.weighed(True, high, users, *features)
+        psi = self.tastes.features_of(users, *features)[0]
+        alike = self.shared / self.taste_variance * (psi @ psi.T)  # of two users' tastes
         residual_covariance = self.taste_variance * unexplained + spared @ spared.T
-        own += residual_covariance
-        psi = self.tastes.features_of(len(phi), *features)[0]
-        between += self.shared / self.taste_variance * (psi @ psi.T) * residual_covariance
-        covariance = np.where(same, own, between)
+        covariance += np.where(same_user(users), 1.0, alike) * residual_covariance
         if self.root is not None:
             sway = sway + phi @ self.root.T
             covariance += unexplained

@@ -1,35 +1,121 @@
-"""Teams of users, and the threads, processes or machines that they are sent to."""
+"""Users' answers, teams of users, and the threads, processes or machines that these are sent to."""
 
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from skpref._utils import Array, blas_threads
-from skpref.collaborative._arrow import (
+from skpref.collaborative._tastes import (
     Basis,
-    ByUser,
     Common,
     Features,
     Local,
     MarginTable,
     SharedLikelihood,
     TasteMargins,
-    UserBlock,
     condition_tastes,
     marginal,
 )
+from skpref.data import Comparisons
+from skpref.gp import fill_groups
 from skpref.inference import SharedOut, Store, site_update
-from skpref.likelihoods import Answers, Likelihood
+from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
-# Blocks of users that a team has.
-_TOGETHER = 16
+# Users of a team: so many that a worker has some tenths of a second to do with each.
+_TEAM = 1000
+# Fits whose teams a process keeps.
+_RUNS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ByUser:
+    """Single duels, the user of each, and the margin of each.
+
+    Attributes
+    ----------
+    n_users, n_margins : int
+    user : ndarray of int of shape (n,)
+    margin : ndarray of int of shape (n,)
+        Row of the distinct margins.
+    sign : ndarray of shape (n,)
+        +1 where the winner is the first item of the margin, else −1.
+    weight : ndarray of shape (n,)
+    answers : Answers
+    """
+
+    n_users: int
+    n_margins: int
+    user: NDArray[np.intp]
+    margin: NDArray[np.intp]
+    sign: Array
+    weight: Array
+    answers: Answers
+
+    @classmethod
+    def of(cls, comparisons: Comparisons, user: NDArray[np.intp], n_users: int) -> Self:
+        """Return the duels of comparisons by user, equal ones of one user counted.
+
+        Raises
+        ------
+        ValueError
+            If some of them are choices or rankings.
+        """
+        rows = comparisons.rows
+        if np.any(rows.kind == INEQUALITY):
+            raise ValueError(
+                "got choices or rankings with users=; of several users the answers are duels. "
+                "Take them apart with skpref.duels.from_rankings, or fit without users=."
+            )
+        row = comparisons.of_answer
+        key, which = np.unique(user * len(rows) + row, return_inverse=True)
+        weight = np.bincount(which, comparisons.weight).astype(np.float64)
+        user, row = np.divmod(key, len(rows))
+        margins = rows.margins
+        answers = rows.answers.take(row)
+        margin, sign = margins.index[row], margins.sign[row]
+        return cls(n_users, len(margins.first), user, margin, sign, weight, answers)
+
+    def of_users(self, users: NDArray[np.intp]) -> Self:
+        """Return the answers of some users, who are numbered anew; margins keep their numbers.
+
+        Parameters
+        ----------
+        users : ndarray of int
+            Increasing.
+        """
+        return self.take(np.flatnonzero(np.isin(self.user, users)), users)
+
+    def take(self, rows: NDArray[np.intp], users: NDArray[np.intp]) -> Self:
+        """Return some answers, which are those of some users, as `of_users` does."""
+        return type(self)(
+            n_users=len(users),
+            n_margins=self.n_margins,
+            user=np.searchsorted(users, self.user[rows]),
+            margin=self.margin[rows],
+            sign=self.sign[rows],
+            weight=self.weight[rows],
+            answers=self.answers.take(rows),
+        )
+
+    @cached_property
+    def copies(self) -> Array:
+        """Number of equal factors of each answer, at least 1: its weight, if that is not below."""
+        return np.maximum(self.weight, 1.0)
+
+    @cached_property
+    def power(self) -> Array | None:
+        """Power of each of these factors, below 1 for a weight below 1; None: all are 1."""
+        return np.minimum(self.weight, 1.0) if np.any(self.weight < 1.0) else None
+
+    def pool(self, values: Array) -> Array:
+        """Return the sum of values over the answers on each margin."""
+        return np.bincount(self.margin, values, self.n_margins).astype(np.float64)
 
 
 class AnswerSites(NamedTuple):
@@ -73,64 +159,23 @@ class Team:
 
     Attributes
     ----------
-    users, rows : ndarray of int
-        Numbers of the users and of their answers among all.
-    blocks : list of UserBlock
-        With numbers within the team.
-    margin : ndarray of int of shape (n,)
-        Rows of `MarginTable`.
-    sign, copies : ndarray of shape (n,)
-    power : ndarray of shape (n,) or None
-    answers : Answers
-    psi, rest : ndarray of shape (n_users, r) and (n_users,)
-        Features of the users.
+    users, rows : slice
+        Which of all users, and which of all answers.
+    batches : list of (ndarray, ndarray)
+        Users and the rows of their answers, both numbered within the team, as `fill_groups` has
+        them.
+    answered : ByUser
+    features : Features
+        Of the users.
     likelihood : Likelihood
     """
 
-    users: NDArray[np.intp]
-    rows: NDArray[np.intp]
-    blocks: list[UserBlock]
-    margin: NDArray[np.intp]
-    sign: Array
-    copies: Array
-    power: Array | None
-    answers: Answers
-    psi: Array
-    rest: Array
+    users: slice
+    rows: slice
+    batches: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    answered: ByUser
+    features: Features
     likelihood: Likelihood
-
-    @classmethod
-    def of(
-        cls,
-        by_user: ByUser,
-        likelihood: Likelihood,
-        features: Features | None,
-        blocks: list[UserBlock],
-    ) -> Self:
-        """Return the team of users in blocks, numbered among all."""
-        users = np.concatenate([block.users for block in blocks])
-        rows = np.concatenate([block.rows[block.is_answer] for block in blocks])
-        own, first, row = [], 0, 0
-        for block in blocks:
-            n, within = int(np.count_nonzero(block.is_answer)), np.zeros_like(block.rows)
-            within[block.is_answer] = row + np.arange(n)
-            own.append(UserBlock(first + np.arange(len(block.users)), within, block.is_answer))
-            first, row = first + len(block.users), row + n
-        none = Features(np.zeros((by_user.n_users, 0)), np.zeros(by_user.n_users))
-        user_features = none if features is None else features
-        return cls(
-            users=users,
-            rows=rows,
-            blocks=own,
-            margin=by_user.margin[rows],
-            sign=by_user.sign[rows],
-            copies=by_user.copies[rows],
-            power=None if by_user.power is None else by_user.power[rows],
-            answers=by_user.answers.take(rows),
-            psi=user_features.psi[users],
-            rest=user_features.rest[users],
-            likelihood=likelihood,
-        )
 
     def condition(
         self, table: Array, d: int, precision: Array, shift: Array, basis: Basis
@@ -146,23 +191,24 @@ class Team:
             Of one of equal answers.
         basis : Basis
         """
-        basis = basis._replace(psi=self.psi, rest=self.rest)
-        every = self.copies * precision, self.copies * shift
+        copies, margin = self.answered.copies, np.append(self.answered.margin, 0)
+        precision, shift = (np.append(copies * part, 0.0) for part in (precision, shift))
         locals_: list[Local] = []
 
-        def block_likelihoods() -> Iterator[SharedLikelihood]:
-            for block in self.blocks:
-                block_precision, block_shift = (
-                    np.where(block.is_answer, part[block.rows], 0.0) for part in every
-                )
-                rows = table[self.margin[block.rows]]
-                local, summary = condition_tastes(
-                    block, rows, d, (block_precision, block_shift), basis
+        def likelihoods() -> Iterator[SharedLikelihood]:
+            for users, rows in self.batches:
+                local, likelihood = condition_tastes(
+                    table[margin[rows]],
+                    d,
+                    precision[rows],
+                    shift[rows],
+                    basis,
+                    self.features.take(users),
                 )
                 locals_.append(local)
-                yield summary
+                yield likelihood
 
-        total = reduce(SharedLikelihood.plus, block_likelihoods())
+        total = reduce(SharedLikelihood.plus, likelihoods())
         return locals_, total
 
     def update_sites(
@@ -180,23 +226,24 @@ class Team:
         precision, shift : ndarray of shape (n,)
             Of the factors before.
         """
-        mean, variance = np.empty((2, len(self.rows)))
+        answered = self.answered
+        margin = np.append(answered.margin, 0)
+        moments = np.empty((2, len(margin)))
         value, own = 0.0, np.zeros((len(view.common.by_feature),) * 2)
-        for block, tastes in zip(self.blocks, local, strict=True):
-            q = marginal(tastes, view.common, self.psi[block.users], view.wide)
+        for (users, rows), tastes in zip(self.batches, local, strict=True):
+            q = marginal(tastes, view.common, self.features.psi[users], view.wide)
             own, value = own + q.own, value - 0.5 * q.quadratic
-            here = block.rows[block.is_answer]
-            moments = view.moments(self.margin[block.rows], q)
-            mean[here], variance[here] = (part[block.is_answer] for part in moments)
+            moments[:, rows] = view.moments(margin[rows], q)
+        mean, variance = moments[:, :-1]
         sites, gained = factors(
-            self.likelihood, self, (mean, variance), rest[self.margin], (precision, shift)
+            self.likelihood, answered, (mean, variance), rest[margin[:-1]], (precision, shift)
         )
-        return TeamResult(sites, value + float(self.copies @ gained), own)
+        return TeamResult(sites, value + float(answered.copies @ gained), own)
 
 
 def factors(
     likelihood: Likelihood,
-    answered: "Team | ByUser",
+    answered: ByUser,
     marginal: tuple[Array, Array],
     rest: Array | float,
     before: tuple[Array, Array],
@@ -206,8 +253,7 @@ def factors(
     Parameters
     ----------
     likelihood : Likelihood
-    answered : Team or ByUser
-        The answers, their signs and powers.
+    answered : ByUser
     marginal : (ndarray, ndarray)
         Means and variances under q of the margins that the factors are of, shape (n,).
     rest : ndarray of shape (n,) or float
@@ -237,80 +283,33 @@ def factors(
     return sites, update.log_gain
 
 
-class Crew:
-    """All teams, in this process.
-
-    Parameters
-    ----------
-    margins : MarginTable
-    teams : list of Team
-    parallel : joblib.Parallel
-        Over teams.
-    """
-
-    def __init__(self, margins: MarginTable, teams: list[Team], parallel: Parallel) -> None:
-        self.margins, self.teams = margins, teams
-        self._parallel = parallel
-        self._local: list[list[Local]] = []
-
-    def condition(self, sites: AnswerSites, basis: Basis) -> list[SharedLikelihood]:
-        """Return each team's likelihood of what users have in common."""
-        team_results = list(self._condition_teams(sites, basis))
-        self._local = [local for local, _ in team_results]
-        return [likelihood for _, likelihood in team_results]
-
-    def update_sites(self, sites: AnswerSites, basis: Basis, at: Common) -> list[TeamResult]:
-        """Return each team's updated factors, from the tastes that it conditioned last."""
-        arguments = TasteMargins.of(self.margins, basis, at), self.margins.rest
-        calls = (
-            delayed(team.update_sites)(
-                local, *arguments, sites.precision[team.rows], sites.shift[team.rows]
-            )
-            for team, local in zip(self.teams, self._local, strict=True)
-        )
-        return list(self._parallel(calls))
-
-    def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
-        """Return the tastes of each team given what users have in common."""
-        return self._local
-
-    def _condition_teams(self, sites, basis):
-        arguments = self.margins.turned(basis), self.margins.heights.shape[1]
-        return self._parallel(
-            delayed(team.condition)(
-                *arguments, sites.precision[team.rows], sites.shift[team.rows], basis
-            )
-            for team in self.teams
-        )
-
-
 def in_teams(
-    by_user: ByUser, likelihood: Likelihood, features: Features | None, width: int
+    by_user: ByUser, likelihood: Likelihood, features: Features | None, d: int, m: int
 ) -> list[Team]:
-    """Cut all users into teams; ``width`` as in `ByUser.blocks`."""
-    blocks = by_user.blocks(width)
-    return [
-        Team.of(by_user, likelihood, features, blocks[k : k + _TOGETHER])
-        for k in range(0, len(blocks), _TOGETHER)
-    ]
+    """Divide all users into teams, whose tastes have d weights beside m of the population."""
+    teams = []
+    all_features = Features.empty(by_user.n_users) if features is None else features
+    width = d + 2 * m  # numbers an answer beside its effects: its row, and what is left of it
+    for first in range(0, by_user.n_users, _TEAM):
+        users = np.arange(first, min(first + _TEAM, by_user.n_users))
+        rows = slice(*np.searchsorted(by_user.user, [first, first + len(users)]).tolist())
+        answered = by_user.take(np.arange(rows.start, rows.stop), users)
+        sizes = np.full(len(users), d)
+        teams.append(
+            Team(
+                slice(first, first + len(users)),
+                rows,
+                fill_groups(answered.user, sizes, width, np.ones(len(users), dtype=bool)),
+                answered,
+                all_features.take(users),
+                likelihood,
+            )
+        )
+    return teams
 
 
-# Fits whose teams a process keeps.
-_RUNS = 2
-
-
-def crew_of(margins: MarginTable, teams: list[Team], n_jobs: int | None) -> Crew:
-    """Return all teams, in threads unless a `joblib.parallel_config` asks for processes."""
-    backend, jobs_there = get_active_backend(prefer="threads")
-    jobs = n_jobs if n_jobs is not None else jobs_there
-    jobs = backend.default_n_jobs if jobs is None else jobs
-    if len(teams) > 1 and jobs != 1 and not getattr(backend, "supports_sharedmem", False):
-        return RemoteCrew(margins, teams, n_jobs)
-    return Crew(margins, teams, Parallel(n_jobs=n_jobs, prefer="threads"))
-
-
-class RemoteCrew(Crew):
-    """All teams, in other processes.
+class Crew:
+    """All teams, shared out to joblib's workers: threads, or what a `parallel_config` asks for.
 
     Parameters
     ----------
@@ -320,44 +319,68 @@ class RemoteCrew(Crew):
     """
 
     def __init__(self, margins: MarginTable, teams: list[Team], n_jobs: int | None) -> None:
-        super().__init__(margins, teams, Parallel(n_jobs=1))
+        self.margins, self.teams = margins, teams
         self._pass = 0
+        backend, _ = get_active_backend(prefer="threads")
+        self._shares_memory = getattr(backend, "supports_sharedmem", False)
         self._shared = SharedOut(len(teams), self._package, n_jobs, _HERE)
 
-    def condition(self, sites: AnswerSites, basis: Basis) -> list[SharedLikelihood]:
-        """Return each team's likelihood of what users have in common."""
+    def condition(self, sites: AnswerSites, basis: Basis) -> SharedLikelihood:
+        """Return the likelihood of what users have in common by all answers."""
         self._pass += 1
-        return self._ask_teams(sites, basis, None)
+        return reduce(SharedLikelihood.plus, self._ask_teams(sites, basis, None))
 
     def update_sites(self, sites: AnswerSites, basis: Basis, at: Common) -> list[TeamResult]:
         """Return each team's updated factors, from the tastes that it conditioned last."""
         return self._ask_teams(sites, basis, at)
 
     def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
-        """Return the tastes of each team, computed here: they are larger than their sources."""
-        return [local for local, _ in self._condition_teams(sites, basis)]
+        """Return the tastes of each team, which no process holds afterwards.
+
+        Where workers share no memory they are computed here: they are larger than their sources.
+        """
+        table, d = self.margins.turned(basis), self.margins.heights.shape[1]
+        tastes = []
+        for k, team in enumerate(self.teams):
+            entry = _HERE.get(self._shared.run, k)
+            if entry is not None and entry.at == self._pass:
+                tastes.append(entry.local)
+                continue
+            factors_of = sites.precision[team.rows], sites.shift[team.rows]
+            tastes.append(team.condition(table, d, *factors_of, basis)[0])
+        _HERE.drop(self._shared.run)
+        return tastes
 
     def _ask_teams(self, sites, basis, at):
-        bare = basis._replace(psi=basis.psi[:0], rest=basis.rest[:0])  # a team knows its own
-        for_all = pickle.dumps((self._pass, bare, at), protocol=5)
-        own = [
-            pickle.dumps((sites.precision[team.rows], sites.shift[team.rows]), protocol=5)
+        for_all = self._packed((self._pass, basis, at))
+        questions = [
+            (for_all, self._packed((sites.precision[team.rows], sites.shift[team.rows])))
             for team in self.teams
         ]
-        questions = [(for_all, each) for each in own]
         results = self._shared.ask(_work, questions, "condition" if at is None else "update")
-        return [pickle.loads(each) for each in results]
+        return [_unpacked(each) for each in results]
+
+    def _packed(self, value):
+        return value if self._shares_memory else pickle.dumps(value, protocol=5)
 
     def _package(self, k):
-        """Return a team and the margins of its answers, as bytes.
+        """Return a team and the margins of its answers, as bytes where memory is not shared.
 
         Arrays themselves joblib would share in ways of its own, by files on one machine, with dask
         by one copy on some worker, which is lost with that worker.
         """
         team = self.teams[k]
-        used, margin = np.unique(team.margin, return_inverse=True)
+        if self._shares_memory:
+            return self.margins, team
+        used, margin = np.unique(team.answered.margin, return_inverse=True)
         margins = MarginTable(*(part[used] for part in self.margins))
-        return pickle.dumps((margins, replace(team, margin=margin)), protocol=5)
+        return self._packed(
+            (margins, replace(team, answered=replace(team.answered, margin=margin)))
+        )
+
+
+def _unpacked(value):
+    return pickle.loads(value) if isinstance(value, bytes) else value
 
 
 @dataclass(eq=False)
@@ -373,15 +396,15 @@ class _HeldTeam:
 _HERE = Store[_HeldTeam](_RUNS)
 
 
-def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | None) -> bytes | None:
-    """Return the result of a team as bytes; None if this process does not hold the team."""
+def _work(run: str, number: int, question: tuple[Any, Any], team: Any) -> Any:
+    """Return the result of a team, as bytes if asked by bytes; None if it is not held here."""
     entry = _HERE.get(run, number)
     if entry is None:
         if team is None:
             return None
-        entry = _HERE.add(run, number, _HeldTeam(*pickle.loads(team)))
-    turn, basis, at = pickle.loads(question[0])
-    precision, shift = pickle.loads(question[1])
+        entry = _HERE.add(run, number, _HeldTeam(*_unpacked(team)))
+    turn, basis, at = _unpacked(question[0])
+    precision, shift = _unpacked(question[1])
     with blas_threads(0):
         result: Any = None
         if at is None or entry.at != turn:
@@ -393,5 +416,4 @@ def _work(run: str, number: int, question: tuple[bytes, bytes], team: bytes | No
             result = entry.team.update_sites(
                 entry.local, view, entry.margins.rest, precision, shift
             )
-            entry.local, entry.at = [], 0
-    return pickle.dumps(result, protocol=5)
+    return pickle.dumps(result, protocol=5) if isinstance(question[0], bytes) else result

@@ -29,7 +29,7 @@ from skpref.gp._group_effects import (
     utility_kernel,
     utility_posterior,
 )
-from skpref.gp._grouped import Grouped
+from skpref.gp._grouped import BatchSites, Grouped, condition_groups, fill_groups
 from skpref.gp._inducing import (
     Inducing,
     InducingPoints,
@@ -82,6 +82,7 @@ from skpref.gp._through_time import ThroughTime
 __all__ = [
     "DRIFTS",
     "NEW_GROUP",
+    "BatchSites",
     "ChainRule",
     "Components",
     "Cost",
@@ -117,10 +118,12 @@ __all__ = [
     "carry_groups",
     "choice_proba",
     "choose_prior",
+    "condition_groups",
     "default_kernel",
     "defended",
     "drifting",
     "feature_spread",
+    "fill_groups",
     "forgetting",
     "group_effects",
     "mean_variance",

@@ -6,21 +6,20 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from collaborative_support import make_study
-from joblib import Parallel
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref.collaborative._arrow import (
+from skpref.collaborative import _teams
+from skpref.collaborative._fit import Stride, evaluate_pass, posterior, posterior_tastes
+from skpref.collaborative._tastes import (
     Basis,
-    ByUser,
     Covariances,
     Features,
     MarginTable,
     TasteMargins,
     marginal,
 )
-from skpref.collaborative._fit import Stride, evaluate_pass, posterior, posterior_tastes
-from skpref.collaborative._teams import AnswerSites, Crew, in_teams
+from skpref.collaborative._teams import AnswerSites, ByUser, Crew, in_teams
 from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import Inducing
 from skpref.likelihoods import Probit
@@ -62,8 +61,8 @@ def given(population=True):
 
 
 def found(told, prior, features=None):
-    crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), features, 30), Parallel(1))
-    basis = Basis.of(prior, features, N)
+    crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), features, D, 6), None)
+    basis = Basis.of(prior)
     return crew, posterior(crew, told.sites, basis)
 
 
@@ -125,19 +124,20 @@ def test_q_is_bayes_rule(features, population):
     assert_allclose(at.common.root.T @ at.common.root, truth.cov[:m, :m], atol=1e-10)
     assert_allclose(tastes.mean, truth.taste @ truth.mean, atol=1e-10)
     assert_allclose(tastes.slope @ at.common.root, whole[:, :, :m], atol=1e-10)
-    spread = tastes.cov + tastes.slope @ tastes.slope.transpose(0, 2, 1)
+    each = [tastes.of(u, tastes.psi[u], np.nan) for u in range(N)]
+    spread = [taste.cov + taste.slope @ taste.slope.T for taste in each]
     assert_allclose(spread, whole @ truth.taste.transpose(0, 2, 1), atol=1e-10)
     # between all users at once
     high = np.random.default_rng(0).standard_normal((2 * N, D))
     users = np.arange(2 * N) % N
     known = (None, None) if features is None else (features.psi[users], features.rest[users])
-    own, between, sway = tastes.across(high, users, *known)
-    cov = np.where(users[:, None] == users, own, between) + sway @ sway.T
+    _, spread, sway = tastes.weighed(True, high, users, *known)
+    cov = spread + sway @ sway.T
     rows = np.einsum("nd,ndt->nt", high, truth.taste[users])
     assert_allclose(cov, rows @ truth.cov @ rows.T, atol=1e-10)
-    seen = tastes.at(high, users)
-    assert_allclose(seen.mean, rows @ truth.mean, atol=1e-10)
-    assert_allclose(seen.variance + np.square(seen.sway).sum(axis=1), np.diag(cov), atol=1e-10)
+    mean, variance, sway = tastes.weighed(False, high, users)
+    assert_allclose(mean, rows @ truth.mean, atol=1e-10)
+    assert_allclose(variance + np.square(sway).sum(axis=1), np.diag(cov), atol=1e-10)
 
 
 @pytest.mark.parametrize("population", [True, False])
@@ -155,11 +155,12 @@ def test_margins_of_answers_are_those_of_the_gaussian(features, population):
     view = TasteMargins.of(told.margins, at.basis, at.common)
     mean, variance = np.empty((2, len(by_user.user)))
     for team, known in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
-        for block, local in zip(team.blocks, known, strict=True):
-            q = marginal(local, at.common, team.psi[block.users], view.wide)
-            here = team.rows[block.rows[block.is_answer]]
-            parts = view.moments(team.margin[block.rows], q)
-            mean[here], variance[here] = (part[block.is_answer] for part in parts)
+        for (users, rows), local in zip(team.batches, known, strict=True):
+            q = marginal(local, at.common, team.features.psi[users], view.wide)
+            is_answer = rows < len(team.answered.user)
+            here = team.rows.start + rows[is_answer]
+            parts = view.moments(np.append(team.answered.margin, 0)[rows], q)
+            mean[here], variance[here] = (part[is_answer] for part in parts)
     assert_allclose(mean, design @ truth.mean, atol=1e-10)
     assert_allclose(variance, np.einsum("nt,nt->n", design @ truth.cov, design), atol=1e-10)
 
@@ -176,30 +177,32 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
         b[:, :, truth.m + k * D : truth.m + k * D + D] = psi[:, k, None, None] * np.eye(D)
     rows = np.einsum("nd,ndt->nt", high, b)
     left = prior.own + rest[:, None, None] * prior.shared
-    seen = tastes.at(high, users, psi, rest)
-    assert_allclose(seen.mean, rows @ truth.mean, atol=1e-10)
-    assert_allclose(seen.sway @ at.common.root, (rows @ truth.cov)[:, : truth.m], atol=1e-10)
+    mean, spread, sway = tastes.weighed(False, high, users, psi, rest)
+    assert_allclose(mean, rows @ truth.mean, atol=1e-10)
+    assert_allclose(sway @ at.common.root, (rows @ truth.cov)[:, : truth.m], atol=1e-10)
     variance = np.einsum("nd,nde,ne->n", high, left, high)
     variance += np.einsum("nt,tu,nu->n", rows, truth.cov, rows)
-    assert_allclose(seen.variance + np.square(seen.sway).sum(axis=1), variance, atol=1e-10)
+    assert_allclose(spread + np.square(sway).sum(axis=1), variance, atol=1e-10)
     # beside a user that was fitted
     users, psi, rest = np.array([0, -1]), PSI[[0, 5]], FEATURES.rest[[0, 5]]
-    own, between, sway = tastes.across(high, users, psi, rest)
+    _, spread, sway = tastes.weighed(True, high, users, psi, rest)
     like = np.einsum("d,dt->t", high[1], truth.taste[5])
     like[truth.m + R * D :] = 0.0
     cross = high[0] @ truth.taste[0] @ truth.cov @ like
-    assert (between + sway @ sway.T)[0, 1] == pytest.approx(cross, abs=1e-10)
-    assert own[0, 0] == pytest.approx(high[0] @ tastes.cov[0] @ high[0], abs=1e-10)
+    assert (spread + sway @ sway.T)[0, 1] == pytest.approx(cross, abs=1e-10)
+    own = high[0] @ truth.taste[0] @ truth.cov @ truth.taste[0].T @ high[0]
+    assert (spread + sway @ sway.T)[0, 0] == pytest.approx(own, abs=1e-10)
 
 
-def test_how_users_are_parted_does_not_matter():
+def test_how_users_are_parted_does_not_matter(monkeypatch):
     prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
-    basis, seen = Basis.of(prior, FEATURES, N), []
-    for width in (30, 2**17):
-        crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), FEATURES, width), Parallel(1))
+    basis, seen = Basis.of(prior), []
+    for size, width in ((3, 2**15), (1000, 6)):
+        monkeypatch.setattr(_teams, "_TEAM", size)
+        crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), FEATURES, D, width), None)
         at = posterior(crew, told.sites, basis)
         looked = evaluate_pass(told.by_user, crew, at)
-        tastes = posterior_tastes(crew, at, FEATURES.average_user)[:3]
+        tastes = posterior_tastes(crew, at, FEATURES.average_user)[:5]
         seen.append([*tastes, *looked.target, looked.own, looked.log_evidence])
     for this, that in zip(*seen, strict=True):
         assert_allclose(this, that, atol=1e-10)

@@ -12,9 +12,9 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.collaborative._arrow import ByUser, Covariances, Features
 from skpref.collaborative._fit import Task, _covariance_mode, fit
-from skpref.collaborative._teams import Team, factors
+from skpref.collaborative._tastes import Covariances, Features
+from skpref.collaborative._teams import ByUser, factors, in_teams
 from skpref.collaborative._users import UserTable
 from skpref.data import Respondents, check_respondents
 from skpref.data._comparisons import Comparisons
@@ -37,16 +37,16 @@ def test_blocks_hold_every_answer_once():
     keep = np.random.default_rng(0).random(len(study.y)) < 0.4
     study = study._replace(pairs=study.pairs[keep], y=study.y[keep], users=study.users[keep])
     by_user, _ = by_user_of(study)
-    blocks = by_user.blocks(2**14)
-    assert len(blocks) > 3
-    assert_array_equal(
-        np.sort(np.concatenate([b.users for b in blocks])), np.arange(by_user.n_users)
-    )
-    rows = np.concatenate([b.rows[b.is_answer] for b in blocks])
-    assert_array_equal(np.sort(rows), np.arange(len(by_user.user)))
-    for block in blocks:
-        whose = np.broadcast_to(block.users[:, None], block.rows.shape)
-        assert_array_equal(by_user.user[block.rows[block.is_answer]], whose[block.is_answer])
+    (team,) = in_teams(by_user, Probit(0.1), None, 3, 2**14)
+    assert len(team.batches) > 3
+    every = np.concatenate([users for users, _ in team.batches])
+    assert_array_equal(np.sort(every), np.arange(by_user.n_users))
+    n = len(by_user.user)
+    rows = np.concatenate([rows[rows < n] for _, rows in team.batches])
+    assert_array_equal(np.sort(rows), np.arange(n))
+    for users, rows in team.batches:
+        whose = np.broadcast_to(users[:, None], rows.shape)
+        assert_array_equal(by_user.user[rows[rows < n]], whose[rows < n])
 
 
 def test_answers_are_counted_by_user_and_keep_their_winner():
@@ -139,12 +139,11 @@ def test_covariances_are_modes_given_second_moments():
 def test_factors_of_improper_cavities_stay():
     study = make_study(n_users=1, n_each=2)
     by_user, _ = by_user_of(study)
-    team = Team.of(by_user, Probit(0.05), None, by_user.blocks(4))
-    n = len(team.rows)
+    n = len(by_user.user)
     precision, shift, ones = np.full(n, 2.0), np.full(n, 0.3), np.ones(n)
     variance = np.where(np.arange(n) == 0, 0.5, 0.1)  # all that is known is the first factor
     at = (0.2 * ones, variance), 0.0, (precision, shift)
-    wanted, value = factors(team.likelihood, team, *at)
+    wanted, value = factors(Probit(0.05), by_user, *at)
     assert (wanted.precision[0], wanted.shift[0]) == (2.0, 0.3)
     assert np.all(wanted.precision[1:] != 2.0) and np.all(np.isfinite(value))
 

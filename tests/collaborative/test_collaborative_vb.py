@@ -16,7 +16,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from skpref import PairwisePreferenceRegressor
 from skpref.active import query
 from skpref.collaborative import CollaborativePreferenceRegressor, _factorised
-from skpref.collaborative._arrow import ByUser
 from skpref.collaborative._factorised import (
     Cells,
     FactorisedState,
@@ -29,7 +28,7 @@ from skpref.collaborative._factorised import (
 )
 from skpref.collaborative._fit import Task
 from skpref.collaborative._learn import People
-from skpref.collaborative._teams import factors
+from skpref.collaborative._teams import ByUser, factors
 from skpref.collaborative._users import UserTable
 from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import Inducing

@@ -20,7 +20,6 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV
 
 from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
-from skpref.collaborative import _arrow as _by_user
 from skpref.collaborative import _teams
 from skpref.fitting._fit import fit_posterior
 from skpref.inference import SVI
@@ -154,9 +153,8 @@ class Mortal(Probit):
 def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
     client, tmp_path, monkeypatch
 ):
-    """Teams of eight users; each is sent to a worker once, and again to one that is new."""
-    monkeypatch.setattr(_by_user, "_BLOCK", 2**9)
-    monkeypatch.setattr(_teams, "_TOGETHER", 4)
+    """Teams of up to sixteen users; each is sent to a worker once, and again to a new one."""
+    monkeypatch.setattr(_teams, "_TEAM", 16)
     study, order = make_study(n_users=40, n_each=8), tmp_path / "order"
     likelihood = Mortal(order=str(order), maker=os.getpid())
     features = np.random.default_rng(0).standard_normal((40, 2))
@@ -172,9 +170,10 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
         )
         return model.fit(study.X, study.y, users=study.users)
 
+    alone = fitted()
     client.wait_for_workers(2)
     workers, packed, looks = set(client.run(os.getpid).values()), [], []
-    package, look = _teams.RemoteCrew._package, _teams.RemoteCrew.update_sites
+    package, look = _teams.Crew._package, _teams.Crew.update_sites
 
     def counted(self, number):
         packed.append(number)
@@ -186,9 +185,8 @@ def test_many_users_are_fitted_as_in_one_process_also_where_a_worker_is_killed(
             order.touch()
         return look(self, *args)
 
-    monkeypatch.setattr(_teams.RemoteCrew, "_package", counted)
-    monkeypatch.setattr(_teams.RemoteCrew, "update_sites", watched)
-    alone = fitted()
+    monkeypatch.setattr(_teams.Crew, "_package", counted)
+    monkeypatch.setattr(_teams.Crew, "update_sites", watched)
     with parallel_config("dask"):
         spread = fitted()
     assert len(set(packed)) == 3 and len(packed) < 2 * 3 * len(looks)
