@@ -23,7 +23,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
-from skpref.data._tables import column_cells, refuse_nested, refuse_rounded
+from skpref.data._tables import check_columns, column_cells, refuse_nested, refuse_rounded
 from skpref.data._winners import DuelLabels, read_labels, warn_alike
 
 
@@ -280,7 +280,11 @@ def from_columns(
     n_duels = len(frame)
     signs = check_order(frame[order] if isinstance(order, str) else order, n_duels, 2)
     if time is not None:
-        time = _check_times(frame[time] if isinstance(time, str) else time, n_duels)
+        time = column_cells(frame[time] if isinstance(time, str) else time)
+        if time.shape != (n_duels,):
+            raise ValueError(
+                f"time has shape {time.shape}; give a column, or one for each of {n_duels} rows."
+            )
     opponents = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
     labels = read_labels(
         frame[outcome] if has_column else outcome,
@@ -326,10 +330,7 @@ def _as_frame(table):
         )
     pandas = _import_pandas()
     names = table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns)
-    columns = {name: column_cells(table[name]) for name in names}
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"got columns of lengths {lengths}; give columns of one length.")
+    columns = check_columns({name: table[name] for name in names})
     if isinstance(table, Mapping):
         for name, column in columns.items():
             refuse_nested(list(column), name)
@@ -355,17 +356,6 @@ def _import_pandas():
             "arrays with np.stack([first, second], axis=1)."
         ) from None
     return pandas
-
-
-def _check_times(time, n_duels):
-    """Return the times of all duels as an array; ValueError if there are not so many."""
-    values = column_cells(time)
-    if values.shape != (n_duels,):
-        raise ValueError(
-            f"time has shape {values.shape}; give a column, or one time for each of the {n_duels} "
-            "rows."
-        )
-    return values
 
 
 def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
