@@ -494,7 +494,8 @@ def _split_by_rows(
     codes_of_texts = [_Codes() for _ in labels]
     codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
     texts: list[list[str]] = [[] for _ in numbers]
-    pick: Any = itemgetter(*labels, *numbers, 0)
+    positions = [*labels, *numbers, 0]
+    pick: Any = itemgetter(*positions)
     with _open_csv_rows(path, encoding) as rows:
         next(rows)
         while block := list(islice(rows, _ROWS)):

@@ -352,7 +352,7 @@ class _VoteReader:
             if len(columns) == 1:
                 is_time = control.columns[0] == self.columns.time
                 _check_difference(control.label, columns[0], is_time)
-            gaps = np.isnan(columns).any(axis=0)
+            gaps = np.any([np.isnan(values) for values in columns], axis=0)
             if self.options.missing == "drop":
                 self.dropped.drop(gaps, f"without a number for {control.label!r}")
             else:
@@ -489,22 +489,19 @@ class _VoteReader:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Put controls, in units, beside the pairs; return X, and center and scale of each."""
         controls, like = self.columns.controls, self.like
+        center, scale = np.zeros(len(controls)), np.ones(len(controls))
         if not controls:
-            return pairs, np.zeros(0), np.ones(0)
-        sides = [
-            _control_sides([self.numbers[i].values[rows] for i in control.columns])
-            for control in controls
-        ]
-        if like is None:
-            units = [
-                _center_and_scale(control.label, values)
-                for control, values in zip(controls, sides, strict=True)
-            ]
-            center, scale = np.array(units).T
-        else:
-            center, scale = like.control_center, like.control_scale
-        values = (np.stack(sides, axis=2) - center) / scale
-        return np.concatenate([pairs[:, :, None], values], axis=2, dtype=float), center, scale
+            return pairs, center, scale
+        X = np.empty((len(rows), 2, 1 + len(controls)))
+        X[:, :, 0] = pairs
+        for j, control in enumerate(controls):
+            sides = _control_sides([self.numbers[i].values[rows] for i in control.columns])
+            if like is None:
+                center[j], scale[j] = _center_and_scale(control.label, sides)
+            else:
+                center[j], scale[j] = like.control_center[j], like.control_scale[j]
+            X[:, :, 1 + j] = (sides - center[j]) / scale[j]
+        return X, center, scale
 
     def _with_groups(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, list | None]:
         """Put the number of each vote's group into a last column; return X and the groups.
