@@ -280,11 +280,7 @@ def from_columns(
     n_duels = len(frame)
     signs = check_order(frame[order] if isinstance(order, str) else order, n_duels, 2)
     if time is not None:
-        time = column_cells(frame[time] if isinstance(time, str) else time)
-        if time.shape != (n_duels,):
-            raise ValueError(
-                f"time has shape {time.shape}; give a column, or one for each of {n_duels} rows."
-            )
+        time = _check_times(frame[time] if isinstance(time, str) else time, n_duels)
     opponents = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
     labels = read_labels(
         frame[outcome] if has_column else outcome,
@@ -356,6 +352,16 @@ def _import_pandas():
             "arrays with np.stack([first, second], axis=1)."
         ) from None
     return pandas
+
+
+def _check_times(time: Any, n_duels: int) -> np.ndarray:
+    """Return the times of all duels as an array; ValueError if there are not so many."""
+    values = column_cells(time)
+    if values.shape != (n_duels,):
+        raise ValueError(
+            f"time has shape {values.shape}; give a column, or one for each of {n_duels} rows."
+        )
+    return values
 
 
 def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:

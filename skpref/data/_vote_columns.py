@@ -340,12 +340,17 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         return Control(name, (itself,))
     if two is not None:
         return Control(name, two)
-    for at in (match.start() for match in re.finditer("[-\u2212]", control)):
-        first, second = names.find(control[:at].strip()), names.find(control[at + 1 :].strip())
+    return _find_difference(names, name)
+
+
+def _find_difference(names: ColumnNames, name: str) -> Control:
+    """Find the two columns of a control such as "length_a-length_b"; ValueError if not there."""
+    for at in (match.start() for match in re.finditer("[-\u2212]", name)):
+        first, second = names.find(name[:at].strip()), names.find(name[at + 1 :].strip())
         if first is not None and second is not None:
             return _difference(names, (first, second), name)
     raise ValueError(
-        f"There is no control {control!r}: no column has this name, none are '{name}_a' and "
+        f"There is no control {name!r}: no column has this name, none are '{name}_a' and "
         f"'{name}_b', and it is no difference of two such as 'length_a-length_b'; there are "
         f"{names}."
     )
