@@ -23,7 +23,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
-from skpref.data._tables import column_cells, refuse_nested, refuse_rounded
+from skpref.data._tables import check_columns, column_cells, refuse_nested, refuse_rounded
 from skpref.data._winners import DuelLabels, read_labels, warn_alike
 
 
@@ -326,10 +326,7 @@ def _as_frame(table):
         )
     pandas = _import_pandas()
     names = table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns)
-    columns = {name: column_cells(table[name]) for name in names}
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"got columns of lengths {lengths}; give columns of one length.")
+    columns = check_columns({name: table[name] for name in names})
     if isinstance(table, Mapping):
         for name, column in columns.items():
             refuse_nested(list(column), name)
@@ -357,13 +354,12 @@ def _import_pandas():
     return pandas
 
 
-def _check_times(time, n_duels):
+def _check_times(time: Any, n_duels: int) -> np.ndarray:
     """Return the times of all duels as an array; ValueError if there are not so many."""
     values = column_cells(time)
     if values.shape != (n_duels,):
         raise ValueError(
-            f"time has shape {values.shape}; give a column, or one time for each of the {n_duels} "
-            "rows."
+            f"time has shape {values.shape}; give a column, or one for each of {n_duels} rows."
         )
     return values
 

@@ -529,7 +529,7 @@ class IdEncoder(IdCodes):
     """
 
     def __init__(self, ids: Any) -> None:
-        listed = _as_list(ids)
+        listed = exact_list(ids)
         check_ids(listed, "items")
         super().__init__(listed, *_NO_ITEM)
 
@@ -552,7 +552,7 @@ class IdEncoder(IdCodes):
         ValueError
             If an id is missing, or may have been rounded.
         """
-        ids = _as_list(ids)
+        ids = exact_list(ids)
         check_ids(ids, "items")
         distinct, code = dict.fromkeys(ids), dict(self._code)
         check_present(ids, distinct, *_NO_ITEM)
@@ -581,12 +581,7 @@ class IdEncoder(IdCodes):
 
     def extended(self, ids: Any) -> Self:
         """Return an encoder that knows these ids too, by the codes that `codes` gives them."""
-        return type(self)([*self._code, *_as_list(ids)])
-
-
-def _as_list(ids: Any) -> list:
-    """Return ids as a list."""
-    return ids.tolist() if hasattr(ids, "tolist") else list(ids)
+        return type(self)([*self._code, *exact_list(ids)])
 
 
 def _spelling_variants(name: str) -> set[str]:

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -115,12 +115,7 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
             "texts already. Leave it out."
         )
     if isinstance(source, Mapping):
-        columns = {
-            name: _check_one_dimension(column_cells(each), name) for name, each in source.items()
-        }
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"The columns differ in length: {lengths}.")
+        columns = check_columns(source)
         return _table_of_columns(list(columns), list(columns.values()).__getitem__, decimal)
     if not is_frame(source):
         raise ValueError(
@@ -132,13 +127,18 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
     return _table_of_columns(list(source.columns), lambda i: column_at(source, i), decimal)
 
 
-def _check_one_dimension(column: np.ndarray, name: Any) -> np.ndarray:
-    """Return a column; ValueError unless it has one dimension."""
-    if column.ndim != 1:
-        raise ValueError(
-            f"A column must have one dimension; {name!r} has the shape {column.shape}."
-        )
-    return column
+def check_columns(columns: Mapping) -> dict[Any, np.ndarray]:
+    """Return the cells of each column; ValueError unless all are lists of one length."""
+    cells = {name: column_cells(column) for name, column in columns.items()}
+    for name, column in cells.items():
+        if column.ndim != 1:
+            raise ValueError(
+                f"A column must have one dimension; {name!r} has the shape {column.shape}."
+            )
+    lengths = {name: len(column) for name, column in cells.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"The columns differ in length: {lengths}. Give columns of one length.")
+    return cells
 
 
 def _table_of_columns(
@@ -256,19 +256,17 @@ def encode_column(column: np.ndarray, name: Any) -> Coded:
             refuse_nested(listed, name)
             raise
         values = list(codes_of_values)
-    is_missing_value = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
-    return _drop_values(np.array(is_missing_value, dtype=bool), Coded(codes, values))
+    is_gap = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
+    return drop_values(np.array(is_gap, dtype=bool), Coded(codes, values))
 
 
-def _drop_values(is_missing_value: np.ndarray, column: Coded) -> Coded:
+def drop_values(is_gap: np.ndarray, column: Coded) -> Coded:
     """Make some of the distinct values of a column missing ones."""
-    if not is_missing_value.any():
+    if not is_gap.any():
         return column
-    number = np.where(is_missing_value, -1, np.cumsum(~is_missing_value) - 1)
-    return Coded(
-        number[column.codes],
-        [v for v, out in zip(column.values, is_missing_value, strict=True) if not out],
-    )
+    number = np.append(np.where(is_gap, -1, np.cumsum(~is_gap) - 1), -1)
+    values = [value for value, gap in zip(column.values, is_gap, strict=True) if not gap]
+    return Coded(number[column.codes], values)
 
 
 def refuse_nested(cells: Iterable, name: Any) -> None:
@@ -292,39 +290,37 @@ def refuse_rounded(cells: Iterable, name: Any) -> None:
             )
 
 
-def parse_numbers(column: np.ndarray, decimal: str = ".") -> Numbers:
-    """Parse a column as floats, texts as the numbers they are."""
-    if column.dtype.kind in "biuf":
+def parse_numbers(column: Any, decimal: str = ".") -> Numbers:
+    """Parse an array or sequence as floats, texts as the numbers they are."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         values = column.astype(np.float64)
         odd = values[np.isinf(values)]
         return Numbers(np.where(np.isinf(values), np.nan, values), odd[:3].tolist())
-    return _parse_floats(column.tolist(), decimal)
-
-
-def with_decimal_points(cells: Sequence, decimal: str) -> list:
-    """Return cells whose texts have a point before their decimals."""
-    if decimal == ".":
-        return list(cells)
-    return [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
-
-
-def _parse_floats(cells: Sequence, decimal: str) -> Numbers:
-    """Parse cells as floats, and list some that are no finite numbers."""
-    plain = with_decimal_points(cells, decimal)
+    cells = column.tolist() if isinstance(column, np.ndarray) else column
+    plain = cells
+    if decimal != ".":
+        plain = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
     with suppress(TypeError, ValueError):
         values = np.array(plain, dtype=np.float64)
         if np.isfinite(values).all():
             return Numbers(values, [])
-    values, odd = np.full(len(cells), np.nan), []
-    for row, (cell, number) in enumerate(zip(cells, plain, strict=True)):
-        if is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in _EMPTY):
-            continue
-        with suppress(TypeError, ValueError, OverflowError):
-            values[row] = float(number)
-        if not np.isfinite(values[row]):
-            values[row] = np.nan
-            odd.append(cell)
-    return Numbers(values, odd[:3])
+    values = np.fromiter(map(_as_float, plain), np.float64, len(cells))
+    gaps = ~np.isfinite(values)
+    values[gaps] = np.nan
+    return Numbers(values, [c for c in compress(cells, gaps) if not _is_empty(c)][:3])
+
+
+def _as_float(cell: Any) -> float:
+    """Return a cell as a float, NaN where it is none."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _is_empty(cell: Any) -> bool:
+    """Whether a cell says nothing."""
+    return is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in _EMPTY)
 
 
 # -- files -----------------------------------------------------------------------------------
@@ -452,6 +448,16 @@ def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTa
 
 
 @contextmanager
+def _open_csv_rows(path: Path, encoding: str | None) -> Iterator[Any]:
+    """Open a CSV; yield a reader of its rows."""
+    with (
+        _open_csv_bytes(path, encoding) as (raw, known_encoding, separator),
+        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
+    ):
+        yield csv.reader(stream, delimiter=separator)
+
+
+@contextmanager
 def _open_csv_bytes(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
     """Open a CSV; yield its bytes, their encoding, and what separates cells."""
     limit = csv.field_size_limit(_LONGEST_CELL)
@@ -482,64 +488,43 @@ def _split_at_once(
 
 
 def _split_by_rows(
-    path: Path, encoding: str | None, width: int, positions: Sequence[int]
-) -> Iterator[Sequence[Sequence[str]]]:
-    """Yield texts of some columns of a CSV, some rows at a time."""
-    pick: Any = itemgetter(*positions, 0)
-    with (
-        _open_csv_bytes(path, encoding) as (raw, known_encoding, separator),
-        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
-    ):
-        rows = csv.reader(stream, delimiter=separator)
+    path: Path, encoding: str | None, width: int, labels: Sequence[int], numbers: Sequence[int]
+) -> CsvColumns:
+    """Read columns of a CSV by Python's csv module, some rows at a time."""
+    codes_of_texts = [_Codes() for _ in labels]
+    codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
+    texts: list[list[str]] = [[] for _ in numbers]
+    positions = [*labels, *numbers, 0]
+    pick: Any = itemgetter(*positions)
+    with _open_csv_rows(path, encoding) as rows:
         next(rows)
         while block := list(islice(rows, _ROWS)):
-            if block := _full_rows(block, width, path, rows):
-                yield list(zip(*map(pick, block), strict=True))[:-1]
+            columns = list(zip(*map(pick, _full_rows(block, width, path, rows)), strict=True))[:-1]
+            for part, numbered, column in zip(codes, codes_of_texts, columns, strict=False):
+                part.append(np.fromiter(map(numbered.__getitem__, column), np.intp, len(column)))
+            for cells, column in zip(texts, columns[len(labels) :], strict=False):
+                cells += column
+    every = zip(map(np.concatenate, codes), map(list, codes_of_texts), strict=True)
+    return CsvColumns(list(every), texts)
 
 
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     """Open a CSV; ValueError if it has no header."""
-    with (
-        _open_csv_bytes(path, encoding) as (raw, known_encoding, separator),
-        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
-    ):
-        names = [name.strip() for name in next(csv.reader(stream, delimiter=separator), [])]
+    with _open_csv_rows(path, encoding) as rows:
+        names = [name.strip() for name in next(rows, [])]
     if not any(names):
         raise ValueError(f"{path.name!r} has no header; its first line must name the columns.")
 
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
         columns = _split_at_once(path, encoding, labels, numbers)
         if columns is None:
-            code_tables = [_Codes() for _ in labels]
-            codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
-            texts: list[list] = [[] for _ in numbers]
-            for block in _split_by_rows(path, encoding, len(names), [*labels, *numbers]):
-                for code, number, column in zip(codes, code_tables, block, strict=False):
-                    code.append(np.fromiter(map(number.__getitem__, column), np.intp, len(column)))
-                for cells, column in zip(texts, block[len(labels) :], strict=True):
-                    cells.append(_parse_floats(column, decimal))
-            every = zip(map(np.concatenate, codes), map(list, code_tables), strict=True)
-            columns = CsvColumns(list(every), texts)
+            columns = _split_by_rows(path, encoding, len(names), labels, numbers)
         return (
-            [
-                _type_column(Coded(*c), names[i])
-                for c, i in zip(columns.labels, labels, strict=True)
-            ],
-            [_join_numbers(cells, decimal) for cells in columns.numbers],
+            [_type_column(Coded(*columns.labels[j]), names[i]) for j, i in enumerate(labels)],
+            [parse_numbers(column, decimal) for column in columns.numbers],
         )
 
     return ColumnTable(names, read)
-
-
-def _join_numbers(cells: Any, decimal: str) -> Numbers:
-    """Join the parts of a column of numbers, which are floats or texts."""
-    if isinstance(cells, np.ndarray):
-        return Numbers(cells, [])
-    if not cells or not isinstance(cells[0], Numbers):
-        starts = range(0, len(cells), _ROWS)
-        cells = [_parse_floats(cells[start : start + _ROWS], decimal) for start in starts]
-    values = np.concatenate([np.empty(0), *(part.values for part in cells)])
-    return Numbers(values, [cell for part in cells for cell in part.odd][:3])
 
 
 def _full_rows(block: list, width: int, path: Path, rows: Any) -> list:
@@ -564,14 +549,12 @@ def _type_column(column: Coded, name: str) -> Coded:
     whole = _whole_numbers(column.values)
     if whole is not None:
         return Coded(column.codes, whole)
-    is_empty = [text.strip().casefold() in _EMPTY for text in column.values]
-    codes, texts = _drop_values(np.array(is_empty, dtype=bool), column)
-    repeats = [text.strip().casefold() == name.casefold() for text in texts]
-    typed = iter(_type_texts([text for text, out in zip(texts, repeats, strict=True) if not out]))
-    values = [text if out else next(typed) for text, out in zip(texts, repeats, strict=True)]
-    codes_of_values = _Codes()
-    number = np.array([*(codes_of_values[value] for value in values), -1], dtype=np.intp)
-    return Coded(number[codes], list(codes_of_values))
+    plain, head = [text.strip().casefold() for text in column.values], name.casefold()
+    pairs = list(zip(column.values, plain, strict=True))
+    typed = iter(_type_texts([text for text, p in pairs if p not in _EMPTY and p != head]))
+    values = [None if p in _EMPTY else text if p == head else next(typed) for text, p in pairs]
+    codes, values = encode_column(np.fromiter(values, dtype=object, count=len(values)), name)
+    return Coded(np.append(codes, -1)[column.codes], values)
 
 
 def _type_texts(texts: list) -> list:

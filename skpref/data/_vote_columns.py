@@ -188,7 +188,7 @@ def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
     won = _choose_winner(names, options.winner, (a, b))
     held: dict[str, tuple] = {"a=": (a,), "b=": (b,), "winner=": won}
     beside: dict[str, int | None] = {}
-    for role, candidates in (("judge", JUDGE), ("prompt", PROMPT), ("time", TIME)):
+    for role, candidates in (("judge", JUDGE), ("prompt", PROMPT), ("time", TIME), ("by", ())):
         name = getattr(options, role)
         if name is None:
             position = names.guess(candidates)
@@ -196,25 +196,15 @@ def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
         else:
             beside[role] = position = names.need(name, f"{role}=")
             _refuse_taken(names, position, f"{role}=", held)
-    by = None if options.by is None else names.need(options.by, "by=")
-    if by is not None:
-        _refuse_taken(names, by, "by=", held)
     controls = _find_controls(names, options.controls, (a, b), held)
-    held |= {"judge=": (beside["judge"],), "prompt=": (beside["prompt"],)}
-    if options.time is not None:  # of a guessed time its values will tell
-        held["time="] = (beside["time"],)
+    # Of a guessed time its values will tell.
+    roles = ("judge", "prompt", "by") if options.time is None else ("judge", "prompt", "time", "by")
+    held |= {f"{role}=": (beside[role],) for role in roles}
     for control in controls:
         for position in control.columns:
-            what = f"The control {control.label!r}"
-            _refuse_taken(names, position, what, held)
-            if position == by:
-                raise ValueError(
-                    f"{what} is the column {names[position]!r}, which is that of by= already: a "
-                    "group is the same for both sides, so that it decides no vote. Leave one of "
-                    "them out."
-                )
+            _refuse_taken(names, position, f"The control {control.label!r}", held)
     _check_same_layout(controls, options)
-    return VoteColumns(names, a, b, won, **beside, by=by, controls=controls)
+    return VoteColumns(names, a, b, won, **beside, controls=controls)
 
 
 def _choose_sides(names: ColumnNames, options: VoteOptions) -> tuple[int, int]:
@@ -282,9 +272,10 @@ def _refuse_taken(names: ColumnNames, position: int, what: str, held: dict) -> N
     """Raise ValueError for a column that has another role already."""
     for role, positions in held.items():
         if position in positions:
+            group = " a group is the same for both sides, so that it decides no vote."
             raise ValueError(
-                f"{what} is the column {names[position]!r}, which is that of {role} already. Give "
-                "one of the two another column."
+                f"{what} is the column {names[position]!r}, which is that of {role} already"
+                f"{':' + group if role == 'by=' else '.'} Give one of the two another column."
             )
 
 
@@ -330,43 +321,45 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
                 f"The control {control!r} has {len(control)} columns; give that of either side, or "
                 "the name of one that holds their difference."
             )
-        columns = tuple(names.need(each, "controls=") for each in control)
-        common = common_part(*control)
-        return Control(common[0] if common else f"{control[0]} - {control[1]}", columns)
+        columns = names.need(control[0], "controls="), names.need(control[1], "controls=")
+        return _difference(names, columns, f"{control[0]} - {control[1]}")
     if not isinstance(control, str):
         raise ValueError(
             f"A control must be the name of a column or pair of columns; got {control!r}."
         )
-    itself = names.guess([control])  # a record is no number
-    name = control.strip()
+    itself, name = names.guess([control]), control.strip()  # a record is no number
     two = names.pair([each for pair in pairs for each in _side_column_names(name, pair)])
     if itself is not None and two is not None:
+        sides = f"{names[two[0]]!r}", f"{names[two[1]]!r}"
         raise ValueError(
-            f"The control {control!r} may be the column of this name, a difference, or "
-            f"{names[two[0]]!r} and {names[two[1]]!r}; say which: rename the column, or give "
-            f"({names[two[0]]!r}, {names[two[1]]!r})."
+            f"The control {control!r} may be the column of this name, a difference, or {sides[0]} "
+            f"and {sides[1]}; rename the column, or give ({', '.join(sides)})."
         )
     if itself is not None:
         _check_both_sides(names, itself, pairs)
         return Control(name, (itself,))
     if two is not None:
         return Control(name, two)
-    return _find_difference(names, control)
+    return _find_difference(names, name)
 
 
-def _find_difference(names: ColumnNames, control: str) -> Control:
+def _find_difference(names: ColumnNames, name: str) -> Control:
     """Find the two columns of a control such as "length_a-length_b"; ValueError if not there."""
-    name = control.strip()
-    for at in (match.start() for match in re.finditer("[-\u2212]", control)):
-        sides = names.find(control[:at].strip()), names.find(control[at + 1 :].strip())
-        if sides[0] is not None and sides[1] is not None:
-            common = common_part(names[sides[0]], names[sides[1]])
-            return Control(common[0] if common else name, (sides[0], sides[1]))
+    for at in (match.start() for match in re.finditer("[-\u2212]", name)):
+        first, second = names.find(name[:at].strip()), names.find(name[at + 1 :].strip())
+        if first is not None and second is not None:
+            return _difference(names, (first, second), name)
     raise ValueError(
-        f"There is no control {control!r}: no column has this name, none are "
-        f"'{name}_a' and '{name}_b', and it is no difference of two such as "
-        f"'length_a-length_b'; there are {names}."
+        f"There is no control {name!r}: no column has this name, none are '{name}_a' and "
+        f"'{name}_b', and it is no difference of two such as 'length_a-length_b'; there are "
+        f"{names}."
     )
+
+
+def _difference(names: ColumnNames, columns: tuple[int, int], label: str) -> Control:
+    """Return the control that two columns make, by what their names share, or else a label."""
+    common = common_part(names[columns[0]], names[columns[1]])
+    return Control(common[0] if common else label, columns)
 
 
 def _check_both_sides(names: ColumnNames, position: int, pairs: list) -> None:

@@ -2,9 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -14,19 +13,9 @@ from skpref.data._columns import side_words
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._soft import ROUNDED, soft_rows
-from skpref.data._tables import Coded, Numbers, open_table, refuse_rounded
+from skpref.data._tables import Coded, drop_values, open_table, refuse_rounded
 from skpref.data._time import parse_time
-from skpref.data._vote_columns import (
-    JUDGE,
-    PAIRS,
-    PROMPT,
-    SIDES,
-    TIME,
-    Control,
-    VoteColumns,
-    VoteOptions,
-    choose_columns,
-)
+from skpref.data._vote_columns import JUDGE, PAIRS, PROMPT, SIDES, TIME, VoteOptions, choose_columns
 from skpref.data._winners import (
     BOTH_BAD,
     MISSING,
@@ -44,44 +33,13 @@ _MUCH = 0.05
 # A column of differences that all have one sign is looked at from so many votes on.
 _ONE_SIDED = 10
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+# A date of which nothing tells the day from the month.
+_AMBIGUOUS = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b")
 
 
 def read_votes(votes: Any, options: VoteOptions) -> Bunch:
     """Read votes to all that `skpref.duels.from_votes` returns but the kernel."""
-    table = open_table(votes, options.encoding, options.decimal)
-    columns = choose_columns(table, options)
-    cells = _VoteCells.read(table, columns, options)
-    dropped = _DroppedVotes(len(cells.labels[columns.a].codes), options.like is not None)
-    opponents = _read_opponents(cells, columns, options, dropped)
-    answers = _read_answers(cells, columns, options, opponents, dropped)
-    _drop_gaps(cells, columns, options, dropped)
-    return _build_votes(cells, columns, options, opponents, answers, dropped)
-
-
-class _VoteCells(NamedTuple):
-    """What the columns of votes hold: labels and numbers, by the positions of the columns."""
-
-    labels: dict[int, Coded]
-    numbers: dict[int, Numbers]
-
-    @classmethod
-    def read(cls, table: Any, columns: VoteColumns, options: VoteOptions) -> "_VoteCells":
-        """Read the columns of votes; ValueError where floats stand for integers too large."""
-        if options.soft and not columns.won:
-            raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
-        by_number = options.soft or len(columns.won) > 1
-        positions = [i for each in columns.controls for i in each.columns]
-        positions = list(dict.fromkeys([*positions, *(columns.won if by_number else ())]))
-        labels, numbers = table.read(columns.labels, positions)
-        cells = cls(
-            dict(zip(columns.labels, labels, strict=True)),
-            dict(zip(positions, numbers, strict=True)),
-        )
-        for position in columns.labels:
-            if position in (*columns.won, columns.time):
-                continue
-            refuse_rounded(cells.labels[position].values, columns.names[position])
-        return cells
+    return _VoteReader(open_table(votes, options.encoding, options.decimal), options).read()
 
 
 class _DroppedVotes:
@@ -93,36 +51,32 @@ class _DroppedVotes:
     def __init__(self, n_rows: int, every: bool) -> None:
         if n_rows == 0:
             raise ValueError("The table has no row, so no vote.")
-        self._kept, self._unmeant = np.ones((2, n_rows), dtype=bool)
-        self._unmeant[:] = False
+        self.kept = np.ones(n_rows, dtype=bool)
+        self._unmeant = np.zeros(n_rows, dtype=bool)
         self._every = every
         self._filled: list[str] = []
         self.counts: dict[str, int] = {}
 
     def drop(self, rows: np.ndarray, reason: str, meant: bool = False, tell: bool = False) -> None:
         """Leave out rows; ``tell``: say so even if they are few."""
-        rows = rows & self._kept
+        rows = rows & self.kept
         if rows.any():
-            self._kept &= ~rows
+            self.kept &= ~rows
             self._unmeant |= rows & (not meant)
             self._every |= tell
             self.counts[reason] = int(rows.sum())
 
     def fill(self, rows: np.ndarray, label: str) -> None:
         """Count rows that lack a control and get its mean."""
-        n = int((rows & self._kept).sum())
+        n = int((rows & self.kept).sum())
         if n:
             self._filled.append(f"{n} without a number for {label!r} have its mean")
 
-    def kept(self, rows: np.ndarray | bool = True) -> np.ndarray:
-        """Mark which of some rows are not left out."""
-        return rows & self._kept
-
     def rows(self) -> np.ndarray:
         """Return the rows that are left; ValueError if none are."""
-        if not self._kept.any():
+        if not self.kept.any():
             raise ValueError(f"No vote is left: {self._reasons()}.")
-        return np.flatnonzero(self._kept)
+        return np.flatnonzero(self.kept)
 
     def _reasons(self) -> str:
         """Return the reasons for which rows were left out, with their numbers."""
@@ -130,7 +84,7 @@ class _DroppedVotes:
 
     def summary(self, n_items: int) -> str:
         """Return what was read and what was left out, in one line."""
-        text = f"{self._kept.sum()} of {len(self._kept)} votes on {n_items} competitors"
+        text = f"{self.kept.sum()} of {len(self.kept)} votes on {n_items} competitors"
         if self.counts:
             text += f"; left out: {self._reasons()}"
         return "; ".join([text, *self._filled])
@@ -138,226 +92,439 @@ class _DroppedVotes:
     def warn(self) -> None:
         """Warn of rows left out for what they lack, if these are many or all matter."""
         rows = np.flatnonzero(self._unmeant)
-        if not len(rows) or not (self._every or len(rows) > _MUCH * len(self._kept)):
+        if len(rows) and (self._every or len(rows) > _MUCH * len(self.kept)):
+            which = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
+            warn(
+                f"{len(rows)} of {len(self.kept)} votes cannot be used: {self._reasons()} (rows "
+                f"{which}). Look at a few of them; what is left may not speak for all."
+            )
+
+
+class _VoteReader:
+    """Reads votes: their cells, who met whom, who won, and what goes along.
+
+    Attributes
+    ----------
+    labels, numbers : dict
+        What the columns hold, by their positions.
+    dropped : _DroppedVotes
+    first, second : ndarray of int of shape (n_rows,)
+        Competitors of each row, by codes in a sorted list of names, -1 where there is none.
+    competitors : list
+    outcomes : ndarray of shape (n_rows,)
+        1 where the first won, -1 where the second did, 0 of ties.
+    proba : ndarray of shape (n_rows, n_outcomes) or None
+        Probabilities of the outcomes, if these are given.
+
+    Raises
+    ------
+    ValueError
+        Where floats stand for integers too large.
+    """
+
+    def __init__(self, table: Any, options: VoteOptions) -> None:
+        self.options, self.like = options, options.like
+        self.columns = columns = choose_columns(table, options)
+        self.names = columns.names
+        if options.soft and not columns.won:
+            raise ValueError("Winners and losers are no probabilities; say by winner= which are.")
+        self.by_number = options.soft or len(columns.won) > 1
+        positions = [i for each in columns.controls for i in each.columns]
+        positions = list(dict.fromkeys([*positions, *(columns.won if self.by_number else ())]))
+        labels, numbers = table.read(columns.labels, positions)
+        self.labels = dict(zip(columns.labels, labels, strict=True))
+        self.numbers = dict(zip(positions, numbers, strict=True))
+        for position, column in self.labels.items():
+            if position not in (*columns.won, columns.time):
+                refuse_rounded(column.values, self.names[position])
+        self.dropped = _DroppedVotes(len(labels[0].codes), self.like is not None)
+        self.proba: np.ndarray | None = None
+
+    def read(self) -> Bunch:
+        """Read who met whom, who won and what goes along; return X, y and all beside them."""
+        self._read_opponents()
+        self._read_outcomes()
+        self._drop_gaps()
+        return self._build()
+
+    # -- who met whom --------------------------------------------------------------------------
+
+    def _read_opponents(self) -> None:
+        """Read the competitors of each row, and leave out rows without two of them."""
+        self._drop_headers()
+        sides = self.labels[self.columns.a], self.labels[self.columns.b]
+        values, self.competitors = self._competitor_names(*sides)
+        code = {name: i for i, name in enumerate(self.competitors)}
+        number = np.array([code[value] for value in values], dtype=np.int64)
+        parts = np.split(number, [len(sides[0].values)])
+        self.first, self.second = (
+            np.append(part, -1)[side.codes] for part, side in zip(parts, sides, strict=True)
+        )
+        if self.options.a is not None:
+            self._warn_unlikely_columns()
+        self.dropped.drop((self.first < 0) | (self.second < 0), "without a competitor's name")
+        self.dropped.drop(self.first == self.second, "with the same competitor on both sides")
+
+    def _drop_headers(self) -> None:
+        """Leave out rows that say the names of their columns again, as in files put together."""
+        is_header = self.dropped.kept.copy()
+        for position in (self.columns.a, self.columns.b):
+            codes, values = self.labels[position]
+            name = plain_name(self.names[position])
+            is_name = [isinstance(v, str) and plain_name(v) == name for v in values]
+            is_header &= np.append(is_name, False)[codes].astype(bool)
+        if not is_header.any():
             return
-        which = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
+        row = int(is_header.argmax())
+        self.dropped.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
+        for position, (codes, values) in self.labels.items():
+            codes = np.where(is_header, -1, codes)
+            unused = np.bincount(codes[codes >= 0], minlength=len(values)) == 0
+            self.labels[position] = drop_values(unused, Coded(codes, values))
+
+    def _competitor_names(self, first: Coded, second: Coded) -> tuple[list, list]:
+        """Return the competitor of each value of two columns, and all of them in order."""
+        before = [] if self.like is None else self.like.item_table.names.tolist()
+        values = [
+            value.strip() if isinstance(value, str) else _as_integer(value)
+            for value in (*first.values, *second.values)
+        ]
+        if len({isinstance(value, str) for value in (*values, *before)}) > 1:
+            values = list(map(str, values))
+        if self.options.alike == "merge":  # the spelling from before, or the most frequent
+            total: Counter = Counter()
+            for part, side in ((values, first), (values[len(first.values) :], second)):
+                counts = np.bincount(side.codes[side.codes >= 0], minlength=len(side.values))
+                for value, count in zip(part, counts.tolist(), strict=False):
+                    total[value] += count
+            names = [*(name for name, _ in total.most_common()[::-1]), *before]
+            spelling = {plain_name(name): name for name in names}
+            values = [spelling[plain_name(value)] for value in values]
+        with suppress(TypeError):  # of types that have no order among themselves
+            return values, sorted(set(values))
+        return list(map(str, values)), sorted(set(map(str, values)))
+
+    def _warn_unlikely_columns(self) -> None:
+        """Warn where the columns named may be others than those of the competitors."""
+        names, columns = self.names, self.columns
+        if np.any(np.intersect1d(self.first, self.second) >= 0):
+            return
+        sides, usual = (names[columns.a], names[columns.b]), names.pair(PAIRS)
+        advice = "If these are no competitors, name others by a= and b=."
+        if usual is not None and not {columns.a, columns.b} & set(usual):
+            advice = (
+                f"There are {names[usual[0]]!r} and {names[usual[1]]!r}, which are taken if a= "
+                "and b= are left out."
+            )
+        elif not any(plain_name(n) in (*JUDGE, *PROMPT, *TIME) for n in sides):
+            return
+        some = ", ".join(map(repr, self.competitors[:3]))
         warn(
-            f"{len(rows)} of {len(self._kept)} votes cannot be used: {self._reasons()} (rows "
-            f"{which}). Look at a few of them; what is left may not speak for all."
+            f"{sides[0]!r} and {sides[1]!r} are to be the competitors, and have no value in common "
+            f"(there are {some}, …). {advice}"
         )
 
+    # -- who won -------------------------------------------------------------------------------
 
-# -- who met whom ------------------------------------------------------------------------------
+    def _read_outcomes(self) -> None:
+        """Read the outcome of each row, and leave out rows without one."""
+        if not self.columns.won:
+            self.outcomes = np.ones(len(self.first), dtype=np.int64)
+        elif self.by_number:
+            self.proba = self._read_probabilities()
+            self.outcomes = self.proba[:, -1] - self.proba[:, 0]
+        else:
+            self.outcomes = self._read_winners(self.labels[self.columns.won[0]])
+        if not (self.options.soft or self.options.ties):
+            self.dropped.drop(self.outcomes == 0, "ties (ties=False)", meant=True)
 
+    def _read_winners(self, column: Coded) -> np.ndarray:
+        """Read 1, 0 or -1 for each row from a column of words or numbers."""
+        dropped, options = self.dropped, self.options
+        dropped.drop(column.codes < 0, "without an outcome")
+        words = [*_with_points(column.values, options.decimal), None]
+        stated = {} if options.outcomes is None else label_words(options.outcomes, "outcomes=", 1)
+        meaning = {str(word): code for word, code in stated.items()}
+        named = [meaning.get(str(plain_name(word)), UNREAD) for word in words[:-1]]
+        codes = np.array([*named, MISSING])[column.codes]
+        others = np.flatnonzero(dropped.kept & (codes == UNREAD))
+        codes[others] = self._read_words(column.codes, words, others)
+        bad, unread = codes == BOTH_BAD, dropped.kept & (codes == UNREAD)
+        codes[bad] = 0
+        if unread.any():
+            rows = dropped.kept & (codes != MISSING)
+            if not np.isin((1, -1), codes[rows]).all():
+                raise ValueError(
+                    one_sided_message([words[i] for i in column.codes[rows]], codes[rows])
+                )
+            shown = most_frequent(words[i] for i in column.codes[unread])
+            dropped.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
+        if options.both_bad == "drop":
+            dropped.drop(bad, 'both bad (both_bad="drop")', meant=True)
+        return codes
 
-class _Opponents(NamedTuple):
-    """Competitors of each row, by codes in a sorted list of names, -1 where there is none."""
+    def _read_words(self, codes: np.ndarray, words: list, rows: np.ndarray) -> np.ndarray:
+        """Read the outcomes of some rows, each combination of word and competitors once."""
+        competitors, n = self.competitors, len(self.competitors)
+        plain = set(map(plain_name, competitors))
+        by_name = not all(isinstance(name, str) for name in competitors)
+        by_name = by_name or not plain.isdisjoint(map(plain_name, words))
+        key = codes[rows]
+        if by_name:
+            key = (key * n + self.first[rows]) * n + self.second[rows]
+        _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
+        rows = rows[at]
+        names = (
+            [competitors[i] for i in self.first[rows]],
+            [competitors[i] for i in self.second[rows]],
+        )
+        sides = side_words([], [], (self.names[self.columns.a], self.names[self.columns.b]))
+        outcomes = outcome_codes(
+            [words[i] for i in codes[rows]],
+            names if by_name else None,
+            [*sides, *SIDES],
+            rows,
+            "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
+        )
+        if outcomes is None:
+            some = sorted({words[i] for i in codes[rows]}, key=float)[:5]
+            raise ValueError(
+                "Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, "
+                f"the second); got values such as {some}. Of others say what they mean, such as by "
+                "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
+                "soft=True."
+            )
+        return outcomes[inverse.reshape(-1)]
 
-    first: np.ndarray
-    second: np.ndarray
-    known: list
+    def _read_probabilities(self) -> np.ndarray:
+        """Read the probabilities that the second won, that none did, and that the first did.
 
+        Rows that say nothing are left out; where they are not soft, all are 0 or 1.
+        """
+        soft, dropped = self.options.soft, self.dropped
+        columns = [self.numbers[i].values for i in self.columns.won]
+        every = columns
+        if len(columns) == 1:
+            present = columns[0][~np.isnan(columns[0])]
+            by_place = present.max(initial=0.0) > 1.0 and present.min(initial=1.0) >= 1.0
+            first = 2.0 - columns[0] if by_place else columns[0]
+            every = [first, 1.0 - first]
+        table = np.stack([every[1], *every[2:], every[0]], axis=1)
+        dropped.drop(np.isnan(table).any(axis=1), "without an outcome")
+        beyond = dropped.kept & ((table < 0.0) | (table > 1.0)).any(axis=1)
+        if beyond.any():
+            row = int(beyond.argmax())
+            raise ValueError(
+                "Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); "
+                f"row {row} has {[float(each[row]) for each in columns]}, and {beyond.sum()} rows "
+                "are beyond."
+            )
+        if not soft and not np.isin(table[dropped.kept], (0.0, 1.0)).all():
+            raise ValueError(
+                "The columns of winner= must be 0 or 1 each. If they are probabilities, say "
+                "soft=True."
+            )
+        dropped.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
+        if soft and not self.options.ties and table.shape[1] == 3:
+            table = table[:, ::2]
+            total = table.sum(axis=1)
+            dropped.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
+            table = table / np.where(total > 0.0, total, 1.0)[:, None]
+        return table
 
-def _read_opponents(
-    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, dropped: _DroppedVotes
-) -> _Opponents:
-    """Read the competitors of each row, and leave out rows without two of them."""
-    _drop_headers(cells, columns, dropped)
-    first_column, second_column = cells.labels[columns.a], cells.labels[columns.b]
-    values, competitors = _competitor_names(first_column, second_column, options)
-    code = {name: i for i, name in enumerate(competitors)}
-    number = np.array([code[value] for value in values], dtype=np.int64)
-    sides = np.split(number, [len(first_column.values)])
-    first, second = (
-        np.append(n, -1)[c.codes] for n, c in zip(sides, (first_column, second_column), strict=True)
-    )
-    if options.a is not None:
-        _warn_unlikely_columns(columns, np.intersect1d(first, second), competitors)
-    dropped.drop((first < 0) | (second < 0), "without a competitor's name")
-    dropped.drop((first == second) & (first >= 0), "with the same competitor on both sides")
-    return _Opponents(first, second, competitors)
+    # -- what goes along -----------------------------------------------------------------------
 
+    def _drop_gaps(self) -> None:
+        """Leave out rows that lack a judge, prompt or time that was named, a group or a control."""
+        for role in ("judge", "prompt", "time"):
+            if getattr(self.options, role) is not None:
+                codes = self.labels[getattr(self.columns, role)].codes
+                self.dropped.drop(codes < 0, f"without a {role}")
+        if self.columns.by is not None:
+            name = self.names[self.columns.by]
+            self.dropped.drop(
+                self.labels[self.columns.by].codes < 0, f"without a value in {name!r}"
+            )
+        for control in self.columns.controls:
+            for position in control.columns:
+                self._check_numbers(position)
+            columns = [self.numbers[i].values for i in control.columns]
+            if len(columns) == 1:
+                is_time = control.columns[0] == self.columns.time
+                _check_difference(control.label, columns[0], is_time)
+            gaps = np.any([np.isnan(values) for values in columns], axis=0)
+            if self.options.missing == "drop":
+                self.dropped.drop(gaps, f"without a number for {control.label!r}")
+            else:
+                self.dropped.fill(gaps, control.label)
 
-def _competitor_names(first: Coded, second: Coded, options: VoteOptions) -> tuple[list, list]:
-    """Return the competitor of each value of two columns, and all of them in order."""
-    before = [] if options.like is None else options.like.item_table.names.tolist()
-    values = [_strip_name(value) for value in (*first.values, *second.values)]
-    if len({isinstance(value, str) for value in (*values, *before)}) > 1:
-        values = list(map(str, values))
-    if options.alike == "merge":
-        counts = [
-            np.bincount(c.codes[c.codes >= 0], minlength=len(c.values)) for c in (first, second)
-        ]
-        values = _merge_alike(values, np.concatenate(counts), before)
-    with suppress(TypeError):  # of types that have no order among themselves
-        return values, sorted(set(values))
-    return list(map(str, values)), sorted(set(map(str, values)))
+    def _check_numbers(self, position: int) -> None:
+        """Raise ValueError for a control without any number."""
+        values, odd = self.numbers[position]
+        if len(values) and np.isnan(values).all():
+            some = f"it holds such as {odd}" if odd else "all its cells are empty"
+            comma = any(_DECIMAL_COMMA.fullmatch(str(each)) for each in odd)
+            remedy = ' Where 1,5 stands for 1.5, say decimal=",".' if comma else ""
+            name = self.names[position]
+            raise ValueError(f"The control column {name!r} has no number: {some}.{remedy}")
 
+    def _values_of(self, position: int | None, rows: np.ndarray) -> np.ndarray | None:
+        """Return the values of rows in a column, None where one is missing."""
+        if position is None:
+            return None
+        codes, values = self.labels[position].codes[rows], self.labels[position].values
+        values = list(map(_as_integer, values))
+        kinds = set(map(type, values))
+        if kinds and kinds <= {int, float} and not (codes < 0).any():
+            array = np.array(values)
+            if array.tolist() == values:  # not of integers that it would round
+                return array[codes]
+        listed = np.empty(len(values) + 1, dtype=object)
+        listed[:-1] = values
+        return listed[codes]
 
-def _drop_headers(cells: _VoteCells, columns: VoteColumns, dropped: _DroppedVotes) -> None:
-    """Leave out rows that say the names of their columns again, as in files put together."""
-    is_header = dropped.kept()
-    for position in (columns.a, columns.b):
-        codes, values = cells.labels[position]
-        name = plain_name(columns.names[position])
-        is_name = [isinstance(v, str) and plain_name(v) == name for v in values]
-        is_header &= np.append(is_name, False)[codes].astype(bool)
-    if not is_header.any():
-        return
-    row = int(is_header.argmax())
-    dropped.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
-    for position, (codes, values) in cells.labels.items():
-        codes = np.where(is_header, -1, codes)
-        used = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
-        number = np.append(np.cumsum(used) - 1, -1)
-        used_values = [value for value, stays in zip(values, used, strict=True) if stays]
-        cells.labels[position] = Coded(number[codes], used_values)
+    def _times_of(self, rows: np.ndarray) -> tuple[np.ndarray | None, str | None]:
+        """Return the times of rows, NaN or NaT where there is none, and their kind.
 
+        Both are None where there is no column, or a guessed one holds other things.
 
-def _merge_alike(values: list, counts: np.ndarray, before: list) -> list:
-    """Return one spelling for names that are alike: one from before, or the most frequent."""
-    total: Counter = Counter()
-    for value, count in zip(values, counts.tolist(), strict=True):
-        total[value] += count
-    spelling = {plain_name(name): name for name, _ in total.most_common()[::-1]}
-    spelling |= {plain_name(name): name for name in before}
-    return [spelling[plain_name(value)] for value in values]
+        Raises
+        ------
+        ValueError
+            If the column was named, and holds other things than numbers or other things than dates.
+        """
+        if self.columns.time is None:
+            return None, None
+        codes = self.labels[self.columns.time].codes[rows]
+        values = _with_points(self.labels[self.columns.time].values, self.options.decimal)
+        times, dated = [], set()
+        with suppress(ValueError):
+            times = [parse_time(value) for value in values]
+            dated = {time.is_date for time in times}
+        if len(times) < len(values) or len(dated) > 1:
+            if self.options.time is None:
+                return None, None
+            raise ValueError(_time_message(self.names[self.columns.time], values))
+        zoned = any(time.has_zone for time in times)
+        gap = np.datetime64("NaT") if True in dated else np.nan
+        array = np.array([time.value for time in times] + [gap] * bool((codes < 0).any()))
+        return array[codes], "dates in UTC" if zoned else "dates" if True in dated else "numbers"
 
+    # -- X and y -------------------------------------------------------------------------------
 
-def _strip_name(name: Any) -> Any:
-    """Return a competitor's name without the spaces around it."""
-    return name.strip() if isinstance(name, str) else _as_integer(name)
+    def _build(self) -> Bunch:
+        """Build X, y and all that `from_votes` returns beside them."""
+        rows, columns, like, weight = self.dropped.rows(), self.columns, self.like, None
+        items, X, n_present = self._competitor_table(rows)
+        X, center, scale = self._with_controls(X, rows)
+        X, groups = self._with_groups(X, rows)
+        n_votes = len(rows)
+        if self.options.soft and self.proba is not None:
+            of_vote, labels, weight = soft_rows(self.proba[rows], n_votes)
+            rows = rows[of_vote]
+            done = LabelledDuels(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
+        else:
+            done = _label_votes(X, self.outcomes[rows].astype(np.int64), like)
+        order = (np.where(done.turned, -1, 1) if columns.won else np.zeros(len(rows))).astype(
+            np.int8
+        )
+        warn_alike(
+            items.names.tolist(), 'say alike="merge", which takes the spelling of most votes'
+        )
+        if like is None and n_present > n_votes + 1:
+            warn(
+                f"{n_present} competitors in {n_votes} votes: most have met no other than one, and "
+                f"no board compares them. Are {self.names[columns.a]!r} and "
+                f"{self.names[columns.b]!r} the columns of the competitors?"
+            )
+        self.dropped.warn()
+        return Bunch(
+            X=done.X,
+            y=done.y,
+            item_table=items,
+            rows=rows,
+            **self._metadata(rows, order, weight),
+            controls=[each.label for each in columns.controls],
+            control_center=center,
+            control_scale=scale,
+            by=None if columns.by is None else self.names[columns.by],
+            groups=groups,
+            n_read=len(self.first),
+            dropped=self.dropped.counts,
+            summary=self.dropped.summary(n_present),
+        )
+
+    def _metadata(
+        self, rows: np.ndarray, order: np.ndarray, weight: np.ndarray | None
+    ) -> dict[str, Any]:
+        """Return judges, prompts, times, order and weights, and which of them go to a fit."""
+        options, columns = self.options, self.columns
+        judges, prompts = (self._values_of(each, rows) for each in (columns.judge, columns.prompt))
+        times, kind = self._times_of(rows)
+        beside = {"sample_weight": weight, "judges": judges, "prompts": prompts, "order": order}
+        named = {
+            "order": bool(columns.won),
+            "judges": options.judge is not None,
+            "prompts": options.prompt is not None and options.time is None,
+            "time": options.time is not None,
+            "sample_weight": weight is not None,
+        }
+        of_fit = {**beside, "time": times}
+        metadata = {name: of_fit[name] for name, is_named in named.items() if is_named}
+        return {"metadata": metadata, **beside, "times": times, "times_are": kind}
+
+    def _competitor_table(self, rows: np.ndarray) -> tuple[ItemTable, np.ndarray, int]:
+        """Return the competitors of rows, the positions of each pair, and how many there are."""
+        pairs = np.stack([self.first[rows], self.second[rows]], axis=1)
+        present = np.unique(pairs)
+        names = [self.competitors[i] for i in present]
+        before = [] if self.like is None else self.like.item_table.names.tolist()
+        items = ItemTable.from_names([*before, *names])
+        place = np.full(len(self.competitors), -1, dtype=np.int64)
+        place[present] = items.index(names)
+        return items, place[pairs], len(present)
+
+    def _with_controls(
+        self, pairs: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Put controls, in units, beside the pairs; return X, and center and scale of each."""
+        controls, like = self.columns.controls, self.like
+        center, scale = np.zeros(len(controls)), np.ones(len(controls))
+        if not controls:
+            return pairs, center, scale
+        X = np.empty((len(rows), 2, 1 + len(controls)))
+        X[:, :, 0] = pairs
+        for j, control in enumerate(controls):
+            sides = _control_sides([self.numbers[i].values[rows] for i in control.columns])
+            if like is None:
+                center[j], scale[j] = _center_and_scale(control.label, sides)
+            else:
+                center[j], scale[j] = like.control_center[j], like.control_scale[j]
+            X[:, :, 1 + j] = (sides - center[j]) / scale[j]
+        return X, center, scale
+
+    def _with_groups(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, list | None]:
+        """Put the number of each vote's group into a last column; return X and the groups.
+
+        Groups from before come first, others by frequency.
+        """
+        if self.columns.by is None:
+            return X, None
+        column = self.labels[self.columns.by]
+        count = np.bincount(column.codes[rows], minlength=len(column.values))
+        order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+        before = [] if self.like is None else self.like.groups
+        groups = list(dict.fromkeys([*before, *(column.values[code] for code in order)]))
+        number = {value: i for i, value in enumerate(groups)}
+        codes = np.array([number.get(value, -1) for value in column.values])[column.codes[rows]]
+        sides = X if X.ndim == 3 else X[:, :, None]
+        last = np.tile(codes[:, None, None], (1, 2, 1))
+        return np.concatenate([sides, last], axis=2, dtype=float), groups
 
 
 def _as_integer(value: Any) -> Any:
     """Return an integer for a float that is one, as in columns of integers with gaps."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _warn_unlikely_columns(columns: VoteColumns, met: np.ndarray, competitors: list) -> None:
-    """Warn where the columns named may be others than those of the competitors."""
-    if (met >= 0).any():
-        return
-    names = columns.names
-    sides = names[columns.a], names[columns.b]
-    usual = names.pair(PAIRS)
-    if usual is not None and {columns.a, columns.b} & set(usual):
-        usual = None
-    if usual is None and not any(plain_name(n) in (*JUDGE, *PROMPT, *TIME) for n in sides):
-        return
-    advice = "If these are no competitors, name others by a= and b=."
-    if usual is not None:
-        advice = (
-            f"There are {names[usual[0]]!r} and {names[usual[1]]!r}, which are taken if a= and b= "
-            "are left out."
-        )
-    warn(
-        f"{sides[0]!r} and {sides[1]!r} are to be the competitors, and have no value in common "
-        f"(there are {', '.join(map(repr, competitors[:3]))}, …). {advice}"
-    )
-
-
-# -- who won -----------------------------------------------------------------------------------
-
-
-class _VoteOutcomes(NamedTuple):
-    """Outcome of each row, 1, 0 or -1, and the probabilities of the outcomes if these are given."""
-
-    codes: np.ndarray
-    proba: np.ndarray | None = None
-
-
-def _read_answers(
-    cells: _VoteCells,
-    columns: VoteColumns,
-    options: VoteOptions,
-    opponents: _Opponents,
-    dropped: _DroppedVotes,
-) -> _VoteOutcomes:
-    """Read the outcome of each row, and leave out rows without one."""
-    if not columns.won:
-        answers = _VoteOutcomes(np.ones(len(opponents.first), dtype=np.int64))
-    elif options.soft or len(columns.won) > 1:
-        every = [cells.numbers[i] for i in columns.won]
-        proba = _read_probabilities(every, dropped, options.soft, options.ties)
-        answers = _VoteOutcomes(proba[:, -1] - proba[:, 0], proba)
-    else:
-        answers = _VoteOutcomes(
-            _read_winners(cells.labels[columns.won[0]], columns, options, opponents, dropped)
-        )
-    if not options.soft:
-        ties = (answers.codes == 0) & (not options.ties)
-        dropped.drop(ties, "ties (ties=False)", meant=True)
-    return answers
-
-
-def _read_winners(
-    column: Coded,
-    columns: VoteColumns,
-    options: VoteOptions,
-    opponents: _Opponents,
-    dropped: _DroppedVotes,
-) -> np.ndarray:
-    """Read 1, 0 or -1 for each row from a column of words or numbers."""
-    dropped.drop(column.codes < 0, "without an outcome")
-    words = [*_with_points(column.values, options.decimal), None]
-    meaning = label_words(options.outcomes, "outcomes=", 1) if options.outcomes is not None else {}
-    meaning = {str(word): code for word, code in meaning.items()}
-    named = np.array(
-        [meaning.get(str(plain_name(word)), UNREAD) for word in words[:-1]] + [MISSING]
-    )
-    codes = named[column.codes]
-    others = np.flatnonzero(dropped.kept(codes == UNREAD))
-    codes[others] = _read_words(column.codes, words, others, columns, opponents)
-    bad, unread = codes == BOTH_BAD, dropped.kept(codes == UNREAD)
-    codes[bad] = 0
-    if unread.any():
-        rows_left = dropped.kept(codes != MISSING)
-        if not ((codes[rows_left] == 1).any() and (codes[rows_left] == -1).any()):
-            raise ValueError(
-                one_sided_message([words[i] for i in column.codes[rows_left]], codes[rows_left])
-            )
-        shown = most_frequent(words[i] for i in column.codes[unread])
-        dropped.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
-    if options.both_bad == "drop":
-        dropped.drop(bad, 'both bad (both_bad="drop")', meant=True)
-    return codes
-
-
-def _read_words(
-    codes: np.ndarray, words: list, rows: np.ndarray, columns: VoteColumns, opponents: _Opponents
-) -> np.ndarray:
-    """Read the outcomes of some rows, each combination of word and competitors once."""
-    first, second, competitors = opponents
-    key, by_name = codes[rows], False
-    plain = set(map(plain_name, competitors))
-    if not all(isinstance(name, str) for name in competitors) or plain & set(
-        map(plain_name, words)
-    ):
-        key, by_name = (
-            (key * len(competitors) + first[rows]) * len(competitors) + second[rows],
-            True,
-        )
-    _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
-    rows = rows[at]
-    names = [competitors[i] for i in first[rows]], [competitors[i] for i in second[rows]]
-    sides = side_words([], [], (columns.names[columns.a], columns.names[columns.b]))
-    outcomes = outcome_codes(
-        [words[i] for i in codes[rows]],
-        names if by_name else None,
-        [*sides, *SIDES],
-        rows,
-        "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
-    )
-    if outcomes is None:
-        some = sorted({words[i] for i in codes[rows]}, key=float)[:5]
-        raise ValueError(
-            f"Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, the "
-            f"second); got values such as {some}. Of others say what they mean, such as by "
-            "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
-            "soft=True."
-        )
-    return outcomes[inverse.reshape(-1)]
 
 
 def _with_points(values: list, decimal: str) -> list:
@@ -368,82 +535,7 @@ def _with_points(values: list, decimal: str) -> list:
     return [v.replace(",", ".") if n else v for v, n in zip(values, is_number, strict=True)]
 
 
-def _read_probabilities(
-    columns: list[Numbers], dropped: _DroppedVotes, soft: bool, ties: bool
-) -> np.ndarray:
-    """Read the probabilities that the second won, that none did, and that the first did.
-
-    Rows that say nothing are left out; where they are not soft, all are 0 or 1.
-    """
-    every = [column.values for column in columns]
-    if len(every) == 1:
-        numbers = every[0]
-        present = numbers[~np.isnan(numbers)]
-        by_place = present.max(initial=0.0) > 1.0 and present.min(initial=1.0) >= 1.0
-        first = 2.0 - numbers if by_place else numbers
-        every = [first, 1.0 - first]
-    table = np.stack([every[1], *every[2:], every[0]], axis=1)
-    dropped.drop(np.isnan(table).any(axis=1), "without an outcome")
-    read = dropped.kept()
-    beyond = read & ((table < 0.0) | (table > 1.0)).any(axis=1)
-    if beyond.any():
-        row = int(beyond.argmax())
-        raise ValueError(
-            f"Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); row "
-            f"{row} has {[float(each.values[row]) for each in columns]}, and {beyond.sum()} rows "
-            "are beyond."
-        )
-    if not soft and not np.isin(table[read], (0.0, 1.0)).all():
-        raise ValueError(
-            "The columns of winner= must be 0 or 1 each. If they are probabilities, say soft=True."
-        )
-    dropped.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
-    if soft and not ties and table.shape[1] == 3:
-        table = table[:, ::2]
-        total = table.sum(axis=1)
-        dropped.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
-        table = table / np.where(total > 0.0, total, 1.0)[:, None]
-    return table
-
-
-# -- what goes along ---------------------------------------------------------------------------
-
-
-def _drop_gaps(
-    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, dropped: _DroppedVotes
-) -> None:
-    """Leave out rows that lack a judge, prompt or time that was named, a group or a control."""
-    for role in ("judge", "prompt", "time"):
-        position = getattr(columns, role)
-        if getattr(options, role) is not None:
-            dropped.drop(cells.labels[position].codes < 0, f"without a {role}")
-    if columns.by is not None:
-        name = columns.names[columns.by]
-        dropped.drop(cells.labels[columns.by].codes < 0, f"without a value in {name!r}")
-    for control in columns.controls:
-        numbers = [cells.numbers[i] for i in control.columns]
-        for position, column in zip(control.columns, numbers, strict=True):
-            _check_numbers(columns.names[position], column)
-        if len(numbers) == 1:
-            timed = control.columns[0] == columns.time
-            _check_difference(control.label, numbers[0].values, timed)
-        gaps = np.any([np.isnan(column.values) for column in numbers], axis=0)
-        if options.missing == "drop":
-            dropped.drop(gaps, f"without a number for {control.label!r}")
-        else:
-            dropped.fill(gaps, control.label)
-
-
-def _check_numbers(name: Any, numbers: Numbers) -> None:
-    """Raise ValueError for a control without any number."""
-    if len(numbers.values) and np.isnan(numbers.values).all():
-        some = f"it holds such as {numbers.odd}" if numbers.odd else "all its cells are empty"
-        comma = any(_DECIMAL_COMMA.fullmatch(str(each)) for each in numbers.odd)
-        remedy = ' Where 1,5 stands for 1.5, say decimal=",".' if comma else ""
-        raise ValueError(f"The control column {name!r} has no number: {some}.{remedy}")
-
-
-def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
+def _check_difference(label: str, values: np.ndarray, is_time: bool) -> None:
     """Raise ValueError for a control that is the time, and warn of one that has one sign."""
     present = values[~np.isnan(values)]
     low, high = float(present.min()), float(present.max())
@@ -451,10 +543,10 @@ def _check_difference(label: str, values: np.ndarray, timed: bool) -> None:
         return
     finding = (
         f"The control {label!r} is one column, so that it must hold the difference of the two "
-        f"sides; it lies between {low:g} and {high:g}, on one side of 0 in all "
-        f"{len(present)} votes."
+        f"sides; it lies between {low:g} and {high:g}, on one side of 0 in all {len(present)} "
+        "votes."
     )
-    if timed:
+    if is_time:
         raise ValueError(
             f"{finding} It is named as the time of a vote is, which is the same for both sides and "
             "decides none. Leave it out."
@@ -501,59 +593,7 @@ def _center_and_scale(label: str, sides: np.ndarray) -> tuple[float, float]:
     return center, scale
 
 
-def _values_of_rows(column: Coded, rows: np.ndarray) -> np.ndarray:
-    """Return the values of rows, None where one is missing."""
-    codes, values = column.codes[rows], [_as_integer(value) for value in column.values]
-    kinds = set(map(type, values))
-    if kinds and kinds <= {int, float} and not (codes < 0).any():
-        array = np.array(values)
-        if array.tolist() == values:  # not of integers that it would round
-            return array[codes]
-    listed = np.empty(len(values) + 1, dtype=object)
-    listed[:-1] = values
-    return listed[codes]
-
-
-# A date of which nothing tells the day from the month.
-_AMBIGUOUS = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b")
-
-
-class _VoteTimes(NamedTuple):
-    """Times of votes, and their kind: see `from_votes`."""
-
-    values: np.ndarray | None = None
-    kind: str | None = None
-
-
-def _read_times(
-    cells: _VoteCells, columns: VoteColumns, options: VoteOptions, rows: np.ndarray
-) -> _VoteTimes:
-    """Read the times of some rows; NaN or NaT where there is none. A guessed column may hold none.
-
-    Raises
-    ------
-    ValueError
-        If the column was named, and holds other things than numbers or other things than dates.
-    """
-    if columns.time is None:
-        return _VoteTimes()
-    name, codes = columns.names[columns.time], cells.labels[columns.time].codes[rows]
-    values = _with_points(cells.labels[columns.time].values, options.decimal)
-    try:
-        times = [parse_time(value) for value in values]
-        if len({time.is_date for time in times}) > 1:
-            raise ValueError("numbers and dates")
-    except ValueError:
-        if options.time is None:
-            return _VoteTimes()
-        raise ValueError(_time_remedy(name, values)) from None
-    dated, zoned = any(time.is_date for time in times), any(time.has_zone for time in times)
-    gap = np.datetime64("NaT") if dated else np.nan
-    array = np.array([time.value for time in times] + [gap] * bool((codes < 0).any()))
-    return _VoteTimes(array[codes], "dates in UTC" if zoned else "dates" if dated else "numbers")
-
-
-def _time_remedy(name: Any, values: list) -> str:
+def _time_message(name: Any, values: list) -> str:
     """Return the message for a column that holds other things than times."""
     odd = next((v for v in values if isinstance(v, str) and _AMBIGUOUS.match(v)), None)
     remedy = ""
@@ -567,144 +607,6 @@ def _time_remedy(name: Any, values: list) -> str:
         f"The times in column {name!r} must be numbers or dates such as 2024-05-17 or "
         f"2024-05-17T12:30:00, all of one kind; got values such as {values[:3]}.{remedy}"
     )
-
-
-# -- X and y -----------------------------------------------------------------------------------
-
-
-def _build_votes(
-    cells: _VoteCells,
-    columns: VoteColumns,
-    options: VoteOptions,
-    opponents: _Opponents,
-    answers: _VoteOutcomes,
-    dropped: _DroppedVotes,
-) -> Bunch:
-    """Build X, y and all that `from_votes` returns beside them."""
-    rows, like = dropped.rows(), options.like
-    items, pairs, n_present = _competitor_table(opponents, rows, like)
-    X, center, scale = _with_controls(pairs, cells, columns.controls, rows, like)
-    groups = None
-    if columns.by is not None:
-        X, groups = _with_groups(X, cells.labels[columns.by], rows, like)
-    weight = None
-    if options.soft and answers.proba is not None:
-        of_vote, labels, weight = soft_rows(answers.proba[rows], len(rows))
-        n_votes, rows = len(rows), rows[of_vote]
-        done = LabelledDuels(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
-    else:
-        n_votes, done = len(rows), _label_votes(X, answers.codes[rows].astype(np.int64), like)
-    order = (np.where(done.turned, -1, 1) if columns.won else np.zeros(len(rows))).astype(np.int8)
-    warn_alike(items.names.tolist(), 'say alike="merge", which takes the spelling of most votes')
-    if like is None and n_present > n_votes + 1:
-        warn(
-            f"{n_present} competitors in {n_votes} votes: most have met no other than one, and no "
-            f"board compares them. Are {columns.names[columns.a]!r} and "
-            f"{columns.names[columns.b]!r} the columns of the competitors?"
-        )
-    dropped.warn()
-    return Bunch(
-        X=done.X,
-        y=done.y,
-        item_table=items,
-        rows=rows,
-        **_read_metadata(cells, columns, options, rows, order, weight),
-        controls=[each.label for each in columns.controls],
-        control_center=center,
-        control_scale=scale,
-        by=None if columns.by is None else columns.names[columns.by],
-        groups=groups,
-        n_read=len(opponents.first),
-        dropped=dropped.counts,
-        summary=dropped.summary(n_present),
-    )
-
-
-def _read_metadata(
-    cells: _VoteCells,
-    columns: VoteColumns,
-    options: VoteOptions,
-    rows: np.ndarray,
-    order: np.ndarray,
-    weight: np.ndarray | None,
-) -> dict[str, Any]:
-    """Return judges, prompts, times, order and weights of votes, and which of them go to a fit."""
-    judges, prompts = (
-        None if position is None else _values_of_rows(cells.labels[position], rows)
-        for position in (columns.judge, columns.prompt)
-    )
-    times = _read_times(cells, columns, options, rows)
-    of_fit = {
-        "order": order if columns.won else None,
-        "judges": None if options.judge is None else judges,
-        "prompts": None if options.prompt is None or options.time is not None else prompts,
-        "time": None if options.time is None else times.values,
-        "sample_weight": weight,
-    }
-    return {
-        "metadata": {name: values for name, values in of_fit.items() if values is not None},
-        "sample_weight": weight,
-        "judges": judges,
-        "prompts": prompts,
-        "times": times.values,
-        "times_are": times.kind,
-        "order": order,
-    }
-
-
-def _competitor_table(
-    opponents: _Opponents, rows: np.ndarray, like: Bunch | None
-) -> tuple[ItemTable, np.ndarray, int]:
-    """Return the competitors of some rows, the positions of each pair, and how many there are."""
-    first, second, competitors = opponents
-    present = np.unique(np.concatenate([first[rows], second[rows]]))
-    names = [competitors[i] for i in present]
-    before = [] if like is None else like.item_table.names.tolist()
-    items = ItemTable.from_names([*before, *names])
-    place = np.full(len(competitors), -1, dtype=np.int64)
-    place[present] = items.index(names)
-    return items, np.stack([place[first[rows]], place[second[rows]]], axis=1), len(present)
-
-
-def _with_controls(
-    pairs: np.ndarray,
-    cells: _VoteCells,
-    controls: Sequence[Control],
-    rows: np.ndarray,
-    like: Bunch | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Put controls, in units, beside the pairs; return X, and center and scale of each control."""
-    center, scale = np.zeros(len(controls)), np.ones(len(controls))
-    if not controls:
-        return pairs, center, scale
-    X = np.empty((len(rows), 2, 1 + len(controls)))
-    X[:, :, 0] = pairs
-    for j, control in enumerate(controls):
-        sides = _control_sides([cells.numbers[i].values[rows] for i in control.columns])
-        if like is None:
-            center[j], scale[j] = _center_and_scale(control.label, sides)
-        else:
-            center[j], scale[j] = like.control_center[j], like.control_scale[j]
-        X[:, :, 1 + j] = (sides - center[j]) / scale[j]
-    return X, center, scale
-
-
-def _with_groups(
-    X: np.ndarray, column: Coded, rows: np.ndarray, like: Bunch | None
-) -> tuple[np.ndarray, list]:
-    """Put the number of each vote's group into a last column; return X and the groups.
-
-    Groups from before come first, others by frequency.
-    """
-    count = np.bincount(column.codes[rows], minlength=len(column.values))
-    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
-    before = [] if like is None else like.groups
-    groups = list(dict.fromkeys([*before, *(column.values[code] for code in order)]))
-    number = {value: i for i, value in enumerate(groups)}
-    codes = np.array([number.get(value, -1) for value in column.values])[column.codes[rows]]
-    sides = X if X.ndim == 3 else X[:, :, None]
-    last = np.tile(codes[:, None, None], (1, 2, 1))
-    return np.concatenate([sides, last], axis=2, dtype=float), groups
 
 
 def _label_votes(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> LabelledDuels:

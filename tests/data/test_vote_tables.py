@@ -86,6 +86,18 @@ def test_a_header_that_repeats_is_named_by_its_row(kind, tmp_path):
     assert votes.item_table.names.tolist() == names
 
 
+def test_a_gap_beside_a_repeated_header_stays_a_gap():
+    votes = {
+        "model_a": ["ant", None, "model_a", "bee", "cow"],
+        "model_b": ["bee", "cow", "model_b", "cow", "ant"],
+        "winner": ["model_a", "model_a", "winner", "model_b", "model_a"],
+    }
+    with pytest.warns(UserWarning, match="1 that repeat the header, first in row 2"):
+        read = from_votes(votes)
+    assert read.rows.tolist() == [0, 3, 4]
+    assert read.dropped["without a competitor's name"] == 1
+
+
 def test_a_competitor_of_a_column_s_name_is_no_header():
     table = {**TABLE, "model_b": ["bee", "cow", "ant", "model_b"], "winner": list("abab")}
     with warnings.catch_warnings():
