@@ -38,6 +38,7 @@ from skpref.fitting._biases import judged_comparisons
 from skpref.fitting._components import component_of_rows, components_in_words
 from skpref.fitting._model import Model
 from skpref.gp import (
+    GroupedPosterior,
     Posterior,
     PosteriorMixture,
     ThroughTime,
@@ -729,20 +730,30 @@ class Averaged:
         They sum to one.
     subjects : tuple of Inspected
     n_hyperparameters : int
+    in_groups : bool
+        Whether utilities are those in the mean over the groups of answers at hand, with their
+        effects, and not over all groups that there may be.
     """
 
     weights: Array
     subjects: tuple[Inspected, ...]
     n_hyperparameters: int = 1
+    in_groups: bool = False
 
     def averages(self, rows: Array, shares: Array, unit: str) -> "Mixture":
         """Return `Inspected.averages` in a unit, at each of the hyperparameters."""
         with blas_threads(len(rows)):
             parts = tuple(
-                subject.averages(rows, shares).per(length)
+                self._averages_of(subject, rows, shares).per(length)
                 for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
             )
         return Mixture(self.weights, parts)
+
+    def _averages_of(self, subject: Inspected, rows: Array, shares: Array) -> "UtilityMoments":
+        """Return `Inspected.averages`, in the groups at hand if these are asked about."""
+        if self.in_groups and isinstance(subject.posterior, GroupedPosterior):
+            return UtilityMoments(*subject.posterior.group_averages(rows, shares))
+        return subject.averages(rows, shares)
 
     def sums(self, rows: Array, weights: Array, unit: str, level: float) -> Relative:
         """Return means and central intervals of weighted sums of utilities, in a unit.
