@@ -702,6 +702,25 @@ class Inspected:
             return UtilityMoments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
         return UtilityMoments(*self.posterior.component_averages(rows, shares))
 
+    def moments_with_pairs(
+        self, rows: Array, shares: Array, pairs: NDArray[np.intp], groups: NDArray[np.intp]
+    ) -> tuple[Array, Array]:
+        """Return mean and covariance of averages, and of those of pairs within groups of answers.
+
+        See `GroupedPosterior.moments_with_pairs`; where effects belong to groups. Readings of
+        judges are averaged over.
+        """
+        weights, parts = posterior_parts(self.posterior)
+        moments = [part.moments_with_pairs(rows, shares, pairs, groups) for part in parts]
+        means = np.hstack([each for each, _ in moments])
+        share = np.concatenate(
+            [np.full(m.shape[1], w / m.shape[1]) for w, (m, _) in zip(weights, moments, strict=True)]
+        )
+        mean = means @ share
+        apart = (means - mean[:, None]) * np.sqrt(share)
+        cov = sum(w * each for w, (_, each) in zip(weights, moments, strict=True))
+        return mean, cov + apart @ apart.T
+
     def margins(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Return means (n, n_components) and common variances (n,) of f(a) − f(b)."""
         posterior = self.at(len(first))

@@ -321,6 +321,76 @@ class GroupedPosterior(Posterior):
         means_of, covariance = self._sum_moments(every, parts @ to_every)
         return means_of + means / n_groups, covariance + own / n_groups - taken / n_groups**2
 
+    def moments_with_pairs(
+        self, X: Array, shares: Array, pairs: NDArray[np.intp], groups: NDArray[np.intp]
+    ) -> tuple[Array, Array]:
+        """Compute joint moments of averages of utilities, and of those of pairs within groups.
+
+        Parameters
+        ----------
+        X, shares
+            As in `component_averages`.
+        pairs : ndarray of int of shape (k, 2)
+            Two of the n averages, each.
+        groups : ndarray of int of shape (k,)
+            Number of the group of each pair; of equal negative ones the group is new, and the same.
+
+        Returns
+        -------
+        means : ndarray of shape (n + 2 k, n_components)
+            After those of the population the first and second of each pair, in its group.
+        cov : ndarray of shape (n + 2 k, n + 2 k)
+        """
+        (n, m, d), sites = X.shape, self.sites
+        size, n_margins = n + 2 * len(pairs), len(sites.group)
+        parts = np.zeros((size, n * m + 2 * n_margins))  # of items, first and second sides
+        items = np.concatenate([np.arange(n), pairs.ravel()])
+        parts[np.arange(size)[:, None], items[:, None] * m + np.arange(m)] = shares
+        means, own = np.zeros((size, sites.shift.shape[1])), np.zeros((size, size))
+        numbers = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+        for group in np.unique(groups):
+            which = np.flatnonzero(groups == group)
+            at = (n + 2 * which[:, None] + np.arange(2)).ravel()
+            two = X[pairs[which].ravel()]
+            columns = self._columns_of_pairs(two, group, numbers[which])
+            rows = self._rows(two.reshape(-1, d), columns)
+            average = np.kron(np.eye(len(at)), shares)
+            prior = kernel_values(self.effects, rows)
+            if group >= 0:
+                first, second, precision, shift = sites.of_group(group)
+                sides = first[None], second[None]
+                given = self._effects_given(rows[None], sides, precision[None], shift[None])
+                cross, share, pull = (each[0] for each in given)
+                prior = prior - share @ cross.T
+                means[at] = average @ (cross @ pull)
+                begin = n * m + np.searchsorted(sites.group, group) + np.arange(len(first))
+                parts[at[:, None], begin] = -average @ share
+                parts[at[:, None], begin + n_margins] = average @ share
+            own[np.ix_(at, at)] = average @ prior @ average.T
+        sides = X.reshape(n * m, d), sites.first, sites.second
+        alike = [self._shared_rows(each) for each in (self._rows(sides[0]), *sides[1:])]
+        every, code = distinct_rows(np.concatenate(alike))
+        to_every = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
+        shared_means, covariance = self._sum_moments(every, parts @ to_every)
+        return means + shared_means, covariance + own
+
+    def _columns_of_pairs(self, rows: Array, group: int, numbers: NDArray[np.intp]) -> Array:
+        """Return the columns of groups of pairs of rows in one group, (2 k m, n_places).
+
+        Rows are (2 k, m, n_columns), the two of a pair side by side. Pairs that did not meet there
+        have columns by their numbers.
+        """
+        n_places = self.sites.n_places
+        columns = np.full((*rows.shape[:2], n_places), float(max(group, NEW_GROUP)))
+        if n_places > 1:
+            columns[:, :, 1:] = np.repeat(-2.0 - numbers, 2)[:, None, None]
+            if group >= 0:
+                first, second = (rows[side::2].reshape(-1, rows.shape[2]) for side in (0, 1))
+                known = self.sites.pair_columns(first, second, group)[:, 1:]
+                known = np.repeat(known.reshape(len(numbers), rows.shape[1], -1), 2, axis=0)
+                columns[:, :, 1:] = np.where(known < 0.0, columns[:, :, 1:], known)
+        return columns.reshape(-1, n_places)
+
     def _sum_moments(self, X: Array, weights: Array) -> tuple[Array, Array]:
         """Compute means (n, n_components) and covariance (n, n) of weighted sums of utilities.
 
