@@ -180,7 +180,9 @@ def next_pairs(
         )
     every = np.triu_indices(len(item), 1)
     of_board = every[1] < size
-    open_pairs = within.mask(_allowed_mask(within.on_new, ranked.names, len(within.pairs) > 0))[every]
+    open_pairs = within.mask(_allowed_mask(within.on_new, ranked.names, len(within.pairs) > 0))[
+        every
+    ]
     waiting = _check_pairs("pending", pending, ranked.names)
     component = ranked.components()[item]
     across = component[every[0]] != component[every[1]]

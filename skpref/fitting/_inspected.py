@@ -714,7 +714,10 @@ class Inspected:
         moments = [part.moments_with_pairs(rows, shares, pairs, groups) for part in parts]
         means = np.hstack([each for each, _ in moments])
         share = np.concatenate(
-            [np.full(m.shape[1], w / m.shape[1]) for w, (m, _) in zip(weights, moments, strict=True)]
+            [
+                np.full(m.shape[1], w / m.shape[1])
+                for w, (m, _) in zip(weights, moments, strict=True)
+            ]
         )
         mean = means @ share
         apart = (means - mean[:, None]) * np.sqrt(share)
