@@ -175,8 +175,8 @@ def next_pairs(
     item = np.concatenate([np.arange(size), within.pairs.ravel()])
     if len(item) > _MOST:
         raise ValueError(
-            f"got {len(within.pairs)} pairs on named prompts beside {size} items; two for each pair "
-            f"and the items may be {_MOST} together. Name fewer pairs in allowed=."
+            f"got {len(within.pairs)} pairs on named prompts beside {size} items; two for each "
+            f"pair and the items may be {_MOST} together. Name fewer pairs in allowed=."
         )
     every = np.triu_indices(len(item), 1)
     of_board = every[1] < size

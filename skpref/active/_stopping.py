@@ -77,9 +77,9 @@ class StoppingRule:
     other model in which the better one is favoured; votes may depend on the judge or the day;
     pairs may be chosen by all votes before, as by `next_pairs`. Where several votes are on one
     prompt, on which the best need not be favoured, pass ``prompts`` to `update`: what is assumed
-    then is so on average over prompts, given all votes on prompts before. Who is shown first must be
-    drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best that
-    changes, and the choice of pairs or the exclusion of votes by their own outcome are not covered.
+    then is so on average over prompts, given all votes on prompts before. Who is shown first must
+    be drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best
+    that changes, and the choice of pairs or the exclusion of votes by their own outcome are not covered.
     It is the best in the votes as they are: no control, such as the length of an answer, is taken
     out of them.
 
@@ -255,7 +255,7 @@ class StoppingRule:
     def _blocks(
         self, prompts: Any, n: int
     ) -> tuple[list[tuple[list[int], bool]], dict[Any, list[int]]]:
-        """Return rows of votes on one prompt each, with whether evidence counts, and new prompts."""
+        """Return rows of votes on one prompt each, whether they are evidence, and new prompts."""
         if prompts is None:
             return [([k], True) for k in range(n)], {}
         by_prompt: dict[Any, list[int]] = {}
@@ -305,14 +305,14 @@ class StoppingRule:
             self._learn(*vote)
 
     def _forecast(self, a: int, b: int) -> tuple[float, float, float]:
-        """Return the mean margin in deviations, and the probabilities that the first wins, or loses."""
+        """Return the mean margin in deviations, and probabilities that the first wins, or loses."""
         mean, variance = self._mean, self._variance
         z = (mean[a] - mean[b]) / sqrt(1.0 + variance[a] + variance[b])
         z = min(max(z, -_FARTHEST), _FARTHEST)
         return z, 0.5 * erfc(-z / sqrt(2.0)), 0.5 * erfc(z / sqrt(2.0))
 
     def _learn(self, a: int, b: int, score: float) -> None:
-        """Take in a vote by assumed density filtering of a probit, of which a share goes to either."""
+        """Take in a vote by assumed density filtering of a probit; a share goes to either."""
         self._joined_to[self._group_root(a)] = self._group_root(b)
         mean, variance = self._mean, self._variance
         spread = sqrt(1.0 + variance[a] + variance[b])

@@ -367,8 +367,8 @@ class GroupedPosterior(Posterior):
                 parts[at[:, None], begin] = -average @ share
                 parts[at[:, None], begin + n_margins] = average @ share
             own[np.ix_(at, at)] = average @ prior @ average.T
-        sides = X.reshape(n * m, d), sites.first, sites.second
-        alike = [self._shared_rows(each) for each in (self._rows(sides[0]), *sides[1:])]
+        ends = X.reshape(n * m, d), sites.first, sites.second
+        alike = [self._shared_rows(each) for each in (self._rows(ends[0]), *ends[1:])]
         every, code = distinct_rows(np.concatenate(alike))
         to_every = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
         shared_means, covariance = self._sum_moments(every, parts @ to_every)
