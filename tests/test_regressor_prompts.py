@@ -9,7 +9,7 @@ from matrix_oracle import AnswerArguments, Noise, exact
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn import config_context
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.model_selection import KFold, cross_val_score
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
@@ -354,6 +354,25 @@ def test_kernels_that_leave_no_utility_are_refused():
     shown, y, prompt = problem("duels", 0)
     with pytest.raises(ValueError, match="all of the terms see column 1"):
         model("duels", kernel=OnColumns(Identity(), [0, 1])).fit(NAMES[shown], y, prompts=prompt)
+
+
+def test_white_noise_in_a_kernel_is_refused_with_prompts():
+    shown, y, prompt = problem("duels", 0)
+    kernel = OnColumns(Identity(), [0]) + 0.5 * WhiteKernel(0.3)
+    with pytest.raises(ValueError, match="with prompts=; a WhiteKernel"):
+        model("duels", kernel=kernel).fit(NAMES[shown], y, prompts=prompt)
+    model("duels", kernel=kernel).fit(NAMES[shown], y)  # as before
+
+
+@pytest.mark.parametrize("again", [None, np.arange(9)])
+def test_a_kernel_given_back_without_its_prompts_is_refused(again):
+    items, shown = np.eye(4), problem("duels", 0)[0] % 4
+    shown[:, 1] = (shown[:, 0] + 1) % 4
+    y, prompt = np.arange(9) % 2, np.arange(9) // 3
+    fitted = model("duels", kernel=RBF()).fit(items[shown], y, prompts=prompt)
+    keywords = {} if again is None else {"prompts": again}
+    with pytest.raises(ValueError, match="items have 4 columns.*with the same prompts="):
+        model("duels", kernel=fitted.kernel_).fit(items[shown], y, **keywords)
 
 
 def test_saved_and_pickled():

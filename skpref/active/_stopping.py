@@ -79,9 +79,9 @@ class StoppingRule:
     prompt, on which the best need not be favoured, pass ``prompts`` to `update`: what is assumed
     then is so on average over prompts, given all votes on prompts before. Who is shown first must
     be drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best
-    that changes, and the choice of pairs or the exclusion of votes by their own outcome are not covered.
-    It is the best in the votes as they are: no control, such as the length of an answer, is taken
-    out of them.
+    that changes, and the choice of pairs or the exclusion of votes by their own outcome are not
+    covered. It is the best in the votes as they are: no control, such as the length of an answer,
+    is taken out of them.
 
     Why it holds: if B is the best, the capital against B is a supermartingale: each stake is fixed
     before the vote, and is on an opponent whose expected score is at most one half. By Ville's
