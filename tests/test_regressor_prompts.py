@@ -371,7 +371,7 @@ def test_a_kernel_given_back_without_its_prompts_is_refused(again):
     y, prompt = np.arange(9) % 2, np.arange(9) // 3
     fitted = model("duels", kernel=RBF()).fit(items[shown], y, prompts=prompt)
     keywords = {} if again is None else {"prompts": again}
-    with pytest.raises(ValueError, match="items have 4 columns.*with the same prompts="):
+    with pytest.raises(ValueError, match=r"items have 4 columns.*with the same prompts="):
         model("duels", kernel=fitted.kernel_).fit(items[shown], y, **keywords)
 
 
