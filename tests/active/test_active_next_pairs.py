@@ -499,8 +499,9 @@ def in_prompts(seed=0, n=60, n_prompts=7):
 
 def test_moments_in_prompts_are_those_of_items_in_them():
     model, plain, place = in_prompts()
-    pairs = np.array([[0, 1], [0, 1], [2, 0], [3, 4], [0, 1], [1, 2]])
-    prompts = np.array([3, 5, 3, -2, -2, -3])  # negative: new ones
+    within = np.stack(np.triu_indices(5, 1), axis=1)[:, ::-1]  # of which not all met in 3
+    pairs = np.concatenate([[[0, 1], [3, 4], [0, 1], [1, 2]], within])
+    prompts = np.array([5, -2, -2, -3, *[3] * 10])  # negative: new ones
     population = np.array([[item, -50 - item, -90 - item] for item in range(5)], dtype=float)
     rows = [
         [item, prompt, place.get((prompt, min(a, b), max(a, b)), -1000 - 10 * a - b)]
