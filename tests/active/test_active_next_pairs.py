@@ -498,7 +498,7 @@ def in_prompts(seed=0, n=60, n_prompts=7):
 
 
 def test_moments_in_prompts_are_those_of_items_in_them():
-    model, plain, place = in_prompts()
+    model, plain, place = in_prompts(n=20)
     within = np.stack(np.triu_indices(5, 1), axis=1)[:, ::-1]  # of which not all met in 3
     pairs = np.concatenate([[[0, 1], [3, 4], [0, 1], [1, 2]], within])
     prompts = np.array([5, -2, -2, -3, *[3] * 10])  # negative: new ones
