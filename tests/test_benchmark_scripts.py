@@ -27,6 +27,7 @@ SMALLEST = {
     "leaderboard/length_control.py": "--repository OUT/alpaca_eval",
     "leaderboard/live_board.py": "--part first --repeats 1",
     "leaderboard/prompts.py": "",
+    "leaderboard/prompts_scale.py": "",
     "leaderboard/read_votes.py": "--votes 1000",
     "leaderboard/sandwich.py": "",
     "learning/active.py": "--splits 1 --sets crabs iris --strategies random",

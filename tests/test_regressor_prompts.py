@@ -9,7 +9,7 @@ from matrix_oracle import AnswerArguments, Noise, exact
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn import config_context
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.model_selection import KFold, cross_val_score
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
@@ -174,6 +174,61 @@ def test_without_effects_of_prompts_boards_are_as_wide():
     assert width == pytest.approx(narrow, rel=0.05)
 
 
+def test_boards_of_these_prompts_are_means_of_items_within_them():
+    shown, y, prompt = problem("duels", 0)
+    fitted = model("duels").fit(NAMES[shown], y, prompts=prompt)
+    new, these = (leaderboard(fitted, groups=each, average=False) for each in ("new", "these"))
+    # The same prior on items within prompts and within pairs in these, written by hand.
+    _, pair = np.unique(np.c_[prompt, np.sort(shown, axis=1)], axis=0, return_inverse=True)
+    beside = np.c_[prompt, pair.reshape(-1)]
+    rows = np.stack([np.c_[shown[:, side], beside] for side in (0, 1)], axis=1).astype(float)
+    kernel = OnColumns(Identity(), [0]) + EFFECT * OnColumns(Identity(), [0, 1])
+    if fitted.comparisons_.items.shape[1] == 3:
+        kernel = kernel + EFFECT * OnColumns(Identity(), [0, 1, 2])
+    plain = model("duels", kernel=kernel).fit(rows, y).posterior_
+    here, items = np.unique(prompt), np.unique(shown)
+    asked = np.array([[[item, p, -1.0] for p in here] for item in items])
+    mean, _ = plain.component_averages(asked, np.full(len(here), 1.0 / len(here)))
+    centred = (mean - mean.mean())[:, 0] / these.unit_length
+    expected = dict(zip(NAMES[items], centred, strict=True))
+    assert_allclose(these.utility, [expected[name] for name in these.names], atol=1e-6)
+    assert np.mean(these.upper - these.lower) < np.mean(new.upper - new.lower)
+    assert "the prompts at hand" in these.about_prompts[0]
+    assert these.probability_best.sum() == pytest.approx(1.0)
+    best = np.sort(new.probability_best), np.sort(these.probability_best)
+    assert np.max(np.abs(best[0] - best[1])) > 0.01
+
+
+def test_boards_of_these_prompts_need_prompts():
+    shown, y, _ = problem("duels", 0)
+    fitted = model("duels").fit(NAMES[shown], y)
+    with pytest.raises(ValueError, match="got groups='these' with a model that was fitted without"):
+        leaderboard(fitted, groups="these")
+    with pytest.raises(ValueError, match="groups must be"):
+        leaderboard(fitted, groups="old")
+
+
+def test_boards_of_these_prompts_with_judges_and_controls():
+    rng = np.random.default_rng(1)
+    n = 60
+    ids = np.array([rng.permutation(6)[:2] for _ in range(n)])
+    X = np.stack([ids, rng.normal(size=(n, 2)).round(1)], axis=2)
+    y, judge, prompt = rng.integers(0, 2, n), rng.integers(0, 3, n), rng.integers(0, 8, n)
+    same = JudgePrior(1e-12, random=0.0, adversarial=0.0, control_variance=0.0, order_variance=0.0)
+    judged = model("duels", judge_prior=same, id_column=0).fit(X, y, judges=judge, prompts=prompt)
+    lengths = judged.comparisons_.items[:, 1]
+    linear = Linear(lengths.std(), centre=lengths.mean())
+    kernel = OnColumns(Identity(), [0]) + 0.1 * OnColumns(linear, [1])
+    effects = EFFECT * OnColumns(Identity(), [0, 2])
+    if judged.comparisons_.items.shape[1] == 4:
+        effects = effects + EFFECT * OnColumns(Identity(), [0, 2, 3])
+    plain = model("duels", kernel=kernel + effects, id_column=0).fit(X, y, prompts=prompt)
+    boards = [leaderboard(each, groups="these", average=False) for each in (judged, plain)]
+    assert boards[0].names.tolist() == boards[1].names.tolist()
+    for name in ("utility", "lower", "upper"):
+        assert_allclose(*[getattr(board, name) for board in boards], atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["duels", "ties"])
 def test_units_of_boards_are_those_of_a_vote_on_a_new_prompt(kind):
     shown, y, prompt = problem(kind, 0)
@@ -299,6 +354,25 @@ def test_kernels_that_leave_no_utility_are_refused():
     shown, y, prompt = problem("duels", 0)
     with pytest.raises(ValueError, match="all of the terms see column 1"):
         model("duels", kernel=OnColumns(Identity(), [0, 1])).fit(NAMES[shown], y, prompts=prompt)
+
+
+def test_white_noise_in_a_kernel_is_refused_with_prompts():
+    shown, y, prompt = problem("duels", 0)
+    kernel = OnColumns(Identity(), [0]) + 0.5 * WhiteKernel(0.3)
+    with pytest.raises(ValueError, match="with prompts=; a WhiteKernel"):
+        model("duels", kernel=kernel).fit(NAMES[shown], y, prompts=prompt)
+    model("duels", kernel=kernel).fit(NAMES[shown], y)  # as before
+
+
+@pytest.mark.parametrize("again", [None, np.arange(9)])
+def test_a_kernel_given_back_without_its_prompts_is_refused(again):
+    items, shown = np.eye(4), problem("duels", 0)[0] % 4
+    shown[:, 1] = (shown[:, 0] + 1) % 4
+    y, prompt = np.arange(9) % 2, np.arange(9) // 3
+    fitted = model("duels", kernel=RBF()).fit(items[shown], y, prompts=prompt)
+    keywords = {} if again is None else {"prompts": again}
+    with pytest.raises(ValueError, match=r"items have 4 columns.*with the same prompts="):
+        model("duels", kernel=fitted.kernel_).fit(items[shown], y, **keywords)
 
 
 def test_saved_and_pickled():

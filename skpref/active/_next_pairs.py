@@ -1,7 +1,7 @@
 """Which pairs of a leaderboard to vote on next: those whose votes tell most of the order."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,9 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.active._batch import outcome_effects
-from skpref.data import ItemTable, component_labels
-from skpref.inspection import contenders
+from skpref.data import ItemTable, check_respondents, component_labels
+from skpref.gp import NEW_GROUP, GroupedPosterior, posterior_parts
+from skpref.inspection import Contenders, contenders
 from skpref.likelihoods import Likelihood
 
 GOALS = ("ranks", "top")
@@ -44,6 +45,7 @@ def next_pairs(
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
     allowed: ArrayLike | None = None,
+    prompts: ArrayLike | None = None,
     pending: ArrayLike | None = None,
     random_state: RandomLike = 0,
 ) -> Bunch:
@@ -73,10 +75,14 @@ def next_pairs(
     allowed : array-like of shape (m, 2), default=None
         Pairs that can be voted on, such as those of items that are still served: names on the
         board, or integers, its positions. None: all. The orders of all items count in any case.
+    prompts : array-like of shape (m,), default=None
+        On which prompt each pair of ``allowed`` can be voted on, of a model that was fitted with
+        ``prompts``: ids as in ``fit``, those that were not in it too; a pair may stand there with
+        several. None, here or in it: on a new prompt, another one for each vote.
     pending : array-like of shape (m, 2), default=None
         Votes that were handed out before and have not come in, by names or positions as
-        ``allowed``; a pair stands as often as it has votes. They are taken for given, and join the
-        groups of their items.
+        ``allowed``; a pair stands as often as it has votes. They are taken for given, as on new
+        prompts, and join the groups of their items.
     random_state : int, RandomState instance, Generator or None, default=0
         Of the draws that say who may be among the first k.
 
@@ -88,6 +94,7 @@ def next_pairs(
         pairs : ndarray of shape (n_pairs, 2), names or ids of the items, or their positions where
             they have neither; the first has the larger posterior mean
         position : ndarray of int of shape (n_pairs, 2), places of the two in ``names``
+        prompts : ndarray of shape (n_pairs,), on which prompt; None: a new one for each vote
         votes : ndarray of int of shape (n_pairs,), summing to ``n``
         joins : ndarray of bool of shape (n_pairs,), whether the pair joins two groups
         first_better : probability that the first has the larger utility; ½ of items of two groups,
@@ -106,7 +113,8 @@ def next_pairs(
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
         If there are fewer than two items or more than 5000, no pair is allowed, ``k`` exceeds the
-        number of items, or nothing is left to learn.
+        number of items, nothing is left to learn, or ``prompts`` come without ``allowed`` or to a
+        model that was fitted without prompts.
 
     Notes
     -----
@@ -123,6 +131,11 @@ def next_pairs(
     the largest score given those before it: V is updated by every vote, and the weights are
     averaged over where the means may have gone by then. Orders are counted one by one: ``gain`` is
     the sum of their information, not the information on all of them jointly.
+
+    Of a model that was fitted with prompts the orders are those of the mean over all prompts, and
+    a vote on a new prompt tells less of it by what the two have of their own there: with variance e
+    of that, κ is one over 1/κ + e. On a named prompt the utilities of the two in it are followed
+    beside those of the board, so that a second vote on it tells less than the first.
 
     Between the times at which weights are found anew, 32 of them, the pairs of the largest scores
     alone are followed. Time grows as n times n_items², with at most 1000 portions of votes: a
@@ -158,24 +171,37 @@ def next_pairs(
             "to vote one row each."
         )
     check_number("k", k, low=1, high=size, integer=True)
-    every = np.triu_indices(size, 1)
-    open_pairs = _allowed_mask(allowed, ranked.names)[every]
+    within = _PairsInPrompts.of(ranked, allowed, prompts)
+    item = np.concatenate([np.arange(size), within.pairs.ravel()])
+    if len(item) > _MOST:
+        raise ValueError(
+            f"got {len(within.pairs)} pairs on named prompts beside {size} items; two for each "
+            f"pair and the items may be {_MOST} together. Name fewer pairs in allowed=."
+        )
+    every = np.triu_indices(len(item), 1)
+    of_board = every[1] < size
+    open_pairs = within.mask(_allowed_mask(within.on_new, ranked.names, len(within.pairs) > 0))[
+        every
+    ]
     waiting = _check_pairs("pending", pending, ranked.names)
-    component = ranked.components()
+    component = ranked.components()[item]
     across = component[every[0]] != component[every[1]]
-    averages = ranked.subject.averages(ranked.rows, ranked.shares)
-    mean = averages.means.mean(axis=1)
-    apart = averages.means - mean[:, None]
-    cov = averages.cov + apart @ apart.T / averages.means.shape[1]
+    mean, cov = within.moments(ranked)
     variance = _variances(cov)[every]
     margin = mean[every[0]] - mean[every[1]]
-    precision = _vote_precision(ranked.subject.posterior.likelihood, margin, variance)
+    precision = np.zeros(len(margin))
+    likelihood, votable = ranked.subject.posterior.likelihood, of_board | open_pairs
+    new = np.zeros(len(margin))
+    new[of_board] = _new_variance(ranked)[tuple(part[of_board] for part in every)]
+    precision[votable] = _vote_precision(likelihood, margin[votable], (variance + new)[votable])
+    precision /= 1.0 + precision * new
     count = np.ones(len(margin))
     if goal == "top":
-        count = _top_probability(mean, cov, k, generator_of(random_state))[every]
+        top = _top_probability(mean[:size], cov[:size, :size], k, generator_of(random_state))
+        count = top[item[every[0]], item[every[1]]]
         # Where groups stand nobody knows, so that no order across is out of the question.
         count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)
-    board = _VoteBoard(mean, cov, precision, count)
+    board = _VoteBoard(mean, cov, precision, np.where(of_board, count, 0.0))
     board.update_weights()
     place = board.as_matrix(np.arange(len(margin), dtype=np.float64)).astype(np.intp)
     for a, b in waiting:
@@ -191,25 +217,107 @@ def next_pairs(
     votes, gain, own, joins = _allocate_votes(board, open_pairs * count, int(n), groups)
     at = np.flatnonzero(votes)
     at = at[np.lexsort((at, -gain[at], -votes[at], ~joins[at]))]
-    position = np.stack([part[at] for part in every], axis=1)
-    behind = margin[at] < 0.0
+    position = np.stack([item[part[at]] for part in every], axis=1)
+    on_board = place[position[:, 0], position[:, 1]]
+    behind = (mean[position[:, 0]] - mean[position[:, 1]]) < 0.0
     position[behind] = position[behind, ::-1]
+    named = np.full(len(at), None, dtype=object)
+    named[~of_board[at]] = within.ids[(every[0][at[~of_board[at]]] - size) // 2]
     pairs = ranked.names[position]
     columns = {
         "votes": votes[at],
         "joins": joins[at],
-        "first_better": np.where(across[at], 0.5, ndtr(np.abs(margin[at]) / np.sqrt(variance[at]))),
+        "first_better": np.where(
+            across[at], 0.5, ndtr(np.abs(margin[on_board]) / np.sqrt(variance[on_board]))
+        ),
         "gain": gain[at],
         "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
     }
+    shown = columns if prompts is None else {"prompt": named, **columns}
     return Bunch(
         pairs=pairs,
         position=position,
+        prompts=named,
         **columns,
-        frame=_make_frame(pairs, columns),
+        frame=_make_frame(pairs, shown),
         names=ranked.names,
-        gain_of_vote=board.as_matrix(first),
+        gain_of_vote=board.as_matrix(first)[:size, :size],
     )
+
+
+class _PairsInPrompts(NamedTuple):
+    """Pairs that can be voted on, on named prompts.
+
+    Attributes
+    ----------
+    pairs : ndarray of int of shape (k, 2)
+        Positions on the board.
+    groups : ndarray of int of shape (k,)
+        Numbers of the prompts, negative for those that were not in the fit.
+    ids : ndarray of shape (k,)
+        The prompts.
+    on_new : ndarray of shape (m, 2) or None
+        Pairs that can be voted on on new prompts; None: all.
+    """
+
+    pairs: NDArray[np.intp]
+    groups: NDArray[np.intp]
+    ids: NDArray[Any]
+    on_new: Any
+
+    @classmethod
+    def of(cls, ranked: Contenders, allowed: Any, prompts: Any) -> Self:
+        """Read ``allowed`` and ``prompts`` of `next_pairs`."""
+        nothing = np.zeros((0, 2), np.intp), np.zeros(0, np.intp), np.zeros(0, dtype=object)
+        if prompts is None:
+            return cls(*nothing, allowed)
+        reader = ranked.subject.posterior.reader
+        if allowed is None or reader.prompts is None:
+            lack = "allowed=" if allowed is None else "a model that was fitted with prompts="
+            raise ValueError(
+                f"got prompts= without {lack}; both together are allowed. Name the pairs that can "
+                "be voted on and the prompt of each, or leave prompts= out."
+            )
+        pairs = _check_pairs("allowed", allowed, ranked.names)
+        ids = check_respondents(prompts, len(pairs), "prompt")
+        groups, parts = reader.prompts.codes(ids), posterior_parts(ranked.subject.posterior)[1]
+        if not isinstance(parts[0], GroupedPosterior):  # nothing tells effects of prompts
+            return cls(*nothing, pairs)
+        is_named = groups != NEW_GROUP
+        named = np.empty(len(ids), dtype=object)
+        named[:] = ids
+        return cls(pairs[is_named], groups[is_named], named[is_named], pairs[~is_named])
+
+    def mask(self, on_new: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which two of the items, and of those of the pairs, a vote may be on."""
+        n, k = len(on_new), len(self.pairs)
+        mask = np.zeros((n + 2 * k,) * 2, dtype=bool)
+        mask[:n, :n] = on_new
+        first = n + 2 * np.arange(k)
+        mask[first, first + 1] = mask[first + 1, first] = True
+        return mask
+
+    def moments(self, ranked: Contenders) -> tuple[Array, Array]:
+        """Return mean and covariance of utilities of the items, and of those of the pairs."""
+        if len(self.pairs):
+            arguments = ranked.rows, ranked.shares, self.pairs, self.groups
+            return ranked.subject.moments_with_pairs(*arguments)
+        averages = ranked.subject.averages(ranked.rows, ranked.shares)
+        mean = averages.means.mean(axis=1)
+        apart = averages.means - mean[:, None]
+        return mean, averages.cov + apart @ apart.T / averages.means.shape[1]
+
+
+def _new_variance(ranked: Contenders) -> Array:
+    """Return the variance of what pairs of items have of their own on a new prompt, (n, n)."""
+    n = len(ranked)
+    variance = np.zeros((n, n))
+    i, j = np.triu_indices(n, 1)
+    for weight, part in zip(*posterior_parts(ranked.subject.posterior), strict=True):
+        if isinstance(part, GroupedPosterior):
+            for share, rows in zip(ranked.shares, np.moveaxis(ranked.rows, 1, 0), strict=True):
+                variance[i, j] += weight * share * part.new_variance(rows[i], rows[j])
+    return variance
 
 
 def order_rate(z: Array) -> Array:
@@ -464,13 +572,15 @@ def _check_pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]
     return positions.astype(np.intp)
 
 
-def _allowed_mask(allowed: Any, names: NDArray[Any]) -> NDArray[np.bool_]:
+def _allowed_mask(
+    allowed: Any, names: NDArray[Any], within_prompts: bool = False
+) -> NDArray[np.bool_]:
     """Return whether each pair may be voted on, (n, n)."""
     size = len(names)
     if allowed is None:
         return ~np.eye(size, dtype=bool)
     pairs, mask = _check_pairs("allowed", allowed, names), np.zeros((size, size), dtype=bool)
-    if not len(pairs):
+    if not len(pairs) and not within_prompts:
         raise ValueError("allowed is empty; name a pair, or leave it out for all.")
     mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True
     return mask

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array, check_number
-from skpref.data import ItemTable, is_frame, is_missing, positions_of, unmasked
+from skpref.data import (
+    ItemTable,
+    check_respondents,
+    is_frame,
+    is_missing,
+    positions_of,
+    unmasked,
+)
 
 # Variance of utilities that the forecast of votes starts from, in that of a margin's noise.
 _PRIOR_VARIANCE = 0.25
@@ -67,12 +74,14 @@ class StoppingRule:
     -----
     What is assumed: in a duel of the best competitor its expected score is at least one half, given
     all votes before (a win scores 1, a tie ½). So it is under Bradley–Terry, the probit or any
-    other model in which the better one is favoured; votes may depend on the prompt, the judge or
-    the day; pairs may be chosen by all votes before, as by `next_pairs`. Who is shown first must be
-    drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best that
-    changes, and the choice of pairs or the exclusion of votes by their own outcome are not covered.
-    It is the best in the votes as they are: no control, such as the length of an answer, is taken
-    out of them.
+    other model in which the better one is favoured; votes may depend on the judge or the day;
+    pairs may be chosen by all votes before, as by `next_pairs`. Where several votes are on one
+    prompt, on which the best need not be favoured, pass ``prompts`` to `update`: what is assumed
+    then is so on average over prompts, given all votes on prompts before. Who is shown first must
+    be drawn by a fair coin where it matters. Judges who invert their answers on purpose, a best
+    that changes, and the choice of pairs or the exclusion of votes by their own outcome are not
+    covered. It is the best in the votes as they are: no control, such as the length of an answer,
+    is taken out of them.
 
     Why it holds: if B is the best, the capital against B is a supermartingale: each stake is fixed
     before the vote, and is on an opponent whose expected score is at most one half. By Ville's
@@ -126,6 +135,7 @@ class StoppingRule:
         self._dropped: list[bool] = []
         # Groups of competitors as a forest: a competitor nearer to the root of its own.
         self._joined_to: list[int] = []
+        self._prompts: set[Any] = set()
         self._labels: tuple[int, int] | None = None
         self._open = items is None
         self._table = items if isinstance(items, ItemTable) else None
@@ -185,7 +195,9 @@ class StoppingRule:
 
     # -- votes ---------------------------------------------------------------------------
 
-    def update(self, X: Any, y: ArrayLike | None = None) -> Self:
+    def update(
+        self, X: Any, y: ArrayLike | None = None, *, prompts: ArrayLike | None = None
+    ) -> Self:
         """Take in votes, in the order in which they came.
 
         Parameters
@@ -199,6 +211,11 @@ class StoppingRule:
             1: the first won; 0 or -1: the second did. With ``ties`` 1, 0 (a tie) and -1. Grades
             count by their sign. Probabilities in [0, 1] that the first is better are votes of which
             a share goes to either. None: the first won each, or of votes their own labels.
+        prompts : array-like of shape (n,), default=None
+            What each vote is about, ids of any hashable kind. Votes on one prompt are not
+            independent, so that they are one piece of evidence against a competitor: the mean of
+            what each would be. A prompt that had votes in an earlier call is none. None: of votes
+            of `from_votes` their own prompts, else each vote is on a prompt of its own.
 
         Returns
         -------
@@ -216,21 +233,42 @@ class StoppingRule:
         if isinstance(X, Mapping) and "item_table" in X:
             if y is not None:
                 raise ValueError("Votes of from_votes have labels; got also y=. Drop it.")
-            names, scores = _read_votes(X)
+            names, scores, own_prompts = _read_votes(X)
+            prompts = own_prompts if prompts is None else prompts
             pairs, labels = self._check_pairs(names), self._labels
         else:
             pairs = self._read_pairs(X)
             scores, labels = self._read_scores(y, len(pairs))
+        blocks, new = self._blocks(prompts, len(pairs))
         self._labels = labels
+        self._prompts |= new.keys()
         for pair in pairs:
             for name in pair:
                 if name not in self._place:
                     self._add_competitor(name)
-        place = self._place
-        for (first, second), score in zip(pairs, scores, strict=True):
-            self._update_with_vote(place[first], place[second], score)
+        places = [(self._place[first], self._place[second]) for first, second in pairs]
+        for rows, stakes in blocks:
+            self._update_with_votes([(*places[k], scores[k]) for k in rows], stakes)
         self.n_votes += len(pairs)
         return self
+
+    def _blocks(
+        self, prompts: Any, n: int
+    ) -> tuple[list[tuple[list[int], bool]], dict[Any, list[int]]]:
+        """Return rows of votes on one prompt each, whether they are evidence, and new prompts."""
+        if prompts is None:
+            return [([k], True) for k in range(n)], {}
+        by_prompt: dict[Any, list[int]] = {}
+        blocks: list[tuple[list[int], bool]] = []
+        for k, prompt in enumerate(check_respondents(prompts, n, "prompt")):
+            if is_missing(prompt):
+                blocks.append(([k], True))
+                continue
+            if prompt not in by_prompt:
+                by_prompt[prompt] = []
+                blocks.append((by_prompt[prompt], prompt not in self._prompts))
+            by_prompt[prompt].append(k)
+        return blocks, by_prompt
 
     def _add_competitor(self, name: Any) -> None:
         self._place[name] = len(self._place)
@@ -247,21 +285,38 @@ class StoppingRule:
             joined_to[place] = place = joined_to[joined_to[place]]
         return place
 
-    def _update_with_vote(self, a: int, b: int, score: float) -> None:
-        """Pay out the stakes on a vote that scores so much for a, then learn from it."""
+    def _update_with_votes(self, votes: list[tuple[int, int, float]], stakes: bool) -> None:
+        """Pay out the stakes on votes on one prompt, as one, then learn from each of them.
+
+        Votes are two competitors and what the first scored.
+        """
+        payoffs: dict[int, list[float]] = {}
+        for a, b, score in votes if stakes else ():
+            _, won, lost = self._forecast(a, b)
+            # Only the capital against the competitor that is forecast to lose is staked.
+            stake, against = min(abs(won - lost), _MOST), b if won > lost else a
+            gain = 2.0 * score - 1.0 if won > lost else 1.0 - 2.0 * score
+            payoffs.setdefault(against, []).append(stake * gain)
+        for against, each in payoffs.items():
+            self._log_e[against] += log1p(sum(each) / len(each))
+            if self._log_e[against] >= log(2.0 / self.level):
+                self._dropped[against] = True
+        for vote in votes:
+            self._learn(*vote)
+
+    def _forecast(self, a: int, b: int) -> tuple[float, float, float]:
+        """Return the mean margin in deviations, and probabilities that the first wins, or loses."""
+        mean, variance = self._mean, self._variance
+        z = (mean[a] - mean[b]) / sqrt(1.0 + variance[a] + variance[b])
+        z = min(max(z, -_FARTHEST), _FARTHEST)
+        return z, 0.5 * erfc(-z / sqrt(2.0)), 0.5 * erfc(z / sqrt(2.0))
+
+    def _learn(self, a: int, b: int, score: float) -> None:
+        """Take in a vote by assumed density filtering of a probit; a share goes to either."""
         self._joined_to[self._group_root(a)] = self._group_root(b)
         mean, variance = self._mean, self._variance
         spread = sqrt(1.0 + variance[a] + variance[b])
-        z = (mean[a] - mean[b]) / spread
-        z = min(max(z, -_FARTHEST), _FARTHEST)
-        won, lost = 0.5 * erfc(-z / sqrt(2.0)), 0.5 * erfc(z / sqrt(2.0))
-        # Only the capital against the competitor that is forecast to lose is staked.
-        stake, against = min(abs(won - lost), _MOST), b if won > lost else a
-        gain = 2.0 * score - 1.0 if won > lost else 1.0 - 2.0 * score
-        self._log_e[against] += log1p(stake * gain)
-        if self._log_e[against] >= log(2.0 / self.level):
-            self._dropped[against] = True
-        # Assumed density filtering of a probit vote, of which a share goes to either.
+        z, won, lost = self._forecast(a, b)
         density = exp(-0.5 * z * z) / sqrt(2.0 * pi)
         up, down = density / won, density / lost
         slope = (score * up - (1.0 - score) * down) / spread
@@ -364,16 +419,18 @@ class StoppingRule:
         return None
 
 
-def _read_votes(votes: Mapping) -> tuple[list[list[Any]], list[float]]:
-    """Return names of the two competitors of each vote of `from_votes`, and the first's score."""
-    X, y = votes["X"], votes["y"]
+def _read_votes(votes: Mapping) -> tuple[list[list[Any]], list[float], list[Any] | None]:
+    """Return names of the two competitors of each vote of `from_votes`, the first's score, and the
+    prompts if votes have them."""
+    X, y, prompts = votes["X"], votes["y"], votes["prompts"]
     places = (X if X.ndim == 2 else X[:, :, 0]).astype(np.intp)
     tied = np.any(y < 0) or "tie_threshold" in votes["params"]
     score = 0.5 + 0.5 * np.sign(y) if tied else y.astype(np.float64)
-    weight = votes["sample_weight"]
+    weight, first = votes["sample_weight"], np.arange(len(y))
     if weight is not None:  # of a soft vote there is a row for each outcome
         _, first, of = np.unique(votes["rows"], return_index=True, return_inverse=True)
         turned = places[:, 0] != places[first[of], 0]
         score = np.bincount(of, weight * np.where(turned, 1.0 - score, score))
         score, places = score / np.bincount(of, weight), places[first]
-    return votes["item_table"].names[places].tolist(), score.tolist()
+    ids = None if prompts is None else [prompts[k] for k in first]
+    return votes["item_table"].names[places].tolist(), score.tolist(), ids

@@ -38,6 +38,7 @@ from skpref.fitting._biases import judged_comparisons
 from skpref.fitting._components import component_of_rows, components_in_words
 from skpref.fitting._model import Model
 from skpref.gp import (
+    GroupedPosterior,
     Posterior,
     PosteriorMixture,
     ThroughTime,
@@ -701,6 +702,28 @@ class Inspected:
             return UtilityMoments(means, np.einsum("iajb,a,b->ij", cov, shares, shares))
         return UtilityMoments(*self.posterior.component_averages(rows, shares))
 
+    def moments_with_pairs(
+        self, rows: Array, shares: Array, pairs: NDArray[np.intp], groups: NDArray[np.intp]
+    ) -> tuple[Array, Array]:
+        """Return mean and covariance of averages, and of those of pairs within groups of answers.
+
+        See `GroupedPosterior.moments_with_pairs`; where effects belong to groups. Readings of
+        judges are averaged over.
+        """
+        weights, parts = posterior_parts(self.posterior)
+        moments = [part.moments_with_pairs(rows, shares, pairs, groups) for part in parts]
+        means = np.hstack([each for each, _ in moments])
+        share = np.concatenate(
+            [
+                np.full(m.shape[1], w / m.shape[1])
+                for w, (m, _) in zip(weights, moments, strict=True)
+            ]
+        )
+        mean = means @ share
+        apart = (means - mean[:, None]) * np.sqrt(share)
+        cov = sum(w * each for w, (_, each) in zip(weights, moments, strict=True))
+        return mean, cov + apart @ apart.T
+
     def margins(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Return means (n, n_components) and common variances (n,) of f(a) − f(b)."""
         posterior = self.at(len(first))
@@ -729,20 +752,30 @@ class Averaged:
         They sum to one.
     subjects : tuple of Inspected
     n_hyperparameters : int
+    in_groups : bool
+        Whether utilities are those in the mean over the groups of answers at hand, with their
+        effects, and not over all groups that there may be.
     """
 
     weights: Array
     subjects: tuple[Inspected, ...]
     n_hyperparameters: int = 1
+    in_groups: bool = False
 
     def averages(self, rows: Array, shares: Array, unit: str) -> "Mixture":
         """Return `Inspected.averages` in a unit, at each of the hyperparameters."""
         with blas_threads(len(rows)):
             parts = tuple(
-                subject.averages(rows, shares).per(length)
+                self._averages_of(subject, rows, shares).per(length)
                 for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
             )
         return Mixture(self.weights, parts)
+
+    def _averages_of(self, subject: Inspected, rows: Array, shares: Array) -> "UtilityMoments":
+        """Return `Inspected.averages`, in the groups at hand if these are asked about."""
+        if self.in_groups and isinstance(subject.posterior, GroupedPosterior):
+            return UtilityMoments(*subject.posterior.group_averages(rows, shares))
+        return subject.averages(rows, shares)
 
     def sums(self, rows: Array, weights: Array, unit: str, level: float) -> Relative:
         """Return means and central intervals of weighted sums of utilities, in a unit.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel, WhiteKernel
 
 from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons, Reader, Training
@@ -215,6 +215,28 @@ def _refuse_times_in(kernel: Kernel, column: int) -> None:
         )
 
 
+def _refuse_white_noise(kernel: Kernel) -> None:
+    """Raise ValueError of a kernel that has a `WhiteKernel`, where answers are on prompts."""
+    if any(isinstance(part, WhiteKernel) for part in [kernel, *kernel.get_params().values()]):
+        raise ValueError(
+            f"got the kernel {kernel} with prompts=; a WhiteKernel, which is noise drawn anew for "
+            "each row, tells no item from the same one in another prompt. Take "
+            "skpref.kernels.Identity() for what each item has of its own, or leave prompts= out."
+        )
+
+
+def _refuse_missing_columns(kernel: Kernel, n_features: int, n_columns: int) -> None:
+    """Raise ValueError of a kernel that names a column after those that the answers have."""
+    last = max(set().union(*seen_columns(kernel, 0)), default=-1)
+    if not isinstance(kernel, Padded) and last >= n_columns:
+        beside = "" if n_columns == n_features else " and of their prompts"
+        raise ValueError(
+            f"got the kernel {kernel}, which names column {last}; items have {n_features} columns, "
+            f"and the rows of answers{beside} {n_columns}, from 0 on. Name columns that are there; "
+            "kernel_ of a model fitted with prompts= goes to a fit with the same prompts=."
+        )
+
+
 def make_model(estimator, settings: Settings, training: Training) -> Model:
     """Make the model that an estimator's parameters stand for, given its answers."""
     learned, comparisons = settings.search is not None, training.comparisons
@@ -230,6 +252,10 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     drifts = times is not None and times.drift is not None
     named_groups = grouped and user_kernel is not None and _names(user_kernel, group_column)
     if user_kernel is not None:
+        if grouped:
+            _refuse_white_noise(user_kernel)
+        if reader.time is None:
+            _refuse_missing_columns(user_kernel, reader.n_features, comparisons.items.shape[1])
         apart = drifts or (grouped and not named_groups)
         own_items = static.items if apart else comparisons.items
         check_kernel(user_kernel, own_items)

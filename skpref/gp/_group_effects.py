@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from skpref._utils import Array, Recorded, floor_variance, solve_blocks
-from skpref.data import Comparisons, ParsedX
-from skpref.gp._posterior import PairMoments, Posterior, pair_moments, stacked
+from skpref.data import Comparisons, ParsedX, distinct_rows
+from skpref.gp._posterior import BLOCK, PairMoments, Posterior, pair_moments, stacked
 from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
 from skpref.gp._utilities import columns
@@ -215,14 +216,12 @@ class GroupedPosterior(Posterior):
         ``columns`` are those of the group, and of pairs in it, for each of the items.
         """
         first, second, precision, shift = self.sites.of_group(group)
-        n, m = len(items), len(first)
+        n = len(items)
         rows = self._rows(items, columns)
-        to_first, to_second = (kernel_values(self.effects, rows, each) for each in (first, second))
-        cross = to_first - to_second
-        prior = _margin_covariance(self.effects, first, second)
-        inner = np.eye(m) + precision @ prior
-        gain, pull = (solve_blocks(inner[None], each[None])[0] for each in (precision, shift))
-        share = cross @ (0.5 * (gain + gain.T))
+        sides = first[None], second[None]
+        cross, share, pull = (
+            each[0] for each in self._effects_given(rows[None], sides, precision[None], shift[None])
+        )
         shared = self._shared_rows(rows), self._shared_rows(first), self._shared_rows(second)
         every = np.concatenate(shared)
         means, covariance = self.means_and_cov(every, self.cross(every))
@@ -231,13 +230,208 @@ class GroupedPosterior(Posterior):
         own = kernel_values(self.effects, rows) - share @ cross.T
         return mean, own + combined @ covariance @ combined.T
 
+    def _effects_given(
+        self, rows: Array, sides: tuple[Array, Array], precision: Array, shift: Array
+    ) -> tuple[Array, Array, Array]:
+        """Compute what the effects of items in groups are, given the utility.
 
-def _margin_covariance(kernel: Kernel, first: Array, second: Array) -> Array:
-    """Compute the prior covariance of margins, (n, n)."""
-    across = kernel_values(kernel, first, second)
-    own = kernel_values(kernel, first) + kernel_values(kernel, second)
-    covariance: Array = own - across - across.T
-    return covariance
+        Parameters
+        ----------
+        rows : ndarray of shape (n_groups, n, n_columns)
+        sides : pair of ndarray of shape (n_groups, m, n_columns)
+            First and second items of the margins of each group.
+        precision : ndarray of shape (n_groups, m, m)
+        shift : ndarray of shape (n_groups, m, n_components)
+
+        Returns
+        -------
+        cross, share : ndarray of shape (n_groups, n, m)
+            Covariance with the effects on the margins; and by which the effects fall with the
+            margins of the utility, so that share crossᵀ is what the answers take from their
+            covariance.
+        pull : ndarray of shape (n_groups, m, n_components)
+            Times ``cross`` the means where the margins of the utility are 0.
+        """
+        to_first, to_second = (_values_by_group(self.effects, rows, side) for side in sides)
+        cross = to_first - to_second
+        across = _values_by_group(self.effects, *sides)
+        prior = -across - np.swapaxes(across, 1, 2)
+        for side in sides:
+            prior = prior + _values_by_group(self.effects, side, side)
+        inner = np.eye(prior.shape[1]) + precision @ prior
+        gain, pull = (solve_blocks(inner, each) for each in (precision, shift))
+        return cross, cross @ (0.5 * (gain + np.swapaxes(gain, 1, 2))), pull
+
+    def group_averages(self, X: Array, shares: Array) -> tuple[Array, Array]:
+        """Compute moments of n averages of utilities, in the mean over all groups of the fit.
+
+        Effects of pairs within groups are no part of it.
+
+        Parameters
+        ----------
+        X, shares
+            As in `component_averages`.
+
+        Returns
+        -------
+        means : ndarray of shape (n, n_components)
+        cov : ndarray of shape (n, n)
+        """
+        (n, m, _), sites = X.shape, self.sites
+        flat = X.reshape(n * m, -1)
+        average = csr_array(
+            (np.tile(shares, n), (np.repeat(np.arange(n), m), np.arange(n * m))), shape=(n, n * m)
+        )
+        numbers, begin, size = np.unique(sites.group, return_index=True, return_counts=True)
+        n_groups, n_components = len(numbers), sites.shift.shape[1]
+        group = np.repeat(np.arange(n_groups), size)  # of each margin
+        local = np.arange(len(group)) - begin[group]
+        means, lift = np.zeros((n, n_components)), np.zeros((n, len(group)))
+        taken = np.zeros((n, n))
+        for width in np.unique(size):
+            alike = np.flatnonzero(size == width)
+            step = max(1, BLOCK // int(width * max(width, n * m)))
+            for some in (alike[at : at + step] for at in range(0, len(alike), step)):
+                margin = begin[some][:, None] + np.arange(width)
+                place = np.full(n_groups, -1)
+                place[some] = np.arange(len(some))
+                entry = np.flatnonzero(place[group[sites.row]] >= 0)
+                row = sites.row[entry]
+                precision = np.zeros((len(some), width, width))
+                precision[place[group[row]], local[row], local[sites.column[entry]]] = (
+                    sites.precision[entry]
+                )
+                rows = np.stack([self._rows_in(flat, number) for number in numbers[some]])
+                sides = sites.first[margin], sites.second[margin]
+                shift = sites.shift[margin]
+                cross, share, pull = self._effects_given(rows, sides, precision, shift)
+                cross, share = (
+                    np.stack([average @ values for values in each]) for each in (cross, share)
+                )
+                means += (cross @ pull).sum(axis=0)
+                taken += (share @ np.swapaxes(cross, 1, 2)).sum(axis=0)
+                lift[:, margin] = np.moveaxis(share, 0, 1)
+        alone = self._rows_in(flat, numbers[0])
+        own = sum(kernel_values(term, alone) for term in self._terms_of_groups())
+        own = average @ (average @ own).T  # of each group the same
+        shared = [self._shared_rows(each) for each in (alone, sites.first, sites.second)]
+        every, code = distinct_rows(np.concatenate(shared))
+        parts = np.hstack([average.toarray(), -lift / n_groups, lift / n_groups])
+        to_every = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
+        means_of, covariance = self._sum_moments(every, parts @ to_every)
+        return means_of + means / n_groups, covariance + own / n_groups - taken / n_groups**2
+
+    def moments_with_pairs(
+        self, X: Array, shares: Array, pairs: NDArray[np.intp], groups: NDArray[np.intp]
+    ) -> tuple[Array, Array]:
+        """Compute joint moments of averages of utilities, and of those of pairs within groups.
+
+        Parameters
+        ----------
+        X, shares
+            As in `component_averages`.
+        pairs : ndarray of int of shape (k, 2)
+            Two of the n averages, each.
+        groups : ndarray of int of shape (k,)
+            Number of the group of each pair; of equal negative ones the group is new, and the same.
+
+        Returns
+        -------
+        means : ndarray of shape (n + 2 k, n_components)
+            After those of the population the first and second of each pair, in its group.
+        cov : ndarray of shape (n + 2 k, n + 2 k)
+        """
+        (n, m, d), sites = X.shape, self.sites
+        size, n_margins = n + 2 * len(pairs), len(sites.group)
+        parts = np.zeros((size, n * m + 2 * n_margins))  # of items, first and second sides
+        items = np.concatenate([np.arange(n), pairs.ravel()])
+        parts[np.arange(size)[:, None], items[:, None] * m + np.arange(m)] = shares
+        means, own = np.zeros((size, sites.shift.shape[1])), np.zeros((size, size))
+        numbers = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+        for group in np.unique(groups):
+            which = np.flatnonzero(groups == group)
+            at = (n + 2 * which[:, None] + np.arange(2)).ravel()
+            two = X[pairs[which].ravel()]
+            columns = self._columns_of_pairs(two, group, numbers[which])
+            rows = self._rows(two.reshape(-1, d), columns)
+            average = np.kron(np.eye(len(at)), shares)
+            prior = kernel_values(self.effects, rows)
+            if group >= 0:
+                first, second, precision, shift = sites.of_group(group)
+                sides = first[None], second[None]
+                given = self._effects_given(rows[None], sides, precision[None], shift[None])
+                cross, share, pull = (each[0] for each in given)
+                prior = prior - share @ cross.T
+                means[at] = average @ (cross @ pull)
+                begin = n * m + np.searchsorted(sites.group, group) + np.arange(len(first))
+                parts[at[:, None], begin] = -average @ share
+                parts[at[:, None], begin + n_margins] = average @ share
+            own[np.ix_(at, at)] = average @ prior @ average.T
+        ends = X.reshape(n * m, d), sites.first, sites.second
+        alike = [self._shared_rows(each) for each in (self._rows(ends[0]), *ends[1:])]
+        every, code = distinct_rows(np.concatenate(alike))
+        to_every = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
+        shared_means, covariance = self._sum_moments(every, parts @ to_every)
+        return means + shared_means, covariance + own
+
+    def _columns_of_pairs(self, rows: Array, group: int, numbers: NDArray[np.intp]) -> Array:
+        """Return the columns of groups of pairs of rows in one group, (2 k m, n_places).
+
+        Rows are (2 k, m, n_columns), the two of a pair side by side. Pairs that did not meet there
+        have columns by their numbers.
+        """
+        n_places = self.sites.n_places
+        columns = np.full((*rows.shape[:2], n_places), float(max(group, NEW_GROUP)))
+        if n_places > 1:
+            columns[:, :, 1:] = np.repeat(-2.0 - numbers, 2)[:, None, None]
+            if group >= 0:
+                first, second = (rows[side::2].reshape(-1, rows.shape[2]) for side in (0, 1))
+                known = self.sites.pair_columns(first, second, group)[:, 1:]
+                known = np.repeat(known.reshape(len(numbers), rows.shape[1], -1), 2, axis=0)
+                columns[:, :, 1:] = np.where(known < 0.0, columns[:, :, 1:], known)
+        return columns.reshape(-1, n_places)
+
+    def _sum_moments(self, X: Array, weights: Array) -> tuple[Array, Array]:
+        """Compute means (n, n_components) and covariance (n, n) of weighted sums of utilities.
+
+        The rows X are m, as the kernel of the utility takes them, and the weights (n, m).
+        """
+        n = len(weights)
+        cross, prior = np.zeros((n, len(self.anchors))), np.zeros((n, n))
+        step = max(1, BLOCK // max(len(self.anchors), len(X), 1))
+        for begin in range(0, len(X), step):
+            rows, share = X[begin : begin + step], weights[:, begin : begin + step]
+            cross += share @ self.cross(rows)
+            prior += share @ kernel_values(self.kernel, rows, X) @ weights.T
+        half = cross @ self.factor
+        return cross @ self.weights, 0.5 * (prior + prior.T) - half @ half.T
+
+    def _rows_in(self, items: Array, group: float) -> Array:
+        """Return rows in a known group, in no pair within it."""
+        columns = np.full((len(items), self.sites.n_places), float(NEW_GROUP))
+        columns[:, 0] = group
+        return self._rows(items, columns)
+
+    def _terms_of_groups(self) -> list[Kernel]:
+        """Return the terms of the effects that are of a group as a whole, not of pairs in it."""
+        place, n_places = self.sites.place, self.sites.n_places
+        pairs = set(range(place + 1, place + n_places))
+        width = self.sites.first.shape[1]
+        return [
+            term
+            for term in terms_of_sum(self.effects)
+            if not pairs & set().union(*seen_columns(term, width))
+        ]
+
+
+def _values_by_group(kernel: Kernel, rows: Array, others: Array) -> Array:
+    """Return k(row, other) of all pairs within each group, (n_groups, n, m)."""
+    if len(rows) == 1:
+        return kernel_values(kernel, rows[0], others[0])[None]
+    shape = len(rows), rows.shape[1], others.shape[1], rows.shape[2]
+    sides = (np.broadcast_to(each, shape) for each in (rows[:, :, None], others[:, None]))
+    values = kernel_values(kernel, *(each.reshape(-1, shape[3]) for each in sides), aligned=True)
+    return values.reshape(shape[:3])
 
 
 def utility_kernel(kernel: Kernel, comparisons: Comparisons) -> Kernel:

@@ -5,7 +5,7 @@ Functions take anything fitted that has a posterior, and give arrays, with a fra
 
 from skpref.inspection._answer_effects import answer_effects
 from skpref.inspection._connected import connected_items
-from skpref.inspection._contenders import contenders
+from skpref.inspection._contenders import Contenders, contenders
 from skpref.inspection._controls import control_effects
 from skpref.inspection._features import permutation_importance, without_item_effects
 from skpref.inspection._judges import judge_reliability

@@ -284,7 +284,7 @@ class Contenders:
         # Rounding must not rank items that are one and the same.
         distinct, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
         place = place.reshape(-1)
-        if len(self.shares) == 1:
+        if len(self.shares) == 1 and not over.in_groups:
             return over.sample(distinct, n, rng, unit), place, counts
         rows = distinct.reshape(len(distinct), *self.rows.shape[1:])
         return over.averages(rows, self.shares, unit).draws(n, rng), place, counts

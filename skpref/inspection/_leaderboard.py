@@ -1,6 +1,7 @@
 """Items from best to worst, for all answers or a group of them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ _BLOCK = 2**20
 # Places that a board shows of itself.
 _SHOWN = 20
 _ENDS = "utility", "lower", "upper"
+GROUPS = ("new", "these")
 
 
 def leaderboard(
@@ -44,6 +46,7 @@ def leaderboard(
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
     time: Any = None,
+    groups: str = "new",
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
@@ -87,6 +90,10 @@ or votes, default=None
         end sees.
     time : number or date, default=None
         When, of a model that was fitted with ``time``. None: at the last time of training.
+    groups : {"new", "these"}, default="new"
+        Of a model that was fitted with ``prompts``. "new": utilities are means over all prompts
+        that there may be, so that intervals hold for prompts to come. "these": means over the
+        prompts of the fit, each of which counts alike, with what items have of their own in them.
     unit : {"noise", "elo", "logit"}, default="noise"
         Of utilities, see Notes.
     level : float, default=0.9
@@ -144,8 +151,9 @@ or votes, default=None
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
         If there is no item, ``level`` does not lie in (0, 1), ``user`` is told and the model has
-        no users, ``time`` and it has no times, ``average=True`` comes with users or an engine
-        without evidence, or ``at`` comes and the model knows no ids or not that column.
+        no users, ``time`` and it has no times, ``groups="these"`` and no prompts,
+        ``average=True`` comes with users or an engine without evidence, or ``at`` comes and the
+        model knows no ids or not that column.
 
     Notes
     -----
@@ -200,10 +208,17 @@ or votes, default=None
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
+    check_choice("groups", groups, GROUPS)
     ranked = contenders(model, items, user, at, time)
     posterior = ranked.subject.posterior
+    if groups == "these" and posterior.reader.prompts is None:
+        raise ValueError(
+            "got groups='these' with a model that was fitted without prompts; groups='new' is "
+            "allowed. Pass prompts= to fit, or leave groups= out."
+        )
     length = unit_length(posterior, unit)
     over = ranked.subject.over_hyperparameters(average)
+    over = replace(over, in_groups=groups == "these")
     mixture = over.averages(ranked.rows, ranked.shares, unit)
     component = ranked.components()
     n_components = int(component.max()) + 1
@@ -335,8 +350,9 @@ def _prompts_in_words(over: Averaged) -> list[str]:
         ]
     noise = np.array([each.likelihood.utility_noise for each in posteriors])
     share = float(over.weights @ (effects / (effects + noise)))
+    prompts = "the prompts at hand" if over.in_groups else "all prompts there may be"
     return [
-        "Utilities are means over all prompts there may be; what an item has of its own in a "
+        f"Utilities are means over {prompts}; what an item has of its own in a "
         f"prompt is {share:.0%} of the variance beside them in a vote. The unit is that of a vote "
         "on a new prompt"
     ]
@@ -366,6 +382,7 @@ def leaderboards(
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
     time: Any = None,
+    groups: str = "new",
     unit: str = "noise",
     level: float = 0.9,
     n_draws: int = 10_000,
@@ -384,7 +401,7 @@ def leaderboards(
         As in `leaderboard`; it knows ids, and its kernel sees the column of the groups.
     by : str or int
         That column, by its name or position. Both items of an answer have the same value.
-    items, user, at, time, unit, level, n_draws, average, random_state
+    items, user, at, time, groups, unit, level, n_draws, average, random_state
         As in `leaderboard`.
 
     Returns
@@ -437,6 +454,7 @@ def leaderboards(
             user=user,
             at={**held, place: category},
             time=time,
+            groups=groups,
             unit=unit,
             level=level,
             n_draws=n_draws,

@@ -19,6 +19,7 @@ from skpref.active._next_pairs import (
 )
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import from_rankings
+from skpref.inference import EP
 from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import GradedProbit, Probit
 
@@ -476,3 +477,92 @@ def test_averages_of_the_rate_are_those_of_many_nodes():
     found = _next_pairs._mean_rate(z.ravel(), moved.ravel()).reshape(z.shape)
     assert_allclose(found[:5], truth[:5], atol=1e-6)
     assert_allclose(found, truth, atol=1e-4)
+
+
+def in_prompts(seed=0, n=60, n_prompts=7):
+    """A model of votes on prompts, and the same prior written by hand on items in prompts."""
+    rng = np.random.default_rng(seed)
+    X = np.array([rng.permutation(5)[:2] for _ in range(n)]).repeat(2, axis=0)
+    prompt, y = rng.integers(0, n_prompts, n).repeat(2), rng.integers(0, 2, 2 * n)
+    options = {"optimizer": None, "noise_variance": 0.5, "inference": EP(tol=1e-12)}
+    model = PairwisePreferenceRegressor(**options).fit(
+        np.array(list("abcde"))[X], y, prompts=prompt
+    )
+    pairs, pair = np.unique(np.c_[prompt, np.sort(X, axis=1)], axis=0, return_inverse=True)
+    beside = np.c_[prompt, pair.reshape(-1)]
+    rows = np.stack([np.c_[X[:, side], beside] for side in (0, 1)], axis=1).astype(float)
+    kernel = OnColumns(Identity(), [0])
+    kernel = kernel + 0.25 * OnColumns(Identity(), [0, 1]) + 0.25 * OnColumns(Identity(), [0, 1, 2])
+    plain = PairwisePreferenceRegressor(kernel, **options).fit(rows, y).posterior_
+    return model, plain, {tuple(row): k for k, row in enumerate(pairs.tolist())}
+
+
+def test_moments_in_prompts_are_those_of_items_in_them():
+    model, plain, place = in_prompts(n=20)
+    within = np.stack(np.triu_indices(5, 1), axis=1)[:, ::-1]  # of which not all met in 3
+    pairs = np.concatenate([[[0, 1], [3, 4], [0, 1], [1, 2]], within])
+    prompts = np.array([5, -2, -2, -3, *[3] * 10])  # negative: new ones
+    population = np.array([[item, -50 - item, -90 - item] for item in range(5)], dtype=float)
+    rows = [
+        [item, prompt, place.get((prompt, min(a, b), max(a, b)), -1000 - 10 * a - b)]
+        for (a, b), prompt in zip(pairs.tolist(), prompts.tolist(), strict=True)
+        for item in (a, b)
+    ]
+    asked = np.concatenate([population, rows])
+    covariance = plain.cov(asked)
+    covariance[np.arange(5), np.arange(5)] -= 0.5  # what they have of their own in new prompts
+    posterior = model.posterior_
+    known = posterior.reader.prompts.codes(np.maximum(prompts, 0).tolist())
+    arguments = pairs, np.where(prompts < 0, prompts, known)
+    rows = posterior.check_items(np.array(list("abcde")))[:, None]
+    mean, cov = posterior.moments_with_pairs(rows, np.ones(1), *arguments)
+    assert_allclose(mean[:, 0], plain.mean(asked), atol=1e-10)
+    assert_allclose(cov, covariance, atol=1e-10)
+
+
+def test_votes_on_new_prompts_tell_as_much_as_under_all_their_noise():
+    model, _, _ = in_prompts()
+    plan = next_pairs(model, n=1, random_state=0)
+    posterior = model.posterior_
+    assert plan.prompts.tolist() == [None]
+    # What items have of their own in a prompt is noise to the mean over prompts.
+    rows = posterior.check_items(plan.names)
+    board = board_of(posterior.mean(rows), posterior.cov(rows), Probit(0.5 + 0.5))
+    board.update_weights()
+    i, j = np.triu_indices(5, 1)
+    expected = [
+        sum(
+            order_information(posterior.mean(rows), posterior.cov(rows), (a, b), pair, 2.0)
+            for pair in zip(i, j, strict=True)
+        )
+        for a, b in zip(i, j, strict=True)
+    ]
+    assert_allclose(plan.gain_of_vote[i, j], board.gains(), rtol=0.02)
+    assert_allclose(plan.gain_of_vote[i, j], expected, rtol=0.1)
+
+
+def test_a_second_vote_on_one_prompt_tells_less():
+    model, _, _ = in_prompts()
+    same, new = (
+        next_pairs(model, n=20, allowed=[["a", "c"]], prompts=prompts)
+        for prompts in (["fresh"], None)
+    )
+    assert same.prompts.tolist() == ["fresh"] and same.votes.tolist() == [20]
+    assert same.gain[0] < 0.7 * new.gain[0]
+    one = [
+        next_pairs(model, n=1, allowed=[["a", "c"]], prompts=prompts).gain[0]
+        for prompts in (["fresh"], [None])
+    ]
+    assert one[0] == pytest.approx(one[1], rel=0.02)
+    # Of a new prompt and one that is known, votes go to the new one.
+    plan = next_pairs(model, n=5, allowed=[["a", "c"]] * 2, prompts=[3, None])
+    assert plan.prompts[np.argmax(plan.votes)] is None
+
+
+def test_prompts_of_votes_are_refused_without_pairs_or_without_prompts():
+    with pytest.raises(ValueError, match="got prompts= without allowed="):
+        next_pairs(in_prompts()[0], prompts=[1])
+    with pytest.raises(ValueError, match="without a model that was fitted with prompts="):
+        next_pairs(MODEL, allowed=[[0, 1]], prompts=[1])
+    with pytest.raises(ValueError, match="1 rows, prompts 2 ids"):
+        next_pairs(in_prompts()[0], allowed=[["a", "b"]], prompts=[1, 2])

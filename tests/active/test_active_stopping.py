@@ -366,3 +366,58 @@ def test_a_frame_with_gaps_says_how_many_there_are():
     with pytest.raises(ValueError, match=r"shape .8, 6.. Pass skpref.duels.from_votes.frame., or"):
         rule.update(frame)
     assert rule.n_votes == 0
+
+
+def prompt_votes(rng, n_prompts, n_votes, effect):
+    """Votes on two equals, of which one is favoured on each prompt."""
+    favour = effect * rng.standard_normal(n_prompts).repeat(n_votes)
+    won = favour + rng.standard_normal(len(favour)) > 0.0
+    return [["a", "b"]] * len(won), won.astype(int), np.repeat(np.arange(n_prompts), n_votes)
+
+
+@pytest.mark.slow
+def test_votes_that_share_prompts_keep_the_level():
+    named = {True: 0, False: 0}
+    for seed in range(300):
+        X, y, prompts = prompt_votes(np.random.default_rng(seed), 20, 10, 4.0)
+        for knows in named:
+            rule = StoppingRule(level=0.1).update(X, y, prompts=prompts if knows else None)
+            named[knows] += rule.best is not None
+    assert named[True] <= 0.1 * 300 + 2.0 * np.sqrt(300 * 0.09)
+    assert named[False] > 0.2 * 300  # as if each were on a prompt of its own
+
+
+def test_votes_on_one_prompt_are_one_piece_of_evidence():
+    alone, repeated, split = StoppingRule(), StoppingRule(), StoppingRule()
+    first = ["a", "b"]
+    for rule in (alone, repeated, split):
+        rule.update([first] * 4)  # so that b is forecast to lose
+    alone.update([first])
+    repeated.update([first] * 5, prompts=["p"] * 5)
+    assert_allclose(alone.e_values, repeated.e_values, rtol=1e-12)
+    split.update([first], prompts=["p"]).update([first] * 4, prompts=["p"] * 4)
+    assert_allclose(split.e_values, alone.e_values, rtol=1e-12)
+    # Prompts of their own are as none.
+    both = StoppingRule().update([first] * 6), StoppingRule().update([first] * 6, prompts=range(6))
+    assert_allclose(*[rule.e_values for rule in both], rtol=0)
+    again = StoppingRule().update([first] * 6, prompts=[None] * 6)
+    assert_allclose(again.e_values, both[0].e_values, rtol=0)
+    with pytest.raises(ValueError, match="6 rows, prompts 2 ids"):
+        StoppingRule().update([first] * 6, prompts=[1, 2])
+
+
+def test_prompts_of_a_table_of_votes_count():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(
+        {
+            "model_a": ["a"] * 9,
+            "model_b": ["b"] * 9,
+            "winner": ["model_a"] * 9,
+            "q": [1] * 3 + [2] * 6,
+        }
+    )
+    votes = from_votes(table, prompt="q")
+    pairs = [["a", "b"]] * 9
+    rules = StoppingRule().update(votes), StoppingRule().update(pairs, prompts=[1] * 3 + [2] * 6)
+    assert_allclose(rules[0].e_values, rules[1].e_values, rtol=0)
+    assert not np.allclose(rules[0].e_values, StoppingRule().update(pairs).e_values)

@@ -118,6 +118,13 @@ def test_posteriors_of_the_population_and_of_known_groups(kind, seed):
         close(posterior.cov(A), shared.cov(ends[0]))
         wide = posterior.win_probability(A, B, noise=False)
         close(wide, shared.win_probability(*ends, noise=False))
+        several, shares = np.stack([A, B], axis=1), np.array([0.3, 0.7])
+        here = np.unique(seen.items[seen.rows.margins.first, 2])
+        rows = np.stack([np.insert(several, 2, each, axis=2) for each in here], axis=2)
+        rows = rows.reshape(12, -1, 3)
+        truths = whole.component_averages(rows, np.repeat(shares / len(here), len(here)))
+        for one, other in zip(posterior.group_averages(several, shares), truths, strict=True):
+            close(one, other)
 
 
 def test_effects_of_pairs_within_groups():
