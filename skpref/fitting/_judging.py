@@ -19,6 +19,7 @@ from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import JudgePrior, Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._readings import (
+    MOST_JUDGES,
     Kinds,
     Reading,
     influential_judges,
@@ -58,8 +59,8 @@ _THETA_TOL = 0.02
 # Deviation of the logarithm of a judge's reliability from which on a reading is averaged over it;
 # its nodes are spread so many times as wide as the judges' own normals.
 _UNCERTAIN, _WIDER = 0.1, 1.15
-# Nodes a judge of that average, at most; and the least probability of a reading that is one: with
-# less it counts as a whole, at the mean of reliability.
+# Nodes a judge of that average, of two judges at least; and the least probability of a reading
+# whose posterior is one: with less it is that at the mean of reliability.
 _NODES_A_JUDGE, _LEAST_WEIGHT = 4, 0.1
 # Log probability of the kind of each judge from which on hyperparameters may be learned from the
 # average over readings: it has a scale of reliability then.
@@ -206,6 +207,7 @@ def fit_judged(
     weights, readings = judging.readings(model, beliefs)
     n_answers = np.bincount(np.asarray(comparisons.judge), minlength=len(respondents))
     fits: list[Fitted] = []
+    centres: list[Fitted] = []
     parts: list[Judges] = []
     for weight, reading in zip(weights, readings, strict=True):
         beliefs, shares = reading.beliefs, reading.weights
@@ -242,12 +244,16 @@ def fit_judged(
             for each, (slopes, order) in zip(of_nodes, effects, strict=True)
         ]
         parts.append(whole.averaged(shares, of_nodes))
+        centres.append(centre)
         fits += nodes
-    return replace(fits[0], judges=Judges.mixture(weights, parts), parts=tuple(fits))
+    first = centres[0]
+    if model.engine.capabilities.samples:
+        first = replace(first, approximation=fits[0].approximation)
+    return replace(first, judges=Judges.mixture(weights, parts), parts=tuple(fits))
 
 
 class _Draws(NamedTuple):
-    """Fits the parts of a mixture, of a sampler with draws in proportion to their weights."""
+    """Fits the parts of a mixture, of a sampler with fewer draws for those of small weight."""
 
     engine: Engine
     start: Start | None
@@ -430,8 +436,8 @@ class _Judging:
         """
         ordered = self._ordered(model, beliefs)
         model = model.prepare(self._comparisons, self._seed)
-        rough = _normalised([reading.log_weight for reading in ordered])
-        nodes = [self._nodes(model, *each) for each in zip(ordered, rough, strict=True)]
+        is_averaged = len(ordered) > 1 and self._n_judges <= MOST_JUDGES
+        nodes = [self._nodes(model, reading, is_averaged) for reading in ordered]
         weights = _normalised([log_weight for log_weight, _ in nodes])
         order = np.argsort(-weights, kind="stable")
         readings = [nodes[k][1] for k in order]
@@ -441,17 +447,17 @@ class _Judging:
                 readings[k] = reading._replace(reliability=used, weights=np.ones(1))
         return weights[order], readings
 
-    def _nodes(self, model, reading, weight):
+    def _nodes(self, model, reading, is_averaged):
         """Return the log weight of a reading, averaged over reliability, and the reading."""
         beliefs, likelihood, state, log_likelihood = reading.fit
         law, kinds, likely = beliefs.law, reading.kinds, reading.likely_kinds
         mean, deviation = likelihood.log_sizes(law, likely)
         judges = np.sort(reading.judges[deviation[reading.judges] > _UNCERTAIN])
         n = len(judges)
-        if not n:
+        if not (n and is_averaged):
             used = beliefs.means[None]
             return reading.log_weight, OpenReading(beliefs, judges, used, np.ones(1))
-        n_nodes = 2 * n if weight < _LEAST_WEIGHT else _NODES_A_JUDGE * n
+        n_nodes = _NODES_A_JUDGE * max(n, 2)
         normal, spread = lattice(n_nodes, n), _WIDER * deviation[judges]
         log_sizes = mean[judges] + spread * normal
         reliability = np.tile(beliefs.means, (n_nodes, 1))

@@ -425,7 +425,7 @@ class ReliabilityLikelihood(NamedTuple):
         weights: Array,
         kinds: NDArray[np.bool_],
     ) -> Array:
-        """Compute the log prior density of some judges' reliability, with the others integrated out.
+        """Compute the log prior density of some judges' reliability, over that of the others.
 
         All share the law's variance, over which the density is averaged.
 

@@ -328,7 +328,7 @@ class Engine(BaseEstimator, ABC):
         return type(self)(**{**options, **rough})
 
     def in_share(self, weight: float) -> "Engine":
-        """Return the engine for a part of this weight of a mixture: with draws in proportion."""
+        """Return the engine for a part of this weight of a mixture: with fewer draws."""
         return self
 
     def check(

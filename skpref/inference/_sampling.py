@@ -187,11 +187,12 @@ class SampledEngine(AnswerEngine):
         )
 
     def in_share(self, weight: float) -> "SampledEngine":
-        """Return the engine for a part of this weight of a mixture: with draws in proportion.
+        """Return the engine for a part of this weight of a mixture: with fewer draws.
 
-        They are of as many chains as have enough draws to compare.
+        In proportion to the root of the weight, as chains of few draws have not mixed; they are of
+        as many chains as have enough draws to compare.
         """
-        draws = max(int(np.ceil(weight * self.draws)), 1)
+        draws = max(int(np.ceil(np.sqrt(weight) * self.draws)), 1)
         chains = min(self.chains, max(draws // _COMPARED, 1))
         return clone(self).set_params(draws=draws, chains=chains)
 
