@@ -811,7 +811,7 @@ def _averaged(
         parts = zip(posterior.weights, posterior.parts, strict=True)
         for share, judged, reading in zip(judges.weights, readings, judges.readings(), strict=True):
             likelihood = model.likelihood
-            if isinstance(likelihood, JudgeReliability):
+            if isinstance(likelihood, JudgeReliability) and reading.used is not None:
                 likelihood = JudgeReliability(likelihood.base, reading.used)
             of_reading = replace(model, likelihood=likelihood)
             points = [

@@ -206,7 +206,7 @@ class Judges:
     parts: "tuple[Judges, ...]" = ()
     used: Array | None = None
     nodes: "tuple[Judges, ...]" = ()
-    node_weights: Array | None = None
+    node_weights: Array = field(default_factory=lambda: np.ones(1))
     slopes: dict[int, Marginals] = field(default_factory=dict)
     order: Marginals | None = None
 
@@ -245,9 +245,8 @@ class Judges:
         """Return a reading that is averaged over several reliabilities, of these weights."""
         mixed = Judges.mixture(weights, nodes)
         inner = tuple(nodes) if len(nodes) > 1 else ()
-        nodes_weights = weights if inner else None
         return replace(
-            self, slopes=mixed.slopes, order=mixed.order, nodes=inner, node_weights=nodes_weights
+            self, slopes=mixed.slopes, order=mixed.order, nodes=inner, node_weights=weights
         )
 
     def readings(self) -> "tuple[Judges, ...]":
@@ -256,12 +255,12 @@ class Judges:
 
     def components(self) -> "tuple[Array, tuple[Judges, ...]]":
         """Return the judges as the parts of the posterior take them, with the parts' weights."""
-        weights, judges = [], []
+        weights: list[Array] = []
+        judges: tuple[Judges, ...] = ()
         for weight, reading in zip(self.weights, self.readings(), strict=True):
-            is_mixed = reading.node_weights is not None
-            weights.append(weight * (reading.node_weights if is_mixed else np.ones(1)))
-            judges += reading.nodes if is_mixed else (reading,)
-        return np.concatenate(weights), tuple(judges)
+            weights.append(weight * reading.node_weights)
+            judges += reading.nodes or (reading,)
+        return np.concatenate(weights), judges
 
     @property
     def reliability(self) -> Array:
