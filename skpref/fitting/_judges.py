@@ -206,7 +206,7 @@ class Judges:
     parts: "tuple[Judges, ...]" = ()
     used: Array | None = None
     nodes: "tuple[Judges, ...]" = ()
-    node_weights: Array = field(default_factory=lambda: np.ones(1))
+    node_weights: Array | None = None
     slopes: dict[int, Marginals] = field(default_factory=dict)
     order: Marginals | None = None
 
@@ -258,7 +258,8 @@ class Judges:
         weights: list[Array] = []
         judges: tuple[Judges, ...] = ()
         for weight, reading in zip(self.weights, self.readings(), strict=True):
-            weights.append(weight * reading.node_weights)
+            of_nodes = np.ones(1) if reading.node_weights is None else reading.node_weights
+            weights.append(weight * of_nodes)
             judges += reading.nodes or (reading,)
         return np.concatenate(weights), judges
 

@@ -300,8 +300,8 @@ def test_probabilities_of_a_judge_are_averages_over_reliability():
         strict=True,
     ):
         raw = replace(part, reader=Reader(6))
-        some = judges.marginals.weights[2] > 0.0
-        points = (each[2, some] for each in (judges.marginals.points, judges.marginals.weights))
+        used = judges.marginals.weights[2] > 0.0
+        points = (each[2, used] for each in (judges.marginals.points, judges.marginals.weights))
         for r, share in zip(*points, strict=True):
             tail = np.tile([2.0, r, 0.0, 1.0], (4, 1))
             mean, variance = raw.margin(*(np.hstack([some[:, k], tail]) for k in (0, 1)))
