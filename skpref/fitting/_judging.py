@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import Array, blas_threads, covariance_of, seed_of, warn
-from skpref.data import Comparisons, Respondents, distinct_rows
+from skpref.data import Comparisons, Respondents, distinct_rows, name_ranks
 from skpref.fitting._averaging import lattice
 from skpref.fitting._biases import Biases, judged_rows, own_effect_rows
 from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
@@ -204,7 +204,7 @@ def fit_judged(
         beliefs = held[1]
     else:
         beliefs = judging.fixed_point(model, beliefs)
-    weights, readings = judging.readings(model, beliefs)
+    weights, readings = judging.readings(model, beliefs, name_ranks(respondents.names))
     n_answers = np.bincount(np.asarray(comparisons.judge), minlength=len(respondents))
     fits: list[Fitted] = []
     centres: list[Fitted] = []
@@ -415,7 +415,9 @@ class _Judging:
             beliefs = self.fixed_point(model, beliefs.scaled())
         return self._ordered(model, beliefs)[0].fit.beliefs
 
-    def readings(self, model: Model, beliefs: Beliefs) -> tuple[Array, list[OpenReading]]:
+    def readings(
+        self, model: Model, beliefs: Beliefs, ranks: NDArray[np.intp]
+    ) -> tuple[Array, list[OpenReading]]:
         """Find the readings of the judges that the answers leave open, with their probabilities.
 
         The evidence of each is averaged over the reliability of those judges of whom it is
@@ -426,6 +428,8 @@ class _Judging:
         model : Model
         beliefs : Beliefs
             At the fixed point that was found last.
+        ranks : ndarray of int of shape (n_judges,)
+            Of the judges' names, which nodes are laid by: not by who is the first to answer.
 
         Returns
         -------
@@ -437,7 +441,7 @@ class _Judging:
         ordered = self._ordered(model, beliefs)
         model = model.prepare(self._comparisons, self._seed)
         is_averaged = len(ordered) > 1 and self._n_judges <= MOST_JUDGES
-        nodes = [self._nodes(model, reading, is_averaged) for reading in ordered]
+        nodes = [self._nodes(model, reading, ranks, is_averaged) for reading in ordered]
         weights = _normalised([log_weight for log_weight, _ in nodes])
         order = np.argsort(-weights, kind="stable")
         readings = [nodes[k][1] for k in order]
@@ -447,12 +451,13 @@ class _Judging:
                 readings[k] = reading._replace(reliability=used, weights=np.ones(1))
         return weights[order], readings
 
-    def _nodes(self, model, reading, is_averaged):
+    def _nodes(self, model, reading, ranks, is_averaged):
         """Return the log weight of a reading, averaged over reliability, and the reading."""
         beliefs, likelihood, state, log_likelihood = reading.fit
         law, kinds, likely = beliefs.law, reading.kinds, reading.likely_kinds
         mean, deviation = likelihood.log_sizes(law, likely)
-        judges = np.sort(reading.judges[deviation[reading.judges] > _UNCERTAIN])
+        judges = reading.judges[deviation[reading.judges] > _UNCERTAIN]
+        judges = judges[np.argsort(ranks[judges])]
         n = len(judges)
         if not (n and is_averaged):
             used = beliefs.means[None]
