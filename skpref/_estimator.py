@@ -1061,7 +1061,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
                 "to fit as well, or leave it out."
             )
             return None
-        return tuple(JudgeAverage.of(judges, metadata.judge) for judges in self.judges_.readings())
+        _, judges = self.judges_.components()
+        return tuple(JudgeAverage.of(each, metadata.judge) for each in judges)
 
     def _held_parameters(self):
         return {**super()._held_parameters(), "drift": None}  # which kernel_ has

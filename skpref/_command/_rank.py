@@ -355,7 +355,7 @@ def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportT
     """Make the table of judges, the most reliable first; None if no judges were learned."""
     if model.judges_ is None:
         return None
-    judges = judge_reliability(model, votes, level=level)
+    judges = judge_reliability(model, votes, unit=board.unit, level=level)
     columns = {
         "judge": judges.names,
         "votes": judges.n_answers,
@@ -366,7 +366,7 @@ def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportT
         "probability_adversarial": judges.probability_adversarial,
     }
     for name, slopes in judges.slopes.items():
-        slope, lower, upper = slopes.T / board.unit_length
+        slope, lower, upper = slopes.T
         columns |= {
             f"slope_{name}": slope,
             f"slope_{name}_lower": lower,
@@ -374,8 +374,7 @@ def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportT
         }
     if judges.order_effect is not None:
         ends = judges.order_effect, judges.order_lower, judges.order_upper
-        for name, column in zip(("first", "first_lower", "first_upper"), ends, strict=True):
-            columns[name] = column / board.unit_length
+        columns |= dict(zip(("first", "first_lower", "first_upper"), ends, strict=True))
     return ReportTable(columns)
 
 

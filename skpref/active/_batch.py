@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from skpref._utils import Array
 from skpref.active._candidates import Candidates
 from skpref.active._scores import information
+from skpref.gp import posterior_parts
 from skpref.likelihoods import Answers, Likelihood
 
 # Combinations of answers that are followed; of more, so many are kept by their probabilities.
@@ -205,6 +206,9 @@ def _remaining_information(worlds, candidates, rows, of_variance):
         return worlds.weight @ worlds.variance
     lead = np.broadcast_to(candidates.lead[rows], worlds.mean.shape).ravel()
     alone = candidates._replace(
-        means=worlds.mean.reshape(-1, 1), variance=worlds.variance.ravel(), lead=lead
+        posterior=posterior_parts(candidates.posterior)[1][0],  # a Gaussian has no parts
+        means=worlds.mean.reshape(-1, 1),
+        variance=worlds.variance.ravel(),
+        lead=lead,
     )
     return worlds.weight @ information(alone).reshape(worlds.mean.shape)

@@ -52,8 +52,8 @@ class Fitted:
         Of the model's own engine (the same, unless that samples).
     judges : Judges or None
         How reliable each is, if they were told; the likelihood then is a `JudgeReliability`.
-    readings : tuple of Fitted
-        Of judges, one for each reading of these that the answers leave open, this one first.
+    parts : tuple of Fitted
+        Of judges: those that the posterior is a mixture of, this one first.
     """
 
     comparisons: Comparisons
@@ -61,7 +61,7 @@ class Fitted:
     evaluation: Evaluation
     approximation: Approximation
     judges: Judges | None = None
-    readings: tuple["Fitted", ...] = ()
+    parts: tuple["Fitted", ...] = ()
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -69,11 +69,12 @@ class Fitted:
         return self._posterior_at(self.approximation)
 
     def averaged_posterior(self) -> Posterior | PosteriorMixture:
-        """Average the posterior over the readings of judges, where several are open."""
-        if self.judges is None or len(self.readings) < 2:
+        """Average the posterior over the judges' readings and reliability, where these are open."""
+        if self.judges is None or len(self.parts) < 2:
             return self.posterior
-        parts = tuple(each.posterior for each in self.readings)
-        return PosteriorMixture(self.judges.weights, parts, parts[0].likelihood, parts[0].reader)
+        weights, _ = self.judges.components()
+        parts = tuple(each.posterior for each in self.parts)
+        return PosteriorMixture(weights, parts, parts[0].likelihood, parts[0].reader)
 
     @cached_property
     def gaussian(self) -> Posterior:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
@@ -36,6 +37,7 @@ from skpref.data import (
 from skpref.fitting._averaging import Weighted, affordable, average
 from skpref.fitting._biases import judged_comparisons
 from skpref.fitting._components import component_of_rows, components_in_words
+from skpref.fitting._judges import Judges
 from skpref.fitting._model import Model
 from skpref.gp import (
     GroupedPosterior,
@@ -54,7 +56,7 @@ from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 _BLOCK = 2**20
 # Posteriors over hyperparameters are kept, those of one fit, up to so many numbers (128 MiB).
 _KEPT = 2**24
-_LAST: WeakKeyDictionary[Model, list[Weighted]] = WeakKeyDictionary()
+_LAST: WeakKeyDictionary[Model, tuple[list[Weighted], int]] = WeakKeyDictionary()
 
 # Step of the difference that is the slope of a score, in standard deviations of an item's noise.
 _SLOPE_STEP = 1e-3
@@ -293,6 +295,8 @@ class Inspected:
     learned : (Model, tuple of Comparisons) or None
         The fit of one utility that learned hyperparameters, if there was one; its answers as the
         judges see them, in each reading of these.
+    judges : Judges or None
+        Of the fit, if there were any.
     all_at_once : bool
         Whether its answers are all that the posterior was told, and not those of a later day.
     id_place : int or None
@@ -319,6 +323,7 @@ class Inspected:
     feature_names: NDArray[Any] | None
     source: Any = None
     learned: tuple[Model, tuple[Comparisons, ...]] | None = None
+    judges: Judges | None = None
     all_at_once: bool = True
     id_place: int | None = None
     columns: NDArray[Any] | None = None
@@ -393,6 +398,7 @@ class Inspected:
         subject = cls(
             *(posterior, encode, encoder, column, training, names, source),
             learned=learned,
+            judges=getattr(last, "judges_", None),
             all_at_once=getattr(last, "_all_at_once", True),
             id_place=place,
             columns=columns,
@@ -615,6 +621,7 @@ class Inspected:
         if not isinstance(averaged, bool | np.bool_):
             check_choice("average (True, False or 'auto')", averaged, ("auto",))
         weights, parts = posterior_parts(self.posterior)
+        shares = np.ones(1) if self.judges is None else self.judges.weights
         alone = Averaged(weights, tuple(replace(self, posterior=part) for part in parts))
         if averaged is False or averaged is np.False_:
             return alone
@@ -635,12 +642,11 @@ class Inspected:
                 f"this has {model.engine!r}{later}. Fit all answers with inference='ep' or "
                 "'laplace', or leave average= out."
             )
-        n_likely = int(np.count_nonzero(weights >= _LIKELY))
+        n_likely = int(np.count_nonzero(shares >= _LIKELY))
         if not able or (averaged == "auto" and not affordable(model, comparisons, n_likely)):
             return alone
-        every = _averaged(model, readings, self.posterior)
+        every, n_points = _averaged(model, readings, self.posterior, self.judges)
         subjects = tuple(self._with(each.posterior) for each in every)
-        n_points = 1 + (len(every) - len(parts)) // n_likely
         return Averaged(np.array([each.weight for each in every]), subjects, n_points)
 
     @property
@@ -817,25 +823,48 @@ class Averaged:
 
 
 def _averaged(
-    model: Model, readings: tuple[Comparisons, ...], posterior: Posterior | PosteriorMixture
-) -> list[Weighted]:
-    """Average over hyperparameters in each likely reading, once for several tables of one fit."""
+    model: Model,
+    readings: tuple[Comparisons, ...],
+    posterior: Posterior | PosteriorMixture,
+    judges: Judges | None,
+) -> tuple[list[Weighted], int]:
+    """Average over hyperparameters in each likely reading, once for several tables of one fit.
+
+    Returns
+    -------
+    every : list of Weighted
+    n_points : int
+        Hyperparameters of the most probable reading.
+    """
     if model in _LAST:
         return _LAST[model]
     every: list[Weighted] = []
-    if isinstance(posterior, PosteriorMixture):
-        for weight, part, judged in zip(posterior.weights, posterior.parts, readings, strict=True):
-            reading = replace(model, likelihood=part.likelihood)
-            points = [Weighted(1.0, reading, part, {})]
-            if weight >= _LIKELY:
-                points = list(average(reading, judged))
-            every += [each._replace(weight=weight * each.weight) for each in points]
+    n_points = 0
+    if isinstance(posterior, PosteriorMixture) and judges is not None:
+        parts = zip(posterior.weights, posterior.parts, strict=True)
+        for share, judged, reading in zip(judges.weights, readings, judges.readings(), strict=True):
+            likelihood = model.likelihood
+            if isinstance(likelihood, JudgeReliability) and reading.used is not None:
+                likelihood = JudgeReliability(likelihood.base, reading.used)
+            of_reading = replace(model, likelihood=likelihood)
+            points = [
+                Weighted(float(weight), of_reading, part, {})
+                for weight, part in islice(parts, len(reading.nodes) or 1)
+            ]
+            if share >= _LIKELY:
+                points = [
+                    each._replace(weight=share * each.weight)
+                    for each in average(of_reading, judged)
+                ]
+            n_points = n_points or len(points)
+            every += points
     else:
         every += average(model, readings[0])
+        n_points = len(every)
     _LAST.clear()
     if sum(_n_numbers(each.posterior) for each in every) <= _KEPT:
-        _LAST[model] = every
-    return every
+        _LAST[model] = every, n_points
+    return every, n_points
 
 
 def _n_numbers(posterior: Posterior) -> int:

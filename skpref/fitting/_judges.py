@@ -205,6 +205,8 @@ class Judges:
     weights: Array = field(default_factory=lambda: np.ones(1))
     parts: "tuple[Judges, ...]" = ()
     used: Array | None = None
+    nodes: "tuple[Judges, ...]" = ()
+    node_weights: Array | None = None
     slopes: dict[int, Marginals] = field(default_factory=dict)
     order: Marginals | None = None
 
@@ -234,9 +236,32 @@ class Judges:
             parts=tuple(parts),
         )
 
+    def at(self, used: Array, judges: NDArray[np.intp]) -> Self:
+        """Return the judges where the reliability of some is known."""
+        marginals = self.marginals.known(used, judges)
+        return replace(self, used=used, marginals=marginals)
+
+    def averaged(self, weights: Array, nodes: "Sequence[Judges]") -> Self:
+        """Return a reading that is averaged over several reliabilities, of these weights."""
+        mixed = Judges.mixture(weights, nodes)
+        inner = tuple(nodes) if len(nodes) > 1 else ()
+        return replace(
+            self, slopes=mixed.slopes, order=mixed.order, nodes=inner, node_weights=weights
+        )
+
     def readings(self) -> "tuple[Judges, ...]":
         """Return the judges in each of the readings, as if that were certain."""
         return self.parts or (self,)
+
+    def components(self) -> "tuple[Array, tuple[Judges, ...]]":
+        """Return the judges as the parts of the posterior take them, with the parts' weights."""
+        weights: list[Array] = []
+        judges: tuple[Judges, ...] = ()
+        for weight, reading in zip(self.weights, self.readings(), strict=True):
+            of_nodes = np.ones(1) if reading.node_weights is None else reading.node_weights
+            weights.append(weight * of_nodes)
+            judges += reading.nodes or (reading,)
+        return np.concatenate(weights), judges
 
     @property
     def reliability(self) -> Array:

@@ -11,13 +11,15 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import Array, blas_threads, covariance_of, seed_of, warn
-from skpref.data import Comparisons, Respondents, distinct_rows
+from skpref.data import Comparisons, Respondents, distinct_rows, name_ranks
+from skpref.fitting._averaging import lattice
 from skpref.fitting._biases import Biases, judged_rows, own_effect_rows
 from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import JudgePrior, Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._readings import (
+    MOST_JUDGES,
     Kinds,
     Reading,
     influential_judges,
@@ -34,7 +36,7 @@ from skpref.fitting._reliability import (
 )
 from skpref.fitting._search import Monitor, Search
 from skpref.gp import Prior, PriorRule
-from skpref.inference import Pass, Problem, State, check_answers
+from skpref.inference import Engine, Pass, Problem, State, check_answers
 from skpref.kernels import Padded
 from skpref.likelihoods import JudgeReliability, Likelihood
 
@@ -54,6 +56,12 @@ _ROUGH = 0.05
 _THETA_TOL = 0.02
 
 
+# Deviation of the logarithm of a judge's reliability from which on a reading is averaged over it;
+# its nodes are spread so many times as wide as the judges' own normals.
+_UNCERTAIN, _WIDER = 0.1, 1.15
+# Nodes a judge of that average, of two judges at least; and the least probability of a reading
+# whose posterior is one: with less it is that at the mean of reliability.
+_NODES_A_JUDGE, _LEAST_WEIGHT = 4, 0.1
 # Log probability of the kind of each judge from which on hyperparameters may be learned from the
 # average over readings: it has a scale of reliability then.
 _CLEAR = np.log(0.9)
@@ -196,33 +204,100 @@ def fit_judged(
         beliefs = held[1]
     else:
         beliefs = judging.fixed_point(model, beliefs)
-    weights, readings = judging.readings(model, beliefs)
-    fits, looks = [], []
-    for beliefs in readings:
-        fit = fit_posterior(*judging.judged(model, beliefs), start, rng, watch=watch)
-        fits.append(fit)
-        is_learned = beliefs.kinds is None
-        look = judging.look(fit.evaluation, fit.model, beliefs, last=True, learns_law=is_learned)
-        looks.append(look)
-    reference = replace(fits[0].model, likelihood=model.likelihood)
-    deviation = reference_deviation(comparisons, reference, readings[0].means, search)
-    effects = [_own_effects(fit, len(respondents)) for fit in fits]
+    weights, readings = judging.readings(model, beliefs, name_ranks(respondents.names))
     n_answers = np.bincount(np.asarray(comparisons.judge), minlength=len(respondents))
-    parts = [
-        Judges(
+    fits: list[Fitted] = []
+    centres: list[Fitted] = []
+    parts: list[Judges] = []
+    for weight, reading in zip(weights, readings, strict=True):
+        beliefs, shares = reading.beliefs, reading.weights
+        draws = _Draws(model.engine, start, rng, watch)
+        centre = draws.fit(*judging.judged(model, beliefs), weight if len(shares) == 1 else 0.0)
+        is_learned = beliefs.kinds is None
+        look = judging.look(
+            centre.evaluation, centre.model, beliefs, last=True, learns_law=is_learned
+        )
+        if not parts:
+            reference = replace(centre.model, likelihood=model.likelihood)
+            deviation = reference_deviation(comparisons, reference, beliefs.means, search)
+            deviation = float(np.hypot(deviation, np.sqrt(look.median_variance)))
+        whole = Judges(
             respondents,
             n_answers,
             look.law,
             look.reliability,
             model.likelihood.utility_noise,
-            float(np.hypot(deviation, np.sqrt(looks[0].median_variance))),
+            deviation,
             used=beliefs.means,
-            slopes=slopes,
-            order=order,
         )
-        for look, beliefs, (slopes, order) in zip(looks, readings, effects, strict=True)
-    ]
-    return replace(fits[0], judges=Judges.mixture(weights, parts), readings=tuple(fits))
+        nodes, of_nodes = [centre], [whole]
+        if len(shares) > 1:
+            at_nodes = [replace(beliefs, used=used) for used in reading.reliability]
+            nodes = [
+                draws.fit(*judging.judged(model, at), weight * share)
+                for at, share in zip(at_nodes, shares, strict=True)
+            ]
+            of_nodes = [whole.at(used, reading.judges) for used in reading.reliability]
+        effects = [_own_effects(fit, len(respondents)) for fit in nodes]
+        of_nodes = [
+            replace(each, slopes=slopes, order=order)
+            for each, (slopes, order) in zip(of_nodes, effects, strict=True)
+        ]
+        parts.append(whole.averaged(shares, of_nodes))
+        centres.append(centre)
+        fits += nodes
+    first = centres[0]
+    if model.engine.capabilities.samples:
+        first = replace(first, approximation=fits[0].approximation)
+    return replace(first, judges=Judges.mixture(weights, parts), parts=tuple(fits))
+
+
+class _Draws(NamedTuple):
+    """Fits the parts of a mixture, of a sampler with fewer draws for those of small weight."""
+
+    engine: Engine
+    start: Start | None
+    rng: np.random.Generator | np.random.RandomState | None
+    watch: Callable[[Pass], bool] | None
+
+    def fit(self, comparisons: Comparisons, model: Model, weight: float) -> Fitted:
+        """Fit the posterior of a part; of a weight of 0 without draws."""
+        if not self.engine.capabilities.samples:
+            return fit_posterior(comparisons, model, self.start, self.rng, watch=self.watch)
+        if not weight:
+            return fit_posterior(comparisons, model, self.start, watch=self.watch)
+        part = replace(model, engine=self.engine.in_share(weight))
+        fit = fit_posterior(comparisons, part, self.start, self.rng, watch=self.watch)
+        return replace(fit, model=replace(fit.model, engine=self.engine))
+
+
+class _ReadingFit(NamedTuple):
+    """What a reading keeps of the fixed point that it was evaluated at."""
+
+    beliefs: Beliefs
+    likelihood: ReliabilityLikelihood
+    state: State
+    log_likelihood: Array  # of each judge's answers, at the reliability that was used
+
+
+class OpenReading(NamedTuple):
+    """A reading of the judges and the reliabilities that its posterior is a mixture over.
+
+    Attributes
+    ----------
+    beliefs : Beliefs
+        At its fixed point.
+    judges : ndarray of int of shape (n,)
+        Whose reliability it is averaged over.
+    reliability : ndarray of shape (n_nodes, n_judges)
+    weights : ndarray of shape (n_nodes,)
+        Of these nodes; they sum to one.
+    """
+
+    beliefs: Beliefs
+    judges: NDArray[np.intp]
+    reliability: Array
+    weights: Array
 
 
 class _Look(NamedTuple):
@@ -338,29 +413,78 @@ class _Judging:
             return beliefs
         if len(open_judges(reading, _log_shares(beliefs.law))):
             beliefs = self.fixed_point(model, beliefs.scaled())
-        return self.readings(model, beliefs)[1][0]
+        return self._ordered(model, beliefs)[0].fit.beliefs
 
-    def readings(self, model: Model, beliefs: Beliefs) -> tuple[Array, list[Beliefs]]:
+    def readings(
+        self, model: Model, beliefs: Beliefs, ranks: NDArray[np.intp]
+    ) -> tuple[Array, list[OpenReading]]:
         """Find the readings of the judges that the answers leave open, with their probabilities.
+
+        The evidence of each is averaged over the reliability of those judges of whom it is
+        uncertain, and so is its posterior where it is probable.
 
         Parameters
         ----------
         model : Model
         beliefs : Beliefs
             At the fixed point that was found last.
+        ranks : ndarray of int of shape (n_judges,)
+            Of the judges' names, which nodes are laid by: not by who is the first to answer.
 
         Returns
         -------
         weights : ndarray of shape (n_readings,)
             In descending order; they sum to one.
-        readings : list of Beliefs
-            Each at its fixed point; ``beliefs`` alone, where no other reading is probable.
+        readings : list of OpenReading
+            The one of ``beliefs`` alone, where no other reading is probable.
         """
+        ordered = self._ordered(model, beliefs)
+        model = model.prepare(self._comparisons, self._seed)
+        is_averaged = len(ordered) > 1 and self._n_judges <= MOST_JUDGES
+        nodes = [self._nodes(model, reading, ranks, is_averaged) for reading in ordered]
+        weights = _normalised([log_weight for log_weight, _ in nodes])
+        order = np.argsort(-weights, kind="stable")
+        readings = [nodes[k][1] for k in order]
+        for k, reading in enumerate(readings):
+            if weights[order[k]] < _LEAST_WEIGHT:
+                used = reading.beliefs.means[None]
+                readings[k] = reading._replace(reliability=used, weights=np.ones(1))
+        return weights[order], readings
+
+    def _nodes(self, model, reading, ranks, is_averaged):
+        """Return the log weight of a reading, averaged over reliability, and the reading."""
+        beliefs, likelihood, state, log_likelihood = reading.fit
+        law, kinds, likely = beliefs.law, reading.kinds, reading.likely_kinds
+        mean, deviation = likelihood.log_sizes(law, likely)
+        judges = reading.judges[deviation[reading.judges] > _UNCERTAIN]
+        judges = judges[np.argsort(ranks[judges])]
+        n = len(judges)
+        if not (n and is_averaged):
+            used = beliefs.means[None]
+            return reading.log_weight, OpenReading(beliefs, judges, used, np.ones(1))
+        n_nodes = _NODES_A_JUDGE * max(n, 2)
+        normal, spread = lattice(n_nodes, n), _WIDER * deviation[judges]
+        log_sizes = mean[judges] + spread * normal
+        reliability = np.tile(beliefs.means, (n_nodes, 1))
+        reliability[:, judges] = np.where(likely[judges] == 0, 1.0, -1.0) * np.exp(log_sizes)
+        engine, log_weights = model.evidence_engine.relaxed(), np.empty(n_nodes)
+        for k, used in enumerate(reliability):
+            comparisons, judged = self.judged(model, replace(beliefs, used=used))
+            evaluation = judged.evaluate(comparisons, state, engine=engine)
+            log_weights[k] = evaluation.approximation.sites.log_evidence
+        log_weights -= np.delete(log_likelihood, judges).sum()
+        kinds = np.where(np.isin(np.arange(len(kinds)), judges)[:, None], np.eye(3)[likely], kinds)
+        sizes = log_sizes, judges, law, self._expected.weights, kinds
+        log_weights += likelihood.log_prior_of_sizes(*sizes)
+        log_weights += 0.5 * np.sum(normal**2 + np.log(2.0 * np.pi), axis=1) + np.log(spread).sum()
+        log_weight = float(logsumexp(log_weights) - np.log(n_nodes))
+        return log_weight, OpenReading(beliefs, judges, reliability, _normalised(log_weights))
+
+    def _ordered(self, model: Model, beliefs: Beliefs) -> list[Reading]:
+        """Find the readings that are open, the most probable first."""
 
         def evaluate(kinds: Kinds, near: Reading, turned: NDArray[np.intp]) -> Reading:
-            before: Beliefs
-            likelihood: ReliabilityLikelihood
-            before, likelihood, state = near.fit
+            before, likelihood, state, _ = near.fit
             self._start = likelihood
             used = likelihood.marginals(before.law, kinds).mean
             used[turned] = -before.means[turned]
@@ -368,10 +492,7 @@ class _Judging:
             start = replace(before, used=used, kinds=kinds)
             return self._reading(self.fixed_point(model, start, learns_law=False))
 
-        ordered = open_readings(self._reading(beliefs), _log_shares(beliefs.law), evaluate)
-        log_weights = np.array([reading.log_weight for reading in ordered])
-        weights = np.exp(log_weights - log_weights[0])
-        return weights / weights.sum(), [reading.fit[0] for reading in ordered]
+        return open_readings(self._reading(beliefs), _log_shares(beliefs.law), evaluate)
 
     def _reading(self, beliefs: Beliefs) -> Reading:
         """Return the reading of the last look."""
@@ -383,11 +504,12 @@ class _Judging:
         by_reliability = cavities.by_reliability(_base(evaluation.problem.likelihood))
         log_weight = evaluation.approximation.sites.log_evidence
         log_weight += likelihood.log_evidence(law, self._expected.weights, kinds)
-        log_weight -= by_reliability(used.means[:, None]).sum()
+        log_likelihood = by_reliability(used.means[:, None])[:, 0]
+        log_weight -= log_likelihood.sum()
         judges, problem = self._influential, evaluation.problem
         coupling = judge_coupling(problem, cavities, judges, self._beside(problem, rule))
         masses = likelihood.kind_log_masses(law)
-        fit = beliefs, likelihood, evaluation.approximation.state
+        fit = _ReadingFit(beliefs, likelihood, evaluation.approximation.state, log_likelihood)
         return Reading(kinds, log_weight, masses, judges, *coupling, fit)
 
     @cached_property
@@ -418,6 +540,12 @@ class _Judging:
         if "shift" not in state or state["shift"].shape != rows.shape:
             return None
         return {**state, "shift": np.where(judges[rows], -1.0, 1.0) * state["shift"]}
+
+
+def _normalised(log_weights):
+    """Return weights that sum to one, of their logarithms."""
+    weights = np.exp(np.asarray(log_weights) - np.max(log_weights))
+    return weights / weights.sum()
 
 
 def _log_shares(law):

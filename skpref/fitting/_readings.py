@@ -245,7 +245,7 @@ def influential_judges(comparisons: Comparisons, n_judges: int) -> NDArray[np.in
     of_pair = own**2 / np.maximum(about[pair % len(about)], np.finfo(float).tiny)
     share = np.bincount(pair // len(about), of_pair, n_judges) / np.maximum(total, 1e-300)
     order = np.lexsort((-total, -np.round(share, 9)))[:MOST_JUDGES]
-    enough = share[order] >= LEAST_SHARE
+    enough = (share[order] >= LEAST_SHARE) | (n_judges <= MOST_JUDGES)
     return order[enough] if enough.any() else order[:1]
 
 

@@ -67,6 +67,13 @@ class Marginals:
         width = np.broadcast_to(deviation[:, None] * (u[1] - u[0]), points.shape)
         return cls(points, width, np.broadcast_to(mass / mass.sum(), points.shape))
 
+    def known(self, values: Array, judges: NDArray[np.intp]) -> Self:
+        """Return the distributions where the numbers of some judges have these values."""
+        points, width, weights = self.points.copy(), self.width.copy(), self.weights.copy()
+        points[judges], width[judges] = values[judges, None], 0.0
+        weights[judges] = np.arange(weights.shape[1]) == 0
+        return type(self)(points, width, weights)
+
     @property
     def mean(self) -> Array:
         """Return the mean of each, shape (n_judges,)."""
@@ -387,6 +394,62 @@ class ReliabilityLikelihood(NamedTuple):
         """Return the log of each kind's share times the answers' probability, (n_judges, 3)."""
         masses = self._kinds(law) + _log(law.shares) + _log(law.weights)[:, None]
         return np.asarray(_log_sum(masses, axis=1))
+
+    def log_sizes(self, law: Law, kinds: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Compute mean and deviation of the log of reliability without its sign, (n_judges,) each.
+
+        Parameters
+        ----------
+        law : Law
+        kinds : ndarray of int of shape (n_judges,)
+            0 of a reliable judge, 1 of an adversarial one; others have a deviation of 0.
+        """
+        mean, deviation = np.zeros((2, len(kinds)))
+        for kind, side in enumerate(self.sides):
+            masses = side.log_masses(np.log(law.median), law.variances) + _log(law.weights)[:, None]
+            masses = np.exp(masses - masses.max(axis=(1, 2), keepdims=True)).sum(axis=1)
+            masses /= masses.sum(axis=1, keepdims=True)
+            centre = np.sum(masses * side.grid, axis=1)
+            spread = np.sqrt(np.sum(masses * (side.grid - centre[:, None]) ** 2, axis=1))
+            mean, deviation = (
+                np.where(kinds == kind, new, old)
+                for new, old in ((centre, mean), (spread, deviation))
+            )
+        return mean, deviation
+
+    def log_prior_of_sizes(
+        self,
+        log_sizes: Array,
+        judges: NDArray[np.intp],
+        law: Law,
+        weights: Array,
+        kinds: NDArray[np.bool_],
+    ) -> Array:
+        """Compute the log prior density of some judges' reliability, over that of the others.
+
+        All share the law's variance, over which the density is averaged.
+
+        Parameters
+        ----------
+        log_sizes : ndarray of shape (n_points, n)
+            Log of reliability without its sign.
+        judges : ndarray of int of shape (n,)
+            Each of one kind, reliable or adversarial.
+        law, weights, kinds
+            As in `log_evidence`.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            It includes the log-probability of the others' answers.
+        """
+        shares = self._shares(law, kinds)
+        others = np.setdiff1d(np.arange(len(shares)), judges)
+        by_variance = _log_evidence(self._kinds(law)[others], shares[others][:, None]).sum(axis=0)
+        squares = np.sum((log_sizes - np.log(law.median)) ** 2, axis=1)[:, None] / law.variances
+        normal = -0.5 * (squares + len(judges) * np.log(2.0 * np.pi * law.variances))
+        of_kinds = _log(shares[judges].sum(axis=1)).sum()
+        return np.asarray(_log_sum(normal + by_variance + _log(weights), axis=1) + of_kinds)
 
     def _shares(self, law, kinds):
         """Return the shares of the kinds that each judge may be of, (n_judges, 3)."""

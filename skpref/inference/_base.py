@@ -327,6 +327,10 @@ class Engine(BaseEstimator, ABC):
             rough["max_iter"] = min(options["max_iter"], _SEARCH_ITERATIONS)
         return type(self)(**{**options, **rough})
 
+    def in_share(self, weight: float) -> "Engine":
+        """Return the engine for a part of this weight of a mixture: with fewer draws."""
+        return self
+
     def check(
         self, comparisons: Comparisons | None = None, likelihood: Likelihood | None = None
     ) -> None:

@@ -39,6 +39,8 @@ from skpref.samplers import HMCSampler, gibbs, most_walls
 # EP is a start here and gives the evidence, whose error is of second order: a few sweeps fewer.
 _EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
 _ENOUGH = 100
+# Draws of a chain that diagnostics take at least.
+_COMPARED = 4
 # Multiplications in one of max_work.
 _UNIT = 1e9
 # What a wall elsewhere than at zero costs, in walls there.
@@ -183,6 +185,16 @@ class SampledEngine(AnswerEngine):
             gaussian.converged,
             diagnostics,
         )
+
+    def in_share(self, weight: float) -> "SampledEngine":
+        """Return the engine for a part of this weight of a mixture: with fewer draws.
+
+        In proportion to the root of the weight, as chains of few draws have not mixed; they are of
+        as many chains as have enough draws to compare.
+        """
+        draws = max(int(np.ceil(np.sqrt(weight) * self.draws)), 1)
+        chains = min(self.chains, max(draws // _COMPARED, 1))
+        return clone(self).set_params(draws=draws, chains=chains)
 
     @property
     def _shape(self):

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref._utils import PrintableBunch, check_number
+from skpref._utils import PrintableBunch, check_choice, check_number
 from skpref.data import table_frame
-from skpref.fitting import Judges, last_step
+from skpref.fitting import UNITS, Judges, last_step, unit_length
 
 
-def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> Bunch:
+def judge_reliability(
+    model: Any, votes: Any = None, *, unit: str = "noise", level: float = 0.9
+) -> Bunch:
     """Judges with their reliability and what biases each, the most reliable first.
 
     Parameters
@@ -20,6 +22,9 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
     votes : Bunch, default=None
         What `skpref.duels.from_votes` gave, for the names of the controls; slopes are then per unit
         of the columns as they stand in the table of votes.
+    unit : {"noise", "elo", "logit"}, default="noise"
+        In which slopes and order effects are given, as those of `control_effects`, see
+        `leaderboard`; ``judges_`` has them as differences of the posterior's own utilities.
     level : float, default=0.9
         Probability that an interval holds, of each judge for itself.
 
@@ -35,17 +40,18 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
         probability_random, probability_adversarial : that a judge answers at random, or the wrong
             way round
         order_effect, order_lower, order_upper : what a judge adds to the utility of what is shown
-            first, beside the order effect of all; None where judges have none of their own
+            first, beside the order effect of all, in ``unit``; None where judges have none of
+            their own
         slopes : dict of arrays (n_judges, 3), by the name or the position of each control: what a
-            judge adds to the utility for one more of it, beside the slope that all share, and the
-            ends of the interval
-        level : float
+            judge adds to the utility for one more of it, in ``unit``, beside the slope that all
+            share, and the ends of the interval
+        level, unit
         frame : DataFrame, one row a judge, where pandas is installed, else None
 
     Raises
     ------
     ValueError
-        If the model was fitted without judges.
+        If the model was fitted without judges, or the unit is none of these.
 
     Examples
     --------
@@ -63,6 +69,7 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
     (['ann', 'bob'], [False, True])
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_choice("unit", unit, tuple(UNITS))
     last = last_step(model)
     judges = getattr(last, "judges_", None)
     if judges is None:
@@ -70,6 +77,7 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
             f"{type(last).__name__} knows no judges. Fit a PairwisePreferenceRegressor with "
             "judges=, the judge of each answer."
         )
+    length = unit_length(last.posterior_, unit)
     order = np.argsort(-judges.reliability, kind="stable")
     interval = judges.reliability_interval(level)[order]
     columns: dict[str, Any] = {
@@ -82,11 +90,11 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
     }
     own = dict.fromkeys(("order_effect", "order_lower", "order_upper"))
     if judges.order_effect is not None:
-        ends = judges.order_effect_interval(level)[order]
-        own = dict(zip(own, (judges.order_effect[order], *ends.T), strict=True))
+        ends = judges.order_effect_interval(level)[order] / length
+        own = dict(zip(own, (judges.order_effect[order] / length, *ends.T), strict=True))
         columns |= own
     slopes = {
-        name: np.column_stack([judges.control_slopes[column], ends])[order] / scale
+        name: np.column_stack([judges.control_slopes[column], ends])[order] / (scale * length)
         for column, name, scale in control_labels(judges, votes)
         for ends in [judges.control_slope_interval(column, level)]
     }
@@ -98,7 +106,7 @@ def judge_reliability(model: Any, votes: Any = None, *, level: float = 0.9) -> B
     frame = table_frame(columns, list(names))
     # None where there is no order effect, which the frame leaves out.
     return PrintableBunch(
-        names=names, **{**own, **columns}, slopes=slopes, level=level, frame=frame
+        names=names, **{**own, **columns}, slopes=slopes, level=level, unit=unit, frame=frame
     )
 
 

@@ -28,7 +28,6 @@ from skpref.fitting import (
     readings_in_words,
     unit_length,
 )
-from skpref.gp import posterior_parts
 from skpref.inspection._contenders import Columns, Contenders, contenders
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
@@ -249,7 +248,7 @@ or votes, default=None
         unit_length=length,
         noise_deviation=noise_deviation(posterior),
         n_hyperparameters=over.n_hyperparameters,
-        readings=posterior_parts(posterior)[0],
+        readings=np.ones(1) if judges is None else judges.weights,
         about_judges=readings_in_words(judges),
         about_prompts=_prompts_in_words(over),
         has_prompts=posterior.reader.prompts is not None,

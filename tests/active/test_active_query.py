@@ -14,7 +14,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skpref import HallucinationBelieverOptimizer, ItemTable, PairwisePreferenceRegressor
+from skpref import (
+    HallucinationBelieverOptimizer,
+    ItemTable,
+    PairwisePreferenceRegressor,
+    PosteriorMixture,
+)
 from skpref.active import STRATEGIES, all_pairs, bald, entropy, query
 from skpref.active._batch import Worlds, outcome_effects
 from skpref.collaborative import CollaborativePreferenceRegressor
@@ -467,3 +472,14 @@ def test_names_that_are_missing_are_refused_by_row():
             query(model, pool)
     with pytest.raises(ValueError, match=r"1 is missing.*first in row 1"):
         query(model, [[0, 1], [1, 2]], answered=gaps)
+
+
+@pytest.mark.parametrize("strategy", ["bald", "entropy", "variance", "committee", "best_item"])
+def test_questions_together_after_a_fit_with_judges_do_not_ask_the_same_twice(strategy):
+    """Two judges contradict each other, and nobody compared c with d or these with a and b."""
+    X, y = [["a", "b"]] * 6, [1, 1, 1, 0, 0, 0]
+    model = PairwisePreferenceRegressor(items=["a", "b", "c", "d"], optimizer=None)
+    model.fit(X, y, judges=["ann"] * 3 + ["bob"] * 3)
+    assert isinstance(model.posterior_, PosteriorMixture)
+    first, second = query(model, [["c", "d"], ["d", "c"], ["a", "b"]], strategy, n=2)
+    assert {int(first), int(second)} in ({0, 2}, {1, 2})

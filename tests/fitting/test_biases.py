@@ -181,11 +181,18 @@ def test_readings_turn_the_utility_and_not_the_controls():
     model = held(kernel=KERNEL).fit(X, y, judges=judge)
     assert isinstance(model.posterior_, PosteriorMixture)
     assert_allclose(model.judges_.weights[:2], 0.5, atol=0.03)
-    first, second = model.posterior_.posteriors[:2]
+    weights, parts = posterior_parts(model.posterior_)
+    n = len(model.judges_.readings()[0].nodes)
+    readings = slice(0, n), slice(n, n + len(model.judges_.readings()[1].nodes))
+
+    def mean_margins(first, second):
+        means = np.array([part.margin(first, second)[0][0] for part in parts])
+        return [np.average(means[each], weights=weights[each]) for each in readings]
+
     ids, control = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 0.0]])
-    (one,), (other,) = (each.margin(ids[:1], ids[1:])[0] for each in (first, second))
+    one, other = mean_margins(ids[:1], ids[1:])
     assert abs(one) > 0.5 and one == pytest.approx(-other, abs=0.05)
-    (one,), (other,) = (each.margin(control[:1], control[1:])[0] for each in (first, second))
+    one, other = mean_margins(control[:1], control[1:])
     assert one > 0.5 and one == pytest.approx(other, abs=0.02)
 
 
@@ -288,13 +295,14 @@ def test_probabilities_of_a_judge_are_averages_over_reliability():
     model = held().fit(X, y, judges=judge)
     some, truth = X[:4], np.zeros(4)
     for weight, part, judges in zip(
-        model.judges_.weights,
-        posterior_parts(model.posterior_)[1],
-        model.judges_.readings(),
+        *posterior_parts(model.posterior_),
+        model.judges_.components()[1],
         strict=True,
     ):
         raw = replace(part, reader=Reader(6))
-        for r, share in zip(judges.marginals.points[2], judges.marginals.weights[2], strict=True):
+        used = judges.marginals.weights[2] > 0.0
+        points = (each[2, used] for each in (judges.marginals.points, judges.marginals.weights))
+        for r, share in zip(*points, strict=True):
             tail = np.tile([2.0, r, 0.0, 1.0], (4, 1))
             mean, variance = raw.margin(*(np.hstack([some[:, k], tail]) for k in (0, 1)))
             truth += weight * share * ndtr(mean / np.sqrt(1.0 + variance))

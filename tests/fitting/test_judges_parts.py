@@ -70,7 +70,7 @@ def test_own_order_effects_are_averaged_over(ordered):
     some, scale = X[:4], np.sqrt(2.0 * 0.1)
     known, unknown = np.zeros((2, 4))
     weights, parts = posterior_parts(model.posterior_)
-    for weight, part, judges in zip(weights, parts, model.judges_.readings(), strict=True):
+    for weight, part, judges in zip(weights, parts, model.judges_.components()[1], strict=True):
         rows = [np.hstack([side, np.tile(FIRST[k], (4, 1))]) for k, side in enumerate(sides(some))]
         raw = replace(part, reader=Reader(rows[0].shape[1]))
         own = judges.marginals, raw, rows, known

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
-from skpref.inspection import judge_reliability
+from skpref.inspection import judge_reliability, leaderboard
 from skpref.preprocessing import Itemwise
 
 RNG = np.random.default_rng(2)
@@ -40,7 +40,12 @@ def test_rows_are_those_of_the_judges(own):
     assert found.n_answers.tolist() == [30, 30, 30, 30]
     assert (found.order_effect is None) == (own is None)
     if own is not None:
-        assert_array_equal(found.order_effect, judges.order_effect[order])
+        # In these units a lead of 1 is one deviation of the noise of an item, here of variance .05.
+        assert_allclose(found.order_effect * np.sqrt(0.05), judges.order_effect[order])
+        elo = judge_reliability(fitted, unit="elo")
+        for unit in (found, elo):  # the same probability that an item wins of an equal one
+            lead = unit.order_effect * leaderboard(fitted, X[0], unit=unit.unit).unit_length
+            assert_allclose(lead, judges.order_effect[order])
         assert np.all(found.order_lower < found.order_upper)
     assert (found.frame is None) or found.frame.shape[0] == 4
 
