@@ -9,16 +9,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from skpref._utils import (
     Array,
     cholesky_blocks,
     inverse_blocks,
-    solve_blocks,
     spectrum_blocks,
 )
-from skpref.gp._orthants import bivariate, log_bivariate
+from skpref.gp._orthants import bivariate, hazard, log_bivariate, tilts
 
 # Entries up to which these points know covariances well.
 MOST_ENTRIES = 32
@@ -30,9 +29,6 @@ _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 # Probabilities of three below this are found by points, which are right in relative terms; the
 # logarithm of one of two from which on it is found by an integral, as exact as that.
 _RARE, _LOG_RARE = 1e-6, -18.0
-# Newton steps towards the proposals' means at most, and a step that is short enough: any means are
-# right, good ones make weights even.
-_TILTING, _NEAR = 20, 1e-2
 # Doubles of an array: what the caches hold.
 _BLOCK = 2**17
 _SQRT_2PI = np.sqrt(2.0 * np.pi)
@@ -95,7 +91,7 @@ def orthant_moments(mean: Array, covariance: Array) -> OrthantMoments:
 def _of_one(mean, covariance):
     deviation = np.sqrt(covariance[:, 0])
     u = mean / deviation
-    ratio = _hazard(u)
+    ratio = hazard(u)
     curvature = ratio * (ratio + u) / covariance[:, 0]
     return OrthantMoments(log_ndtr(u[:, 0]), ratio / deviation, curvature[:, :, None])
 
@@ -255,14 +251,14 @@ def _weighted(mean, covariance, points):
     pivot = np.einsum("nii->ni", factor)
     scaled = np.tril(factor / pivot[:, :, None], -1)
     limits = mean / pivot
-    tilt = _tilts(limits, scaled)
+    tilt = tilts(limits, scaled)
     draws, log_weight = np.empty((n, m, points.shape[1])), np.zeros((n, points.shape[1]))
     for k in range(m):
         upper = np.broadcast_to((limits - tilt)[:, k, None], log_weight.shape)
         if k:
             upper = upper - np.matmul(scaled[:, k, None, :k], draws[:, :k])[:, 0]
         if k == m - 1:  # this one's mean and variance are known
-            ratio = _hazard(upper)
+            ratio = hazard(upper)
             draws[:, k] = -ratio
             last = 1.0 - ratio * (ratio + upper)
             log_weight += log_ndtr(upper)
@@ -314,36 +310,3 @@ def cube_lattice(dimension: int) -> Array:
     points: Array = np.abs(2.0 * ((steps * (np.arange(_POINTS) + 0.5)) % 1.0) - 1.0)
     points.flags.writeable = False
     return points
-
-
-def _tilts(limits, scaled):
-    """Return means of the proposals near Botev's saddle point, (10), by Newton's method."""
-    n, m = limits.shape
-    tilt, x = np.zeros((n, m)), np.zeros((n, m))
-    for k in range(m):
-        x[:, k] = -_hazard(limits[:, k] - np.einsum("nj,nj->n", scaled[:, k, :k], x[:, :k]))
-    unit, above = np.eye(m), np.swapaxes(scaled, 1, 2)
-    for _ in range(_TILTING):
-        bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
-        slope = _hazard(bound)
-        bend = slope * (slope + bound)
-        of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
-        of_x = x - tilt + slope
-        inverse = inverse_blocks(unit + bend[:, :, None] * scaled)[0]
-        along = inverse * (1.0 - bend)[:, None, :]
-        fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
-        bent = above * bend[:, None, :]
-        inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
-        right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
-        step = solve_blocks(inner, right[:, :, None])
-        tilt = tilt + step[:, :, 0]
-        x = x + fixed + np.matmul(along, step)[:, :, 0]
-        if np.all(np.abs(step) < _NEAR):
-            break
-    tilt[:, -1] = 0.0
-    return tilt
-
-
-def _hazard(u):
-    """Return φ/Φ at u, to full relative precision."""
-    return np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))

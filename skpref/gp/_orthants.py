@@ -6,8 +6,10 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
+from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
 from scipy.stats.qmc import Sobol
+
+from skpref._utils import inverse_blocks, solve_blocks
 
 Array: TypeAlias = NDArray[np.float64]
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
@@ -303,10 +305,9 @@ _LOG_SHARED, _LOG_LEAST, _LOG_MOST = 15, 5, 17
 # Doubles of an array: what the caches hold.
 _BLOCK = 2**16
 _LEAST_VARIANCE = 1e-15
-# Steps towards the means of draws of rare events, how far each goes, and the farthest mean.
-_STEPS = 200
-_DAMPING = 0.1
-_FAR_MINIMUM = 1e5
+# Newton steps towards the proposals' means at most, and a step that is short enough: any means are
+# right, good ones make weights even.
+_TILTING, _NEAR = 20, 1e-2
 
 
 def multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array:
@@ -354,7 +355,7 @@ def _average(limits: Array, factor: Array, points: Array) -> Array:
 def _log_average(limits: Array, factor: Array, points: Array) -> Array:
     """Draws are of normals with means of their own (Botev 2017), as rare events ask for; where
     these make the weights no more even than none would, of normals with mean zero."""
-    tilted, spread = _weights(limits, factor, points, _tilt(limits, factor))
+    tilted, spread = _weights(limits, factor, points, tilts(limits, factor))
     plain, plain_spread = _weights(limits, factor, points, np.zeros_like(limits))
     return np.where(spread < plain_spread, tilted, plain)
 
@@ -379,19 +380,41 @@ def _weights(limits: Array, factor: Array, points: Array, tilt: Array) -> tuple[
     return log_mean, logsumexp(2.0 * total, axis=1) - np.log(n_points) - 2.0 * log_mean
 
 
-def _tilt(limits: Array, factor: Array) -> Array:
-    """Means near those that solve Botev (2017), (10), by damped steps: any are right, these make
-    the weights even."""
-    tilt, x = np.zeros_like(limits), np.zeros_like(limits)
-    above = factor.transpose(0, 2, 1)
-    for _ in range(_STEPS):
-        bound = limits - np.matmul(factor, x[:, :, None])[:, :, 0] - tilt
-        bound = np.clip(bound, -_FAR_MINIMUM, _FAR_MINIMUM)
-        slope = np.exp(-0.5 * bound * bound - log_ndtr(bound)) / np.sqrt(2.0 * np.pi)
-        new = -np.matmul(above, slope[:, :, None])[:, :, 0]
-        tilt += _DAMPING * (np.clip(new, -_FAR_MINIMUM, _FAR_MINIMUM) - tilt)
-        x += _DAMPING * (tilt - slope - x)
+def tilts(limits: Array, scaled: Array) -> Array:
+    """Return means of the proposals near Botev's saddle point, (10), by Newton's method."""
+    n, m = limits.shape
+    tilt, x = np.zeros((n, m)), np.zeros((n, m))
+    for k in range(m):
+        x[:, k] = -hazard(limits[:, k] - np.einsum("nj,nj->n", scaled[:, k, :k], x[:, :k]))
+    unit, above = np.eye(m), np.swapaxes(scaled, 1, 2)
+    for _ in range(_TILTING):
+        bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
+        slope = hazard(bound)
+        bend = slope * (slope + bound)
+        of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
+        of_x = x - tilt + slope
+        inverse = inverse_blocks(unit + bend[:, :, None] * scaled)[0]
+        along = inverse * (1.0 - bend)[:, None, :]
+        fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
+        bent = above * bend[:, None, :]
+        inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
+        right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
+        try:
+            step = solve_blocks(inner, right[:, :, None])
+        except np.linalg.LinAlgError:  # variables that all but follow from others
+            step = np.linalg.pinv(np.nan_to_num(inner)) @ np.nan_to_num(right[:, :, None])
+        tilt = tilt + step[:, :, 0]
+        x = x + fixed + np.matmul(along, step)[:, :, 0]
+        if np.all(np.abs(step) < _NEAR):
+            break
+    tilt[:, -1] = 0.0
     return tilt
+
+
+def hazard(u: Array) -> Array:
+    """Return φ/Φ at u, to full relative precision."""
+    ratio: Array = np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))
+    return ratio
 
 
 def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
