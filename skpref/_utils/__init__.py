@@ -1,4 +1,4 @@
-"""What every room may use and what knows of no other: matrices, checks, threads, warnings.
+"""What every room may use and what knows of no other: matrices, panels, checks, threads, warnings.
 
 Factorisations with rounding bounds, parameters' checks, leases, random sources, threads of linear
 algebra, warnings that name the caller's line, scikit-learn's metadata, and its callbacks where it
@@ -47,6 +47,7 @@ from skpref._utils._older_sklearn import (
     scored_tags,
     with_callbacks,
 )
+from skpref._utils._panels import adaptive_panels
 from skpref._utils._parameters import (
     check_bounds,
     check_choice,
@@ -74,6 +75,7 @@ __all__ = [
     "RandomLike",
     "Recorded",
     "Summarised",
+    "adaptive_panels",
     "blas_threads",
     "bracketed_roots",
     "calibration_method",

@@ -9,20 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
 from scipy.stats.qmc import Sobol
 
-from skpref._utils import inverse_blocks, solve_blocks
+from skpref._utils import adaptive_panels, inverse_blocks, solve_blocks
 
 Array: TypeAlias = NDArray[np.float64]
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
 Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 
-# A panel is halved while its last Legendre coefficients are larger than this.
+# Share of what is integrated that panels may leave unresolved.
 _TOLERANCE = 2e-9
-_HALVINGS = 40
-# Where more panels of one function than this are unresolved at once, it is rounding that they show.
-_MOST_COARSE = 24
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
-_LAST = np.polynomial.legendre.legvander(_NODES, _NODES.size - 1) * (np.arange(_NODES.size) + 0.5)
-_LAST = _LAST[:, -2:] * _WEIGHTS[:, None]
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 # The peak is sought in t, x = top − sinh t; sinh 30 is 5e12.
@@ -38,25 +32,8 @@ _EDGES = np.array([0.0, 2e-3, 0.03, 0.2, 0.5, 1.0])
 def integral(function: Family, edges: Array, tolerance: Array | float = _TOLERANCE) -> Array:
     """Integrals (n,) of n functions between the first and the last of their edges (n, e);
     panels start between successive edges and stop at a tolerance (n,) each."""
-    n = len(edges)
-    total = np.zeros(n)
-    tolerance = np.broadcast_to(tolerance, n)
-    row, panel = np.nonzero(np.diff(edges, axis=1) > 0.0)
-    low, high = edges[row, panel], edges[row, panel + 1]
-    for halving in range(_HALVINGS + 1):
-        half = (high - low)[:, None] / 2.0
-        value = half * function(row, (low + high)[:, None] / 2.0 + half * _NODES)
-        coarse = np.abs(value @ _LAST).sum(axis=1) > tolerance[row]
-        coarse &= np.bincount(row[coarse], minlength=n)[row] <= _MOST_COARSE
-        coarse &= halving < _HALVINGS
-        np.add.at(total, row[~coarse], value[~coarse] @ _WEIGHTS)
-        if not coarse.any():
-            break
-        middle = (low[coarse] + high[coarse]) / 2.0
-        low = np.concatenate([low[coarse], middle])
-        high = np.concatenate([middle, high[coarse]])
-        row = np.tile(row[coarse], 2)
-    return total
+    _, row, parts = adaptive_panels(function, edges, tolerance, floor=1.0)
+    return np.bincount(row, parts, len(edges))
 
 
 def log_integral(log_density: Family, top: Array) -> Array:

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import erfcx
 
-from skpref._utils import Array, row_blocks
-from skpref.likelihoods._quadrature import panels
+from skpref._utils import Array, adaptive_panels, row_blocks
 
 _HERMITE = 32
 _LEGENDRE = 24
@@ -166,14 +165,14 @@ def _unresolved(slope, every):
 def _searched(slope, every):
     """Return points, rows and weights on panels that are halved until they resolve a slope."""
 
-    def height(x, at):
-        """Return the log of the density times what grows with the slope: it bends as that."""
-        return 0.5 * np.log1p(slope(x, every[at]) ** 2) - 0.5 * x**2
+    def height(at, x):
+        """Return the density times what grows with the slope: it bends as that."""
+        slopes = slope(x.ravel(), np.repeat(every[at], x.shape[1])).reshape(x.shape)
+        return np.sqrt(1.0 + slopes**2) * np.exp(-0.5 * x**2)
 
-    edges = np.multiply.outer([-_TAIL, 0.0, _TAIL], np.ones(len(every)))
-    top, least = np.zeros(len(every)), np.full(len(every), _UNRESOLVED)
-    x, at, weight = panels(height, edges, top, least)
-    weight *= np.exp(-0.5 * x**2 - height(x, at)) / np.sqrt(2.0 * np.pi)
+    edges = np.tile([-_TAIL, 0.0, _TAIL], (len(every), 1))
+    x, at, weight = adaptive_panels(height, edges, _UNRESOLVED)
+    weight /= np.sqrt(2.0 * np.pi * (1.0 + slope(x, every[at]) ** 2))
     return x, every[at], weight
 
 
