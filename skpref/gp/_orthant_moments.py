@@ -17,15 +17,12 @@ from skpref._utils import (
     inverse_blocks,
     spectrum_blocks,
 )
-from skpref.gp._orthants import bivariate, hazard, log_bivariate, tilts
+from skpref.gp._orthants import bivariate, hazard, log_bivariate, tilts, trivariate
 
 # Entries up to which these points know covariances well.
 MOST_ENTRIES = 32
 # Points of the unit cube for four entries and more.
 _POINTS = 512
-# Nodes of the integral over correlations: probabilities of three are right to 1e-10 (absolute).
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
-_NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 # Probabilities of three below this are found by points, which are right in relative terms; the
 # logarithm of one of two from which on it is found by an integral, as exact as that.
 _RARE, _LOG_RARE = 1e-6, -18.0
@@ -117,7 +114,7 @@ def _of_two(mean, covariance):
 
 def _of_three(mean, covariance):
     deviation, correlation = _standardised(covariance)
-    probability = _trivariate(mean / deviation, correlation)
+    probability = trivariate(mean / deviation, _angles(correlation))
     gradient, across = np.empty_like(mean), np.empty_like(mean)
     total = np.maximum(probability, _TINY)
     for i in range(3):
@@ -197,35 +194,6 @@ def _log_density(mean, covariance, pair):
     spread = covariance[:, k, k] - by_x * d - by_y * e
     spread = np.maximum(spread, 4.0 * np.finfo(np.float64).eps * covariance[:, k, k])
     return log_density, (mean[:, k] - by_x * x - by_y * y) / np.sqrt(spread)
-
-
-def _trivariate(limits, correlation):
-    """Return Φ₃ by Plackett's derivative in two of the correlations, which begin at zero.
-
-    Genz (2004), Numerical computation of rectangular bivariate and trivariate normal and t
-    probabilities.
-    """
-    n, rows = len(limits), np.arange(len(limits))
-    sizes = np.abs(correlation[:, [1, 0, 0], [2, 2, 1]])
-    first = np.argmax(sizes, axis=1)  # the pair of the others keeps its correlation
-    order = (first[:, None] + np.arange(3)) % 3
-    h = limits[rows[:, None], order]
-    r = correlation[rows[:, None, None], order[:, :, None], order[:, None, :]]
-    probability = ndtr(h[:, 0]) * bivariate(h[:, 1], h[:, 2], _angles(r[:, 1, 2]))
-    turns = np.arcsin(np.clip(r[:, 0, 1:], -1.0, 1.0))
-    sines = np.sin(turns[:, :, None] * _NODES)
-    fixed = r[:, 1, 2, None]
-    rest = 1.0 - np.sum(sines**2, axis=1) - fixed**2 + 2.0 * fixed * sines[:, 0] * sines[:, 1]
-    rest = np.maximum(rest, _TINY)
-    total = np.zeros(n)
-    for k in (0, 1):
-        s, across = sines[:, k], sines[:, 1 - k]
-        c = np.maximum(1.0 - s * s, _TINY)
-        x, y, z = (h[:, i, None] for i in (0, 1 + k, 2 - k))
-        square = (x * x + y * y - 2.0 * s * x * y) / c
-        limit = (z * c - x * (across - s * fixed) - y * (fixed - s * across)) / np.sqrt(c * rest)
-        total += turns[:, k] * ((np.exp(-0.5 * square) * ndtr(limit)) @ _WEIGHTS)
-    return probability + total / (2.0 * np.pi)
 
 
 # -- four entries and more -----------------------------------------------------------------------

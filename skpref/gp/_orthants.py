@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
 from scipy.stats.qmc import Sobol
 
-from skpref._utils import adaptive_panels, inverse_blocks, solve_blocks
+from skpref._utils import adaptive_panels, inverse_blocks, row_blocks, solve_blocks
 
 Array: TypeAlias = NDArray[np.float64]
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
@@ -173,13 +173,6 @@ def _log_tail(h: Array, k: Array, angle: Array) -> Array:
     return np.logaddexp(below, ends)
 
 
-# Beyond this a normal density holds 5e-17.
-_REACH_OF_THREE = 8.3
-# Steps and bends narrower than this could lie between the nodes of a panel: panels end there, and
-# at this many widths to either side.
-_NARROW = 0.3
-_SPREAD = 7.0
-_BLOCK_OF_THREE = 4096
 _LOG_BLOCK = 256
 
 
@@ -193,11 +186,45 @@ def trivariate(limits: Array, angles: Array) -> Array:
     angles : ndarray of shape (n, 3, 3)
         The correlations are their cosines.
     """
-    probability = np.zeros(len(limits))
-    for start in range(0, len(limits), _BLOCK_OF_THREE):
-        rows = slice(start, start + _BLOCK_OF_THREE)
-        probability[rows] = _integral(*_conditioned(limits[rows], angles[rows]))
-    return probability
+    parts = [_by_plackett(limits[rows], angles[rows]) for rows in row_blocks(len(limits), 64)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _by_plackett(limits: Array, angles: Array) -> Array:
+    """Integrate Plackett's derivative in two of the correlations, which begin at zero.
+
+    Genz (2004), Numerical computation of rectangular bivariate and trivariate normal and t
+    probabilities. The third correlation, the farthest from zero, stays.
+    """
+    n, rows = len(limits), np.arange(len(limits))
+    first = np.argmax(np.abs(np.pi / 2 - angles[:, [1, 0, 0], [2, 2, 1]]), axis=1)
+    order = (first[:, None] + np.arange(3)) % 3
+    h = limits[rows[:, None], order]
+    angles = angles[rows[:, None, None], order[:, :, None], order[:, None, :]]
+    fixed, turns = angles[:, 1, 2], np.pi / 2 - angles[:, 0, 1:]
+
+    def slope(row: NDArray[np.intp], t: Array) -> Array:
+        opened = [np.pi / 2 - turns[row, k, None] * t for k in (0, 1)]
+        third = np.broadcast_to(fixed[row, None], t.shape)
+        # The determinant by the sines of the spherical triangle: it may be all but zero.
+        half = 0.5 * (opened[0] + opened[1] + third)
+        rest = 4.0 * np.sin(half) * np.sin(half - third)
+        rest *= np.sin(half - opened[0]) * np.sin(half - opened[1])
+        rest = np.sqrt(np.maximum(rest, np.finfo(np.float64).tiny))
+        total = np.zeros(t.shape)
+        for k in (0, 1):
+            s, across, f = np.cos(opened[k]), np.cos(opened[1 - k]), np.cos(third)
+            sine = np.sin(proper(opened[k]))
+            x, y, z = (h[row, i, None] for i in (0, 1 + k, 2 - k))
+            away = given(x, np.broadcast_to(y, t.shape), opened[k])
+            limit = z * sine - (x * (across - s * f) + y * (f - s * across)) / sine
+            density = np.exp(-0.5 * (away * away + y * y))
+            total += turns[row, k, None] * density * ndtr(limit / rest)
+        return total / (2.0 * np.pi)
+
+    edges = np.tile([0.0, 1.0], (n, 1))
+    begin: Array = ndtr(h[:, 0]) * bivariate(h[:, 1], h[:, 2], fixed)
+    return np.clip(begin + integral(slope, edges), 0.0, 1.0)
 
 
 def log_trivariate(limits: Array, angles: Array) -> Array:
@@ -227,42 +254,6 @@ def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
     plus = np.sin(half) * np.sin(half - between)
     residual = 2.0 * np.arctan2(np.sqrt(np.maximum(minus, 0.0)), np.sqrt(np.maximum(plus, 0.0)))
     return limits, proper(np.stack([first_angle, second_angle], axis=1)), proper(residual)
-
-
-def _integral(limits: Array, angles: Array, residual: Array) -> Array:
-    top = np.clip(limits[:, 0], -_REACH_OF_THREE, _REACH_OF_THREE)
-    edges = np.clip(_breaks(limits, angles, residual), -_REACH_OF_THREE, top[:, None])
-    edges = np.sort(np.column_stack([edges, np.full(len(top), -_REACH_OF_THREE), top]), axis=1)
-
-    def density(row: NDArray[np.intp], x: Array) -> Array:
-        second_limit = given(limits[row, 1, None], x, angles[row, 0, None])
-        third_limit = given(limits[row, 2, None], x, angles[row, 1, None])
-        return (
-            np.exp(-0.5 * x * x)
-            / np.sqrt(2.0 * np.pi)
-            * bivariate(second_limit, third_limit, residual[row, None])
-        )
-
-    return integral(density, edges)
-
-
-def _breaks(limits: Array, angles: Array, residual: Array) -> Array:
-    """Ends of the places at which Φ₂ has a step, where a conditional limit passes zero, or a bend,
-    where the two are equal or opposite; where correlations are near ±1 these are narrow."""
-    sine, cosine = np.sin(angles), np.cos(angles)
-    # The slopes of two lines that cross, and the height at which they do, all times the sines.
-    ends = limits[:, 1:] * sine[:, ::-1]
-    slopes = cosine * sine[:, ::-1]
-    bend = (np.sin(residual) * sine[:, 0] * sine[:, 1])[:, None]
-    signs = np.array([1.0, -1.0])
-    rise = np.column_stack([limits[:, 1:], ends[:, :1] - signs * ends[:, 1:]])
-    slope = np.column_stack([cosine, slopes[:, :1] - signs * slopes[:, 1:]])
-    width = np.column_stack([sine, bend, bend])
-    narrow = width < _NARROW * np.abs(slope)
-    slope = np.where(narrow, slope, 1.0)
-    centre, width = rise / slope, _SPREAD * width / np.abs(slope)
-    places = np.stack([centre - width, centre, centre + width], axis=2)
-    return np.where(narrow[:, :, None], places, -_REACH_OF_THREE).reshape(len(limits), -1)
 
 
 def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
