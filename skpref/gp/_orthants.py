@@ -355,26 +355,27 @@ def tilts(limits: Array, scaled: Array) -> Array:
     for k in range(m):
         x[:, k] = -hazard(limits[:, k] - np.einsum("nj,nj->n", scaled[:, k, :k], x[:, :k]))
     unit, above = np.eye(m), np.swapaxes(scaled, 1, 2)
-    for _ in range(_TILTING):
-        bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
-        slope = hazard(bound)
-        bend = slope * (slope + bound)
-        of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
-        of_x = x - tilt + slope
-        inverse = inverse_blocks(unit + bend[:, :, None] * scaled)[0]
-        along = inverse * (1.0 - bend)[:, None, :]
-        fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
-        bent = above * bend[:, None, :]
-        inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
-        right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
-        try:
-            step = solve_blocks(inner, right[:, :, None])
-        except np.linalg.LinAlgError:  # variables that all but follow from others
-            step = np.linalg.pinv(np.nan_to_num(inner)) @ np.nan_to_num(right[:, :, None])
-        tilt = tilt + step[:, :, 0]
-        x = x + fixed + np.matmul(along, step)[:, :, 0]
-        if np.all(np.abs(step) < _NEAR):
-            break
+    with np.errstate(over="ignore", invalid="ignore"):  # of variables that all but follow
+        for _ in range(_TILTING):
+            bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
+            slope = hazard(bound)
+            bend = slope * (slope + bound)
+            of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
+            of_x = x - tilt + slope
+            inverse = inverse_blocks(unit + bend[:, :, None] * scaled)[0]
+            along = inverse * (1.0 - bend)[:, None, :]
+            fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
+            bent = above * bend[:, None, :]
+            inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
+            right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
+            try:
+                step = solve_blocks(inner, right[:, :, None])
+            except np.linalg.LinAlgError:  # variables that all but follow from others
+                step = np.linalg.pinv(np.nan_to_num(inner)) @ np.nan_to_num(right[:, :, None])
+            tilt = tilt + step[:, :, 0]
+            x = x + fixed + np.matmul(along, step)[:, :, 0]
+            if np.all(np.abs(step) < _NEAR):
+                break
     tilt[:, -1] = 0.0
     return tilt
 
