@@ -15,6 +15,7 @@ from skpref._utils import (
     Array,
     cholesky_blocks,
     inverse_blocks,
+    row_blocks,
     spectrum_blocks,
 )
 from skpref.gp._orthants import bivariate, hazard, log_bivariate, tilts, trivariate
@@ -26,9 +27,6 @@ _POINTS = 512
 # Probabilities of three below this are found by points, which are right in relative terms; the
 # logarithm of one of two from which on it is found by an integral, as exact as that.
 _RARE, _LOG_RARE = 1e-6, -18.0
-# Doubles of an array: what the caches hold.
-_BLOCK = 2**17
-_SQRT_2PI = np.sqrt(2.0 * np.pi)
 _TINY = 1e-300
 
 
@@ -106,7 +104,7 @@ def _of_two(mean, covariance):
         centre, spread = _beyond(mean, covariance, i)
         standardised = centre[:, 0] / np.sqrt(spread[:, 0, 0])
         log_slope = log_ndtr(standardised) - 0.5 * u[:, i] ** 2 - log_probability
-        gradient[:, i] = np.exp(log_slope) / (_SQRT_2PI * deviation[:, i])
+        gradient[:, i] = np.exp(log_slope) / (np.sqrt(2.0 * np.pi) * deviation[:, i])
     log_density, _ = _log_density(mean, covariance, (0, 1))
     across = np.exp(log_density - log_probability)[:, None]
     return _with_curvature(log_probability, gradient, across, mean, covariance)
@@ -122,7 +120,7 @@ def _of_three(mean, covariance):
         width, within = _standardised(spread)
         limits = centre / width
         both = bivariate(limits[:, 0], limits[:, 1], _angles(within[:, 0, 1]))
-        density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / _SQRT_2PI
+        density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / np.sqrt(2.0 * np.pi)
         gradient[:, i] = density * both / (deviation[:, i] * total)
     for k, pair in enumerate(_PAIRS):
         log_density, third = _log_density(mean, covariance, pair)
@@ -201,11 +199,8 @@ def _log_density(mean, covariance, pair):
 
 def _by_points(mean, covariance):
     n, m = mean.shape
-    points, step = cube_lattice(m - 1), max(1, _BLOCK // (_POINTS * m))
-    parts = [
-        _weighted(mean[at : at + step], covariance[at : at + step], points)
-        for at in range(0, n, step)
-    ]
+    points = cube_lattice(m - 1)
+    parts = [_weighted(mean[rows], covariance[rows], points) for rows in row_blocks(n, _POINTS * m)]
     return OrthantMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 

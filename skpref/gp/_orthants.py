@@ -102,7 +102,6 @@ def _reach(
 _LEAST_ANGLE = 1e-12
 # Owen's T is exact to 1e-16: more than this is right to 1e-13 of itself.
 _EXACT = 1e-3
-_BLOCK_OF_TWO = 8192
 
 
 def bivariate(h: Array, k: Array, angle: Array) -> Array:
@@ -145,8 +144,8 @@ def log_bivariate(h: Array, k: Array, angle: Array) -> Array:
     probability = bivariate(h, k, angle)
     logs = np.log(np.where(probability > _EXACT, probability, 1.0))
     rare = np.flatnonzero(~(probability > _EXACT))
-    for start in range(0, rare.size, _BLOCK_OF_TWO):
-        rows = rare[start : start + _BLOCK_OF_TWO]
+    for block in row_blocks(rare.size, 8):
+        rows = rare[block]
         logs[rows] = _log_tail(h[rows], k[rows], angle[rows])
     return logs
 
@@ -171,9 +170,6 @@ def _log_tail(h: Array, k: Array, angle: Array) -> Array:
     with np.errstate(divide="ignore"):
         ends = log_low + np.log(-np.expm1(np.minimum(log_high - log_low, 0.0)))
     return np.logaddexp(below, ends)
-
-
-_LOG_BLOCK = 256
 
 
 def trivariate(limits: Array, angles: Array) -> Array:
@@ -230,8 +226,7 @@ def _by_plackett(limits: Array, angles: Array) -> Array:
 def log_trivariate(limits: Array, angles: Array) -> Array:
     """log Φ₃, to 1e-7 and finite where Φ₃ is far less than the least number."""
     logs = np.zeros(len(limits))
-    for start in range(0, len(limits), _LOG_BLOCK):
-        rows = slice(start, start + _LOG_BLOCK)
+    for rows in row_blocks(len(limits), 256):
         logs[rows] = _log_tail_of_three(*_conditioned(limits[rows], angles[rows]))
     return logs
 
@@ -270,8 +265,6 @@ def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
 # Points of one Gaussian; of the components of a mixture those of all, of each, and all at most.
 _LOG_POINTS = 11
 _LOG_SHARED, _LOG_LEAST, _LOG_MOST = 15, 5, 17
-# Doubles of an array: what the caches hold.
-_BLOCK = 2**16
 _LEAST_VARIANCE = 1e-15
 # Newton steps towards the proposals' means at most, and a step that is short enough: any means are
 # right, good ones make weights even.
@@ -298,10 +291,9 @@ def _in_blocks(
     n, m = limits.shape
     points = cube_points(m - 1, parts)
     estimate = np.empty(n)
-    step = max(1, _BLOCK // (points.shape[2] * m))
     limits, factor = _ordered_factor(limits, correlation)
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
+    for block in row_blocks(n, points.shape[2] * m):
+        rows = np.arange(n)[block]
         own = points[rows % parts % len(points)]
         estimate[rows] = method(limits[rows], factor[rows], np.swapaxes(own, 0, 1))
     return estimate
