@@ -6,6 +6,7 @@ Var[v | v > 0] = M − M B M, also where M is nearly singular.
 """
 
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -122,7 +123,7 @@ def _of_three(mean, covariance):
         both = bivariate(limits[:, 0], limits[:, 1], _angles(within[:, 0, 1]))
         density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / np.sqrt(2.0 * np.pi)
         gradient[:, i] = density * both / (deviation[:, i] * total)
-    for k, pair in enumerate(_PAIRS):
+    for k, pair in enumerate(combinations(range(3), 2)):
         log_density, third = _log_density(mean, covariance, pair)
         across[:, k] = np.exp(log_density + log_ndtr(third)) / total
     moments = _with_curvature(np.log(total), gradient, across, mean, covariance)
@@ -134,14 +135,11 @@ def _of_three(mean, covariance):
     return moments
 
 
-_PAIRS = ((0, 1), (0, 2), (1, 2))
-
-
 def _with_curvature(log_probability, gradient, across, mean, covariance):
     """Return the moments with B from ∂²Z/∂μᵢ∂μⱼ over Z: its diagonal follows from these."""
     n, m = mean.shape
     second = np.zeros((n, m, m))
-    for k, (i, j) in enumerate(_PAIRS[: across.shape[1]]):
+    for k, (i, j) in enumerate(combinations(range(m), 2)):
         second[:, i, j] = second[:, j, i] = across[:, k]
     own = np.einsum("nii->ni", covariance)
     follows = mean * gradient + np.einsum("nij,nij->ni", covariance, second)

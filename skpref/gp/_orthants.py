@@ -18,7 +18,6 @@ Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 # Share of what is integrated that panels may leave unresolved.
 _TOLERANCE = 2e-9
 
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 # The peak is sought in t, x = top − sinh t; sinh 30 is 5e12.
 _FARTHEST = 30.0
 _SEARCHES = 70
@@ -68,13 +67,14 @@ def _peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
     def value(t: Array) -> Array:
         return at(top - np.sinh(t))
 
+    golden = (np.sqrt(5.0) - 1.0) / 2.0
     low, high = np.zeros_like(top), np.full_like(top, _FARTHEST)
-    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    inner, outer = high - golden * (high - low), low + golden * (high - low)
     at_inner, at_outer = value(inner), value(outer)
     for _ in range(_SEARCHES):
         nearer = at_inner >= at_outer
         high, low = np.where(nearer, outer, high), np.where(nearer, low, inner)
-        new = np.where(nearer, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        new = np.where(nearer, high - golden * (high - low), low + golden * (high - low))
         at_new = value(new)
         inner, outer = np.where(nearer, new, outer), np.where(nearer, inner, new)
         at_inner, at_outer = (
