@@ -38,7 +38,6 @@ from skpref.gp._prior import (
 )
 from skpref.gp._shared_noise import JointNoise, SitePrecision, among_pairs
 from skpref.gp._utilities import (
-    ITEM_SIDE,
     LARGE,
     STRONG,
     ByRoot,
@@ -46,6 +45,7 @@ from skpref.gp._utilities import (
     Utilities,
     cheaper_by_margins,
     columns,
+    cubic_work,
     few,
     has_circles,
     item_solver,
@@ -386,7 +386,7 @@ class DenseItems(ByVector, Dense):
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`."""
         side = float(len(comparisons.items))
-        return Cost(2.0 / 3.0 * (ITEM_SIDE * side) ** 3, side, 8.0 * _HELD_BY_ITEMS * side**2)
+        return Cost(cubic_work(side), side, 8.0 * _HELD_BY_ITEMS * side**2)
 
     def lifted(self, vector: Array) -> Array:
         """Compute A f, the differences of utilities that margins are."""
