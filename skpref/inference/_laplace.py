@@ -202,7 +202,11 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
     There the inequalities of a joint answer are taken for duels with noise of their own.
     """
     duels = problem.in_duels() if problem.rows.joint else problem
-    margin = duels.oriented(Laplace(tol=_NEAR).mode(duels).margin)
+    if len(problem.counts) >= MANY:
+        mode_margins = Laplace(tol=_NEAR).mode(duels).margin
+    else:
+        mode_margins = Laplace(tol=1e-6).run(duels).conditioned.mean
+    margin = duels.oriented(mode_margins)
     at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
     return share * at.curvature, share * (at.gradient + at.curvature * margin)
