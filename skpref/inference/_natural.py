@@ -21,8 +21,10 @@ _ROUNDING = 1e-11
 _LEAST_STEP = 1e-3
 # A residual that may be left where rounding ends the way.
 _ROUGH = 1e-2
-# Differences of steps that are extrapolated over, and doubles of the matrices in them.
+# Differences of steps that are extrapolated over, those kept where that failed, and doubles of the
+# matrices in them.
 _MEMORY = 5
+_KEPT = 2
 _REMEMBERED = 2**23
 # Least eigenvalue of products of these steps that counts, as a share of the largest.
 _SQUARED = 1e-13
@@ -256,7 +258,7 @@ class AscentPath:
             next_evaluation = self._evaluate_if_higher(ahead, evaluation)
             if next_evaluation is not None:
                 return ahead, next_evaluation
-            self._known = 0
+            self._drop_differences()
         longer = 2.0
         while self._step >= _LEAST_STEP:
             ahead = weights.towards(evaluation.target, self._step)
@@ -284,6 +286,14 @@ class AscentPath:
         mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=_SQUARED)[0]
         step = self._step
         return self._unpack(point + step * move - (mix @ d_points + step * (mix @ d_moves)))
+
+    def _drop_differences(self):
+        """Drop all differences but the last ones."""
+        depth, n_kept = len(self._points), min(self._known, _KEPT)
+        newest = np.arange(self._known - n_kept, self._known) % depth
+        for each in (self._points, self._moves):
+            each[:n_kept] = each[newest]
+        self._known = n_kept
 
     def _pack(self, weights):
         return np.concatenate([weights.shift, self._weight * weights.gain.take(self._lower)])
