@@ -32,7 +32,7 @@ def integral(function: Family, edges: Array, tolerance: Array | float = _TOLERAN
     """Integrals (n,) of n functions between the first and the last of their edges (n, e);
     panels start between successive edges and stop at a tolerance (n,) each."""
     _, row, parts = adaptive_panels(function, edges, tolerance, floor=1.0)
-    return np.bincount(row, parts, len(edges))
+    return np.asarray(np.bincount(row, parts, len(edges)), dtype=np.float64)
 
 
 def log_integral(log_density: Family, top: Array) -> Array:
