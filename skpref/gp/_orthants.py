@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
 from scipy.stats.qmc import Sobol
 
-from skpref._utils import adaptive_panels, inverse_blocks, row_blocks, solve_blocks
+from skpref._utils import adaptive_panels, inverse_blocks, pseudosolve_blocks, row_blocks
 
 Array: TypeAlias = NDArray[np.float64]
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
@@ -360,10 +360,7 @@ def tilts(limits: Array, scaled: Array) -> Array:
             bent = above * bend[:, None, :]
             inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
             right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
-            try:
-                step = solve_blocks(inner, right[:, :, None])
-            except np.linalg.LinAlgError:  # variables that all but follow from others
-                step = np.linalg.pinv(np.nan_to_num(inner)) @ np.nan_to_num(right[:, :, None])
+            step = pseudosolve_blocks(inner, right[:, :, None])
             tilt = tilt + step[:, :, 0]
             x = x + fixed + np.matmul(along, step)[:, :, 0]
             if np.all(np.abs(step) < _NEAR):
