@@ -1,4 +1,4 @@
-"""What every room may use and what knows of no other: matrices, checks, threads, warnings.
+"""What every room may use and what knows of no other: matrices, panels, checks, threads, warnings.
 
 Factorisations with rounding bounds, parameters' checks, leases, random sources, threads of linear
 algebra, warnings that name the caller's line, scikit-learn's metadata, and its callbacks where it
@@ -23,6 +23,7 @@ from skpref._utils._linalg import (
     leading_axes,
     pivoted_cholesky,
     positive_blocks,
+    pseudosolve_blocks,
     row_blocks,
     semidefinite_blocks,
     semidefinite_root,
@@ -47,6 +48,7 @@ from skpref._utils._older_sklearn import (
     scored_tags,
     with_callbacks,
 )
+from skpref._utils._panels import adaptive_panels
 from skpref._utils._parameters import (
     check_bounds,
     check_choice,
@@ -74,6 +76,7 @@ __all__ = [
     "RandomLike",
     "Recorded",
     "Summarised",
+    "adaptive_panels",
     "blas_threads",
     "bracketed_roots",
     "calibration_method",
@@ -100,6 +103,7 @@ __all__ = [
     "pivoted_cholesky",
     "positive_blocks",
     "printable_text",
+    "pseudosolve_blocks",
     "refuse_dropped",
     "row_blocks",
     "scored_tags",

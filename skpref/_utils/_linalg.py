@@ -99,6 +99,14 @@ def solve_blocks(matrices: Array, right: Array) -> Array:
     return np.asarray(np.linalg.solve(matrices, right))
 
 
+def pseudosolve_blocks(matrices: Array, right: Array) -> Array:
+    """Solve n systems of equations (n, m, k), by pseudo-inverses where one of them is singular."""
+    try:
+        return solve_blocks(matrices, right)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(np.nan_to_num(matrices)) @ np.nan_to_num(right))
+
+
 def spectrum_blocks(matrices: Array) -> tuple[Array, Array]:
     """Return eigenvalues (n, m), ascending, and eigenvectors (n, m, m) of n symmetric matrices."""
     values, vectors = np.linalg.eigh(matrices)

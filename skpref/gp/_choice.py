@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import Array
+from skpref._utils import Array, row_blocks
 from skpref.data import first_there
 from skpref.gp._orthants import best_of, best_of_mixture, log_best_of, log_best_of_mixture
-
-# Utilities of all components that are held at a time.
-_BLOCK = 2**20
 
 
 def choice_proba(
@@ -42,9 +39,7 @@ def choice_proba(
     n_sets, k = sets.shape
     orders = np.broadcast_to(np.asarray(order), (n_sets,))
     probability = np.empty(sets.shape)
-    step = max(1, _BLOCK // (k * posterior.n_components))
-    for begin in range(0, n_sets, step):
-        some = slice(begin, begin + step)
+    for some in row_blocks(n_sets, k * posterior.n_components):
         probability[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log)
     return probability
 

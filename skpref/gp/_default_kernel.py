@@ -10,13 +10,13 @@ from skpref.likelihoods import INEQUALITY
 
 # Bounds of the lengthscales are their start times and over this.
 _RANGE = 1e3
-# Variance of the item effects, the part of a utility that no feature explains, and its bounds.
-_OWN = 0.1
+# Variance of a part of utilities beside the one that is their unit, where its search starts: item
+# effects beside features, parts of features beside ids, drifts beside what stays.
+PART = 0.1
+# Bounds of that of the item effects, the part of a utility that no feature explains.
 _OWN_BOUNDS = (1e-6, 10.0)
-# Variances of the linear and of the smooth part of features beside ids, in units of the item
-# effects: where their search starts, and their bounds.
-_PART = 0.1
-_PART_BOUNDS = (1e-5, 1e5)
+# Bounds of the others, in that unit.
+PART_BOUNDS = (1e-5, 1e5)
 # Variance of the effects of groups of answers, such as prompts, in units of the utility's: where
 # its search starts, and its bounds.
 _EFFECT = 0.25
@@ -74,7 +74,7 @@ def default_kernel(
     items = comparisons.items
     kernel, spread = _of_features(items)
     if learned and _meet_again(comparisons.rows):
-        kernel = kernel + ConstantKernel(_OWN, _OWN_BOUNDS) * ItemEffect(_SAME * spread)
+        kernel = kernel + ConstantKernel(PART, _OWN_BOUNDS) * ItemEffect(_SAME * spread)
     return kernel
 
 
@@ -118,18 +118,18 @@ def _with_ids(comparisons, id_column, learned):
     smooth, spread = _of_features(features)
     smooth = OnColumns(smooth, others)
     if not learned:
-        return smooth + ConstantKernel(_OWN, _OWN_BOUNDS) * own
+        return smooth + ConstantKernel(PART, _OWN_BOUNDS) * own
     linear = Linear(np.sqrt(np.sum(varying(features))) * spread, centre=features.mean(axis=0))
     kernel = (
-        ConstantKernel(1.0, _PART_BOUNDS) * own
-        + ConstantKernel(_PART, _PART_BOUNDS) * OnColumns(linear, others)
-        + ConstantKernel(_PART, _PART_BOUNDS) * smooth
+        ConstantKernel(1.0, PART_BOUNDS) * own
+        + ConstantKernel(PART, PART_BOUNDS) * OnColumns(linear, others)
+        + ConstantKernel(PART, PART_BOUNDS) * smooth
     )
     several = len(np.unique(items[:, id_column])) < len(items)
     margins = comparisons.rows.margins
     # A row that is in one answer has an effect like noise.
     if several and 2 * len(items) <= len(margins.first) + len(margins.second):
-        kernel += ConstantKernel(_PART, _PART_BOUNDS) * OnColumns(Identity(), [id_column, *others])
+        kernel += ConstantKernel(PART, PART_BOUNDS) * OnColumns(Identity(), [id_column, *others])
     return kernel
 
 

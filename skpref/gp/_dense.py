@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import (
@@ -38,7 +38,6 @@ from skpref.gp._prior import (
 )
 from skpref.gp._shared_noise import JointNoise, SitePrecision, among_pairs
 from skpref.gp._utilities import (
-    ITEM_SIDE,
     LARGE,
     STRONG,
     ByRoot,
@@ -46,6 +45,7 @@ from skpref.gp._utilities import (
     Utilities,
     cheaper_by_margins,
     columns,
+    cubic_work,
     few,
     has_circles,
     item_solver,
@@ -58,8 +58,6 @@ from skpref.likelihoods import Likelihood
 _WEAK = 1e-3
 # The same of the weakest direction of a joint answer's site, whose marginals are less exact anyway.
 _LOST_BELOW = 1e-6
-# Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
-_LOSSY = 1e4
 # Square matrices of an exact fit that are held at once: by margins those of their side and of the
 # items', by items; as traced at 400 to 1400 items, learning included.
 _HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
@@ -388,7 +386,7 @@ class DenseItems(ByVector, Dense):
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`."""
         side = float(len(comparisons.items))
-        return Cost(2.0 / 3.0 * (ITEM_SIDE * side) ** 3, side, 8.0 * _HELD_BY_ITEMS * side**2)
+        return Cost(cubic_work(side), side, 8.0 * _HELD_BY_ITEMS * side**2)
 
     def lifted(self, vector: Array) -> Array:
         """Compute A f, the differences of utilities that margins are."""
@@ -447,13 +445,6 @@ class DenseItems(ByVector, Dense):
 
     def gram(self, marginals, precision):
         """Compute D Dᵀ, see `gain`."""
-        laplacian = self._laplacian(precision)
-        strength = precision.diagonal if isinstance(precision, SitePrecision) else precision
-        if self.n_items >= LARGE and self.variance @ strength < _LOSSY * len(strength):
-            # L Σ L; of Σ the transpose, which is it as well, stands in memory by rows.
-            gain = laplacian @ (laplacian @ marginals.root.covariance.T).T
-            whole = laplacian.toarray() if issparse(laplacian) else laplacian
-            return whole - 0.5 * (gain + gain.T)
         D = self.gain(marginals, precision, np.zeros(self.n_margins)).factor
         return D @ D.T
 

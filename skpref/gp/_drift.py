@@ -11,15 +11,11 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from skpref._utils import Array
 from skpref.data import Reader
+from skpref.gp._default_kernel import PART, PART_BOUNDS
 from skpref.gp._posterior import Posterior
 from skpref.kernels import Identity, OnColumns, Wiener, has_amplitude
 
 DRIFTS = "wiener", "matern12", "matern32", "matern52"
-_SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
-# Variance of the drift over the times of the answers, in units of what stays: where its search
-# starts, and its bounds.
-_START = 0.1
-_BOUNDS = 1e-5, 1e5
 # Lengthscales in spans of the answers' times: where they start, the largest; and the smallest in
 # mean gaps between these.
 _LENGTH, _LONGEST, _SHORTEST = 1.0 / 3.0, 1e3, 0.1
@@ -87,18 +83,18 @@ def drifting(
     OnColumns(Identity(), columns=[0]) + OnColumns(Identity(), columns=[0]) * \
 OnColumns(Wiener(rate=0.001), columns=[1])
     """
-    low, high = _BOUNDS
+    low, high = PART_BOUNDS
     rate = unit / spread.span
     if not isinstance(drift, str):
         walk = clone(drift)
     elif drift == "wiener":
-        walk = Wiener(_START * rate, (low * rate, high * rate))
+        walk = Wiener(PART * rate, (low * rate, high * rate))
     else:
         bounds = min(_SHORTEST * spread.gap, spread.length), _LONGEST * spread.span
-        walk = Matern(spread.length, bounds, nu=_SMOOTHNESS[drift])
+        walk = Matern(spread.length, bounds, nu=int(drift[-2]) / 2)
     own = OnColumns(Identity(), list(who)) * OnColumns(walk, [column])
     if not has_amplitude(walk):
-        own = ConstantKernel(_START * unit, (low * unit, high * unit)) * own
+        own = ConstantKernel(PART * unit, (low * unit, high * unit)) * own
     return kernel + own
 
 

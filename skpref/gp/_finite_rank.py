@@ -39,20 +39,20 @@ from skpref.gp._prior import (
     check_means,
 )
 from skpref.gp._shared_noise import JointNoise, SitePrecision
-from skpref.gp._utilities import columns
+from skpref.gp._utilities import columns, cubic_work
 from skpref.kernels import FiniteFeatures, Kernel, Teams, Term, finite_features
 from skpref.likelihoods import Likelihood
 
 # Groups that are held as dense columns: so few are quicker that way.
 _FEW = 4
-# In multiplications of matrices: one of two entries, one of an entry and a dense column, all that
-# a sweep does with a margin beside; and r³ that it costs.
-_ENTRY, _MIXED, _MARGIN, _CUBES = 40.0, 50.0, 100.0, 2.8
+# In multiplications of matrices: all that a sweep does with one of a margin's features, or pairs of
+# these.
+_MARGIN = 30.0
 # Square matrices of the features held at once, and numbers a margin of the engines themselves.
 _SQUARES, _OF_ENGINE = 8.0, 100.0
 # Columns that the items have are kept by item, if they are so many, and margins so many times as
-# many as items; a number of a margin's items that is then looked up, in multiplications.
-_WIDE, _MANY, _LOOKED_UP = 16, 2, 20.0
+# many as items.
+_WIDE, _MANY = 16, 2
 # Doubles of a block of rows that stays in the cache.
 _BLOCK = 2**16
 # Margins that span all others: candidates for each feature, the residual of another that is zero,
@@ -602,11 +602,11 @@ class FiniteRank(ByVector):
             return Cost(np.inf, np.inf, np.inf)
         n = float(len(comparisons.rows.margins.first))
         n_joint = n - comparisons.rows.margins.n_shared
-        m, looked_up = (float(len(comparisons.items)), _LOOKED_UP * d) if by_item else (n, 0.0)
+        m = float(len(comparisons.items)) if by_item else n
         linear = 3.0 * n_joint * float(rank) ** 2 + 2.0 * m * d**2
-        linear += n * (_MARGIN + looked_up + _ENTRY * k**2 + _MIXED * k * d)
+        linear += _MARGIN * n * (1.0 + k) * (1.0 + k + d)
         held = n * (4.0 * k + _OF_ENGINE) + 2.0 * m * d + _SQUARES * float(rank) ** 2
-        return Cost(linear + _CUBES * float(rank) ** 3, float(rank), 8.0 * held, linear)
+        return Cost(linear + cubic_work(rank), float(rank), 8.0 * held, linear)
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""

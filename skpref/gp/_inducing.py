@@ -57,8 +57,7 @@ from skpref.likelihoods import Likelihood
 _JITTER = 1e-9
 # Share of its variance that a point has beyond the others where they need none.
 _APART = 1e-10
-# Doubles of a block of rows that is gathered (it stays in the cache), and of one of features.
-_GATHERED = 2**16
+# Doubles of a block of features.
 _BLOCK = 2**22
 # Of a logarithm of a hyperparameter, in differences of prior variances of fourth order.
 _STEP = 1e-3
@@ -325,8 +324,9 @@ class Inducing(Prior):
         if self._by_margins:
             return np.einsum("ij,ij->i", features, features)
         squares = np.empty(self.n_margins)
-        first, second = np.empty((2, max(_GATHERED // features.shape[1], 1), features.shape[1]))
-        for rows in row_blocks(self.n_margins, features.shape[1], _GATHERED):
+        blocks = row_blocks(self.n_margins, features.shape[1])  # which stay in the cache
+        first, second = np.empty((2, blocks[0].stop if blocks else 0, features.shape[1]))
+        for rows in blocks:
             n = len(squares[rows])
             # "clip" lets numpy write to the buffer itself
             np.take(features, self.first[rows], axis=0, out=first[:n], mode="clip")
@@ -520,8 +520,6 @@ _SHOWN = 30
 _PASSES = 5
 # Items that points are chosen among, one after the other.
 _PIVOTS = 2000
-# Distances are taken in blocks of this many doubles.
-_DISTANCES = 2**22
 
 
 def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDArray[np.float64]:
@@ -563,11 +561,10 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     centres = search.fit(scaled).cluster_centers_
     if not named:
         return distinct_rows(centres * scale + origin)[0]
-    step = max(_DISTANCES // len(scaled), 1)
     squares = np.einsum("ij,ij->i", scaled, scaled)
     nearest = [
-        np.argmin(squares - 2.0 * centres[k : k + step] @ scaled.T, axis=1)
-        for k in range(0, len(centres), step)
+        np.argmin(squares - 2.0 * centres[rows] @ scaled.T, axis=1)
+        for rows in row_blocks(len(centres), len(scaled), _BLOCK)
     ]
     return items[some[np.unique(np.concatenate(nearest))]]
 

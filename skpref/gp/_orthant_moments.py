@@ -6,36 +6,28 @@ Var[v | v > 0] = M − M B M, also where M is nearly singular.
 """
 
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from skpref._utils import (
     Array,
     cholesky_blocks,
     inverse_blocks,
-    solve_blocks,
+    row_blocks,
     spectrum_blocks,
 )
-from skpref.gp._orthants import bivariate, log_bivariate
+from skpref.gp._orthants import bivariate, hazard, log_bivariate, tilts, trivariate
 
 # Entries up to which these points know covariances well.
 MOST_ENTRIES = 32
 # Points of the unit cube for four entries and more.
 _POINTS = 512
-# Nodes of the integral over correlations: probabilities of three are right to 1e-10 (absolute).
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
-_NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 # Probabilities of three below this are found by points, which are right in relative terms; the
 # logarithm of one of two from which on it is found by an integral, as exact as that.
 _RARE, _LOG_RARE = 1e-6, -18.0
-# Newton steps towards the proposals' means at most, and a step that is short enough: any means are
-# right, good ones make weights even.
-_TILTING, _NEAR = 20, 1e-2
-# Doubles of an array: what the caches hold.
-_BLOCK = 2**17
-_SQRT_2PI = np.sqrt(2.0 * np.pi)
 _TINY = 1e-300
 
 
@@ -95,7 +87,7 @@ def orthant_moments(mean: Array, covariance: Array) -> OrthantMoments:
 def _of_one(mean, covariance):
     deviation = np.sqrt(covariance[:, 0])
     u = mean / deviation
-    ratio = _hazard(u)
+    ratio = hazard(u)
     curvature = ratio * (ratio + u) / covariance[:, 0]
     return OrthantMoments(log_ndtr(u[:, 0]), ratio / deviation, curvature[:, :, None])
 
@@ -113,7 +105,7 @@ def _of_two(mean, covariance):
         centre, spread = _beyond(mean, covariance, i)
         standardised = centre[:, 0] / np.sqrt(spread[:, 0, 0])
         log_slope = log_ndtr(standardised) - 0.5 * u[:, i] ** 2 - log_probability
-        gradient[:, i] = np.exp(log_slope) / (_SQRT_2PI * deviation[:, i])
+        gradient[:, i] = np.exp(log_slope) / (np.sqrt(2.0 * np.pi) * deviation[:, i])
     log_density, _ = _log_density(mean, covariance, (0, 1))
     across = np.exp(log_density - log_probability)[:, None]
     return _with_curvature(log_probability, gradient, across, mean, covariance)
@@ -121,7 +113,7 @@ def _of_two(mean, covariance):
 
 def _of_three(mean, covariance):
     deviation, correlation = _standardised(covariance)
-    probability = _trivariate(mean / deviation, correlation)
+    probability = trivariate(mean / deviation, _angles(correlation))
     gradient, across = np.empty_like(mean), np.empty_like(mean)
     total = np.maximum(probability, _TINY)
     for i in range(3):
@@ -129,9 +121,9 @@ def _of_three(mean, covariance):
         width, within = _standardised(spread)
         limits = centre / width
         both = bivariate(limits[:, 0], limits[:, 1], _angles(within[:, 0, 1]))
-        density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / _SQRT_2PI
+        density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / np.sqrt(2.0 * np.pi)
         gradient[:, i] = density * both / (deviation[:, i] * total)
-    for k, pair in enumerate(_PAIRS):
+    for k, pair in enumerate(combinations(range(3), 2)):
         log_density, third = _log_density(mean, covariance, pair)
         across[:, k] = np.exp(log_density + log_ndtr(third)) / total
     moments = _with_curvature(np.log(total), gradient, across, mean, covariance)
@@ -143,14 +135,11 @@ def _of_three(mean, covariance):
     return moments
 
 
-_PAIRS = ((0, 1), (0, 2), (1, 2))
-
-
 def _with_curvature(log_probability, gradient, across, mean, covariance):
     """Return the moments with B from ∂²Z/∂μᵢ∂μⱼ over Z: its diagonal follows from these."""
     n, m = mean.shape
     second = np.zeros((n, m, m))
-    for k, (i, j) in enumerate(_PAIRS[: across.shape[1]]):
+    for k, (i, j) in enumerate(combinations(range(m), 2)):
         second[:, i, j] = second[:, j, i] = across[:, k]
     own = np.einsum("nii->ni", covariance)
     follows = mean * gradient + np.einsum("nij,nij->ni", covariance, second)
@@ -203,45 +192,13 @@ def _log_density(mean, covariance, pair):
     return log_density, (mean[:, k] - by_x * x - by_y * y) / np.sqrt(spread)
 
 
-def _trivariate(limits, correlation):
-    """Return Φ₃ by Plackett's derivative in two of the correlations, which begin at zero.
-
-    Genz (2004), Numerical computation of rectangular bivariate and trivariate normal and t
-    probabilities.
-    """
-    n, rows = len(limits), np.arange(len(limits))
-    sizes = np.abs(correlation[:, [1, 0, 0], [2, 2, 1]])
-    first = np.argmax(sizes, axis=1)  # the pair of the others keeps its correlation
-    order = (first[:, None] + np.arange(3)) % 3
-    h = limits[rows[:, None], order]
-    r = correlation[rows[:, None, None], order[:, :, None], order[:, None, :]]
-    probability = ndtr(h[:, 0]) * bivariate(h[:, 1], h[:, 2], _angles(r[:, 1, 2]))
-    turns = np.arcsin(np.clip(r[:, 0, 1:], -1.0, 1.0))
-    sines = np.sin(turns[:, :, None] * _NODES)
-    fixed = r[:, 1, 2, None]
-    rest = 1.0 - np.sum(sines**2, axis=1) - fixed**2 + 2.0 * fixed * sines[:, 0] * sines[:, 1]
-    rest = np.maximum(rest, _TINY)
-    total = np.zeros(n)
-    for k in (0, 1):
-        s, across = sines[:, k], sines[:, 1 - k]
-        c = np.maximum(1.0 - s * s, _TINY)
-        x, y, z = (h[:, i, None] for i in (0, 1 + k, 2 - k))
-        square = (x * x + y * y - 2.0 * s * x * y) / c
-        limit = (z * c - x * (across - s * fixed) - y * (fixed - s * across)) / np.sqrt(c * rest)
-        total += turns[:, k] * ((np.exp(-0.5 * square) * ndtr(limit)) @ _WEIGHTS)
-    return probability + total / (2.0 * np.pi)
-
-
 # -- four entries and more -----------------------------------------------------------------------
 
 
 def _by_points(mean, covariance):
     n, m = mean.shape
-    points, step = cube_lattice(m - 1), max(1, _BLOCK // (_POINTS * m))
-    parts = [
-        _weighted(mean[at : at + step], covariance[at : at + step], points)
-        for at in range(0, n, step)
-    ]
+    points = cube_lattice(m - 1)
+    parts = [_weighted(mean[rows], covariance[rows], points) for rows in row_blocks(n, _POINTS * m)]
     return OrthantMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
@@ -255,14 +212,14 @@ def _weighted(mean, covariance, points):
     pivot = np.einsum("nii->ni", factor)
     scaled = np.tril(factor / pivot[:, :, None], -1)
     limits = mean / pivot
-    tilt = _tilts(limits, scaled)
+    tilt = tilts(limits, scaled)
     draws, log_weight = np.empty((n, m, points.shape[1])), np.zeros((n, points.shape[1]))
     for k in range(m):
         upper = np.broadcast_to((limits - tilt)[:, k, None], log_weight.shape)
         if k:
             upper = upper - np.matmul(scaled[:, k, None, :k], draws[:, :k])[:, 0]
         if k == m - 1:  # this one's mean and variance are known
-            ratio = _hazard(upper)
+            ratio = hazard(upper)
             draws[:, k] = -ratio
             last = 1.0 - ratio * (ratio + upper)
             log_weight += log_ndtr(upper)
@@ -314,36 +271,3 @@ def cube_lattice(dimension: int) -> Array:
     points: Array = np.abs(2.0 * ((steps * (np.arange(_POINTS) + 0.5)) % 1.0) - 1.0)
     points.flags.writeable = False
     return points
-
-
-def _tilts(limits, scaled):
-    """Return means of the proposals near Botev's saddle point, (10), by Newton's method."""
-    n, m = limits.shape
-    tilt, x = np.zeros((n, m)), np.zeros((n, m))
-    for k in range(m):
-        x[:, k] = -_hazard(limits[:, k] - np.einsum("nj,nj->n", scaled[:, k, :k], x[:, :k]))
-    unit, above = np.eye(m), np.swapaxes(scaled, 1, 2)
-    for _ in range(_TILTING):
-        bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
-        slope = _hazard(bound)
-        bend = slope * (slope + bound)
-        of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
-        of_x = x - tilt + slope
-        inverse = inverse_blocks(unit + bend[:, :, None] * scaled)[0]
-        along = inverse * (1.0 - bend)[:, None, :]
-        fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
-        bent = above * bend[:, None, :]
-        inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
-        right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
-        step = solve_blocks(inner, right[:, :, None])
-        tilt = tilt + step[:, :, 0]
-        x = x + fixed + np.matmul(along, step)[:, :, 0]
-        if np.all(np.abs(step) < _NEAR):
-            break
-    tilt[:, -1] = 0.0
-    return tilt
-
-
-def _hazard(u):
-    """Return φ/Φ at u, to full relative precision."""
-    return np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))

@@ -6,23 +6,18 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
+from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
 from scipy.stats.qmc import Sobol
+
+from skpref._utils import adaptive_panels, inverse_blocks, pseudosolve_blocks, row_blocks
 
 Array: TypeAlias = NDArray[np.float64]
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
 Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 
-# A panel is halved while its last Legendre coefficients are larger than this.
+# Share of what is integrated that panels may leave unresolved.
 _TOLERANCE = 2e-9
-_HALVINGS = 40
-# Where more panels of one function than this are unresolved at once, it is rounding that they show.
-_MOST_COARSE = 24
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
-_LAST = np.polynomial.legendre.legvander(_NODES, _NODES.size - 1) * (np.arange(_NODES.size) + 0.5)
-_LAST = _LAST[:, -2:] * _WEIGHTS[:, None]
 
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 # The peak is sought in t, x = top − sinh t; sinh 30 is 5e12.
 _FARTHEST = 30.0
 _SEARCHES = 70
@@ -36,25 +31,8 @@ _EDGES = np.array([0.0, 2e-3, 0.03, 0.2, 0.5, 1.0])
 def integral(function: Family, edges: Array, tolerance: Array | float = _TOLERANCE) -> Array:
     """Integrals (n,) of n functions between the first and the last of their edges (n, e);
     panels start between successive edges and stop at a tolerance (n,) each."""
-    n = len(edges)
-    total = np.zeros(n)
-    tolerance = np.broadcast_to(tolerance, n)
-    row, panel = np.nonzero(np.diff(edges, axis=1) > 0.0)
-    low, high = edges[row, panel], edges[row, panel + 1]
-    for halving in range(_HALVINGS + 1):
-        half = (high - low)[:, None] / 2.0
-        value = half * function(row, (low + high)[:, None] / 2.0 + half * _NODES)
-        coarse = np.abs(value @ _LAST).sum(axis=1) > tolerance[row]
-        coarse &= np.bincount(row[coarse], minlength=n)[row] <= _MOST_COARSE
-        coarse &= halving < _HALVINGS
-        np.add.at(total, row[~coarse], value[~coarse] @ _WEIGHTS)
-        if not coarse.any():
-            break
-        middle = (low[coarse] + high[coarse]) / 2.0
-        low = np.concatenate([low[coarse], middle])
-        high = np.concatenate([middle, high[coarse]])
-        row = np.tile(row[coarse], 2)
-    return total
+    _, row, parts = adaptive_panels(function, edges, tolerance, floor=1.0)
+    return np.asarray(np.bincount(row, parts, len(edges)), dtype=np.float64)
 
 
 def log_integral(log_density: Family, top: Array) -> Array:
@@ -89,13 +67,14 @@ def _peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
     def value(t: Array) -> Array:
         return at(top - np.sinh(t))
 
+    golden = (np.sqrt(5.0) - 1.0) / 2.0
     low, high = np.zeros_like(top), np.full_like(top, _FARTHEST)
-    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    inner, outer = high - golden * (high - low), low + golden * (high - low)
     at_inner, at_outer = value(inner), value(outer)
     for _ in range(_SEARCHES):
         nearer = at_inner >= at_outer
         high, low = np.where(nearer, outer, high), np.where(nearer, low, inner)
-        new = np.where(nearer, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        new = np.where(nearer, high - golden * (high - low), low + golden * (high - low))
         at_new = value(new)
         inner, outer = np.where(nearer, new, outer), np.where(nearer, inner, new)
         at_inner, at_outer = (
@@ -123,7 +102,6 @@ def _reach(
 _LEAST_ANGLE = 1e-12
 # Owen's T is exact to 1e-16: more than this is right to 1e-13 of itself.
 _EXACT = 1e-3
-_BLOCK_OF_TWO = 8192
 
 
 def bivariate(h: Array, k: Array, angle: Array) -> Array:
@@ -166,8 +144,8 @@ def log_bivariate(h: Array, k: Array, angle: Array) -> Array:
     probability = bivariate(h, k, angle)
     logs = np.log(np.where(probability > _EXACT, probability, 1.0))
     rare = np.flatnonzero(~(probability > _EXACT))
-    for start in range(0, rare.size, _BLOCK_OF_TWO):
-        rows = rare[start : start + _BLOCK_OF_TWO]
+    for block in row_blocks(rare.size, 8):
+        rows = rare[block]
         logs[rows] = _log_tail(h[rows], k[rows], angle[rows])
     return logs
 
@@ -194,16 +172,6 @@ def _log_tail(h: Array, k: Array, angle: Array) -> Array:
     return np.logaddexp(below, ends)
 
 
-# Beyond this a normal density holds 5e-17.
-_REACH_OF_THREE = 8.3
-# Steps and bends narrower than this could lie between the nodes of a panel: panels end there, and
-# at this many widths to either side.
-_NARROW = 0.3
-_SPREAD = 7.0
-_BLOCK_OF_THREE = 4096
-_LOG_BLOCK = 256
-
-
 def trivariate(limits: Array, angles: Array) -> Array:
     """Φ₃ to an absolute 1e-9.
 
@@ -214,18 +182,51 @@ def trivariate(limits: Array, angles: Array) -> Array:
     angles : ndarray of shape (n, 3, 3)
         The correlations are their cosines.
     """
-    probability = np.zeros(len(limits))
-    for start in range(0, len(limits), _BLOCK_OF_THREE):
-        rows = slice(start, start + _BLOCK_OF_THREE)
-        probability[rows] = _integral(*_conditioned(limits[rows], angles[rows]))
-    return probability
+    parts = [_by_plackett(limits[rows], angles[rows]) for rows in row_blocks(len(limits), 64)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _by_plackett(limits: Array, angles: Array) -> Array:
+    """Integrate Plackett's derivative in two of the correlations, which begin at zero.
+
+    Genz (2004), Numerical computation of rectangular bivariate and trivariate normal and t
+    probabilities. The third correlation, the farthest from zero, stays.
+    """
+    n, rows = len(limits), np.arange(len(limits))
+    first = np.argmax(np.abs(np.pi / 2 - angles[:, [1, 0, 0], [2, 2, 1]]), axis=1)
+    order = (first[:, None] + np.arange(3)) % 3
+    h = limits[rows[:, None], order]
+    angles = angles[rows[:, None, None], order[:, :, None], order[:, None, :]]
+    fixed, turns = angles[:, 1, 2], np.pi / 2 - angles[:, 0, 1:]
+
+    def slope(row: NDArray[np.intp], t: Array) -> Array:
+        opened = [np.pi / 2 - turns[row, k, None] * t for k in (0, 1)]
+        third = np.broadcast_to(fixed[row, None], t.shape)
+        # The determinant by the sines of the spherical triangle: it may be all but zero.
+        half = 0.5 * (opened[0] + opened[1] + third)
+        rest = 4.0 * np.sin(half) * np.sin(half - third)
+        rest *= np.sin(half - opened[0]) * np.sin(half - opened[1])
+        rest = np.sqrt(np.maximum(rest, np.finfo(np.float64).tiny))
+        total = np.zeros(t.shape)
+        for k in (0, 1):
+            s, across, f = np.cos(opened[k]), np.cos(opened[1 - k]), np.cos(third)
+            sine = np.sin(proper(opened[k]))
+            x, y, z = (h[row, i, None] for i in (0, 1 + k, 2 - k))
+            away = given(x, np.broadcast_to(y, t.shape), opened[k])
+            limit = z * sine - (x * (across - s * f) + y * (f - s * across)) / sine
+            density = np.exp(-0.5 * (away * away + y * y))
+            total += turns[row, k, None] * density * ndtr(limit / rest)
+        return total / (2.0 * np.pi)
+
+    edges = np.tile([0.0, 1.0], (n, 1))
+    begin: Array = ndtr(h[:, 0]) * bivariate(h[:, 1], h[:, 2], fixed)
+    return np.clip(begin + integral(slope, edges), 0.0, 1.0)
 
 
 def log_trivariate(limits: Array, angles: Array) -> Array:
     """log Φ₃, to 1e-7 and finite where Φ₃ is far less than the least number."""
     logs = np.zeros(len(limits))
-    for start in range(0, len(limits), _LOG_BLOCK):
-        rows = slice(start, start + _LOG_BLOCK)
+    for rows in row_blocks(len(limits), 256):
         logs[rows] = _log_tail_of_three(*_conditioned(limits[rows], angles[rows]))
     return logs
 
@@ -250,42 +251,6 @@ def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
     return limits, proper(np.stack([first_angle, second_angle], axis=1)), proper(residual)
 
 
-def _integral(limits: Array, angles: Array, residual: Array) -> Array:
-    top = np.clip(limits[:, 0], -_REACH_OF_THREE, _REACH_OF_THREE)
-    edges = np.clip(_breaks(limits, angles, residual), -_REACH_OF_THREE, top[:, None])
-    edges = np.sort(np.column_stack([edges, np.full(len(top), -_REACH_OF_THREE), top]), axis=1)
-
-    def density(row: NDArray[np.intp], x: Array) -> Array:
-        second_limit = given(limits[row, 1, None], x, angles[row, 0, None])
-        third_limit = given(limits[row, 2, None], x, angles[row, 1, None])
-        return (
-            np.exp(-0.5 * x * x)
-            / np.sqrt(2.0 * np.pi)
-            * bivariate(second_limit, third_limit, residual[row, None])
-        )
-
-    return integral(density, edges)
-
-
-def _breaks(limits: Array, angles: Array, residual: Array) -> Array:
-    """Ends of the places at which Φ₂ has a step, where a conditional limit passes zero, or a bend,
-    where the two are equal or opposite; where correlations are near ±1 these are narrow."""
-    sine, cosine = np.sin(angles), np.cos(angles)
-    # The slopes of two lines that cross, and the height at which they do, all times the sines.
-    ends = limits[:, 1:] * sine[:, ::-1]
-    slopes = cosine * sine[:, ::-1]
-    bend = (np.sin(residual) * sine[:, 0] * sine[:, 1])[:, None]
-    signs = np.array([1.0, -1.0])
-    rise = np.column_stack([limits[:, 1:], ends[:, :1] - signs * ends[:, 1:]])
-    slope = np.column_stack([cosine, slopes[:, :1] - signs * slopes[:, 1:]])
-    width = np.column_stack([sine, bend, bend])
-    narrow = width < _NARROW * np.abs(slope)
-    slope = np.where(narrow, slope, 1.0)
-    centre, width = rise / slope, _SPREAD * width / np.abs(slope)
-    places = np.stack([centre - width, centre, centre + width], axis=2)
-    return np.where(narrow[:, :, None], places, -_REACH_OF_THREE).reshape(len(limits), -1)
-
-
 def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
     def log_density(row: NDArray[np.intp], x: Array) -> Array:
         second_limit = given(limits[row, 1, None], x, angles[row, 0, None])
@@ -300,13 +265,10 @@ def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
 # Points of one Gaussian; of the components of a mixture those of all, of each, and all at most.
 _LOG_POINTS = 11
 _LOG_SHARED, _LOG_LEAST, _LOG_MOST = 15, 5, 17
-# Doubles of an array: what the caches hold.
-_BLOCK = 2**16
 _LEAST_VARIANCE = 1e-15
-# Steps towards the means of draws of rare events, how far each goes, and the farthest mean.
-_STEPS = 200
-_DAMPING = 0.1
-_FAR_MINIMUM = 1e5
+# Newton steps towards the proposals' means at most, and a step that is short enough: any means are
+# right, good ones make weights even.
+_TILTING, _NEAR = 20, 1e-2
 
 
 def multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array:
@@ -329,10 +291,9 @@ def _in_blocks(
     n, m = limits.shape
     points = cube_points(m - 1, parts)
     estimate = np.empty(n)
-    step = max(1, _BLOCK // (points.shape[2] * m))
     limits, factor = _ordered_factor(limits, correlation)
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
+    for block in row_blocks(n, points.shape[2] * m):
+        rows = np.arange(n)[block]
         own = points[rows % parts % len(points)]
         estimate[rows] = method(limits[rows], factor[rows], np.swapaxes(own, 0, 1))
     return estimate
@@ -354,7 +315,7 @@ def _average(limits: Array, factor: Array, points: Array) -> Array:
 def _log_average(limits: Array, factor: Array, points: Array) -> Array:
     """Draws are of normals with means of their own (Botev 2017), as rare events ask for; where
     these make the weights no more even than none would, of normals with mean zero."""
-    tilted, spread = _weights(limits, factor, points, _tilt(limits, factor))
+    tilted, spread = _weights(limits, factor, points, tilts(limits, factor))
     plain, plain_spread = _weights(limits, factor, points, np.zeros_like(limits))
     return np.where(spread < plain_spread, tilted, plain)
 
@@ -379,19 +340,39 @@ def _weights(limits: Array, factor: Array, points: Array, tilt: Array) -> tuple[
     return log_mean, logsumexp(2.0 * total, axis=1) - np.log(n_points) - 2.0 * log_mean
 
 
-def _tilt(limits: Array, factor: Array) -> Array:
-    """Means near those that solve Botev (2017), (10), by damped steps: any are right, these make
-    the weights even."""
-    tilt, x = np.zeros_like(limits), np.zeros_like(limits)
-    above = factor.transpose(0, 2, 1)
-    for _ in range(_STEPS):
-        bound = limits - np.matmul(factor, x[:, :, None])[:, :, 0] - tilt
-        bound = np.clip(bound, -_FAR_MINIMUM, _FAR_MINIMUM)
-        slope = np.exp(-0.5 * bound * bound - log_ndtr(bound)) / np.sqrt(2.0 * np.pi)
-        new = -np.matmul(above, slope[:, :, None])[:, :, 0]
-        tilt += _DAMPING * (np.clip(new, -_FAR_MINIMUM, _FAR_MINIMUM) - tilt)
-        x += _DAMPING * (tilt - slope - x)
+def tilts(limits: Array, scaled: Array) -> Array:
+    """Return means of the proposals near Botev's saddle point, (10), by Newton's method."""
+    n, m = limits.shape
+    tilt, x = np.zeros((n, m)), np.zeros((n, m))
+    for k in range(m):
+        x[:, k] = -hazard(limits[:, k] - np.einsum("nj,nj->n", scaled[:, k, :k], x[:, :k]))
+    unit, above = np.eye(m), np.swapaxes(scaled, 1, 2)
+    with np.errstate(over="ignore", invalid="ignore"):  # of variables that all but follow
+        for _ in range(_TILTING):
+            bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
+            slope = hazard(bound)
+            bend = slope * (slope + bound)
+            of_tilt = tilt + np.matmul(above, slope[:, :, None])[:, :, 0]
+            of_x = x - tilt + slope
+            inverse = inverse_blocks(unit + bend[:, :, None] * scaled)[0]
+            along = inverse * (1.0 - bend)[:, None, :]
+            fixed = -np.matmul(inverse, of_x[:, :, None])[:, :, 0]
+            bent = above * bend[:, None, :]
+            inner = unit + np.matmul(bent, unit + np.matmul(scaled, along))
+            right = -of_tilt - np.matmul(bent, np.matmul(scaled, fixed[:, :, None]))[:, :, 0]
+            step = pseudosolve_blocks(inner, right[:, :, None])
+            tilt = tilt + step[:, :, 0]
+            x = x + fixed + np.matmul(along, step)[:, :, 0]
+            if np.all(np.abs(step) < _NEAR):
+                break
+    tilt[:, -1] = 0.0
     return tilt
+
+
+def hazard(u: Array) -> Array:
+    """Return φ/Φ at u, to full relative precision."""
+    ratio: Array = np.sqrt(2.0 / np.pi) / erfcx(-u / np.sqrt(2.0))
+    return ratio
 
 
 def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:

@@ -7,7 +7,14 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 
-from skpref._utils import NEGLIGIBLE, Array, pivoted_cholesky, solve_lower, symmetric_root
+from skpref._utils import (
+    NEGLIGIBLE,
+    Array,
+    pivoted_cholesky,
+    row_blocks,
+    solve_lower,
+    symmetric_root,
+)
 from skpref.kernels import (
     CrossKernel,
     Kernel,
@@ -20,8 +27,6 @@ from skpref.kernels import (
 )
 
 N_FREQUENCIES = 2000
-# Rows whose phases are taken together.
-_ROWS = 16
 # cos 2πt as a polynomial in t², for |t| ≤ 1/2.
 _SERIES = (
     Chebyshev.interpolate(lambda u: np.cos(2.0 * np.pi * np.sqrt(u)), 9, [0.0, 0.25])
@@ -165,8 +170,8 @@ class _FourierPrior:
 
     def _turns(self, X: Array) -> Iterator[Array]:
         """Phases (m, n_frequencies), of few rows at a time: they stay in the cache."""
-        for start in range(0, max(len(X), 1), _ROWS):
-            yield X[start : start + _ROWS] @ self._frequencies.T - self._shift
+        for rows in row_blocks(max(len(X), 1), len(self._frequencies)):
+            yield X[rows] @ self._frequencies.T - self._shift
 
     def _value(self, cosine: Array, sine: Array | None) -> Array:
         value = cosine @ self._along

@@ -554,7 +554,7 @@ def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMome
     n_anchors = len(posterior.anchors)
     cache = vars(posterior)  # which a frozen dataclass does not keep from being added to
     cheap = posterior.utilities is not None or "_own" in cache
-    enough = n_anchors // 8 if cheap else 2 * n_anchors
+    enough = max(n_anchors // 8, 1) if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= BLOCK
     if posterior.keeps_anchors and FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
         own = cache.setdefault("_own", Anchors(posterior))

@@ -14,6 +14,7 @@ from skpref._utils import (
     check_number,
     floor_variance,
     generator_of,
+    row_blocks,
     symmetric_root,
 )
 from skpref.data import ParsedX, distinct_rows
@@ -21,8 +22,6 @@ from skpref.gp._known_chains import KnownChains, Latest, places
 from skpref.gp._posterior import Posterior
 from skpref.kernels import Drifts, FiniteFeatures, Teams
 
-# Rows whose moments are found together.
-_ROWS = 2**16
 _NOT_OF_CHAINS = (
     "Items that are independent through time, of inference=EP(items='independent'), do not know "
     "{0}. Fit with items='joint', which takes every kernel and some thousand answers."
@@ -356,7 +355,7 @@ class ThroughTime(Posterior):
 
     def blocks(self, X: Array) -> list[Array]:
         """See `Components.blocks`."""
-        return [X[start : start + _ROWS] for start in range(0, len(X), _ROWS)]
+        return [X[rows] for rows in row_blocks(len(X), 1)]
 
     # -- draws -------------------------------------------------------------------------------
 

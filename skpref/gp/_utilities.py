@@ -29,7 +29,7 @@ from skpref._utils import (
 
 # A sweep costs about ⅔ p³ multiplications with p margins; with n items, by a root, as with so many
 # times as many margins.
-ITEM_SIDE = 1.6
+_ITEM_SIDE = 1.6
 # From so many items on the number of operations decides, not that of calls.
 LARGE = 256
 # Reciprocal condition (in the 1-norm) of a prior covariance down to which its inverse is used.
@@ -233,9 +233,14 @@ def columns(values: Array) -> Array:
     return values if values.ndim == 2 else values[:, None]
 
 
+def cubic_work(side: float) -> float:
+    """Return the multiplications of a sweep by square matrices of the items, or of features."""
+    return 2.0 / 3.0 * (_ITEM_SIDE * float(side)) ** 3
+
+
 def cheaper_by_margins(n_margins: int, n_items: int) -> bool:
     """Say whether matrices of the margins are quicker than those of the items."""
-    return n_margins <= ITEM_SIDE * n_items
+    return n_margins <= _ITEM_SIDE * n_items
 
 
 def has_circles(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> bool:

@@ -24,10 +24,7 @@ _WALLS_PER_ANSWER = 4
 # help to find their steps; and their work, in multiplications (some ten seconds).
 _HELPERS = 8
 _WORK = 1e11
-# Of several draws at once: trajectories of each, the share rejected at which they are given up, and
-# answers beyond which a Gaussian is near enough.
-_TRAJECTORIES = 12
-_STUCK = 0.5
+# Answers beyond which a Gaussian is near enough for several draws at once.
 _MOST_ANSWERS = 400
 
 
@@ -147,21 +144,21 @@ def hallucinations(
     margins = NoisyMargins(problem)
     positions = margins.start(gaussian.conditioned.mean, None, n)
     lower, upper = (None, None) if margins.box is None else margins.box
-    cap = _WALLS + _WALLS_PER_ANSWER * margins.n_answers
+    cap, steps = _WALLS + _WALLS_PER_ANSWER * margins.n_answers, Hallucination().burn_in
     chain = hmc(
         margins.covariance(),
         positions,
-        _TRAJECTORIES,
+        steps,
         rng=rng,
         max_walls=cap,
         lower=lower,
         upper=upper,
     )
-    if chain.rejected_share > _STUCK:
+    if chain.rejected_share > 0.5:
         return gaussian
     sites = margins.sites(chain.state, gaussian.sites.log_evidence)
     conditioned = problem.prior.condition(sites.precision, sites.shift)
-    return Approximation(sites, conditioned, {}, _TRAJECTORIES, 0.0, gaussian.converged)
+    return Approximation(sites, conditioned, {}, steps, 0.0, gaussian.converged)
 
 
 class Believer(AnswerEngine):

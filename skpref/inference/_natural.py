@@ -314,9 +314,6 @@ class AscentPath:
         return next_evaluation if next_evaluation.height >= low else None
 
 
-# Of a run at a scale that is not the last: looseness, as a share of how far the scale is off.
-_LOOSE = 0.1
-_LOOSEST = 0.03
 # A step of log E[λ] at most, and as a multiple of the plain one.
 _FARTHEST = 3.0
 _BOLDEST = 20.0
@@ -434,7 +431,7 @@ def ascend_with_scale(
     m = len(weights.shift)
     history: list[float] = []
     precision_posterior = Gamma(prior.shape + 0.5 * m, 1.0).with_mean(1.0 / scale)
-    loose, before = max(tol, _LOOSEST), None
+    before = None
     while True:
         scaled = batch.scaled(
             with_scale(batch.prior.kernel, 1.0 / precision_posterior.mean),
@@ -442,21 +439,15 @@ def ascend_with_scale(
         )
         gap = precision_posterior.bound(prior, m)
         watch_with_gap = watch and watch_later_passes(watch, len(history), gap)
-        end = ascend(scaled, weights, loose, max_iter - len(history), watch_with_gap)
+        end = ascend(scaled, weights, tol, max_iter - len(history), watch_with_gap)
         history += [bound + gap for bound in end.history]
         target_posterior = update_scale_posterior(
             prior, precision_posterior, end.at, end.evaluation.scale_slope
         )
         off = float(np.log(target_posterior.mean / precision_posterior.mean))
         scale_gap = np.sqrt(precision_posterior.shape) * abs(off)
-        if scale_gap <= tol and loose <= tol:
+        if scale_gap <= tol or end.stopped or not end.converged or len(history) >= max_iter:
             break
-        if end.stopped or not end.converged or len(history) >= max_iter:
-            break
-        if scale_gap <= tol:
-            loose, weights = tol, end.weights
-            continue
-        loose = float(np.clip(_LOOSE * scale_gap, tol, _LOOSEST))
         step = _secant(before, precision_posterior, off)
         before = np.log(precision_posterior.mean), off
         next_posterior = precision_posterior.with_mean(precision_posterior.mean * np.exp(step))

@@ -43,8 +43,6 @@ _ENOUGH = 100
 _COMPARED = 4
 # Multiplications in one of max_work.
 _UNIT = 1e9
-# What a wall elsewhere than at zero costs, in walls there.
-_BOXED = 5.0
 # Share of the trajectories of a cautious burn-in rejected that decides for the margins.
 _HOPELESS = 0.25
 # Square matrices of the number of answers, and arrays of all draws, held at a time.
@@ -216,12 +214,11 @@ class SampledEngine(AnswerEngine):
 
         def answer_chains(engine, state, keep):
             sample = partial(engine._sample, sampler, rng=rng, keep=keep)
-            dearer = 1.0 if noisy.box is None else _BOXED
 
             def draw_work(draws):
-                return dearer * engine._work_of(noisy.n_answers, draws, keep=keep)
+                return engine._work_of(noisy.n_answers, draws, keep=keep)
 
-            most = dearer * chains * engine._most_work(noisy.n_answers, keep)
+            most = chains * engine._most_work(noisy.n_answers, keep)
             return AnswerChains(sample, draw_work, most, state, budget)
 
         if burn_in or burn_in_engine is not self:

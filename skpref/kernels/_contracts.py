@@ -74,7 +74,7 @@ class Seen(NamedTuple):
 
 
 # Pairs of rows whose covariances are taken together.
-_ROWS = 64
+PAIRED_ROWS = 64
 # Columns farther from zero than so many of their spans lose digits of the rows' differences.
 _FAR = 100.0
 
@@ -154,8 +154,10 @@ def paired(kernel: Kernel, A: Array, B: Array) -> Array:
     """k(a_i, b_i) for every row, without the (n, n) matrix."""
     if kernel.is_stationary():  # exact far from zero
         return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]
-    blocks = range(0, len(A), _ROWS)
-    diagonals = [np.diagonal(kernel(A[i : i + _ROWS], B[i : i + _ROWS])) for i in blocks]
+    blocks = range(0, len(A), PAIRED_ROWS)
+    diagonals = [
+        np.diagonal(kernel(A[i : i + PAIRED_ROWS], B[i : i + PAIRED_ROWS])) for i in blocks
+    ]
     return np.concatenate(diagonals) if diagonals else np.zeros(0)
 
 

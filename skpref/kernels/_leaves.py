@@ -89,7 +89,6 @@ class ItemEffect(gp.RBF):
 
 
 Scales: TypeAlias = float | ArrayLike
-_SQRT_3 = np.sqrt(3.0)
 
 
 class ProductMatern(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
@@ -338,7 +337,7 @@ def distances(kernel: ProductMatern, X: Array, Z: Array, aligned: bool = False) 
     """s_d of all pairs of rows, or of the rows one by one, feature by feature."""
     apart = np.subtract if aligned else np.subtract.outer
     for x, z, length in zip(X.T, Z.T, lengths_of(kernel, X.shape[1]), strict=True):
-        yield np.abs(apart(x, z)) * (_SQRT_3 / length)
+        yield np.abs(apart(x, z)) * (np.sqrt(3.0) / length)
 
 
 def product_value(kernel: ProductMatern, X: Array, Z: Array, aligned: bool = False) -> Array:

@@ -5,6 +5,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, WhiteKernel
 
 from skpref.kernels._contracts import (
+    PAIRED_ROWS,
     Across,
     Array,
     Contraction,
@@ -24,9 +25,6 @@ from skpref.kernels._contracts import (
 )
 from skpref.kernels._leaves import OTHER, Identity, ItemEffect, Linear, leaf_of
 from skpref.kernels._wrappers import OnColumns, Padded, Teams, View, fold, fold_margins
-
-# Duels whose cross-covariances are taken together.
-_ROWS = 64
 
 
 def _spread(inner: Array, columns: tuple[int, ...], width: int) -> Array:
@@ -221,8 +219,8 @@ class _DiagonalView(View[Diagonal]):
 
         def across(A: Array, B: Array) -> Array:
             gradient = np.zeros(A.shape)
-            for start in range(0, len(A), _ROWS):
-                at = slice(start, start + _ROWS)
+            for start in range(0, len(A), PAIRED_ROWS):
+                at = slice(start, start + PAIRED_ROWS)
                 for factor, slope in fold(kernel.kernel, CROSS, A[at], B[at]).slopes:
                     gradient[at] += slope.contract(np.eye(len(A[at])) * factor)
             return gradient

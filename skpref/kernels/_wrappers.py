@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process import kernels as gp
 
-from skpref.kernels._contracts import Array, Kernel, near_zero
-
-_BLOCK = 128
+from skpref.kernels._contracts import Array, Kernel, near_zero, paired
 
 
 def check_rows(X: ArrayLike, name: str = "X") -> Array:
@@ -141,13 +139,8 @@ class PreferenceKernel(Wrapper):
     def diag(self, X: ArrayLike) -> Array:
         """Compute the variances of the margins, (n,)."""
         first, second = self._sides(X)
-        # Kernels give whole matrices: small blocks waste little on the diagonals.
-        cross = [
-            np.diagonal(self.kernel(first[i : i + _BLOCK], second[i : i + _BLOCK]))
-            for i in range(0, len(first), _BLOCK)
-        ]
-        own = self.kernel.diag(first) + self.kernel.diag(second)
-        return own - 2.0 * np.concatenate(cross)
+        own: Array = self.kernel.diag(first) + self.kernel.diag(second)
+        return own - 2.0 * paired(self.kernel, first, second)
 
     def is_stationary(self) -> bool:
         """Return False: it depends on both items of a duel."""

@@ -6,15 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import erfcx
 
-from skpref._utils import Array, row_blocks
-from skpref.likelihoods._quadrature import panels
+from skpref._utils import Array, adaptive_panels, row_blocks
 
 _HERMITE = 32
 _LEGENDRE = 24
 # Rules of two orders that differ by more of a slope do not resolve it.
 _UNRESOLVED = 1e-8
-# Points of a row, for the size of blocks.
-_POINTS_A_ROW = 128
 # Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule of few nodes has
 # an error of 1e-9 for the probit; beyond, its bend is integrated on panels of its own.
 _NARROW = 1.0
@@ -24,10 +21,6 @@ SURE = 6.5
 _TAIL = 8.5
 # Deviations below this count as it: what is divided by them would be rounding.
 _LEAST = 1e-7
-# Doubles of one intermediate array.
-_BLOCK = 2**19
-_SQRT_HALF = np.sqrt(0.5)
-_SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 
 
 class Expected(NamedTuple):
@@ -128,7 +121,7 @@ def _points(log_prob, mean, deviation, bends):
     log-probability bends within a small part of the Gaussian: panels lie between its ``bends``, or
     are halved until these are resolved.
     """
-    for rows in row_blocks(len(mean), _POINTS_A_ROW, _BLOCK):
+    for rows in row_blocks(len(mean), _HERMITE + _NARROW_NODES):
         rows = slice(rows.start, min(rows.stop, len(mean)))
         every = np.arange(rows.start, rows.stop)
 
@@ -166,14 +159,14 @@ def _unresolved(slope, every):
 def _searched(slope, every):
     """Return points, rows and weights on panels that are halved until they resolve a slope."""
 
-    def height(x, at):
-        """Return the log of the density times what grows with the slope: it bends as that."""
-        return 0.5 * np.log1p(slope(x, every[at]) ** 2) - 0.5 * x**2
+    def height(at, x):
+        """Return the density times what grows with the slope: it bends as that."""
+        slopes = slope(x.ravel(), np.repeat(every[at], x.shape[1])).reshape(x.shape)
+        return np.sqrt(1.0 + slopes**2) * np.exp(-0.5 * x**2)
 
-    edges = np.multiply.outer([-_TAIL, 0.0, _TAIL], np.ones(len(every)))
-    top, least = np.zeros(len(every)), np.full(len(every), _UNRESOLVED)
-    x, at, weight = panels(height, edges, top, least)
-    weight *= np.exp(-0.5 * x**2 - height(x, at)) / np.sqrt(2.0 * np.pi)
+    edges = np.tile([-_TAIL, 0.0, _TAIL], (len(every), 1))
+    x, at, weight = adaptive_panels(height, edges, _UNRESOLVED)
+    weight /= np.sqrt(2.0 * np.pi * (1.0 + slope(x, every[at]) ** 2))
     return x, every[at], weight
 
 
@@ -244,7 +237,7 @@ def _noisy(margin, noise, answers, rule):
     """Yield blocks of rows with their nodes, and the answers as often."""
     nodes, _ = rule
     deviation = np.maximum(np.sqrt(noise), _LEAST)
-    for rows in row_blocks(len(margin), len(nodes), _BLOCK):
+    for rows in row_blocks(len(margin), len(nodes)):
         at = margin[rows, None] + deviation[rows, None] * nodes
         yield rows, at, answers.take(np.repeat(np.arange(len(margin))[rows], len(nodes)))
 
@@ -266,7 +259,7 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
     nodes, weights = _FEW
     for part in (narrow, ~narrow):
         every = np.flatnonzero(part)
-        for block in row_blocks(len(every), 2 * _LEGENDRE, _BLOCK):
+        for block in row_blocks(len(every), 2 * _LEGENDRE):
             rows = every[block]
             m, s = mean[rows], deviation[rows]
             if part is narrow:
@@ -276,8 +269,8 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
                 x, w = _panels(ends)
             u = m[:, None] + s[:, None] * x
             with np.errstate(over="ignore"):
-                tail = erfcx(-_SQRT_HALF * u)
-            ratio = _SQRT_2_OVER_PI / tail
+                tail = erfcx(-np.sqrt(0.5) * u)
+            ratio = np.sqrt(2.0 / np.pi) / tail
             if with_value:
                 # log Φ(u) to an absolute error of rounding; where it is none, erfcx is infinite
                 value = np.log(0.5 * np.where(u < _TAIL, tail, 2.0)) - 0.5 * u**2

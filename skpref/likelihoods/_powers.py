@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from skpref._utils import Array
+from skpref._utils import Array, row_blocks
 from skpref.likelihoods._normal import LOG_SQRT_2PI, log_slab, mills, slab
 
 
@@ -38,8 +38,6 @@ _DEPTH = 76.0
 _LITTLE_LOST, _LITTLE_POWER = -0.7, 0.5
 # Half a width above which the ends of a slab do not feel one another.
 _NARROW_SLAB = 3.0
-# Nodes that are looked at together, which the processor's cache has room for.
-_BLOCK = 16384
 
 
 class PowerMoments(NamedTuple):
@@ -84,9 +82,8 @@ def _by_blocks(functions, found, centre, ratio, power, width):
     tier = np.searchsorted(_RATIOS, ratio)
     for i in range(len(_RATIOS) + 1):
         at = np.flatnonzero(tier == i)
-        n_rows = _BLOCK // (_ORDERS[i] if i < len(_RULES) else 64)
-        for begin in range(0, len(at), n_rows):
-            some = at[begin : begin + n_rows]
+        for block in row_blocks(len(at), 4 * _ORDERS[min(i, len(_RULES) - 1)]):
+            some = at[block]
             parts = centre[some], ratio[some], power[some], None if width is None else width[some]
             filled = narrow(_RULES[i], *parts) if i < len(_RULES) else wide(*parts)
             for whole, part in zip(found, filled, strict=True):

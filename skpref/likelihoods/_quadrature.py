@@ -10,32 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skpref._utils import adaptive_panels
 from skpref.data import Answers
 
-_ORDER = 24
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
-_POINTS = np.concatenate([[-1.0], _NODES, [1.0]])
-
-
-def _doubts():
-    """Return rows for a function at `_POINTS`: last coefficients, and error at both ends."""
-    j = np.arange(_ORDER)
-    fit = np.polynomial.legendre.legvander(_NODES, _ORDER - 1).T * _WEIGHTS * (j + 0.5)[:, None]
-    ends = np.polynomial.legendre.legvander(_POINTS[[0, -1]], _ORDER - 1) @ fit
-    rows = np.pad(np.vstack([fit[-2:], ends]), ((0, 0), (1, 1)))
-    rows[2, 0] = rows[3, -1] = -1.0
-    return rows
-
-
-_DOUBTS = _doubts()
-# Where these are so small beside the whole integral, the quadrature, exact to twice the degree, is
-# so to about their square; below a multiple of what rounding the integrand's logarithm leaves there
-# is nothing to resolve.
+# Where doubts of a panel are so small beside the whole integral, the quadrature, exact to twice the
+# degree, is so to about their square; below a multiple of what rounding the integrand's logarithm
+# leaves there is nothing to resolve.
 _UNRESOLVED = 1e-10
 _ROUNDING = 1e3 * np.finfo(np.float64).eps
-_HALVINGS = 48
-# Open panels a row at most, should the rounding be worse.
-_PANELS = 64
 # What lies where the integrand is below e to minus this is left out.
 _DEPTH = 45.0
 _NEWTON = 60
@@ -103,52 +85,16 @@ def grid(log_prob, mean, variance, answers, power=None):
     slope = (np.abs(mode - mean) + high - low) / variance
     rounding = 1.0 + np.abs(top) + slope * np.maximum(np.abs(low), np.abs(high))
     least = _UNRESOLVED + _ROUNDING * rounding
-    nodes, row, density = panels(height, (low, mode, high), top, least)
+
+    def density_at(row, z):
+        rows = np.repeat(row, z.shape[1])
+        return np.exp(height(z.ravel(), rows).reshape(z.shape) - top[row, None])
+
+    nodes, row, density = adaptive_panels(density_at, np.stack([low, mode, high], axis=1), least)
     total = np.bincount(row, density, len(mean))
     log_normaliser = np.log(total) + top - 0.5 * np.log(2.0 * np.pi * variance)
     density /= total[row]
     return QuadratureNodes(nodes, row, density, log_normaliser, mean, variance, answers, power)
-
-
-def panels(height, edges, top, least):
-    """Return nodes, rows and weights · e^(height − top), on panels halved until all resolve.
-
-    Parameters
-    ----------
-    height : callable
-        ``height(z, rows)``: logarithm of the integrand of some rows.
-    edges : (ndarray, ndarray, ndarray), of shape (n,) each
-        Where it has fallen to nothing on the left, a point between, and likewise on the right.
-    top : ndarray of shape (n,)
-        About the largest height of each row.
-    least : ndarray of shape (n,)
-        Share of the integral that may be left unresolved.
-    """
-    low, mode, high = edges
-    n = len(mode)
-    begin, end, row = np.r_[low, mode], np.r_[mode, high], np.tile(np.arange(n), 2)
-    total = np.zeros(n)
-    done = []
-    for halving in range(_HALVINGS + 1):
-        middle, half = 0.5 * (begin + end), 0.5 * (end - begin)
-        points = middle[:, None] + half[:, None] * _POINTS
-        rows = np.repeat(row, len(_POINTS))
-        densities = np.exp(height(points.ravel(), rows).reshape(points.shape) - top[row, None])
-        weighted = half[:, None] * _WEIGHTS * densities[:, 1:-1]
-        whole = total + np.bincount(row, weighted.sum(axis=1), n)
-        doubt = half * np.abs(densities @ _DOUBTS.T).sum(axis=1)
-        open_ = doubt > least[row] * whole[row]
-        open_ &= halving < _HALVINGS and open_.sum() <= _PANELS * n
-        is_resolved = ~open_
-        inner = points[is_resolved, 1:-1].ravel()
-        done.append((inner, np.repeat(row[is_resolved], _ORDER), weighted[is_resolved].ravel()))
-        total += np.bincount(row[is_resolved], weighted[is_resolved].sum(axis=1), n)
-        if not open_.any():
-            break
-        begin = np.r_[begin[open_], middle[open_]]
-        end = np.r_[middle[open_], end[open_]]
-        row = np.tile(row[open_], 2)
-    return tuple(np.concatenate(parts) for parts in zip(*done, strict=True))
 
 
 def _mode(log_prob, mean, variance, answers, power):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from skpref.inspection import control_effects
 from skpref.plotting._style import (
     check_matplotlib,
+    height_of_rows,
     in_unit,
     new_axes,
     palette,
@@ -18,9 +19,6 @@ from skpref.plotting._style import (
     shorten,
     tidy,
 )
-
-# Inches of a row, and of what is not rows.
-_ROW, _REST = 0.32, 1.1
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -126,7 +124,7 @@ class ControlEffectsDisplay:
             np.asarray(each) * spread for each in (self.slope, self.lower, self.upper)
         )
         n = len(slope)
-        ax = new_axes(ax, (7.0, _ROW * n + _REST))
+        ax = new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)

@@ -11,6 +11,7 @@ from skpref._utils import RandomLike, check_number
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     check_matplotlib,
+    height_of_rows,
     in_unit,
     letter_size,
     new_axes,
@@ -21,8 +22,6 @@ from skpref.plotting._style import (
     size_in_points,
 )
 
-# Inches of a row, of what is not rows, and of the tallest figure.
-_ROW, _REST, _TALLEST = 0.21, 1.1, 20.0
 # Columns of a leaderboard.
 _OF_ITEMS = (
     "names",
@@ -215,8 +214,7 @@ class LeaderboardDisplay:
         check_matplotlib(f"{type(self).__name__}.plot")
         utility, lower, upper = map(np.asarray, (self.utility, self.lower, self.upper))
         n = len(utility)
-        height = float(np.clip(_ROW * n + _REST, 1.6, _TALLEST))
-        ax = new_axes(ax, (7.0, height))
+        ax = new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)

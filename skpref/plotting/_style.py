@@ -103,6 +103,24 @@ def shorten(text: Any, most: int = 40) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
+# Letters of a name beside many others.
+_SHORT = 16
+
+
+def short_name(name: Any) -> str:
+    """Return a name for a place beside many others, its middle left out, as plain text."""
+    return plain_text(shorten(name, _SHORT))
+
+
+# Inches of a row, and of what is not rows.
+_ROW, _REST = 0.21, 1.1
+
+
+def height_of_rows(n: int) -> float:
+    """Return the height of new axes of n rows with names, in inches, up to that of a long page."""
+    return float(np.clip(_ROW * n + _REST, 1.6, 20.0))
+
+
 def percent(level: float) -> str:
     """Return a level as people write it: 0.9 is "90 %"."""
     return f"{100.0 * level:.4g} %"

@@ -19,14 +19,13 @@ from skpref.plotting._style import (
     palette,
     percent,
     place_labels,
-    plain_text,
     radius_of,
-    shorten,
+    short_name,
     tidy,
 )
 
-# Letters of a name; users beyond whom nobody is named, and no ellipses are drawn.
-_MOST, _NAMED, _ELLIPSES = 16, 25, 60
+# Users beyond whom nobody is named, and no ellipses are drawn.
+_NAMED = 25
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -147,7 +146,7 @@ class TastesDisplay:
         ax.axhline(0.0, color="0.5", linewidth=0.6, zorder=0)
         ax.axvline(0.0, color="0.5", linewidth=0.6, zorder=0)
         self.ellipses_ = []
-        if len(self.tastes) <= _ELLIPSES:
+        if len(self.tastes) <= _NAMED:
             for at, covariance in zip(self.tastes, self.covariance, strict=True):
                 drawn = ellipse_of(at, covariance, self.level)
                 drawn.set(facecolor=colors.blue, alpha=0.12, edgecolor="none")
@@ -193,4 +192,4 @@ class TastesDisplay:
     @staticmethod
     def _label_texts(names, chosen):
         listed = np.asarray(names, dtype=object).tolist()
-        return [plain_text(shorten(listed[k], _MOST)) for k in chosen]
+        return [short_name(listed[k]) for k in chosen]

@@ -12,18 +12,16 @@ from skpref.inspection import sampler_traces
 from skpref.plotting._style import (
     check_matplotlib,
     lay_out,
+    letter_size,
     looks,
     new_axes,
-    plain_text,
-    shorten,
+    short_name,
     size_in_points,
     tidy,
 )
 
-# Letters of a name; chains of colours of their own; points that a line of letters needs.
-_MOST, _COLORS, _LINE = 14, 7, 11.0
-# Rows stand so many of the widest trace's ranges apart.
-_APART = 1.05
+# Chains of colours of their own.
+_COLORS = 7
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -127,7 +125,7 @@ class TracesDisplay:
         middle = self.draws.mean(axis=(1, 2))
         away = self.draws - middle[:, None, None]
         reach = float(max(away.max(), -away.min())) or 1.0
-        height = 2.0 * reach * _APART
+        height = 2.0 * reach
         base = -height * np.arange(n)
         colors = [color for color, _ in looks(ax, min(n_chains, _COLORS))]
         steps = np.arange(1, n_draws + 1)
@@ -146,7 +144,7 @@ class TracesDisplay:
                     for k, chain in enumerate(trace)
                 ]
             )
-        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        names = [short_name(name) for name in np.asarray(self.names).tolist()]
         means = [f"{mean:+.2g}".replace("-", "−") for mean in middle]
         row_names = [f"{name}\n{mean}" for name, mean in zip(names, means, strict=True)]
         ax.set_yticks(base, row_names)
@@ -166,7 +164,7 @@ class TracesDisplay:
 
     @staticmethod
     def _has_room(ax, n):
-        return size_in_points(ax)[1] / n >= 2.0 * _LINE
+        return size_in_points(ax)[1] / n >= 2.0 * letter_size("ytick.labelsize")
 
     def _draw_diagnostics(self, ax, base, height):
         """Write R̂ and effective draws in the corner of each row, on the background colour."""

@@ -14,14 +14,13 @@ from skpref.plotting._style import (
     diverging_colors,
     lay_out,
     new_axes,
-    plain_text,
     row_letters,
-    shorten,
+    short_name,
     size_in_points,
 )
 
-# Letters of a name; width of a number, in letters.
-_MOST, _NUMBER = 16, 1.5
+# Width of a number, in letters.
+_NUMBER = 1.5
 # Inches of new axes: the least, for one item, and at most.
 _REST, _ROW, _WIDEST = 1.9, 0.27, 12.0
 
@@ -124,7 +123,7 @@ class WinRatesDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        names = [short_name(name) for name in np.asarray(self.names).tolist()]
         n = len(names)
         wide = float(np.clip(_REST + _ROW * n, 2.9, _WIDEST))
         ax = new_axes(ax, (wide + 0.3, wide))
