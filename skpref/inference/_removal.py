@@ -86,7 +86,7 @@ class SiteRemoval:
 
         The cavities of GPML (3.56), on all margins of a joint answer at once.
         """
-        problem, conditioned = self._problem, self._approximation.conditioned
+        conditioned = self._approximation.conditioned
         mean, variance, rest = self._moments(conditioned)
         some = self._of_duels
         sites = self._sites.precision[some], self._sites.shift[some]

@@ -16,11 +16,10 @@ from skpref.gp import GroupedPosterior, Posterior, ThroughTime, moments, posteri
 from skpref.inference import AnswerForecast, Approximation, Problem, SiteRemoval, Sites, site_update
 from skpref.inspection._members import GroupMembers
 from skpref.inspection._pareto import pareto_smoothed
-from skpref.kernels import kernel_values
 from skpref.likelihoods import JudgeReliability, Likelihood
 
 # Draws that importance weights are found by, at least, and numbers of a block of them.
-_DRAWS, _BLOCK = 1000, 2**21
+_DRAWS, _BLOCK = 4000, 2**21
 # Of so many distinct answers all sites follow where one is left out: a conditioning each.
 _FEW = 200
 # k̂ from which on an estimate is not to be trusted (Vehtari et al. 2024, section 3.2.4).
@@ -174,9 +173,11 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
     With sites :math:`t_i` of Gaussian posterior :math:`q`, an answer has the density
     :math:`\int p(y_i \mid f)\, q(f) / t_i(f)\, df` up to its normaliser. The sites of all others
     are those of the fit, which is how the values differ from those of a fit without the answer:
-    by less than 0.02 nats with expectation propagation and 0.1 with the others in nearly all small
-    problems; of groups by less than 0.1 an answer. A group takes one conditioning, and an answer
-    next to no time.
+    so that of few answers, up to 200 distinct ones, and of groups, these sites then follow in
+    three sweeps: values are within 0.02 nats in nearly all small problems. Those of several users
+    do not follow, and where each has given ten answers a value may be off by half a nat. A group
+    takes four conditionings, an answer of many next to no time. Importance sampling shows by k̂
+    where it is not to be trusted, as it often is of groups.
 
     References
     ----------
@@ -193,7 +194,7 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
     >>> left_out = loo(PairwisePreferenceRegressor().fit(duels))
     >>> left_out.pointwise.shape, bool(left_out.mean > -0.3)
     ((20,), True)
-    >>> loo(PairwisePreferenceRegressor().fit(duels), by="item").groups.tolist()
+    >>> sorted(loo(PairwisePreferenceRegressor().fit(duels), by="item").groups.tolist())
     ['ann', 'bob', 'cid']
     """
     last = last_step(model)
@@ -211,7 +212,7 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
         for each in readings:
             seen = each.comparisons
             removed = np.bincount(seen.of_answer[some], weight[some], _n_distinct(seen))
-            forecasts.append(each.removal.without(removed[seen.rows.answer]))
+            forecasts.append(each.removal.without(removed[seen.rows.answer].astype(np.float64)))
         log_density, shape = _combined(readings, forecasts, some)
         value[group], size[group] = weight[some] @ log_density, weight[some].sum()
         if shape is not None:
@@ -387,7 +388,7 @@ def left_out_readings(last: Any) -> list[Reading]:
     readings = []
     for k, seen in enumerate(judged_comparisons(last)):
         likelihood = model.likelihood
-        if isinstance(likelihood, JudgeReliability):
+        if isinstance(likelihood, JudgeReliability) and judges is not None:
             likelihood = JudgeReliability(likelihood.base, judges.readings()[k].used)
         here = replace(model, likelihood=likelihood)
         removal: _Removal
@@ -550,7 +551,7 @@ class _UserRemoval:
         Expectation propagation matches these, so that the margin's moments tell the site.
         """
         last, items, rows = self._last, self._comparisons.items, self._comparisons.rows
-        posterior = last.posterior_for([last.users_[user] for user in rows.answers.judge])
+        posterior = last.posterior_for(last.users_[rows.answers.judge].tolist())
         ends = (ParsedX("items", items[side]) for side in (rows.first, rows.second))
         moments = posterior.margin(*ends)
         answers = rows.answers._replace(judge=None)

@@ -56,15 +56,15 @@ class GroupMembers:
             )
         first = answers.items[answers.positions[:, 0]]
         judges = getattr(last, "judges_", None)
-        reader = getattr(last.posterior_, "reader", None)
+        reader = last.posterior_.reader
         if by == "judge" and judges is not None:
             return cls._of_codes(judges.ids, answers.judge)
         if by == "prompt" and answers.group_column is not None and reader.prompts is not None:
             codes = first[:, answers.group_column].astype(np.intp)
             return cls._of_codes(reader.prompts.names, codes)
         if by == "time" and reader.time is not None:
-            values, code = np.unique(first[:, reader.n_features], return_inverse=True)
-            return cls._of_codes(reader.time.times(values), code.reshape(-1))
+            times = reader.time.times(first[:, reader.n_features])
+            return cls._of_codes(*group_codes(times, n))
         raise ValueError(
             f"got by={by!r}, of which the fit knows none (prompts of one answer each count as "
             "none). Fit with it, or give the group of each answer."
@@ -79,10 +79,8 @@ class GroupMembers:
 
 def _item_codes(model: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return names of the items of a fit, and the number of the one that each row is of."""
-    subject, last = (
-        Inspected.of(model, getattr(last_step(model), "users_", [None])[0]),
-        last_step(model),
-    )
+    last = last_step(model)
+    subject = Inspected.of(model)
     reader = last.posterior_.reader
     rows = last.comparisons_.items[:, : reader.n_features]
     if subject.id_place is not None:
