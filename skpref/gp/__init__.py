@@ -54,6 +54,7 @@ from skpref.gp._orthant_moments import (
     OrthantMoments,
     orthant_moments,
 )
+from skpref.gp._orthants import log_multivariate
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
     Components,
@@ -126,6 +127,7 @@ __all__ = [
     "fill_groups",
     "forgetting",
     "group_effects",
+    "log_multivariate",
     "mean_variance",
     "mixed_choice_proba",
     "mixture_proba",

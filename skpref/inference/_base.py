@@ -307,6 +307,19 @@ class Engine(BaseEstimator, ABC):
             "so that hyperparameters can be learned; or fix them all (optimizer=None)."
         )
 
+    def row_sites(
+        self, problem: Problem, approximation: Approximation
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return precision and shift of the site of each row, as often as `Problem.copies` says.
+
+        On the margin of the row's winner over its loser, shape (n_rows,) each; what is left
+        without them tells what the other answers say of each. Needed by `skpref.inspection.loo`.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} does not say which sites its answers have. Define "
+            "row_sites(problem, approximation), or fit with inference='ep'."
+        )
+
     def evidence_engine(self, search: bool = False) -> "Engine | None":
         """The engine whose evidence sets the hyperparameters; None: EP.
 

@@ -27,6 +27,7 @@ from skpref.gp import (
     PriorRule,
     SitePrecision,
     Sites,
+    log_multivariate,
     orthant_moments,
 )
 from skpref.inference._base import (
@@ -158,7 +159,7 @@ class EP(Engine):
     ) -> Approximation:
         """Iterate to the fixed point, see `Engine.run`; few sweeps if ``start`` leads astray."""
         self.check()
-        rows = _SiteRows(problem, self.tol)
+        rows = SiteRows(problem, self.tol)
         sites = rows.warm_start_sites(start)
         carried = sites is not None
         if sites is None:
@@ -195,17 +196,21 @@ class EP(Engine):
             margin_sites, best.conditioned, state, n_iter, best.residual, converged
         )
 
+    def row_sites(self, problem: Problem, approximation: Approximation) -> tuple[Array, Array]:
+        """Return the sites of the fixed point, see `Engine.row_sites`."""
+        return approximation.state["precision"], approximation.state["shift"]
+
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         conditioned, likelihood = approximation.conditioned, problem.likelihood
-        rows = _SiteRows(problem, self.tol)
+        rows = SiteRows(problem, self.tol)
         sites = rows.warm_start_sites(approximation.state)
         if sites is None:
             raise ValueError("The state of the approximation is not of these answers.")
         behind = rows.noiseless_sites(sites)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             marginals = rows.marginals(conditioned, behind)
-            cavities = _cavity_moments(marginals, (sites.precision, sites.shift))
+            cavities = cavity_moments(marginals, (sites.precision, sites.shift))
             joint = [
                 each.update(conditioned, *at)
                 for each, *at in zip(rows.whole, sites.roots, sites.shifts, behind, strict=False)
@@ -315,7 +320,7 @@ def site_update(
     True
     """
     site_precision, site_shift = sites
-    cav_mean, own_cav_var, cav_share, proper, site_slope = _cavity_moments(
+    cav_mean, own_cav_var, cav_share, proper, site_slope = cavity_moments(
         marginals, sites, least_share
     )
     cav_var = own_cav_var if rest is None else own_cav_var + rest
@@ -337,7 +342,7 @@ def site_update(
     )
 
 
-class _CavityMoments(NamedTuple):
+class CavityMoments(NamedTuple):
     """Moments of the marginals without their sites; see `SiteUpdate`."""
 
     mean: Array
@@ -347,7 +352,7 @@ class _CavityMoments(NamedTuple):
     site_slope: Array
 
 
-def _cavity_moments(marginals, sites, least_share=None):
+def cavity_moments(marginals, sites, least_share=None):
     (mean, variance), (site_precision, site_shift) = marginals, sites
     share = 1.0 - site_precision * variance
     if least_share is None:
@@ -358,7 +363,7 @@ def _cavity_moments(marginals, sites, least_share=None):
         share = np.maximum(share, least_share)
     cav_var = variance / share  # GPML (3.56)
     site_slope = site_shift - site_precision * mean
-    return _CavityMoments(mean - cav_var * site_slope, cav_var, share, proper, site_slope)
+    return CavityMoments(mean - cav_var * site_slope, cav_var, share, proper, site_slope)
 
 
 class _SiteValues(NamedTuple):
@@ -381,7 +386,7 @@ class _SiteValues(NamedTuple):
     shifts: list[Array]
 
 
-class _SiteRows:
+class SiteRows:
     """Rows of a problem: those that have sites of their own, and joint answers that have one."""
 
     def __init__(self, problem, tol):
@@ -520,12 +525,24 @@ class _NoiselessSite(NamedTuple):
     log_det: Array
 
 
+class _JointCavity(NamedTuple):
+    """Moments of the margins of joint answers without their sites; see `SiteUpdate`."""
+
+    mean: Array
+    covariance: Array
+    share: Array
+    site_slope: Array
+    proper: NDArray[np.bool_]
+
+
 class _NoisyBlock:
     """Joint answers of one size and their noise."""
 
     def __init__(self, problem, number, block, row):
         self.number, self.block, self.row = number, block, row
         self.size = row.shape[1]
+        self._answers = problem.answers.take(row.ravel())
+        self._lower = problem.likelihood.regions(self._answers).lower.reshape(row.shape)
         self.noise = problem.likelihood.item_noise * block.pattern
         variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
         self.variance = np.maximum(variance, 1e-300)
@@ -539,6 +556,26 @@ class _NoisyBlock:
         root = root @ np.swapaxes(inverse_blocks(lower)[0], 1, 2)
         pulled = _times(np.swapaxes(root, 1, 2), _times(self.noise, shift))
         return _NoiselessSite(root, shift - _times(root, pulled), log_det)
+
+    def cavity(self, conditioned, of_z):
+        """Return the `_JointCavity` of the margins without one copy of each answer."""
+        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
+        half = covariance @ of_z.root
+        share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
+        proper = positive_blocks(share, _PROPER)
+        share[~proper] = np.eye(self.size)
+        cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
+        slope = of_z.shift - _times(_squared(of_z.root), mean)
+        return _JointCavity(mean - _times(cavity, slope), cavity, share, slope, proper)
+
+    def log_probability(self, mean, covariance):
+        """Return the log-probability of each answer, its margins being normal."""
+        limits, noisy = mean - self._lower, covariance + self.noise
+        if self.block.basis.all():
+            return orthant_moments(limits, noisy).log_probability
+        deviation = _diagonal_root(noisy)
+        correlation = noisy / (deviation[:, :, None] * deviation[:, None, :])
+        return log_multivariate(limits / deviation, correlation)
 
     def noise_slope(self, gradient, curvature):
         """Return the derivative of the summed log normalisers in the noise of one item."""
@@ -597,9 +634,6 @@ class _JointSites(_NoisyBlock):
 
     def __init__(self, problem, number, block, row):
         super().__init__(problem, number, block, row)
-        self._answers = problem.answers.take(row.ravel())
-        lower = problem.likelihood.regions(self._answers).lower
-        self._lower = lower.reshape(row.shape)
         self.floor = (_JOINT_FLOOR / self.variance)[:, :, None] * np.eye(self.size)
         self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
         self._order = self._canonical(problem)
@@ -616,14 +650,9 @@ class _JointSites(_NoisyBlock):
 
     def update(self, conditioned, root, shift, of_z):
         """Return sites that reproduce the moments of cavity times answer; see `site_update`."""
-        mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
-        half = covariance @ of_z.root
-        share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
-        proper = positive_blocks(share, _PROPER)
-        share[~proper] = np.eye(self.size)
-        cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
-        slope = of_z.shift - _times(_squared(of_z.root), mean)
-        centre, noisy = mean - _times(cavity, slope), cavity + self.noise
+        covariance = conditioned.joint[self.number]
+        centre, cavity, share, slope, proper = self.cavity(conditioned, of_z)
+        noisy = cavity + self.noise
         tilted_moments, site_precision, site_shift = self._match_moments(centre, noisy)
         off_mean = np.abs(_times(noisy, tilted_moments.gradient - slope)) / _diagonal_root(noisy)
         tilted_covariance = cavity - cavity @ tilted_moments.curvature @ cavity

@@ -118,6 +118,15 @@ class Laplace(Engine):
         state = {"pull": at.gradient}
         return Approximation(sites, conditioned, state, mode.n_iter, mode.promise, mode.converged)
 
+    def row_sites(
+        self, problem: Problem, approximation: Approximation
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sites that the curvature at the mode makes, see `Engine.row_sites`."""
+        margin = problem.oriented(approximation.conditioned.mean)
+        at = problem.likelihood.log_prob(margin, problem.answers)
+        share = problem.counts / problem.copies  # of a count below 1, the power of its factor
+        return share * at.curvature, share * (at.gradient + at.curvature * margin)
+
     def mode(self, problem: Problem, start: State | None = None) -> Mode:
         """Return the mode, without the evidence and the posterior there."""
         prior = problem.prior

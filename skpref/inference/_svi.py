@@ -511,6 +511,17 @@ class SVI(Engine):
         plain = self.scale_prior is None and self.local == "expected"
         return InducingPoints(self.n_inducing, Z, bound_at if plain else None)
 
+    def row_sites(
+        self, problem: Problem, approximation: Approximation
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sites of the expected curvature under q, see `Engine.row_sites`."""
+        batch = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood)
+        mean, variance, rest = batch.row_moments(problem.prior.under(approximation.conditioned))
+        expected = problem.likelihood.expected(mean, variance, rest, problem.answers)
+        share = problem.counts / problem.copies
+        precision = -2.0 * share * expected.by_variance
+        return precision, share * expected.by_mean + precision * mean
+
     def evidence_engine(self, search: bool = False) -> Engine:
         """This engine; of the search EP, unless the bound is asked for."""
         by_ep = search and self.evidence == "ep" and self.scale_prior is None

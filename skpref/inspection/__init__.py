@@ -15,6 +15,7 @@ from skpref.inspection._leaderboard import (
     undecided_pairs,
     win_rates,
 )
+from skpref.inspection._loo import LeaveOneOut, compare, loo, loo_scorer
 from skpref.inspection._outcomes import Predicted, predicted_outcomes, predicted_proba
 from skpref.inspection._residuals import group_residuals
 from skpref.inspection._tastes import user_tastes
@@ -23,13 +24,17 @@ from skpref.inspection._trajectories import trajectories
 from skpref.inspection._variance_shares import variance_shares
 
 __all__ = [
+    "LeaveOneOut",
     "answer_effects",
+    "compare",
     "connected_items",
     "control_effects",
     "group_residuals",
     "judge_reliability",
     "leaderboard",
     "leaderboards",
+    "loo",
+    "loo_scorer",
     "permutation_importance",
     "sampler_traces",
     "trajectories",

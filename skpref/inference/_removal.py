@@ -1,0 +1,194 @@
+"""What all other answers say of each answer: its site removed, hyperparameters held."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skpref._utils import Array
+from skpref.inference._base import Approximation, Engine, Problem
+from skpref.inference._ep import EP, SiteRows, cavity_moments, site_update
+from skpref.likelihoods import INEQUALITY
+
+# Share of a site that stays where all of its answers are removed: one that rounding hides, so that
+# roots of precisions can still be inverted.
+_NOTHING = 1e-12
+# Sweeps in which all other sites follow. Of small problems with none .05 of the answers were off by
+# .03 to .15 nats.
+_SWEEPS = 3
+
+
+class AnswerForecast(NamedTuple):
+    """Distributions of the distinct answers by a posterior that did not see them.
+
+    Attributes
+    ----------
+    log_density : ndarray of shape (n_answers,)
+        Log-probability of what was answered; NaN of answers that were not removed.
+    mean, variance : ndarray of shape (n_rows,)
+        Of the margin of each row's winner over its loser, with what inducing points do not know of
+        it, without the noise of answers.
+    shape : ndarray of shape (n_answers,) or None
+        k̂ of importance sampling, where that is how the answers were left out.
+    """
+
+    log_density: Array
+    mean: Array
+    variance: Array
+    shape: Array | None = None
+
+
+class SiteRemoval:
+    """A Gaussian posterior of the margins, from which the sites of answers can be taken.
+
+    Parameters
+    ----------
+    problem : Problem
+    approximation : Approximation
+        Of ``engine``, which does not sample.
+    engine : Engine
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.duels import Comparisons
+    >>> from skpref.gp import choose_prior
+    >>> from skpref.inference import EP, Problem, SiteRemoval
+    >>> from skpref.likelihoods import Probit
+    >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
+    >>> kernel, likelihood = RBF(1.0), Probit(0.5)
+    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> problem = Problem(prior, seen, likelihood)
+    >>> removal = SiteRemoval(problem, EP().run(problem), EP())
+    >>> np.exp(removal.without_each().log_density).round(3)  # without it, nothing is known
+    array([0.5])
+    """
+
+    def __init__(self, problem: Problem, approximation: Approximation, engine: Engine):
+        if problem.rows.joint and not isinstance(engine, EP):
+            raise ValueError(
+                f"got choices or rankings with {type(engine).__name__}; their sites can be removed "
+                "with expectation propagation. Fit with inference='ep'."
+            )
+        self._problem, self._approximation, self._engine = problem, approximation, engine
+        self._by_points = engine.prior_rule.by_points
+        self._rows = SiteRows(problem, getattr(engine, "tol", 0.0))
+        tau, nu = engine.row_sites(problem, approximation)
+        coupling = approximation.state.get("coupling")
+        self._sites = self._rows.sites(tau, nu, coupling)
+        self._noiseless = self._rows.noiseless_sites(self._sites)
+        answers = problem.rows.kind != INEQUALITY
+        self._duels = np.flatnonzero(answers)  # in the rows of the problem
+        self._of_duels = np.flatnonzero(answers[self._rows.single])  # in those with own sites
+
+    def without_each(self) -> AnswerForecast:
+        """Predict every answer by all others: one copy of it is removed, as a block.
+
+        The cavities of GPML (3.56), on all margins of a joint answer at once.
+        """
+        conditioned = self._approximation.conditioned
+        mean, variance, rest = self._moments(conditioned)
+        some = self._of_duels
+        sites = self._sites.precision[some], self._sites.shift[some]
+        cavity = cavity_moments((mean[self._duels], variance[self._duels]), sites)
+        forecast = self._forecast(mean, variance + rest)
+        at = self._duels
+        forecast.mean[at], forecast.variance[at] = cavity.mean, cavity.variance + rest[at]
+        self._add_duels(forecast, at)
+        for block, site in zip(self._blocks, self._noiseless, strict=True):
+            inside = block.cavity(conditioned, site)
+            self._add_block(forecast, block, inside.mean, inside.covariance)
+        return forecast
+
+    def without(self, removed: Array) -> AnswerForecast:
+        """Predict answers once they are removed together, and all other sites have followed.
+
+        Parameters
+        ----------
+        removed : ndarray of shape (n_rows,)
+            How much of the weight of each row is removed.
+        """
+        problem = self._problem
+        kept = np.maximum(1.0 - removed / problem.counts, _NOTHING)
+        sites = self._sites
+        conditioned, noiseless = self._conditioned(sites, kept)
+        for _ in range(_SWEEPS):
+            with np.errstate(all="ignore"):
+                sites = self._swept(sites, conditioned, noiseless, kept)
+            conditioned, noiseless = self._conditioned(sites, kept)
+        mean, variance, rest = self._moments(conditioned.root if self._by_points else conditioned)
+        forecast = self._forecast(mean, variance + rest)
+        self._add_duels(forecast, self._duels[removed[self._duels] > 0.0])
+        for block in self._blocks:
+            if np.any(removed[block.row[:, 0]] > 0.0):
+                centre = conditioned.mean[block.block.margin]
+                self._add_block(forecast, block, centre, conditioned.joint[block.number])
+        forecast.log_density[problem.rows.answer[removed <= 0.0]] = np.nan
+        return forecast
+
+    def _conditioned(self, sites, kept):
+        """Return the margins given shares of the sites, and the sites of joint answers."""
+        own = kept[self._rows.single]
+        single = sites._replace(precision=own * sites.precision, shift=own * sites.shift)
+        every, noiseless = self._rows.noiseless_sites(sites), []
+        for block, site in zip(self._blocks, every, strict=True):
+            share = kept[block.row[:, 0]]
+            root = np.sqrt(share)[:, None, None] * site.root
+            noiseless.append(site._replace(root=root, shift=share[:, None] * site.shift))
+        precision, shift = self._rows.margin_sites(single, noiseless)
+        return self._problem.prior.condition(precision, shift), every
+
+    def _swept(self, sites, conditioned, noiseless, kept):
+        """Return the sites after one more sweep of the engine, but for those that are removed."""
+        rows, problem = self._rows, self._problem
+        before = sites.precision, sites.shift
+        if isinstance(self._engine, EP):
+            marginals = rows.marginals(conditioned, noiseless)
+            update = site_update(marginals, before, problem.likelihood, rows.answers, rows.power)
+            target = update.site_precision, update.site_shift
+        else:
+            moments = conditioned.root if self._by_points else conditioned
+            at = self._approximation._replace(conditioned=moments)
+            target = self._engine.row_sites(problem, at)
+        stays = (kept[rows.single] <= _NOTHING) | ~((target[0] >= 0.0) & np.isfinite(target[1]))
+        pairs = zip(before, target, strict=True)
+        precision, shift = (np.where(stays, old, new) for old, new in pairs)
+        roots, shifts = [], []
+        for block, root, own, site in zip(
+            rows.whole, sites.roots, sites.shifts, noiseless, strict=False
+        ):
+            joint = block.update(conditioned, root, own, site)
+            stays = kept[block.row[:, 0]] <= _NOTHING
+            stays |= ~np.isfinite(joint.root).all(axis=(1, 2))
+            roots.append(np.where(stays[:, None, None], root, joint.root))
+            shifts.append(np.where(stays[:, None], own, joint.shift))
+        return sites._replace(precision=precision, shift=shift, roots=roots, shifts=shifts)
+
+    @property
+    def _blocks(self):
+        return [*self._rows.whole, *self._rows.parts]
+
+    def _moments(self, conditioned):
+        """Return mean, variance and FITC residual variance of each row's margin."""
+        problem = self._problem
+        margins = problem.prior.under(conditioned)
+        at = problem.index
+        return problem.oriented(margins.mean), margins.variance[at], margins.rest[at]
+
+    def _forecast(self, mean, variance):
+        n_answers = int(self._problem.rows.answer.max(initial=-1)) + 1
+        return AnswerForecast(np.full(n_answers, np.nan), mean.copy(), variance.copy())
+
+    def _add_duels(self, forecast, rows):
+        """Set the log densities of duels and ties by the moments of their margins."""
+        problem = self._problem
+        forecast.log_density[problem.rows.answer[rows]] = problem.likelihood.log_normaliser(
+            forecast.mean[rows], forecast.variance[rows], problem.answers.take(rows)
+        )
+
+    def _add_block(self, forecast, block, mean, covariance):
+        """Set moments and log densities of joint answers."""
+        forecast.mean[block.row] = mean
+        forecast.variance[block.row] = np.einsum("bii->bi", covariance)
+        answer = self._problem.rows.answer[block.row[:, 0]]
+        forecast.log_density[answer] = block.log_probability(mean, covariance)
