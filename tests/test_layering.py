@@ -234,6 +234,7 @@ def test_what_is_imported_is_what_is_required():
             else:
                 continue
             extra = roots - allowed - set(sys.stdlib_module_names)
-            bridge = path.parent.name in ("integrations", "_judging")  # imported by those alone who need it
+            # Imported by those alone who need it.
+            bridge = path.parent.name in ("integrations", "_judging")
             on_use = extra and (bridge or node not in tree.body) and extra <= optional
             assert not extra or on_use, f"{path.name}:{node.lineno} imports {sorted(extra)}"

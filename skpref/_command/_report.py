@@ -165,7 +165,7 @@ class BoardReport:
             )
         if "tie_threshold" in self.learned:
             value = self._with_interval(self.learned["tie_threshold"])
-            lines.append(f"A vote is a tie where the two seem to differ by less than {value}.")
+            lines.append(f"Two competitors tie where a judge sees a difference below {value}.")
         if "order_effect" in self.learned:
             value = self._with_interval(self.learned["order_effect"])
             lines.append(f"The first side has an advantage of {value}.")

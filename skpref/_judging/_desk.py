@@ -428,7 +428,9 @@ class VoteDesk:
         """Return of each judge how many repetitions she answered as before, of how many, and the
         median of the seconds an answer."""
         votes = self.store.votes()
-        winner = {vote.question.number: self._winner_of(vote) for vote in votes}
+        winner: dict[int | None, Any] = {
+            vote.question.number: self._winner_of(vote) for vote in votes
+        }
         table = {}
         for judge in self.store.judges():
             own = [vote for vote in votes if vote.question.judge == judge]

@@ -157,7 +157,7 @@ def _reachable_hosts(host: str | None) -> list[str]:
         return [f"[{host}]" if ":" in host else host]
     hosts = [socket.gethostname()]
     with suppress(OSError):
-        hosts += {entry[4][0] for entry in socket.getaddrinfo(hosts[0], None, socket.AF_INET)}
+        hosts += {str(entry[4][0]) for entry in socket.getaddrinfo(hosts[0], None, socket.AF_INET)}
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))  # of documentation: nothing is sent
         hosts.append(probe.getsockname()[0])
