@@ -257,8 +257,9 @@ class BoardReport:
             return [f"{what}."]
         some = "" if n_held == len(effects.names) else ", where it is held"
         lines = [
-            f"{what}; tau and moved: rank correlation of the boards with the control held and with "
-            f"each competitor at its own mean, and the most places that one moves{some}."
+            f"{what}; tau and moved compare the board at equal controls with the board at each "
+            f"competitor's own mean: their rank correlation, and the most places that a competitor "
+            f"moves{some}."
         ]
         if n_held > 1:
             every = "All of them" if n_held == len(effects.names) else "All that are held"
