@@ -56,7 +56,7 @@ def votes_html(desk: Any) -> str:
     n_votes = desk.store.n_votes()
     planner = desk.planner
     view = None if planner is None else planner.board
-    parts = [_paragraph(f"{n_votes} votes of {len(desk.store.judges())} judges.")]
+    parts = [_paragraph(f"Votes: {n_votes}. Judges: {len(desk.store.judges())}.")]
     if planner is not None and planner.trouble:
         parts.append(_paragraph(f"The board could not be made: {planner.trouble}"))
     if view is None:
