@@ -335,3 +335,11 @@ def test_rows_of_a_table_meet_within_their_prompt(tmp_path):
         page = answer(client, page).json()
     assert page["question"]["kind"] == "end"
     desk.close()
+
+
+def test_a_lease_that_is_over_frees_a_pair_for_others_alone(desk):
+    desk.store.add_question("ann", [1, 2])
+    assert not desk.store.is_free([2, 1], "bob")
+    desk.store._rows("UPDATE questions SET since = 0")
+    assert desk.store.is_free([2, 1], "bob")
+    assert not desk.store.is_free([1, 2], "ann")
