@@ -17,6 +17,7 @@ LETTERS = 30  # of a line in a box
 COLUMNS = {
     "__main__": 0.0,
     "_command": 0.0,
+    "_judging": 3.0,
     "collaborative": 1.0,
     "io": 1.55,
     "plotting": 2.0,

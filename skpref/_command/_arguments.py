@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from skpref._command._judge import add_judge_command, run_judge
 from skpref._command._rank import rank_votes
 from skpref._command._report import MEANINGS, BoardReport, as_options
 from skpref._command._writers import as_text, write
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("default")
         warnings.showwarning = _print_warning
         try:
+            if arguments_given.command == "judge":
+                run_judge(arguments_given)
+                return 0
             report = rank_votes(arguments_given)
             file_names = (
                 write(report, arguments_given.out, arguments_given.raw)
@@ -129,6 +133,7 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_columns(rank)
     _add_handling(rank)
     _add_output(rank)
+    add_judge_command(commands)
     return parser
 
 

@@ -165,7 +165,7 @@ class BoardReport:
             )
         if "tie_threshold" in self.learned:
             value = self._with_interval(self.learned["tie_threshold"])
-            lines.append(f"A vote is a tie where the two seem to differ by less than {value}.")
+            lines.append(f"Two competitors tie where a judge sees a difference below {value}.")
         if "order_effect" in self.learned:
             value = self._with_interval(self.learned["order_effect"])
             lines.append(f"The first side has an advantage of {value}.")
@@ -257,8 +257,9 @@ class BoardReport:
             return [f"{what}."]
         some = "" if n_held == len(effects.names) else ", where it is held"
         lines = [
-            f"{what}; tau and moved: rank correlation of the boards with the control held and with "
-            f"each competitor at its own mean, and the most places that one moves{some}."
+            f"{what}; tau and moved compare the board at equal controls with the board at each "
+            f"competitor's own mean: their rank correlation, and the most places that a competitor "
+            f"moves{some}."
         ]
         if n_held > 1:
             every = "All of them" if n_held == len(effects.names) else "All that are held"

@@ -83,6 +83,7 @@ from skpref.data._read import (
 from skpref.data._respondents import Respondents, check_respondents
 from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._soft import from_probabilities
+from skpref.data._tables import open_table
 from skpref.data._time import AnswerTimes, parse_time
 from skpref.data._validation import (
     Training,

@@ -5,6 +5,7 @@ is drawn, not before.
 """
 
 from skpref.plotting._acquisition import AcquisitionDisplay
+from skpref.plotting._board_svg import board_svg
 from skpref.plotting._calibration import CalibrationDisplay
 from skpref.plotting._controls import ControlEffectsDisplay
 from skpref.plotting._judges import JudgesDisplay

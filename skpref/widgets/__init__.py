@@ -4,6 +4,8 @@ Needs ``pip install "skpref[notebook]"``. The page is one file of JavaScript and
 come with the package: nothing is fetched from elsewhere.
 """
 
+from skpref.widgets._choices import WAYS, choices_of, prompt_of
 from skpref.widgets._judge import Judge
+from skpref.widgets._stimuli import described
 
 __all__ = ["Judge"]

@@ -113,7 +113,7 @@ class Judge:
                 f"{show!r}."
             )
         check_choice("answer", answer, tuple(WAYS))
-        self.widget = make_panel(self._heard)
+        self.widget = self._make_panel()
         self.optimizer = optimizer
         self._show = described if show is None else show
         self._form: dict[str, Any] = optimizer._form_asked(size, kind)
@@ -137,6 +137,9 @@ class Judge:
         self._number = self._n_reports = 0
         self.question: Any = None
         self._pose()
+
+    def _make_panel(self):
+        return make_panel(self._heard)
 
     def __repr__(self) -> str:
         return f"<Judge of {self.optimizer!r}>"
@@ -225,8 +228,13 @@ class Judge:
 
     def _final_page(self):
         """Return the page that ends the run."""
-        best = self._shown(self.recommend())
-        return {"kind": "end", "prompt": "The best item found", "items": [best]}
+        best = self.recommend()
+        return {
+            "kind": "end",
+            "prompt": "The best item found",
+            "items": [self._shown(best)],
+            "facts": described(best),
+        }
 
     def _shown(self, item):
         return stimulus_of(self._show(deepcopy(item)))  # which may do to it what it likes
@@ -235,7 +243,7 @@ class Judge:
         """Say why this is the end; empty if it is not."""
         n_told = self.optimizer.n_told_
         if n_told >= self._end:
-            return f"{n_told} answers were told, as many as wanted."
+            return f"All {n_told} answers are in."
         if self._enough is not None and self._enough():
             return f"The best is found, {self._sure}."
         return ""

@@ -1,5 +1,7 @@
-// The page of skpref.widgets.Judge. It shows two values of the model, `question` and `status`, and
-// sends messages: {type: "answer" | "skip" | "undo" | "go_on" | "look", number, ...}.
+// The page of skpref.widgets.Judge and of `skpref judge`. It shows two values of the model,
+// `question` and `status`, and sends messages:
+// {type: "answer" | "skip" | "undo" | "go_on" | "look", number, ...}. The model is anywidget's in a
+// notebook, and one that speaks to a server on a page of its own.
 
 const SVG = "http://www.w3.org/2000/svg";
 const NARROW = 520; // pixels
@@ -44,17 +46,21 @@ function sandboxed(html) {
 
 /** What `show` gave of an item, as an element; addresses of its content are kept to be freed. */
 function shown(stimulus, label, addresses) {
-  const { mime, data, text } = stimulus;
+  const { mime, data, text, url } = stimulus;
   if (mime === "text/plain") return element("div", { class: "text" }, text);
   if (mime === "text/html") {
     const frame = sandboxed(text);
     frame.title = label;
     return frame;
   }
-  const address = URL.createObjectURL(new Blob([data], { type: mime }));
-  addresses.push(address);
-  if (mime.startsWith("audio/")) {
-    return element("audio", { controls: true, src: address, "aria-label": label });
+  const address = url ?? URL.createObjectURL(new Blob([data], { type: mime }));
+  if (!url) addresses.push(address);
+  if (mime.startsWith("audio/") || mime.startsWith("video/")) {
+    return element(mime.slice(0, 5), { controls: true, src: address, "aria-label": label, preload: "auto" });
+  }
+  if (mime === "application/pdf") {
+    const open = element("a", { href: address, target: "_blank", rel: "noopener" }, `Open ${label} in a tab`);
+    return element("div", { class: "pdf" }, element("iframe", { src: address, title: label }), open);
   }
   return element("img", { src: address, alt: label, draggable: false });
 }
@@ -82,7 +88,7 @@ function ticks(low, high, n) {
 function course(numbers, width) {
   const { shown: every, chosen, best, lower, upper } = numbers;
   const [height, left, right, top, bottom] = [130, 44, 10, 6, 34];
-  const values = [...every.flat(), ...best];
+  const values = [...every.flat(), ...best, ...lower, ...upper].filter(Number.isFinite);
   let [low, high] = [Math.min(...values), Math.max(...values)];
   if (high - low < 1e-9) [low, high] = [low - 1, high + 1];
   const room = 0.06 * (high - low);
@@ -138,6 +144,7 @@ function course(numbers, width) {
 
 function render({ model, el }) {
   const prompt = element("p", { class: "prompt", id: `skpref-${crypto.getRandomValues(new Uint32Array(1))[0]}` });
+  const context = element("div", { class: "context" });
   const ending = element("div", { class: "ending" });
   const items = element("div", { class: "items" });
   const below = element("div");
@@ -145,11 +152,12 @@ function render({ model, el }) {
   const told = element("span", { class: "told", role: "status" });
   const tools = element("div", { class: "toolbar" });
   const chart = element("div", { class: "course" });
+  const strip = element("ol", { class: "history", "aria-label": "Last answers, the newest first" });
   // Without the last attribute JupyterLab takes keys that mean nothing here: x would cut the cell.
   const root = element(
     "div",
     { class: "skpref-judge", role: "group", tabindex: "0", "aria-labelledby": prompt.id, "data-lm-suppress-shortcuts": "true" },
-    prompt, ending, items, below, tools, notice, chart
+    prompt, context, ending, items, below, tools, notice, strip, chart
   );
   el.append(root);
 
@@ -157,11 +165,15 @@ function render({ model, el }) {
   let marks = []; // of a set: what was chosen so far
   let keys = {}; // what each key does
   let waiting = null;
+  let undos = 0; // that were asked for while an answer was on its way
 
   const question = () => model.get("question");
 
   function send(type, more = {}) {
-    if (waiting !== null) return;
+    if (waiting !== null) {
+      undos += type === "undo";
+      return;
+    }
     root.classList.add("waiting");
     root.setAttribute("aria-busy", "true");
     notice.textContent = "";
@@ -180,7 +192,10 @@ function render({ model, el }) {
     root.removeAttribute("aria-busy");
   }
 
-  const tell = (outcome) => send("answer", { outcome });
+  const tell = (outcome) => {
+    const comment = below.querySelector("textarea")?.value.trim();
+    send("answer", comment ? { outcome, comment } : { outcome });
+  };
 
   // -- what is asked ---------------------------------------------------------------------
 
@@ -318,8 +333,16 @@ function render({ model, el }) {
     look();
   }
 
-  function end({ items: [best] }) {
+  function end({ items: [best], facts }) {
     if (best) items.append(card(best, 0, null));
+    if (facts) {
+      const text = element("pre", { class: "facts" }, facts);
+      const copy = button("Copy", "", async () => {
+        await navigator.clipboard.writeText(facts);
+        copy.textContent = "Copied";
+      });
+      below.append(text, copy);
+    }
     tools.prepend(button("Go on", "", () => send("go_on")));
   }
 
@@ -334,11 +357,17 @@ function render({ model, el }) {
     marks = [];
     keys = {};
     prompt.textContent = asked.prompt;
+    context.textContent = asked.context ?? "";
     items.className = `items ${asked.kind}`;
     const wide = (each) => !each.mime.startsWith("image/");
     items.classList.toggle("long", asked.items.some(wide) || asked.choices?.length > 3);
     for (const part of [items, below, tools]) part.replaceChildren();
     kinds[asked.kind](asked);
+    join_sounds();
+    if (asked.comment) {
+      const words = element("textarea", { rows: "1", maxlength: "2000" });
+      below.append(element("label", { class: "comment" }, "Comment, sent with your answer", words));
+    }
     if (asked.kind !== "end") {
       keys.s = () => send("skip");
       tools.append(button("Skip", "s", keys.s));
@@ -347,6 +376,23 @@ function render({ model, el }) {
     tools.append(button("Undo", "u", keys.u), element("span", { class: "spring" }), told);
     if (held) root.focus({ preventScroll: true });
     rest();
+    if (undos) {
+      undos -= 1;
+      send("undo");
+    }
+  }
+
+  /** The sound that is started goes on where the last one was, which stops. */
+  function join_sounds() {
+    const players = [...items.querySelectorAll("audio, video")];
+    for (const player of players) {
+      player.addEventListener("play", () => {
+        const before = players.find((each) => each !== player && !each.paused);
+        if (!before) return;
+        player.currentTime = before.currentTime;
+        before.pause();
+      });
+    }
   }
 
   // -- how things stand ------------------------------------------------------------------
@@ -362,10 +408,17 @@ function render({ model, el }) {
     if (!("told" in status)) return;
     const goal = status.goal === null ? "" : ` of ${status.goal}`;
     told.textContent = `${status.told}${goal} ${status.told === 1 && !goal ? "answer" : "answers"}`;
+    if (status.goal_of_all) told.textContent += `; ${status.of_all} of ${status.goal_of_all} in all`;
+    strip.replaceChildren(...(status.history ?? []).toReversed().map(remember));
     ending.textContent = status.end;
     notice.textContent = status.notice;
     chart_course();
     rest();
+  }
+
+  function remember({ text, url }) {
+    const picture = url ? element("img", { src: url, alt: "", loading: "lazy" }) : null;
+    return element("li", { title: text }, picture, element("span", {}, text));
   }
 
   function looked(message, buffers) {
@@ -377,7 +430,7 @@ function render({ model, el }) {
   root.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat && !event.key.startsWith("Arrow")) return;
     const at = event.target;
-    if (at.tagName === "AUDIO") return; // which has keys of its own
+    if (["AUDIO", "VIDEO", "TEXTAREA"].includes(at.tagName)) return; // which have keys of their own
     if (event.key === "Enter" && at.tagName === "BUTTON") return;
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const act = keys[event.shiftKey && name.startsWith("Arrow") ? `Shift+${name}` : name];

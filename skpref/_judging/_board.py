@@ -1,0 +1,146 @@
+"""The board as a page: places with intervals, undecided pairs, judges, and what is still open."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from skpref._utils import html_text
+from skpref.plotting import board_svg
+
+# Rows of the page that are shown; the rest is in the files of `/export`.
+_MOST_PAIRS = 10
+
+
+def share_text(probability: float) -> str:
+    """Return a probability in percent, which is never 0 or 100.
+
+    Examples
+    --------
+    >>> from skpref._judging._board import share_text
+    >>> [share_text(p) for p in (0.5, 0.9996, 0.0001)]
+    ['50.0 %', '> 99.9 %', '< 0.1 %']
+    """
+    if probability > 0.999:
+        return "> 99.9 %"
+    return "< 0.1 %" if probability < 0.001 else f"{100.0 * probability:.1f} %"
+
+
+def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table of HTML, whose texts are escaped."""
+    head = "".join(f'<th scope="col">{html_text(each)}</th>' for each in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{html_text(caption)}">'
+        f"<table class=sortable><caption>{html_text(caption)}</caption><thead><tr>{head}</tr>"
+        f"</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def board_page(desk: Any) -> str:
+    """Return the page of a desk's leaderboard."""
+    title = html_text(f"Leaderboard of {desk.title}")
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{title}</title><link rel="stylesheet" href="page.css">'
+        '<script type="module" src="board.js"></script></head><body>'
+        f'<h1>{title}</h1><main id="board">{desk.board_html()}</main>'
+        '<footer><nav><a href="./">Vote</a> <a href="export">Export</a></nav></footer>'
+        "</body></html>"
+    )
+
+
+def votes_html(desk: Any) -> str:
+    """Return how the votes of a desk stand, as a part of a page."""
+    n_votes = desk.store.n_votes()
+    planner = desk.planner
+    view = None if planner is None else planner.board
+    parts = [_paragraph(f"Votes: {n_votes}. Judges: {len(desk.store.judges())}.")]
+    if planner is not None and planner.trouble:
+        parts.append(_paragraph(f"The board could not be made: {planner.trouble}"))
+    if view is None:
+        parts.append(_paragraph("The board comes with the first votes; it takes some seconds."))
+        return "".join(parts) + _judges_html(desk, None)
+    board = view.board
+    if view.n_votes < n_votes:
+        parts.append(_paragraph(f"The board is of the first {view.n_votes} votes as yet."))
+    if board.n_components > 1:
+        how = (
+            "there is a board for each prompt"
+            if desk.source.boards == "prompt"
+            else "no votes join these yet, so that nothing is decided between them"
+        )
+        parts.append(_paragraph(f"There are {board.n_components} groups of items: {how}."))
+    elif board.lead is not None:
+        first, second = board.lead.names
+        chance = share_text(board.lead.probability)
+        parts.append(_paragraph(f"{first} is better than {second} with a probability of {chance}."))
+    if view.n_needed is not None and view.n_needed:
+        parts.append(
+            _paragraph(
+                f"About {_rounded(view.n_needed)} more votes are likely to settle the first place."
+            )
+        )
+    parts += [board_svg(board), _places_html(board), _undecided_html(view.undecided)]
+    return "".join(parts) + _judges_html(desk, view.judges)
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html_text(text)}</p>"
+
+
+def _rounded(n: int) -> int:
+    """Return a number with two digits that count."""
+    digits = max(0, len(str(n)) - 2)
+    return round(n, -digits)
+
+
+def _places_html(board: Any) -> str:
+    several = board.n_components > 1
+    rows = []
+    for k, name in enumerate(board.names.tolist()):
+        low, high = board.rank_lower[k], board.rank_upper[k]
+        rows.append(
+            [
+                k + 1,
+                name,
+                *[board.component[k] + 1] * several,
+                f"{board.utility[k]:.2f}",
+                f"{board.lower[k]:.2f} to {board.upper[k]:.2f}",
+                low if low == high else f"{low}–{high}",
+                share_text(board.probability_best[k]),
+            ]
+        )
+    heads = ["rank", "name", *["group"] * several, "utility"]
+    heads += [f"{100 * board.level:g} % interval", "rank interval", "P(best)"]
+    return _table(f"Utilities in units of {board.unit}, above their mean", heads, rows)
+
+
+def _undecided_html(pairs: Any) -> str:
+    n_open = len(pairs.first)
+    closest = sorted(range(n_open), key=lambda k: abs(pairs.probability[k] - 0.5))[:_MOST_PAIRS]
+    rows = [
+        [pairs.first[k], pairs.second[k], share_text(pairs.probability[k])] for k in sorted(closest)
+    ]
+    caption = f"Undecided pairs: {n_open} of {n_open + pairs.n_decided}"
+    caption += f", the {_MOST_PAIRS} closest" if n_open > _MOST_PAIRS else ""
+    return _table(caption, ["first", "second", "P(first is better)"], rows)
+
+
+def _judges_html(desk: Any, reliability: Any) -> str:
+    known = {} if reliability is None else {name: k for k, name in enumerate(reliability.names)}
+    rows = []
+    for judge, (same, n_repeats, seconds) in desk.agreement().items():
+        row = [judge, desk.store.n_votes(judge)]
+        row.append("–" if seconds is None else f"{seconds:.1f}")
+        row.append(f"{same} of {n_repeats}" if n_repeats else "–")
+        if judge in known:
+            k = known[judge]
+            row.append(f"{reliability.reliability[k]:.2f}")
+            row.append(share_text(reliability.probability_random[k]))
+        else:
+            row += ["–", "–"]
+        rows.append(row)
+    heads = ["judge", "votes", "seconds a vote", "repeats alike", "reliability", "P(random)"]
+    return _table("Judges: 1 is the reliability of the reference judge", heads, rows)

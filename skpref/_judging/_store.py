@@ -1,0 +1,349 @@
+"""The store of votes: one SQLite file, each answer on disk before the next question."""
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skpref._utils import Lease
+
+_APPLICATION, _VERSION = 0x736B7076, 1
+_SCHEMA = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE items (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE judges (name TEXT PRIMARY KEY, goes_on INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE questions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, judge TEXT NOT NULL, items TEXT NOT NULL,
+    pair TEXT NOT NULL, repeats INTEGER, state TEXT NOT NULL DEFAULT 'open', since REAL NOT NULL);
+CREATE INDEX questions_by_pair ON questions (pair, state);
+CREATE INDEX questions_by_judge ON questions (judge, state);
+CREATE TABLE answers (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, question INTEGER NOT NULL, outcome TEXT NOT NULL,
+    comment TEXT NOT NULL, seconds REAL, time REAL NOT NULL, undone REAL);
+CREATE UNIQUE INDEX answers_by_question ON answers (question) WHERE undone IS NULL;
+"""
+# Seconds for which an open question is withheld from other judges: room for a break, as the
+# optimizers have it.
+_LEASE_SECONDS = 1800.0
+
+
+class VoteQuestion(NamedTuple):
+    """A question of the store.
+
+    Attributes
+    ----------
+    number : int
+    judge : str
+    items : list of int
+        Numbers of the items, in the order in which they are shown.
+    repeats : int or None
+        Number of the question that it repeats.
+    """
+
+    number: int
+    judge: str
+    items: list[int]
+    repeats: int | None
+
+
+class Vote(NamedTuple):
+    """An answer that counts, with its question.
+
+    Attributes
+    ----------
+    question : VoteQuestion
+    outcome : int, str or dict
+        As `tell` of an optimizer takes it.
+    comment : str
+    seconds : float or None
+        Between the question's appearance and the answer.
+    time : float
+        Seconds since 1970.
+    """
+
+    question: VoteQuestion
+    outcome: Any
+    comment: str
+    seconds: float | None
+    time: float
+
+
+def item_key(items: list[int]) -> str:
+    """Return the key of a set of items, whatever their order."""
+    return ",".join(map(str, sorted(items)))
+
+
+class VoteStore:
+    """Questions and answers on disk; SQLite's exclusive lock keeps a second server out.
+
+    The system releases that lock when the process ends, however it ends.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    ValueError
+        If another server has the file, or it is none of this package.
+    OSError
+        If it cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._depth = 0
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=0.5, isolation_level=None, check_same_thread=False
+            )
+            for setting in ("locking_mode = EXCLUSIVE", "synchronous = EXTRA"):
+                self._connection.execute(f"PRAGMA {setting}")
+            with self.transaction():
+                self._prepare()
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise ValueError(
+                    f"got {path}, which another skpref judge has open; one server has a file at a "
+                    "time. Open the page of that one, end it, or give another file by --file."
+                ) from error
+            raise OSError(f"{path} cannot be written: {error}. Give a file by --file.") from error
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"got {path}: {error}. Give another file by --file.") from error
+
+    def _prepare(self):
+        """Create the tables of a new file; ValueError for a file of something else."""
+        n_tables = self._value("SELECT count(*) FROM sqlite_master")
+        mark = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
+        if n_tables and mark != (_APPLICATION, _VERSION):
+            raise ValueError(
+                f"got {self.path}, which holds no votes that this version reads. Give another "
+                "file by --file."
+            )
+        if not n_tables:
+            for statement in _SCHEMA.split(";"):
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def close(self) -> None:
+        """Close the file, which another server may then open."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do all that is written within it, or nothing; it is on disk at the end."""
+        with self._lock:
+            if self._depth:  # part of a larger one
+                yield
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._depth = 1
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            else:
+                self._connection.execute("COMMIT")
+            finally:
+                self._depth = 0
+
+    def _rows(self, query: str, *values: Any) -> list[tuple]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def _value(self, query: str, *values: Any) -> Any:
+        rows = self._rows(query, *values)
+        return rows[0][0] if rows else None
+
+    # -- settings, items, judges -----------------------------------------------------------
+
+    def setting(self, name: str, value: Any) -> Any:
+        """Return the setting that the file has, after it got this one if it had none."""
+        with self.transaction():
+            self._rows("INSERT OR IGNORE INTO settings VALUES (?, ?)", name, json.dumps(value))
+            return json.loads(self._value("SELECT value FROM settings WHERE name = ?", name))
+
+    def item_numbers(self, names: list[str]) -> dict[str, int]:
+        """Return the number of each item by its name; new items get one."""
+        with self.transaction():
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO items (name) VALUES (?)", [(name,) for name in names]
+            )
+            return dict(self._rows("SELECT name, number FROM items"))
+
+    def add_judge(self, name: str) -> None:
+        """Add a judge, if unknown."""
+        with self.transaction():
+            self._rows("INSERT OR IGNORE INTO judges (name) VALUES (?)", name)
+
+    def judges(self) -> list[str]:
+        """Return the names of all judges."""
+        return [name for (name,) in self._rows("SELECT name FROM judges ORDER BY name")]
+
+    def goes_on(self, judge: str) -> bool:
+        """Return whether a judge went on after the end."""
+        return bool(self._value("SELECT goes_on FROM judges WHERE name = ?", judge))
+
+    def go_on(self, judge: str) -> None:
+        """Let a judge go on after the end."""
+        with self.transaction():
+            self._rows("UPDATE judges SET goes_on = 1 WHERE name = ?", judge)
+
+    # -- questions -------------------------------------------------------------------------
+
+    def open_questions(self, judge: str) -> list[VoteQuestion]:
+        """Return the open questions of a judge, first the one to be shown."""
+        return list(
+            map(
+                _parse_question,
+                self._rows(
+                    "SELECT number, judge, items, repeats FROM questions "
+                    "WHERE judge = ? AND state = 'open' ORDER BY number",
+                    judge,
+                ),
+            )
+        )
+
+    def add_question(self, judge: str, items: list[int], repeats: int | None = None) -> None:
+        """Open a question for a judge."""
+        with self.transaction():
+            self._rows(
+                "INSERT INTO questions (judge, items, pair, repeats, since) VALUES (?, ?, ?, ?, ?)",
+                *(judge, json.dumps(items), item_key(items), repeats, time.time()),
+            )
+
+    def renew_leases(self, judge: str) -> None:
+        """Withhold the open questions of a judge from others, from now on."""
+        with self.transaction():
+            self._rows(
+                "UPDATE questions SET since = ? WHERE judge = ? AND state = 'open'",
+                *(time.time(), judge),
+            )
+
+    def withdraw(self, number: int) -> None:
+        """Close a question that cannot be shown any more."""
+        with self.transaction():
+            self._rows("DELETE FROM questions WHERE number = ?", number)
+
+    def is_free(self, items: list[int], judge: str) -> bool:
+        """Return whether a judge may get a question: new to her, and at nobody's desk."""
+        asked = self._rows(
+            "SELECT judge, since FROM questions WHERE pair = ? AND (judge = ? OR state = 'open')",
+            *(item_key(items), judge),
+        )
+        return all(
+            who != judge and Lease(who, since, _LEASE_SECONDS).is_over(time.time())
+            for who, since in asked
+        )
+
+    def pending(self) -> list[list[int]]:
+        """Return the items of all open questions."""
+        return [json.loads(row[0]) for row in self._rows(_OPEN_ITEMS)]
+
+    def asked_keys(self, judge: str) -> set[str]:
+        """Return the keys of all questions that a judge has or had."""
+        return {row[0] for row in self._rows("SELECT pair FROM questions WHERE judge = ?", judge)}
+
+    def n_shown(self) -> dict[int, int]:
+        """Return how often each item was shown, by its number."""
+        rows = self._rows(
+            "SELECT each.value, count(*) FROM questions, json_each(questions.items) AS each "
+            "GROUP BY each.value"
+        )
+        return dict(rows)
+
+    def repeatable(self, judge: str) -> list[VoteQuestion]:
+        """Return questions that a judge answered and that were not repeated, oldest first."""
+        rows = self._rows(
+            "SELECT number, judge, items, repeats FROM questions WHERE judge = ? "
+            "AND state = 'answered' AND repeats IS NULL AND number NOT IN "
+            "(SELECT repeats FROM questions WHERE judge = ? AND repeats IS NOT NULL) "
+            "ORDER BY number",
+            *(judge, judge),
+        )
+        return list(map(_parse_question, rows))
+
+    def n_questions(self, judge: str) -> int:
+        """Return how many questions a judge has or had."""
+        return self._value("SELECT count(*) FROM questions WHERE judge = ?", judge)
+
+    # -- answers ---------------------------------------------------------------------------
+
+    def answer(self, number: int, outcome: Any, comment: str, seconds: float | None) -> None:
+        """Record the answer to an open question; it is on disk at the end of the transaction."""
+        with self.transaction():
+            self._rows(
+                "INSERT INTO answers (question, outcome, comment, seconds, time) "
+                "VALUES (?, ?, ?, ?, ?)",
+                *(number, json.dumps(outcome), comment, seconds, time.time()),
+            )
+            self._rows("UPDATE questions SET state = 'answered' WHERE number = ?", number)
+
+    def skip(self, number: int) -> None:
+        """Close an open question without an answer."""
+        with self.transaction():
+            self._rows("UPDATE questions SET state = 'skipped' WHERE number = ?", number)
+
+    def undo(self, judge: str) -> bool:
+        """Open the last question of a judge again; False if there is none."""
+        with self.transaction():
+            number = self._value(
+                "SELECT max(number) FROM questions WHERE judge = ? AND state != 'open'", judge
+            )
+            if number is None:
+                return False
+            self._rows(
+                "UPDATE answers SET undone = ? WHERE question = ? AND undone IS NULL",
+                *(time.time(), number),
+            )
+            self._rows(
+                "UPDATE questions SET state = 'open', since = ? WHERE number = ?",
+                *(time.time(), number),
+            )
+            return True
+
+    def n_votes(self, judge: str | None = None) -> int:
+        """Return the number of answers that count, of one judge or of all; no repeats."""
+        query = (
+            "SELECT count(*) FROM answers JOIN questions ON question = questions.number "
+            "WHERE undone IS NULL AND repeats IS NULL"
+        )
+        if judge is None:
+            return self._value(query)
+        return self._value(f"{query} AND judge = ?", judge)
+
+    def votes(self, judge: str | None = None, last: int = -1) -> list[Vote]:
+        """Return answers that count, repeats too, in the order in which they came.
+
+        Parameters
+        ----------
+        judge : str, optional
+            Whose; None: of all.
+        last : int, default=-1
+            How many at most, the last ones; -1: all.
+        """
+        rows = self._rows(
+            "SELECT questions.number, judge, items, repeats, outcome, comment, seconds, time "
+            "FROM answers JOIN questions ON question = questions.number "
+            "WHERE undone IS NULL AND judge = coalesce(?, judge) "
+            "ORDER BY answers.number DESC LIMIT ?",
+            *(judge, last),
+        )
+        return [
+            Vote(_parse_question(row[:4]), json.loads(row[4]), *row[5:]) for row in reversed(rows)
+        ]
+
+
+_OPEN_ITEMS = "SELECT items FROM questions WHERE state = 'open' ORDER BY number"
+
+
+def _parse_question(row: tuple) -> VoteQuestion:
+    return VoteQuestion(row[0], row[1], json.loads(row[2]), row[3])
