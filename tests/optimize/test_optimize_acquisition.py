@@ -292,6 +292,19 @@ def test_the_second_rule_counts_where_the_first_allows_nothing():
         assert value == pytest.approx(0.9, abs=1e-4)
 
 
+def test_a_climb_values_its_start_once():
+    space, climbed = make_space([[0, 1], [0, 1]]), []
+
+    class Recorded(Numeric):
+        def value_and_gradient(self, X):
+            climbed.append(X[0].copy())
+            return super().value_and_gradient(X)
+
+    maximise(Recorded(bumps), space, np.zeros((0, 2)), np.random.default_rng(0))
+    assert len(climbed) > 8
+    assert np.all(np.any(np.diff(climbed, axis=0) != 0.0, axis=1))
+
+
 def test_a_pool_is_searched_whole():
     table = np.random.default_rng(0).random((500, 2))
     space = make_space(None, table)
