@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, PrintableBunch, blas_threads, row_blocks, symmetric_root
 from skpref.data import Comparisons, ParsedX, table_frame
-from skpref.fitting import Model, judged_comparisons, last_step
+from skpref.fitting import Model, judged_rows, last_step
 from skpref.gp import GroupedPosterior, Posterior, ThroughTime, moments, posterior_parts
 from skpref.inference import AnswerForecast, Approximation, Problem, SiteRemoval, Sites, site_update
 from skpref.inspection._members import GroupMembers
@@ -378,6 +378,10 @@ def _method(last):
     name = type(last.engine_).__name__
     if last.engine_.capabilities.samples:
         return "importance sampling with Pareto-smoothed weights"
+    if hasattr(last.posterior_, "of"):
+        return f"sites of {name}; the covariance of tastes is held, which fits without answers move"
+    if name == "EP" and last.comparisons_.rows.joint:
+        return _ERRORS[name].replace("0.02", "0.1")
     return _ERRORS.get(name, f"sites of {name}")
 
 
@@ -392,13 +396,15 @@ def left_out_readings(last: Any) -> list[Reading]:
         by_user = replace(answers, judge=last._study.user)  # no two users' answers are equal
         return [Reading(1.0, by_user, last.likelihood_, _UserRemoval(last, by_user))]
     model, judges = last._model, getattr(last, "judges_", None)
-    weights = np.ones(1) if judges is None else judges.weights
+    weights, components = (np.ones(1), (None,)) if judges is None else judges.components()
     parts = posterior_parts(last.posterior_)[1]
     readings = []
-    for k, seen in enumerate(judged_comparisons(last)):
-        likelihood = model.likelihood
-        if isinstance(likelihood, JudgeReliability) and judges is not None:
-            likelihood = JudgeReliability(likelihood.base, judges.readings()[k].used)
+    for k, component in enumerate(components):
+        seen, likelihood = answers, model.likelihood
+        if component is not None:
+            seen = judged_rows(answers, model.kernel, component.used)
+        if component is not None and isinstance(likelihood, JudgeReliability):
+            likelihood = JudgeReliability(likelihood.base, component.used)
         here = replace(model, likelihood=likelihood)
         removal: _Removal
         if model.engine.capabilities.samples:
