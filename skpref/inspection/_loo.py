@@ -39,7 +39,7 @@ class _Removal(Protocol):
     def without(self, removed: Array) -> AnswerForecast: ...
 
 
-class Reading(NamedTuple):
+class WeightedRemoval(NamedTuple):
     """The answers in one reading of the judges, and a posterior to take them from."""
 
     weight: float
@@ -389,12 +389,12 @@ def _n_distinct(comparisons):
     return int(comparisons.of_answer.max(initial=-1)) + 1
 
 
-def left_out_readings(last: Any) -> list[Reading]:
+def left_out_readings(last: Any) -> list[WeightedRemoval]:
     """Return the answers of a fit with posteriors that they can be taken from, by readings."""
     answers = last.comparisons_
     if hasattr(last.posterior_, "of"):
         by_user = replace(answers, judge=last._study.user)  # no two users' answers are equal
-        return [Reading(1.0, by_user, last.likelihood_, _UserRemoval(last, by_user))]
+        return [WeightedRemoval(1.0, by_user, last.likelihood_, _UserRemoval(last, by_user))]
     model, judges = last._model, getattr(last, "judges_", None)
     weights, components = (np.ones(1), (None,)) if judges is None else judges.components()
     parts = posterior_parts(last.posterior_)[1]
@@ -413,11 +413,11 @@ def left_out_readings(last: Any) -> list[Reading]:
             with blas_threads(model.engine.matrix_size(seen)):
                 problem, approximation = _evaluated(here, seen, getattr(last, "_stream", None))
                 removal = SiteRemoval(problem, approximation, model.engine)
-        readings.append(Reading(float(weights[k]), seen, likelihood, removal))
+        readings.append(WeightedRemoval(float(weights[k]), seen, likelihood, removal))
     return readings
 
 
-def each_left_out(reading: Reading) -> AnswerForecast:
+def each_left_out(reading: WeightedRemoval) -> AnswerForecast:
     """Predict every answer without it; where they are few, the sites of all others follow.
 
     A single answer of few moves the sites of the others.
@@ -447,7 +447,7 @@ def _evaluated(model: Model, seen: Comparisons, stream: Any) -> tuple[Problem, A
 
 
 def _combined(
-    readings: list[Reading],
+    readings: list[WeightedRemoval],
     forecasts: list[AnswerForecast],
     some: NDArray[np.intp] | slice = slice(None),
 ) -> tuple[Array, Array | None]:
