@@ -1,6 +1,7 @@
 """Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -372,48 +373,52 @@ def _listed(teams, weights, what):
             f"{what} is a table; give a sequence of teams, each a sequence of names. Where all are "
             "of one size, the values of its columns are such: frame[columns].to_numpy()."
         )
-    members = []
-    for k, team in enumerate(teams):
-        if isinstance(team, str):
-            raise ValueError(
-                f"Team {k} of {what} is the text {team!r}; give a sequence of names, such as "
-                f"[{team!r}]."
-            )
-        if not isinstance(team, Iterable):
-            raise ValueError(
-                f"Team {k} of {what} is {team!r}; give a sequence of names, such as [{team!r}]."
-            )
-        team = list(team)
-        if not team:
-            raise ValueError(f"Team {k} of {what} has no member.")
-        for name in team:
-            if not isinstance(name, Hashable):
-                raise ValueError(
-                    f"Team {k} of {what} has the member {name!r}; give names that may be keys of "
-                    "a dict: texts, numbers or tuples."
-                )
-            if is_missing(name):
-                raise ValueError(
-                    f"Team {k} of {what} has a member without a name ({name!r}). Leave it out of "
-                    "the team: teams may differ in size."
-                )
-        if len(set(team)) < len(team):
-            twice = next(name for name in team if team.count(name) > 1)
-            raise ValueError(f"Team {k} of {what} names {twice!r} twice; name each member once.")
-        members.append(team)
+    members = [_checked_team(team, f"Team {k} of {what}") for k, team in enumerate(teams)]
     if weights is None:
         return members, [[1.0] * len(team) for team in members]
+    return members, _checked_weights(weights, members, what)
+
+
+def _checked_team(team, title):
+    """Return a team as a list of names, or raise ValueError that begins with its title."""
+    if isinstance(team, str) or not isinstance(team, Iterable):
+        kind = "the text " if isinstance(team, str) else ""
+        raise ValueError(
+            f"{title} is {kind}{team!r}; give a sequence of names, such as [{team!r}]."
+        )
+    team = list(team)
+    if not team:
+        raise ValueError(f"{title} has no member.")
+    for name in team:
+        if not isinstance(name, Hashable):
+            raise ValueError(
+                f"{title} has the member {name!r}; give names that may be keys of a dict: texts, "
+                "numbers or tuples."
+            )
+        if is_missing(name):
+            raise ValueError(
+                f"{title} has a member without a name ({name!r}). Leave it out of the team: teams "
+                "may differ in size."
+            )
+    if len(set(team)) < len(team):
+        twice = next(name for name in team if team.count(name) > 1)
+        raise ValueError(f"{title} names {twice!r} twice; name each member once.")
+    return team
+
+
+def _checked_weights(weights, members, what):
+    """Return weights of members as lists of numbers, or raise ValueError."""
     try:
-        shares = [[float(share) for share in each] for each in weights]
+        shares = [[float(share) for share in team] for team in weights]
     except (TypeError, ValueError):
         raise ValueError(
             f"weights of {what} must be a sequence of numbers for each team, such as [1.0, 0.5]."
         ) from None
-    if [len(each) for each in shares] != [len(team) for team in members]:
+    if [len(team) for team in shares] != [len(team) for team in members]:
         raise ValueError(f"weights of {what} must have as many numbers a team as it has members.")
-    if not all(np.isfinite(share) for each in shares for share in each):
+    if not all(np.isfinite(share) for team in shares for share in team):
         raise ValueError(f"weights of {what} must be finite.")
-    return members, shares
+    return shares
 
 
 def from_teams(
@@ -482,28 +487,14 @@ def from_teams(
         both = set(team) & set(rivals)
         if both:
             raise ValueError(f"{next(iter(both))!r} is on both sides of duel {k}.")
-    weighted = weights is not None
-    members = [name for team in [*first_teams, *second_teams] for name in team]
+    teams = [*first_teams, *second_teams]
     if like is None:
-        try:
-            # Names that have no order are a TypeError, and stay in the order given.
-            names: list[Hashable] = sorted(set(members))  # type: ignore[type-var]
-        except TypeError:
-            names = list(dict.fromkeys(members))
-        size = max((len(team) for team in [*first_teams, *second_teams]), default=1)
-        columns = [[k] for k in range(size)]
-        after = list(range(size, 2 * size)) if weighted else None
-        params: dict[str, Any] = {
-            "kernel": Teams(OnColumns(Identity(), [0]), columns, after),
-            "noise_variance": 1.0,
-            "noise_variance_bounds": (1e-3, 1e3),
-        }
+        names, params = _sorted_members(teams), _team_params(teams, weights is not None)
     else:
-        if weighted and like.params["kernel"].weights is None:
+        if weights is not None and like.params["kernel"].weights is None:
             raise ValueError("The duels of like have no weights, these do. Give both, or neither.")
-        known_names = set(like.names)
-        new = dict.fromkeys(name for name in members if name not in known_names)
-        names, params = [*like.names, *new], like.params
+        names = list(dict.fromkeys(chain(like.names, *teams)))
+        params = like.params
     duels = TeamDuels(np.zeros((0, 2, 0)), names, params)
     has_weights = params["kernel"].weights is not None
     sides = [
@@ -511,3 +502,24 @@ def from_teams(
         duels.rows(second_teams, others if has_weights else None),
     ]
     return duels._replace(X=np.stack(sides, axis=1))
+
+
+def _sorted_members(teams) -> list[Hashable]:
+    """Return each member of teams once, sorted; in the order given where names have no order."""
+    names = dict.fromkeys(chain.from_iterable(teams))
+    try:
+        return sorted(names)
+    except TypeError:
+        return list(names)
+
+
+def _team_params(teams, weighted) -> dict[str, Any]:
+    """Return the parameters of a model of teams whose members have nothing but names."""
+    size = max(map(len, teams), default=1)
+    columns = [[k] for k in range(size)]
+    after = list(range(size, 2 * size)) if weighted else None
+    return {
+        "kernel": Teams(OnColumns(Identity(), [0]), columns, after),
+        "noise_variance": 1.0,
+        "noise_variance_bounds": (1e-3, 1e3),
+    }

@@ -13,7 +13,6 @@ from matrix_support import (
     gain,
     predictions,
     refit,
-    reliability_used,
     truth_given_reliability,
     truth_of,
     truth_of_independent_items,
@@ -79,10 +78,12 @@ def compared(case, averaged=True):
     said = " ".join(str(each.message) for each in told)
     parts = {"unsettled": "by turns" in said or "ended with noise_variance at its" in said}
     if case.judges != "none":
-        # Of the most probable reading of the judges, whose reliability the model keeps.
+        # Of the most probable reading of the judges, whose reliability the model keeps; its
+        # posterior is that at the first of the reliabilities that it is averaged over.
         leading, judges = copy.copy(model), model.judges_.readings()[0]
-        leading.posterior_, leading.judges_ = posterior_parts(model.posterior_)[1][0], judges
-        moved = np.abs(judges.reliability - reliability_used(model))
+        leading.posterior_ = posterior_parts(model.posterior_)[1][0]
+        leading.judges_ = model.judges_.components()[1][0]
+        moved = np.abs(judges.reliability - judges.used)
         deviation = np.sqrt(judges.marginals.variance)
         parts["reliability_moved"] = float(np.max(moved / (deviation + _ROUGH)))
         truth = truth_given_reliability(case, model)

@@ -53,8 +53,8 @@ def truth_of(case, model):
 
 
 def reliability_used(model):
-    """The reliability of each judge that the utility was found with."""
-    return np.asarray(model.judges_.readings()[0].used)
+    """The reliability of each judge that the first part of the posterior was found with."""
+    return np.asarray(model.judges_.components()[1][0].used)
 
 
 def truth_given_reliability(case, model):

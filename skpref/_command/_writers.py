@@ -15,7 +15,7 @@ import shutil
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -186,15 +186,20 @@ def _formatted_columns(
         name: [formats.get(name, printable_text)(row[j]) for row in rows]
         for j, name in enumerate(table.columns)
     }
-    for name in effects:  # a judge's own: the interval stands beside the mean
+    _join_own_effects(cells, effects)
+    made = _with_intervals(cells, f"{report.percent} interval")
+    heads = [_HEADS.get(name) or printable_text(name) for name in made]
+    return heads, [list(row) for row in zip(*made.values(), strict=True)]
+
+
+def _join_own_effects(cells: dict[str, list], effects: Iterable[str]) -> None:
+    """Put the interval of each effect of a judge's own beside its mean, in place."""
+    for name in effects:
         bounds = cells.pop(f"{name}_lower"), cells.pop(f"{name}_upper")
         cells[name] = [
             f"{value} [{low}, {high}]"
             for value, low, high in zip(cells[name], *bounds, strict=True)
         ]
-    made = _with_intervals(cells, f"{report.percent} interval")
-    heads = [_HEADS.get(name) or printable_text(name) for name in made]
-    return heads, [list(row) for row in zip(*made.values(), strict=True)]
 
 
 def _with_intervals(cells: dict[str, list], head: str) -> dict[str, list]:

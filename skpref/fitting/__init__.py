@@ -11,7 +11,7 @@ from skpref.fitting._averaging import (
     lattice,
     ratio_prior,
 )
-from skpref.fitting._biases import judged_comparisons
+from skpref.fitting._biases import judged_comparisons, judged_rows
 from skpref.fitting._components import components_in_words
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
 from skpref.fitting._forecast import forecast, seconds_of
@@ -126,6 +126,7 @@ __all__ = [
     "held_engine",
     "hyperparameter_spread",
     "judged_comparisons",
+    "judged_rows",
     "last_step",
     "lattice",
     "learn",

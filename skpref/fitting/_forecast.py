@@ -206,30 +206,32 @@ def learning_part(
         where all would take more than some 20 s, of at least 2000 where a minute; where the prior
         has few features, as many more as take some 3 s; of items through time 50 000. None: all.
     """
-    n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
-    seconds = _learning(cost, model)
-    brisk = 0
-    if _exact(cost) * _searched(model) < 0.5 * _BRISK:
-        brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
-    if n_learning_answers == "auto" and model.rule.through_time:
-        n_learning_answers = ENOUGH_THROUGH_TIME
-    elif n_learning_answers == "auto" and not model.rule.exact:
-        n_learning_answers = ENOUGH_FOR_POINTS if model.learner.rule.exact else ENOUGH_SPARSE
-        if model.learner.rule.exact and cost.linear:
-            n_learning_answers = max(n_learning_answers, brisk)
-        if model.learner.rule.exact and seconds <= _HASTE:
-            n_learning_answers = None
-    elif n_learning_answers == "auto":
-        many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
-        many |= n_answers >= 2 * ENOUGH and seconds > _LONG
-        enough = ENOUGH if _who(model.kernel, comparisons) is False else ENOUGH_OF_NAMES
-        if cost.linear:
-            enough = max(enough, brisk)
-        n_learning_answers = enough if many else None
+    if n_learning_answers == "auto":
+        n_learning_answers = _enough_answers(comparisons, model)
+    n_answers = len(comparisons.positions)
     if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
         return comparisons
     names = _who(model.kernel, comparisons)
     return random_part(comparisons, int(n_learning_answers), among_few=names)
+
+
+def _enough_answers(comparisons: Comparisons, model: Model) -> int | None:
+    """Return the number of answers to learn hyperparameters on, None for all; see above."""
+    if model.rule.through_time:
+        return ENOUGH_THROUGH_TIME
+    n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
+    seconds = _learning(cost, model)
+    brisk = 0
+    if cost.linear and _exact(cost) * _searched(model) < 0.5 * _BRISK:
+        brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
+    if not model.rule.exact:
+        if not model.learner.rule.exact:
+            return ENOUGH_SPARSE
+        return None if seconds <= _HASTE else max(ENOUGH_FOR_POINTS, brisk)
+    many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
+    if not many and not (n_answers >= 2 * ENOUGH and seconds > _LONG):
+        return None
+    return max(ENOUGH if _who(model.kernel, comparisons) is False else ENOUGH_OF_NAMES, brisk)
 
 
 def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:

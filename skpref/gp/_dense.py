@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import (
@@ -58,6 +58,8 @@ from skpref.likelihoods import Likelihood
 _WEAK = 1e-3
 # The same of the weakest direction of a joint answer's site, whose marginals are less exact anyway.
 _LOST_BELOW = 1e-6
+# Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
+_LOSSY = 1e4
 # Square matrices of an exact fit that are held at once: by margins those of their side and of the
 # items', by items; as traced at 400 to 1400 items, learning included.
 _HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
@@ -445,6 +447,13 @@ class DenseItems(ByVector, Dense):
 
     def gram(self, marginals, precision):
         """Compute D Dᵀ, see `gain`."""
+        laplacian = self._laplacian(precision)
+        strength = precision.diagonal if isinstance(precision, SitePrecision) else precision
+        if self.n_items >= LARGE and self.variance @ strength < _LOSSY * len(strength):
+            # L Σ L; of Σ the transpose, which is it as well, stands in memory by rows.
+            gain = laplacian @ (laplacian @ marginals.root.covariance.T).T
+            whole = laplacian.toarray() if issparse(laplacian) else laplacian
+            return whole - 0.5 * (gain + gain.T)
         D = self.gain(marginals, precision, np.zeros(self.n_margins)).factor
         return D @ D.T
 

@@ -354,21 +354,28 @@ def _contenders_of_ids(subject: Inspected, items: Any, at: Any) -> Contenders:
     held |= {j: columns.mean(j) for j in free - columns.categories}
     base[:, list(held)] = list(held.values())
     open_ = sorted(free & columns.categories)
-    shares, every = np.ones(1), base[:, None]
-    if open_:
-        values, shares = columns.combinations(open_)
-        if len(base) * len(values) > _MOST_ROWS:
-            raise ValueError(
-                f"The board averages over {len(values)} combinations of the categories in columns "
-                f"{[columns.label(j) for j in open_]}, which is too much for {len(base)} ids. "
-                "Hold some of them: at={column: value}."
-            )
-        every = np.repeat(every, len(values), axis=1)
-        every[:, :, open_] = values
+    every, shares = _each_category(columns, base, open_)
     held_values: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
     held_values |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
     names = subject.ids(base) if not has_items or names is None else names[first]
     return Contenders(subject, _name_array(names, len(base)), every, shares, held_values, columns)
+
+
+def _each_category(columns: Columns, base: Array, places: list[int]) -> tuple[Array, Array]:
+    """Return rows of each id with every combination of categories, and the combinations' shares."""
+    every = base[:, None]
+    if not places:
+        return every, np.ones(1)
+    values, shares = columns.combinations(places)
+    if len(base) * len(values) > _MOST_ROWS:
+        raise ValueError(
+            f"The board averages over {len(values)} combinations of the categories in columns "
+            f"{[columns.label(j) for j in places]}, which is too much for {len(base)} ids. "
+            "Hold some of them: at={column: value}."
+        )
+    every = np.repeat(every, len(values), axis=1)
+    every[:, :, places] = values
+    return every, shares
 
 
 def _contenders_of_rows(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, PrintableBunch, blas_threads, row_blocks, symmetric_root
 from skpref.data import Comparisons, ParsedX, table_frame
-from skpref.fitting import Model, judged_comparisons, last_step
+from skpref.fitting import Model, judged_rows, last_step
 from skpref.gp import GroupedPosterior, Posterior, ThroughTime, moments, posterior_parts
 from skpref.inference import AnswerForecast, Approximation, Problem, SiteRemoval, Sites, site_update
 from skpref.inspection._members import GroupMembers
@@ -39,7 +39,7 @@ class _Removal(Protocol):
     def without(self, removed: Array) -> AnswerForecast: ...
 
 
-class Reading(NamedTuple):
+class WeightedRemoval(NamedTuple):
     """The answers in one reading of the judges, and a posterior to take them from."""
 
     weight: float
@@ -378,6 +378,10 @@ def _method(last):
     name = type(last.engine_).__name__
     if last.engine_.capabilities.samples:
         return "importance sampling with Pareto-smoothed weights"
+    if hasattr(last.posterior_, "of"):
+        return f"sites of {name}; the covariance of tastes is held, which fits without answers move"
+    if name == "EP" and last.comparisons_.rows.joint:
+        return _ERRORS[name].replace("0.02", "0.1")
     return _ERRORS.get(name, f"sites of {name}")
 
 
@@ -385,20 +389,22 @@ def _n_distinct(comparisons):
     return int(comparisons.of_answer.max(initial=-1)) + 1
 
 
-def left_out_readings(last: Any) -> list[Reading]:
+def left_out_readings(last: Any) -> list[WeightedRemoval]:
     """Return the answers of a fit with posteriors that they can be taken from, by readings."""
     answers = last.comparisons_
     if hasattr(last.posterior_, "of"):
         by_user = replace(answers, judge=last._study.user)  # no two users' answers are equal
-        return [Reading(1.0, by_user, last.likelihood_, _UserRemoval(last, by_user))]
+        return [WeightedRemoval(1.0, by_user, last.likelihood_, _UserRemoval(last, by_user))]
     model, judges = last._model, getattr(last, "judges_", None)
-    weights = np.ones(1) if judges is None else judges.weights
+    weights, components = (np.ones(1), (None,)) if judges is None else judges.components()
     parts = posterior_parts(last.posterior_)[1]
     readings = []
-    for k, seen in enumerate(judged_comparisons(last)):
-        likelihood = model.likelihood
-        if isinstance(likelihood, JudgeReliability) and judges is not None:
-            likelihood = JudgeReliability(likelihood.base, judges.readings()[k].used)
+    for k, component in enumerate(components):
+        seen, likelihood = answers, model.likelihood
+        if component is not None:
+            seen = judged_rows(answers, model.kernel, component.used)
+        if component is not None and isinstance(likelihood, JudgeReliability):
+            likelihood = JudgeReliability(likelihood.base, component.used)
         here = replace(model, likelihood=likelihood)
         removal: _Removal
         if model.engine.capabilities.samples:
@@ -407,11 +413,11 @@ def left_out_readings(last: Any) -> list[Reading]:
             with blas_threads(model.engine.matrix_size(seen)):
                 problem, approximation = _evaluated(here, seen, getattr(last, "_stream", None))
                 removal = SiteRemoval(problem, approximation, model.engine)
-        readings.append(Reading(float(weights[k]), seen, likelihood, removal))
+        readings.append(WeightedRemoval(float(weights[k]), seen, likelihood, removal))
     return readings
 
 
-def each_left_out(reading: Reading) -> AnswerForecast:
+def each_left_out(reading: WeightedRemoval) -> AnswerForecast:
     """Predict every answer without it; where they are few, the sites of all others follow.
 
     A single answer of few moves the sites of the others.
@@ -441,7 +447,7 @@ def _evaluated(model: Model, seen: Comparisons, stream: Any) -> tuple[Problem, A
 
 
 def _combined(
-    readings: list[Reading],
+    readings: list[WeightedRemoval],
     forecasts: list[AnswerForecast],
     some: NDArray[np.intp] | slice = slice(None),
 ) -> tuple[Array, Array | None]:

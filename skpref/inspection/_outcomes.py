@@ -87,14 +87,7 @@ def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
     ValueError
         If they do not fit together.
     """
-    proba = check_array(proba, dtype=np.float64, ensure_2d=False, input_name="proba")
-    if proba.ndim == 1:
-        proba = np.column_stack([1.0 - proba, proba])
-    if proba.ndim != 2 or proba.shape[1] < 2 or proba.min() < 0.0 or proba.max() > 1.0 + 1e-9:
-        raise ValueError(
-            f"proba must hold probabilities, of shape (n,), (n, n_outcomes) or (n, k); got shape "
-            f"{proba.shape} with values from {proba.min():.3g} to {proba.max():.3g}."
-        )
+    proba = _check_probabilities(proba)
     n, n_columns = proba.shape
     scale = DuelScale.of_columns(n_columns)
     if n_columns == 2 and (y is None or np.ndim(y) == 1):
@@ -111,6 +104,25 @@ def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
         signed = y.dtype.kind in "if" and np.any(y < 0)  # positions are not below 0
         classes = scale.labels if signed else np.arange(n_columns)
     labels = np.asarray(classes).tolist()
+    column = _label_positions(y, labels, n_columns)
+    return Forecast(proba, column, scale.names if labels == scale.labels.tolist() else None)
+
+
+def _check_probabilities(proba: Any) -> Array:
+    """Return probabilities of shape (n, n_outcomes), those of one outcome beside its opposite."""
+    proba = check_array(proba, dtype=np.float64, ensure_2d=False, input_name="proba")
+    if proba.ndim == 1:
+        proba = np.column_stack([1.0 - proba, proba])
+    if proba.ndim != 2 or proba.shape[1] < 2 or proba.min() < 0.0 or proba.max() > 1.0 + 1e-9:
+        raise ValueError(
+            f"proba must hold probabilities, of shape (n,), (n, n_outcomes) or (n, k); got shape "
+            f"{proba.shape} with values from {proba.min():.3g} to {proba.max():.3g}."
+        )
+    return proba
+
+
+def _label_positions(y: Any, labels: list, n_columns: int) -> Any:
+    """Return the place of each answer among the labels, or raise ValueError."""
     if len(labels) != n_columns:
         raise ValueError(f"proba has {n_columns} columns, classes {len(labels)} labels: {labels}.")
     column = np.array([labels.index(label) if label in labels else -1 for label in y.tolist()])
@@ -118,7 +130,7 @@ def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
         raise ValueError(
             f"y holds {y[column < 0].tolist()[0]!r}, which is none of the labels {labels}."
         )
-    return Forecast(proba, column, scale.names if labels == scale.labels.tolist() else None)
+    return column
 
 
 def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:

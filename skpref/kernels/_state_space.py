@@ -274,24 +274,32 @@ def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     time, who = columns.pop(), groups.pop()
     if not who or time in who:
         return None
-    processes = []
-    for leaf in leaves:
-        form = forms[leaf]
-        if [monomial for _, monomial in form.keys] != [()]:
-            return None
-        order, length = leaf.order, leaf.length
-        processes.append(Process(order, length, float(form.value[0]), form.slope[0], leaf.at))
-    static = forms.get(None)
-    if static is not None:
-        constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
-        for at in np.flatnonzero(constant):
-            processes.append(Process(_CONSTANT, 1.0, float(static.value[at]), static.slope[at]))
-        keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
-        static = Form(keys, static.value[~constant], static.slope[~constant])
-        if any(time in group or any(c == time for c, _ in mono) for group, mono in keys):
-            return None
-    few = None if static is None or not static.keys else features_of(static)
-    return Drifts(Drift(who, time, tuple(processes)), few)
+    if any([monomial for _, monomial in forms[leaf].keys] != [()] for leaf in leaves):
+        return None
+    processes = [_process_of(leaf, forms[leaf]) for leaf in leaves]
+    constants, static = _static_parts(forms.get(None), who)
+    if any(time in group or time in dict(monomial) for group, monomial in static.keys):
+        return None
+    few = features_of(static) if static.keys else None
+    return Drifts(Drift(who, time, (*processes, *constants)), few)
+
+
+def _process_of(leaf: "_TimeLeaf", form: Form) -> Process:
+    """Return the process that a kernel of time is with what stands before it."""
+    return Process(leaf.order, leaf.length, float(form.value[0]), form.slope[0], leaf.at)
+
+
+def _static_parts(static: Form | None, who: tuple[int, ...]) -> tuple[list[Process], Form]:
+    """Split what knows no time into constants of who an item is, and the features beside."""
+    if static is None:
+        return [], Form([], np.zeros(0), np.zeros((0, 0)))
+    constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
+    constants = [
+        Process(_CONSTANT, 1.0, float(value), slope)
+        for value, slope in zip(static.value[constant], static.slope[constant], strict=True)
+    ]
+    keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
+    return constants, Form(keys, static.value[~constant], static.slope[~constant])
 
 
 class _TimeLeaf(NamedTuple):

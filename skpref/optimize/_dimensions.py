@@ -492,12 +492,17 @@ def _make_range(name, spec):
     return OrderedValues(name, range(low, high + 1))
 
 
-def _make_choices(name, values):
-    """Return the dimension of listed values: ordered if they are increasing numbers."""
+def _check_choices(name, values):
+    """Raise ValueError unless values are two or more, all distinct."""
     if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
         raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
     if any(isinstance(v, Real) and v != v for v in values):
         raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
+
+
+def _make_choices(name, values):
+    """Return the dimension of listed values: ordered if they are increasing numbers."""
+    _check_choices(name, values)
     # Of other numbers, such as fractions, it is the position that is kept.
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     if not (numbers and all(a < b for a, b in pairwise(values))):

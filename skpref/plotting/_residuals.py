@@ -190,16 +190,9 @@ class ResidualsDisplay:
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.bands_, self.points_ = [], []
         many = len(lines) > 1
-        for k, (name, values, half) in enumerate(lines):
-            rows = np.arange(n) + (0.62 * (k / (len(lines) - 1) - 0.5) if many else 0.0)
-            who = name.partition(",")[0]
-            color, mark = _LOOKS.get(who, ("blue", "o"))
-            style = {"color": GREY, "alpha": 0.35, "linewidth": 5.0 if not many else 3.0}
-            self.bands_.append(ax.hlines(rows, -half, half, **style))
-            style = {"color": getattr(palette(ax), color), "markersize": 4.5, "linestyle": "none"}
-            faint = name.endswith(("2", "4"))  # grades of one winner
-            face = {"markerfacecolor": "none"} if faint else {}
-            self.points_ += ax.plot(values, rows, mark, label=name, **style, **face)
+        offsets = np.linspace(-0.31, 0.31, len(lines)) if many else [0.0]
+        for offset, line in zip(offsets, lines, strict=True):
+            self._draw_outcome(ax, np.arange(n) + offset, *line, width=3.0 if many else 5.0)
         what = "log-loss above expected (nats)"
         if of_outcomes:
             what = "observed − predicted" + (" share" if many else f" “{lines[0][0]}”")
@@ -210,6 +203,15 @@ class ResidualsDisplay:
         rows_of_names(ax, [f"{name} ({count})" for name, count in group_sizes])
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_outcome(self, ax, rows, name, values, half, width):
+        """Draw the residuals of one outcome over the band of right predictions."""
+        color, mark = _LOOKS.get(name.partition(",")[0], ("blue", "o"))
+        self.bands_.append(ax.hlines(rows, -half, half, color=GREY, alpha=0.35, linewidth=width))
+        style = {"color": getattr(palette(ax), color), "markersize": 4.5, "linestyle": "none"}
+        if name.endswith(("2", "4")):  # grades of one winner
+            style["markerfacecolor"] = "none"
+        self.points_ += ax.plot(values, rows, mark, label=name, **style)
 
     def _outcomes(self):
         """Return name, residuals and bands of each outcome; of two outcomes those of the second."""

@@ -87,11 +87,7 @@ def grid_along_features(
     columns = list(X.columns) if is_frame(X) else _columns(X.shape[1], feature_names)
     places = _places(features, columns)
     values = [column_at(X, j) if is_frame(X) else X[:, j] for j in range(len(columns))]
-    feature_columns = [column_floats(values[j]) for j in places]
-    for place, column in zip(places, feature_columns, strict=True):
-        if column is None or np.isnan(column).all():
-            raise ValueError(f"The feature {columns[place]!r} holds no numbers to draw along.")
-    numeric_columns = [column for column in feature_columns if column is not None]
+    numeric_columns = [_numbers_along(values[j], columns[j]) for j in places]
     axes = tuple(np.linspace(np.nanmin(c), np.nanmax(c), resolution) for c in numeric_columns)
     product = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
     n = len(product[0])
@@ -108,6 +104,14 @@ def grid_along_features(
     return FeatureGrid(
         tuple(str(columns[j]) for j in places), axes, items, np.column_stack(numeric_columns)
     )
+
+
+def _numbers_along(values, name):
+    """Return a column as floats, or raise ValueError if it holds no number."""
+    column = column_floats(values)
+    if column is None or np.isnan(column).all():
+        raise ValueError(f"The feature {name!r} holds no numbers to draw along.")
+    return column
 
 
 def _columns(width, names):

@@ -15,7 +15,7 @@ from skpref.gp import _dense as _conditioning
 from skpref.gp import _utilities
 from skpref.gp._utilities import ByPrecision, ByRoot, item_solver
 from skpref.inference import EP
-from skpref.inference._ep import _SiteRows, _Sweep
+from skpref.inference._ep import SiteRows, _Sweep
 from skpref.likelihoods import Probit
 
 NOISE = 0.3
@@ -171,7 +171,7 @@ def test_means_are_found_by_newtons_method_where_the_precisions_are(monkeypatch)
         return shifted(*given)
 
     monkeypatch.setattr(problem.prior, "shifted", counted)
-    rows = _SiteRows(problem, TIGHT_EP.tol)
+    rows = SiteRows(problem, TIGHT_EP.tol)
     wrong = _Sweep(rows, rows.sites(found.state["precision"], 0.9 * found.state["shift"]))
     mean, off = found.conditioned.mean, np.sqrt(found.conditioned.variance)
     assert np.max(np.abs(wrong.conditioned.mean - mean) / off) > 0.1

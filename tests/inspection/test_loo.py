@@ -71,6 +71,25 @@ def test_joint_answers_are_left_out_as_a_block(kind):
     assert left_out.pointwise[0] == pytest.approx(np.log(happened.mean()), abs=0.04)
 
 
+@pytest.mark.parametrize("contrary", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_an_answer_of_a_judge_is_predicted_as_by_a_fit_without_it(contrary):
+    rng = np.random.default_rng(contrary)
+    utility, judge = rng.normal(size=5), np.arange(12) % 2
+    pairs = np.array([rng.choice(5, 2, replace=False) for _ in range(12)])
+    reliability = np.array([1.0, -0.8 if contrary else 0.6])[judge]
+    margin = reliability * (utility[pairs[:, 0]] - utility[pairs[:, 1]])
+    y = (margin + 0.5 * rng.standard_normal(12) > 0.0).astype(int)
+    X = np.asarray(["a", "b", "c", "d", "e"])[pairs]
+    model = PairwisePreferenceRegressor(noise_variance=0.3, optimizer=None)
+    left_out = loo(model.fit(X, y, judges=judge))
+    assert "0.02" in left_out.method
+    for answer in (3, 11):
+        rest = np.arange(12) != answer
+        model.fit(X[rest], y[rest], judges=judge[rest])
+        truth = model.predict_proba(X[~rest], judges=judge[~rest])[0, y[answer]]
+        assert left_out.pointwise[answer] == pytest.approx(np.log(truth), abs=0.02)
+
+
 def test_one_copy_of_a_counted_answer_is_left_out():
     X, y = duels(4, n=8)
     counts = np.array([1, 3, 2, 1, 4, 1, 2, 5])
