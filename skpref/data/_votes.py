@@ -510,8 +510,8 @@ class _VoteReader:
         if self.options.judge is None or position is None:
             return np.zeros((len(rows), 2))
         codes, values = self.labels[position]
+        number = {name: i for i, name in enumerate(self.competitors)}
         # Numbers of judges and of competitors count different things.
-        number = {name: i for i, name in enumerate(self.competitors) if isinstance(name, str)}
         names = [value.strip() if isinstance(value, str) else "" for value in values]
         judge = np.array([*(number.get(name, -2) for name in names), -2])[codes[rows]]
         return np.stack([self.first[rows] == judge, self.second[rows] == judge], axis=1) * 1.0
