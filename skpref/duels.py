@@ -113,7 +113,10 @@ def from_votes(
         None: "winner", "vote", "verdict" and the like, or
         "winner_model_a", "winner_model_b" and "winner_tie".
     judge, prompt, time : column name, default=None
-        Who voted, about what, and when. If named, votes without one are left out.
+        Who voted, about what, and when. If named, votes without one are left out. Where the name
+        of a judge is that of a competitor in the vote, as of language models that judge each other,
+        the control "own answer" tells by how much judges favour what is their own: it is 1 beside
+        the judge and 0 beside others.
         None: "judge", "annotator" and the like; "question_id", "prompt" and the like; "tstamp",
         "timestamp" and the like, if there is one.
     controls : str, pair of str, or list of these, default=None
@@ -189,7 +192,7 @@ def from_votes(
         sample_weight : ndarray of float64 of shape (n_votes,) or None
             Of soft votes.
         controls : list of str
-            Names of the controls.
+            Names of the controls; the last may be "own answer", see ``judge``.
         control_center, control_scale : ndarray of shape (n_controls,)
             A control in X is ``(value - control_center) / control_scale``; an effect a unit of the
             user's is that of X divided by ``control_scale``.

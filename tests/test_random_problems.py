@@ -46,6 +46,13 @@ def judges():
     return random_judges
 
 
+@pytest.fixture(scope="module")
+def groups():
+    import random_groups
+
+    return random_groups
+
+
 # -- the truth -------------------------------------------------------------------------------------
 
 
@@ -242,3 +249,32 @@ def test_table_of_the_page_is_that_of_the_results(problems):
     rows = common.Table(common.RESULTS / "random_problems.csv", ()).rows()
     text = (BENCHMARKS.parent / "doc" / "guide" / "engines.md").read_text(encoding="utf-8")
     assert "\n".join(problems.page(problems.summary(rows))) in text
+
+
+# -- effects of groups -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("prompts", 0), ("judges", 1), ("both", 4)])
+@pytest.mark.parametrize("engine", ["ep", "gibbs"])
+def test_effects_of_groups_are_those_of_importance_sampling(groups, kind, seed, engine):
+    problem = groups.draw_problem(kind, seed)
+    truth = groups.integrate(problem)
+    assert truth.error < 0.01
+    values = groups.fit_engine(problem, engine)
+    for name in groups.QUANTITIES:
+        assert_allclose(values[name], getattr(truth, name), atol=groups.TOLERANCE[engine])
+
+
+@pytest.mark.parametrize("kind", ["prompts", "judges", "both"])
+def test_truth_of_groups_of_one_answer_is_that_of_quadrature(groups, kind):
+    problem = groups.draw_problem(kind, 2)
+    one = type(problem.margins)(*(part[:1] for part in problem.margins))
+    problem = problem._replace(margins=one, lengths=problem.lengths[:1], outcome=np.array([1]))
+    truth = groups.integrate(problem, n=2**13, n_effective=1000.0)
+    variance = groups.covariance(problem, one, one)[0, 0]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    margin = np.sqrt(variance) * nodes
+    chance = groups.outcome_probabilities(problem, margin, 0.0, one.lead)
+    posterior = weights * chance[:, -1]
+    expected = posterior @ chance / posterior.sum()
+    assert_allclose(truth.known[0], expected, atol=5e-3)

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from matrix_oracle import AnswerArguments, Noise, exact
 from numpy.testing import assert_allclose
+from scipy.special import entr
 from scipy.stats import norm
 from sklearn import config_context
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.model_selection import KFold, cross_val_score
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
+from skpref.active import bald
 from skpref.fitting import held as make_held
 from skpref.gp import GroupedPosterior
 from skpref.inspection import leaderboard, variance_shares
@@ -432,3 +434,24 @@ def test_groups_of_the_wrong_number_are_refused():
         posterior.in_groups(np.zeros(2, dtype=int)).win_probability(*NAMES[shown].T)
     known = replace(posterior, asked_groups=None)
     assert known.win_probability(["a"], ["b"]).shape == (1,)
+
+
+@pytest.mark.parametrize("kind", ["duels", "ties"])
+@pytest.mark.parametrize("noise", [0.05, 2.0])
+def test_what_a_vote_on_a_new_prompt_tells_is_of_the_mean_over_prompts(kind, noise):
+    shown, y, prompt = problem(kind, 0)
+    fitted = model(kind).set_params(noise_variance=noise).fit(NAMES[shown], y, prompts=prompt)
+    posterior, pairs = fitted.posterior_, NAMES[np.array([[0, 1], [1, 2], [0, 3]])]
+    mean, variance = posterior.margin(*pairs.T)
+    terms = fitted.comparisons_.items.shape[1] - 1
+    grid = np.linspace(-9.0, 9.0, 3001)
+    margin = mean[:, None] + np.sqrt(variance)[:, None] * grid
+    scale = np.sqrt(2.0 * noise + 2.0 * terms * EFFECT)  # noise and effects of both items
+    threshold = 0.3 if kind == "ties" else 0.0
+    first, second = (norm.cdf((side * margin - threshold) / scale) for side in (1.0, -1.0))
+    chances = np.stack([first, second, np.maximum(1.0 - first - second, 0.0)])
+    weights = norm.pdf(grid) / norm.pdf(grid).sum()
+    expected = entr(chances @ weights).sum(axis=0) - entr(chances).sum(axis=0) @ weights
+    assert_allclose(bald(posterior, pairs), expected, atol=1e-6)
+    if kind == "duels":
+        assert_allclose(bald(posterior, pairs, method="closed_form"), expected, rtol=0.05)

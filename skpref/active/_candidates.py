@@ -19,7 +19,7 @@ from skpref.data import (
     plain_frame,
     read,
 )
-from skpref.gp import Posterior, PosteriorMixture, posterior_parts
+from skpref.gp import GroupedPosterior, Posterior, PosteriorMixture, posterior_parts
 from skpref.likelihoods import Likelihood
 
 
@@ -184,6 +184,14 @@ class Candidates(NamedTuple):
             means, variance = part.component_margins(self.first, self.second)
             every.append(self._replace(posterior=part, means=means, variance=variance))
         return weights, every
+
+    @property
+    def effect_variance(self) -> Array:
+        """Variance of what the items of a margin have of their own on a new prompt, (n,)."""
+        posterior = self.posterior
+        if not isinstance(posterior, GroupedPosterior):
+            return np.zeros(len(self.variance))
+        return posterior.new_variance(*posterior.reader.sides(self.first, self.second))
 
     @property
     def gaussian(self) -> tuple[Array, Array]:

@@ -54,14 +54,20 @@ def predictive_proba(
 
 
 def expected_entropy(
-    likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
+    likelihood: Likelihood,
+    means: Array,
+    variance: Array,
+    lead: NDArray[np.int8],
+    effect_variance: float = 0.0,
 ) -> Array:
     """Return the mean entropy of the answer given the margin, (n,); means (n, n_components).
 
-    By the trapezoidal rule: about the mean of a margin that is narrower than the noise, else over
-    the margins at which the answer is in doubt.
+    Effects of a new prompt, of such a variance, are noise. By the trapezoidal rule: about the mean
+    of a margin that is narrower than the noise, else over the margins at which the answer is in
+    doubt.
     """
-    entropies, scale = np.empty(len(variance)), np.sqrt(likelihood.margin_variance)
+    entropies = np.empty(len(variance))
+    scale = np.sqrt(likelihood.margin_variance + effect_variance)
     if not likelihood.uses_order:
         lead = np.ones_like(lead)
     narrow = variance < scale**2
@@ -71,10 +77,10 @@ def expected_entropy(
     for block in row_blocks(len(every), means.shape[1] * len(z) * likelihood.n_outcomes, BLOCK):
         rows = every[block]
         margin = means[rows, :, None] + np.sqrt(variance[rows])[:, None, None] * z
-        proba = outcome_proba(likelihood, margin, 0.0, lead[rows, None, None])
+        proba = outcome_proba(likelihood, margin, effect_variance, lead[rows, None, None])
         entropies[rows] = (outcome_entropy(proba) @ weights).mean(axis=1)
     for side in np.unique(lead[~narrow]):
-        nodes, values = _doubtful_entropies(likelihood, side, _STEP * scale)
+        nodes, values = _doubtful_entropies(likelihood, side, scale, effect_variance)
         every = np.flatnonzero(~narrow & (lead == side))
         for block in row_blocks(len(every), means.shape[1] * len(nodes), BLOCK):
             rows = every[block]
@@ -85,20 +91,20 @@ def expected_entropy(
     return entropies
 
 
-def _doubtful_entropies(likelihood, lead, step):
-    """Return margins, a step from each other, at which the answer is in doubt, and entropies."""
+def _doubtful_entropies(likelihood, lead, scale, effect_variance):
+    """Return evenly spaced margins at which the answer is in doubt, and entropies."""
 
     def proba_at(margin):
-        return outcome_proba(likelihood, margin, 0.0, np.full(len(margin), lead))
+        return outcome_proba(likelihood, margin, effect_variance, np.full(len(margin), lead))
 
-    ends = _REACH * np.sqrt(likelihood.margin_variance) * np.array([-1.0, 1.0])
+    ends = _REACH * scale * np.array([-1.0, 1.0])
     while True:
         proba = proba_at(ends)
         open_ends = 1.0 - np.maximum(proba[:, 0], proba[:, -1]) > np.finfo(float).eps
         if not open_ends.any():
             break
         ends = np.where(open_ends, 1.5 * ends, ends)
-    nodes = np.arange(ends[0], ends[1] + step, step)
+    nodes = np.arange(ends[0], ends[1] + _STEP * scale, _STEP * scale)
     return nodes, outcome_entropy(proba_at(nodes))
 
 
@@ -116,7 +122,7 @@ def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
     ----------
     mean, variance : ndarray, of shapes that broadcast to one another's
         Of the margin.
-    noise : float
+    noise : float or ndarray
         Variance of the noise on the margin.
 
     References
@@ -136,7 +142,8 @@ def bald(
 
     The entropy of the predicted answer less that which is expected to stay once the utility is
     known: what the judge's noise makes uncertain is not counted. At least 0, at most log 2, with
-    ties log 3; 0 where the margin is known.
+    ties log 3; 0 where the margin is known. Of a model that was fitted with prompts the utility is
+    the mean over all prompts, and what items have of their own on a new prompt is noise.
 
     Parameters
     ----------
@@ -183,7 +190,11 @@ def information(candidates: Candidates, method: str = "quadrature") -> Array:
     predicted = _predicted_entropy(candidates)
     for weight, part in zip(*candidates.split_by_part(), strict=True):
         if method == "quadrature":
-            entropies = expected_entropy(likelihood, part.means, part.variance, part.lead)
+            entropies, of_effects = np.empty(len(part.variance)), part.effect_variance
+            for effect_variance in np.unique(of_effects):
+                rows = of_effects == effect_variance
+                moments = part.means[rows], part.variance[rows], part.lead[rows]
+                entropies[rows] = expected_entropy(likelihood, *moments, float(effect_variance))
         else:
             entropies = _closed_form_entropy(part)
         expected += weight * entropies
@@ -201,7 +212,8 @@ def _closed_form_entropy(candidates):
             "method='quadrature'."
         )
     means = candidates.means + candidates.lead[:, None] * likelihood.order_shift
-    bell = expected_bell(means, candidates.variance[:, None], likelihood.margin_variance)
+    noise = likelihood.margin_variance + candidates.effect_variance[:, None]
+    bell = expected_bell(means, candidates.variance[:, None], noise)
     return bell.value.mean(axis=1)
 
 
@@ -236,7 +248,10 @@ def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Ar
 def _predicted_entropy(candidates):
     """Return entropies of the predicted answers, (n,)."""
     proba = sum(
-        weight * predictive_proba(part.posterior.likelihood, part.means, part.variance, part.lead)
+        weight
+        * predictive_proba(
+            part.posterior.likelihood, part.means, part.variance + part.effect_variance, part.lead
+        )
         for weight, part in zip(*candidates.split_by_part(), strict=True)
     )
     return outcome_entropy(proba)

@@ -92,5 +92,5 @@ from skpref.data._validation import (
     joint_groups,
     warn_labels,
 )
-from skpref.data._vote_columns import VoteOptions
+from skpref.data._vote_columns import OWN_ANSWER, VoteOptions
 from skpref.data._votes import read_votes

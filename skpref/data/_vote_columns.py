@@ -32,6 +32,8 @@ JUDGE = (
 )
 PROMPT = ("question id", "prompt id", "prompt", "question", "instruction")
 TIME = ("tstamp", "timestamp", "time", "date", "created at")
+# Name of the control that tells whether an item is the judge of the vote.
+OWN_ANSWER = "own answer"
 # What the two sides may be called in the names of columns and in outcomes.
 SIDES = (
     *(("model a", "model b"), ("a", "b"), ("left", "right"), ("1", "2"), ("first", "second")),
@@ -284,7 +286,13 @@ def _check_same_layout(controls: list[Control], options: VoteOptions) -> None:
     like, labels = options.like, [each.label for each in controls]
     if like is None:
         return
-    if labels != like.controls:
+    follows_own = OWN_ANSWER in like.controls and OWN_ANSWER not in labels
+    if follows_own and options.judge is None:
+        raise ValueError(
+            f"got no judge= for votes that follow those with the control {OWN_ANSWER!r}; name the "
+            "column of the judges, which tells it."
+        )
+    if [*labels, *[OWN_ANSWER] * follows_own] != like.controls:
         raise ValueError(
             f"The votes of like= have the controls {like.controls}, these {labels}; give controls= "
             "of the same names."

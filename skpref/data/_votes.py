@@ -15,7 +15,16 @@ from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, drop_values, open_table, refuse_rounded
 from skpref.data._time import parse_time
-from skpref.data._vote_columns import JUDGE, PAIRS, PROMPT, SIDES, TIME, VoteOptions, choose_columns
+from skpref.data._vote_columns import (
+    JUDGE,
+    OWN_ANSWER,
+    PAIRS,
+    PROMPT,
+    SIDES,
+    TIME,
+    VoteOptions,
+    choose_columns,
+)
 from skpref.data._winners import (
     BOTH_BAD,
     MISSING,
@@ -416,7 +425,8 @@ class _VoteReader:
         """Build X, y and all that `from_votes` returns beside them."""
         rows, columns, like, weight = self.dropped.rows(), self.columns, self.like, None
         items, X, n_present = self._competitor_table(rows)
-        X, center, scale = self._with_controls(X, rows)
+        controls = self._control_values(rows)
+        X, center, scale = self._with_controls(X, controls)
         X, groups = self._with_groups(X, rows)
         n_votes = len(rows)
         if self.options.soft and self.proba is not None:
@@ -444,7 +454,7 @@ class _VoteReader:
             item_table=items,
             rows=rows,
             **self._metadata(rows, order, weight),
-            controls=[each.label for each in columns.controls],
+            controls=list(controls),
             control_center=center,
             control_scale=scale,
             by=None if columns.by is None else self.names[columns.by],
@@ -484,20 +494,41 @@ class _VoteReader:
         place[present] = items.index(names)
         return items, place[pairs], len(present)
 
+    def _control_values(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values of each control on both sides of rows, (n_rows, 2), by their names."""
+        values = {
+            control.label: _control_sides([self.numbers[i].values[rows] for i in control.columns])
+            for control in self.columns.controls
+        }
+        own = self._own_answers(rows)
+        is_control = own.any() if self.like is None else OWN_ANSWER in self.like.controls
+        return values if not is_control or OWN_ANSWER in values else {**values, OWN_ANSWER: own}
+
+    def _own_answers(self, rows: np.ndarray) -> np.ndarray:
+        """Return 1 where a side is the judge of the vote by name and 0 elsewhere, (n_rows, 2)."""
+        position = self.columns.judge
+        if self.options.judge is None or position is None:
+            return np.zeros((len(rows), 2))
+        codes, values = self.labels[position]
+        number = {name: i for i, name in enumerate(self.competitors)}
+        # Numbers of judges and of competitors count different things.
+        names = [value.strip() if isinstance(value, str) else "" for value in values]
+        judge = np.array([*(number.get(name, -2) for name in names), -2])[codes[rows]]
+        return np.stack([self.first[rows] == judge, self.second[rows] == judge], axis=1) * 1.0
+
     def _with_controls(
-        self, pairs: np.ndarray, rows: np.ndarray
+        self, pairs: np.ndarray, controls: dict[str, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Put controls, in units, beside the pairs; return X, and center and scale of each."""
-        controls, like = self.columns.controls, self.like
+        like = self.like
         center, scale = np.zeros(len(controls)), np.ones(len(controls))
         if not controls:
             return pairs, center, scale
-        X = np.empty((len(rows), 2, 1 + len(controls)))
+        X = np.empty((len(pairs), 2, 1 + len(controls)))
         X[:, :, 0] = pairs
-        for j, control in enumerate(controls):
-            sides = _control_sides([self.numbers[i].values[rows] for i in control.columns])
+        for j, (label, sides) in enumerate(controls.items()):
             if like is None:
-                center[j], scale[j] = _center_and_scale(control.label, sides)
+                center[j], scale[j] = _center_and_scale(label, sides)
             else:
                 center[j], scale[j] = like.control_center[j], like.control_scale[j]
             X[:, :, 1 + j] = (sides - center[j]) / scale[j]

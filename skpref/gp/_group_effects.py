@@ -359,8 +359,8 @@ class GroupedPosterior(Posterior):
             if group >= 0:
                 first, second, precision, shift = sites.of_group(group)
                 sides = first[None], second[None]
-                given = self._effects_given(rows[None], sides, precision[None], shift[None])
-                cross, share, pull = (each[0] for each in given)
+                conditional = self._effects_given(rows[None], sides, precision[None], shift[None])
+                cross, share, pull = (each[0] for each in conditional)
                 prior = prior - share @ cross.T
                 means[at] = average @ (cross @ pull)
                 begin = n * m + np.searchsorted(sites.group, group) + np.arange(len(first))
@@ -386,9 +386,9 @@ class GroupedPosterior(Posterior):
             columns[:, :, 1:] = np.repeat(-2.0 - numbers, 2)[:, None, None]
             if group >= 0:
                 first, second = (rows[side::2].reshape(-1, rows.shape[2]) for side in (0, 1))
-                known = self.sites.pair_columns(first, second, group)[:, 1:]
-                known = np.repeat(known.reshape(len(numbers), rows.shape[1], -1), 2, axis=0)
-                columns[:, :, 1:] = np.where(known < 0.0, columns[:, :, 1:], known)
+                fitted = self.sites.pair_columns(first, second, group)[:, 1:]
+                fitted = np.repeat(fitted.reshape(len(numbers), rows.shape[1], -1), 2, axis=0)
+                columns[:, :, 1:] = np.where(fitted < 0.0, columns[:, :, 1:], fitted)
         return columns.reshape(-1, n_places)
 
     def _sum_moments(self, X: Array, weights: Array) -> tuple[Array, Array]:

@@ -54,13 +54,23 @@ class _Batch(NamedTuple):
         Margins of each group; the number of all margins where there is none.
     feature : ndarray of int of shape (n_groups, r)
         Features of each group; the number of all features where there is none.
-    effects : ndarray of shape (n_groups, n, r)
-        L, as if each weight had variance 1.
+    place : ndarray of int of shape (n_entries,)
+        Of the entries of L that are not 0, in the flat array (n_groups, n, r).
+    value : ndarray of shape (n_entries,)
+        These, as if each weight had variance 1.
     """
 
     margin: NDArray[np.intp]
     feature: NDArray[np.intp]
-    effects: Array
+    place: NDArray[np.intp]
+    value: Array
+
+    @property
+    def effects(self) -> Array:
+        """Return L, (n_groups, n, r); it is not kept, as nearly all of it is 0."""
+        dense = np.zeros((*self.margin.shape, self.feature.shape[1]))
+        dense.ravel()[self.place] = self.value
+        return dense
 
 
 class GroupFeatures:
@@ -151,11 +161,13 @@ class GroupFeatures:
             own = np.arange(r) < n_features[groups][:, None]
             feature = np.full((len(groups), r), self.rank)
             feature[own] = (feature_begin[groups][:, None] + np.arange(r))[own]
-            batches.append(_Batch(margin, feature, self.dense(self.matrix, margin, r)))
+            batches.append(_Batch(margin, feature, *self.entries(self.matrix, margin, r)))
         return batches
 
-    def dense(self, matrix: csr_array, margin: NDArray[np.intp], width: int) -> Array:
-        """Return rows of a matrix like ``self.matrix`` for the margins of a batch of groups.
+    def entries(
+        self, matrix: csr_array, margin: NDArray[np.intp], width: int
+    ) -> tuple[NDArray[np.intp], Array]:
+        """Return places and values of a matrix like ``self.matrix`` in a batch of groups.
 
         Parameters
         ----------
@@ -167,16 +179,17 @@ class GroupFeatures:
 
         Returns
         -------
-        ndarray of shape (n_groups, n, width)
+        place : ndarray of int of shape (n_entries,)
+            In the flat array (n_groups, n, width).
+        value : ndarray of shape (n_entries,)
         """
         _, n_features = self._sizes
         begin = np.cumsum(n_features) - n_features
         which, row = np.nonzero(margin < matrix.shape[0])
         rows = matrix[margin[which, row]].tocoo()
         local = rows.col - begin[self.feature_group[rows.col]]
-        dense = np.zeros((*margin.shape, width))
-        dense[which[rows.row], row[rows.row], local] = rows.data
-        return dense
+        places = (which * margin.shape[1] + row)[rows.row] * width + local
+        return places, rows.data
 
 
 def fill_groups(
@@ -608,8 +621,9 @@ class Grouped(FiniteRank):
             some = np.minimum(margin, self.n_margins - 1).ravel()
             rows = (features.rows(some) * self.shared_scale).reshape(*margin.shape, -1)
             rows = rows - share[margin][:, :, None] * self.shared_rows(part.batch)
-            effects = self._groups.dense(matrix, margin, part.scale.shape[1])
-            effects = effects * part.scale[:, None, :]
+            place, value = self._groups.entries(matrix, margin, part.scale.shape[1])
+            effects = part.batch._replace(place=place, value=value).effects
+            effects *= part.scale[:, None, :]
             effects -= share[margin][:, :, None] * part.effects
             half = (rows - effects @ part.pull) @ vector.inverse.T
             own = np.einsum("gni,gni->gn", effects @ part.inverse, effects)

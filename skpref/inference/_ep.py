@@ -174,6 +174,8 @@ class EP(Engine):
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
             if n_iter > 1:
+                for earlier in (best, sweep):
+                    earlier.drop_root()
                 sweep = _sweep(rows, sites)
             if sweep.residual < best.residual:
                 best = sweep
@@ -190,6 +192,7 @@ class EP(Engine):
                 sites = path.step_from_best(best)
             else:
                 sites = path.next_sites(sweep)
+        best.restore_root()
         margin_sites = Sites(best.shift, best.precision, best.log_evidence())
         state = rows.state(best.sites)
         return Approximation(
@@ -747,6 +750,16 @@ class _Sweep:
         """Sites that reproduce the moments of each cavity times its factor."""
         joint = [each.root for each in self.joint], [each.shift for each in self.joint]
         return _SiteValues(self.target_precision, self.target_shift, *joint)
+
+    def drop_root(self):
+        """Let go of the factorisation, which takes the most room of all that a sweep holds."""
+        self.conditioned = self.conditioned._replace(root=None)
+
+    def restore_root(self):
+        """Make the factorisation anew if it was let go of."""
+        if self.conditioned.root is None:
+            root = self.rows.prior.condition(self.precision, self.shift).root
+            self.conditioned = self.conditioned._replace(root=root)
 
     def mean_matching_sites(self):
         """Sites of the same precision that also reproduce the means.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, RandomLike, warn
-from skpref.data import ItemTable, group_rows, is_frame
+from skpref.data import OWN_ANSWER, ItemTable, group_rows, is_frame
 from skpref.fitting import Averaged, Inspected, varying_columns
 
 # Rows that are looked at to average over categories, at most.
@@ -37,7 +37,7 @@ class Columns:
         Columns of which the kernel sees the names, and those whose values it measures.
     varying : set of int
         Columns that differ between rows of one id, of at least half of the ids that were shown
-        more than once: those of answers, not of ids.
+        more than once: those of answers, not of ids; and whether an item is the judge.
     mixed : dict of int to ndarray
         Columns that differ between rows of fewer ids, and of which.
     """
@@ -61,6 +61,9 @@ class Columns:
                     np.concatenate([subject.training, others]),
                     np.append(self.weight, np.ones(len(others))),
                 )
+        own = {j for j in self.mixed if self.label(j) == OWN_ANSWER}  # few ids may be judges
+        self.varying |= own
+        self.mixed = {j: ids for j, ids in self.mixed.items() if j not in own}
 
     def users(self, place: int, value: float) -> Any:
         """Return a row's value of a column in the user's terms."""

@@ -795,3 +795,38 @@ def test_times_that_cannot_be_read_are_refused(times, match):
     table = {"a": ["x", "y", "z"], "b": ["y", "z", "x"], "winner": ["a", "b", "a"], "when": times}
     with pytest.raises(ValueError, match=match):
         from_votes(table, time="when")
+
+
+OWN = {
+    "model_a": ["gpt", "opus", "llama", "opus", "gpt", "llama"],
+    "model_b": ["opus", "llama", "gpt", "gpt", "llama", "opus"],
+    "winner": ["a", "a", "b", "a", "tie", "a"],
+    "judge": ["gpt", "opus", " gpt", "ann", "opus", "gpt"],
+}
+
+
+def test_an_answer_of_the_judge_itself_is_a_control():
+    votes = from_votes(OWN, judge="judge")
+    own = {"own_a": [1, 1, 0, 0, 0, 0], "own_b": [0, 0, 1, 0, 0, 0]}
+    by_hand = from_votes(OWN | own, judge="judge", controls="own")
+    assert votes.controls == ["own answer"] and by_hand.controls == ["own", "own answer"]
+    assert_array_equal(votes.X, by_hand.X[:, :, :2])
+    assert_array_equal(votes.control_scale, by_hand.control_scale[:1])
+    assert from_votes(OWN).controls == []  # who judged is guessed, and no metadata of the fit
+    others = OWN | {"judge": ["ann", "bob", "ann", "ann", "bob", "bob"]}
+    assert from_votes(others, judge="judge").controls == []
+    numbers = {side: [1, 2, 3, 2, 1, 3] for side in ("model_a", "judge")}
+    numbers |= {"model_b": [2, 3, 1, 1, 3, 2], "winner": OWN["winner"]}
+    assert from_votes(numbers, judge="judge").controls == []  # numbers of two different things
+
+
+def test_later_votes_keep_the_control_of_own_answers():
+    votes = from_votes(OWN, judge="judge")
+    others = OWN | {"judge": ["ann"] * 6}
+    later = from_votes(others, judge="judge", like=votes)
+    assert later.controls == votes.controls
+    assert_allclose(later.X[:, :, 1], -votes.control_center[0] / votes.control_scale[0])
+    with pytest.raises(ValueError, match=r"got no judge= .* 'own answer'; name the column"):
+        from_votes(others, like=votes)
+    before = from_votes(others, judge="judge")
+    assert from_votes(OWN, judge="judge", like=before).controls == []

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting import _forecast
-from skpref.gp import PriorRule
+from skpref.gp import DenseMargins, PriorRule
 from skpref.inference import EP, HMC, SVI, Gibbs, Hallucination, _memory
 from skpref.inference import _sampling as _sampled
 
@@ -281,3 +282,25 @@ def test_points_hold_about_what_they_ask_for(n, m, batch, monkeypatch):
     held = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.6 * max(asked) < held < 1.3 * max(asked)
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-30])  # the last sweep is the best, and is not
+def test_ep_holds_one_factorisation_at_a_time(monkeypatch, tol):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((30, 2, 1)), rng.integers(0, 2, 30)
+    roots, held = [], []
+    condition = DenseMargins.condition
+
+    def count_roots(prior, *sites):
+        held.append(sum(root() is not None for root in roots))
+        result = condition(prior, *sites)
+        roots.append(weakref.ref(result.root))
+        return result
+
+    monkeypatch.setattr(DenseMargins, "condition", count_roots)
+    engine = EP(damping=0.5, tol=tol)
+    model = PairwisePreferenceRegressor(RBF(0.3), inference=engine, optimizer=None)
+    proba = model.fit(X, y).predict_proba(X)
+    assert len(held) > 3 and max(held[:-1]) == 0
+    plain = PairwisePreferenceRegressor(RBF(0.3), inference="ep", optimizer=None)
+    np.testing.assert_allclose(proba, plain.fit(X, y).predict_proba(X), atol=1e-4)

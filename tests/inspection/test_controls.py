@@ -4,6 +4,8 @@ The engine `ConstantLiar` takes every noisy margin as one, so that the posterior
 Gaussian regression, which numpy solves here from the kernel's definition.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -777,3 +779,36 @@ def test_a_mean_over_hyperparameters_is_found_once_for_all_tables(monkeypatch):
     other = PairwisePreferenceRegressor(**votes.params).fit(votes.X[:30], votes.y[:30])
     leaderboard(other, votes, average=True)
     assert len(calls) == 2
+
+
+def test_judges_who_favour_their_own_answers_do_not_move_the_board():
+    rng = np.random.default_rng(0)
+    names = np.array(["gpt", "opus", "llama", "qwen", "yi"])
+    quality = np.array([0.6, 0.2, -0.2, -0.6, 0.0])
+    pair = np.array([rng.permutation(5)[:2] for _ in range(1200)])
+    judge = rng.choice(["llama", "qwen", "ann"], size=1200)
+    own = (names[pair] == judge[:, None]) @ np.array([1.0, -1.0])
+    margin = (
+        quality[pair] @ np.array([1.0, -1.0]) + 1.5 * own + np.sqrt(2.0) * rng.normal(size=1200)
+    )
+    table = dict(zip(("model_a", "model_b"), names[pair].T, strict=True))
+    table |= {"winner": np.where(margin > 0.0, "model_a", "model_b"), "judge": judge}
+    votes = from_votes(table, judge="judge")
+    model = PairwisePreferenceRegressor(**votes.params)
+    model.fit(votes.X, votes.y, judges=votes.judges)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # own answers of two competitors are no errors in columns
+        board = leaderboard(model, votes)
+
+    def root_mean_square_error(ranked):
+        truth = quality[[names.tolist().index(name) for name in ranked.names]]
+        return np.sqrt(np.mean((ranked.utility - truth) ** 2))
+
+    effect = control_effects(model, votes)
+    assert effect.names == ["own answer"] and 0.5 < effect.lower[0] < 1.5 < effect.upper[0]
+    ids = votes.X[:, :, 0].astype(int)
+    plain = PairwisePreferenceRegressor(items=votes.item_table).fit(
+        ids, votes.y, judges=votes.judges
+    )
+    assert root_mean_square_error(board) < 0.21
+    assert root_mean_square_error(leaderboard(plain)) > 0.3
