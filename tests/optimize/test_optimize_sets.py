@@ -122,6 +122,38 @@ def test_what_is_learned_is_what_the_estimator_learns():
     np.testing.assert_allclose(posterior.var(X), model.posterior_.var(X), atol=1e-6)
 
 
+def test_the_good_ones_of_a_set_are_learned_as_importance_sampling_says():
+    """Utilities drawn from the prior, weighed by whether both good ones beat both others."""
+    items = np.array([[0.1, 0.2], [0.4, 0.9], [0.8, 0.3], [0.9, 0.8]])
+    made = PreferenceOptimizer(SQUARE, random_state=0).tell(items, chosen=[0, 2])
+    posterior = made.posterior_
+    rows = made.to_unit(items)
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_normal((400_000, 4)) @ np.linalg.cholesky(posterior.kernel(rows)).T
+    noise = rng.standard_normal((400_000, 4)) * np.sqrt(posterior.likelihood.noise_variance / 2)
+    noisy = drawn + noise
+    agrees = noisy[:, [0, 2]].min(axis=1) > noisy[:, [1, 3]].max(axis=1)
+    mean = drawn[agrees].mean(axis=0)
+    np.testing.assert_allclose(posterior.mean(rows), mean, atol=0.03)
+    assert made.history_[0].outcome == {"chosen": [0, 2]}
+
+
+def test_the_good_ones_of_a_set_are_kept(tmp_path):
+    """By the journal, by undo, by pickles, and by the history told again."""
+    made = optimizer(journal=tmp_path / "run.db")
+    made.tell(items := made.ask(size=4), chosen=[1, 3])
+    later = made.ask(size=4)
+    for same in (
+        optimizer(journal=tmp_path / "run.db"),
+        pickle.loads(pickle.dumps(made)),
+        optimizer().tell(*made.history_[0]),
+    ):
+        assert same.history_[0].outcome == {"chosen": [1, 3]}
+        np.testing.assert_array_equal(same.recommend(), made.recommend())
+    np.testing.assert_array_equal(optimizer(journal=tmp_path / "run.db").ask(size=4), later)
+    np.testing.assert_array_equal(made.undo().ask(size=4), items)
+
+
 # --- what a session promises ----------------------------------------------------------------
 
 
