@@ -34,8 +34,8 @@ class AnswerArguments(NamedTuple):
         -------
         int, str or dict
             Of a duel 1 (the first won), 0, "tie", or a further label of a `DuelScale`; of more
-            items a dict with the position "chosen" (of several a list), "worst" or both, or with the
-            positions of a "ranking".
+            items a dict with the position "chosen" (of several a list), "worst" or both, or with
+            the positions of a "ranking".
 
         Raises
         ------

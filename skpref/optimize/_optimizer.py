@@ -332,8 +332,8 @@ class PreferenceOptimizer(Asking):
         """Tell which is better.
 
         The answer to a duel is its outcome. The answer to a set is by position: the best or
-        the good ones, the worst, both, or a ranking. The answer to a line or plane is a position, which may lie
-        between the points.
+        the good ones, the worst, both, or a ranking. The answer to a line or plane is a position,
+        which may lie between the points.
 
         Parameters
         ----------
