@@ -32,23 +32,26 @@ class Ranks(NamedTuple):
 
 def ranks_of(
     n: int,
-    chosen: int | None = None,
+    chosen: int | Sequence[int] | None = None,
     worst: int | None = None,
     ranking: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """Return ranks of n items that a best, a worst, both, or a ranking states.
+    """Return ranks of n items that a best, a chosen subset, a worst, or a ranking states.
 
     Examples
     --------
     >>> from skpref.data import ranks_of
     >>> ranks_of(4, chosen=2), ranks_of(4, chosen=2, worst=0), ranks_of(4, ranking=[2, 0])
     ((2, 2, 1, 2), (3, 2, 1, 2), (2, 0, 1, 0))
+    >>> ranks_of(4, chosen=[0, 2])  # each of these before each of the rest
+    (1, 2, 1, 2)
     """
     if ranking is not None:
         place = {position: rank for rank, position in enumerate(ranking, start=1)}
         return tuple(place.get(position, 0) for position in range(n))
     middle = 1 + (chosen is not None)
-    stated: dict[int | None, int] = {worst: middle + 1, chosen: 1}
+    best = chosen if isinstance(chosen, Sequence) else (chosen,)
+    stated: dict[int | None, int] = {worst: middle + 1} | dict.fromkeys(best, 1)
     return tuple(stated.get(position, middle) for position in range(n))
 
 

@@ -12,7 +12,10 @@ TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
 NO_OUTCOME: Any = ...
 _BY_POSITION = {"chosen", "worst", "ranking", "position"}
-_WAYS = "chosen= (position of the best), worst= (of the worst), both, or ranking= (positions)"
+_WAYS = (
+    "chosen= (position of the best, or a list of the good ones), worst= (of the worst), both, or "
+    "ranking= (positions)"
+)
 
 
 class AnswerArguments(NamedTuple):
@@ -31,8 +34,8 @@ class AnswerArguments(NamedTuple):
         -------
         int, str or dict
             Of a duel 1 (the first won), 0, "tie", or a further label of a `DuelScale`; of more
-            items a dict with the position "chosen", "worst" or both, or with the positions of a
-            "ranking".
+            items a dict with the position "chosen" (of several a list), "worst" or both, or with
+            the positions of a "ranking".
 
         Raises
         ------
@@ -129,9 +132,32 @@ def _of_set(said, n):
         if len(said) > 1:
             raise ValueError(f"ranking= is a whole answer; got more beside it{_beside(said)}.")
         return {"ranking": _ranking(said["ranking"], n)}
-    positions = {name: _position(name, said[name], n) for name in said}
-    if positions.get("chosen") == positions.get("worst"):
-        raise ValueError(f"The item {positions['chosen']} cannot be both the best and the worst.")
+    positions = {name: _position(name, said[name], n) for name in said if name != "chosen"}
+    if "chosen" not in said:
+        return positions
+    chosen = said["chosen"]
+    best = _subset(chosen, n) if _is_listed(chosen) else [_position("chosen", chosen, n)]
+    if positions.get("worst") in best:
+        raise ValueError(f"The item {positions['worst']} cannot be both the best and the worst.")
+    return {"chosen": best[0] if len(best) == 1 else best} | positions
+
+
+def _is_listed(value):
+    """Return whether positions are listed: in a sequence, an array or a column of a frame."""
+    return not isinstance(value, str | bytes) and (
+        isinstance(value, Sequence) or np.ndim(value) == 1
+    )
+
+
+def _subset(value, n):
+    positions = sorted(_position("a position of chosen", each, n) for each in value)
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"chosen must name every position at most once, got {positions}.")
+    if not 0 < len(positions) < n:
+        raise ValueError(
+            f"got {len(positions)} of {n} items as chosen=, which says nothing; 1 to {n - 1} are "
+            "allowed. Tell None, or skip the question."
+        )
     return positions
 
 
@@ -151,8 +177,7 @@ def _position(name, value, n):
 
 
 def _ranking(value, n):
-    listed = isinstance(value, Sequence) or np.ndim(value) == 1  # arrays, columns of frames
-    if not listed or isinstance(value, str | bytes):
+    if not _is_listed(value):
         raise TypeError(
             f"ranking must be a list of positions, best first, got {value!r} of type "
             f"{type(value).__name__}."

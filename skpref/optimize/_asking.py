@@ -84,10 +84,10 @@ class Asking(Summarised, CallbackSupportMixin):
         compare : callable
             ``compare(first, second)`` → outcome as in `tell`, or None to skip. With a larger
             ``size`` it gets as many items, and returns the position of the best, a list of
-            positions (a ranking, best first), a dict such as ``{"worst": 0}`` or ``{"chosen": 2,
-            "worst": 0}``, or None. Of a line or plane it returns a position as in `tell`. With
-            several kinds two items are always a duel. The items are copies: what it does to them
-            changes nothing.
+            positions (a ranking, best first), a dict such as ``{"worst": 0}``, ``{"chosen": 2,
+            "worst": 0}`` or ``{"chosen": [0, 2]}``, or None. Of a line or plane it returns a
+            position as in `tell`. With several kinds two items are always a duel. The items are
+            copies: what it does to them changes nothing.
         n_duels : int
             Number of answers, at most.
         callback : callable, optional

@@ -237,6 +237,8 @@ def _number_answers(rows, answers):
 def _thin_choice(rows, items, outcome):
     if len(items) <= _N_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
         return items, outcome
+    if isinstance(outcome["chosen"], list):
+        return items, outcome
     indices = compared_rows(rows[list(items)], outcome["chosen"])
     return tuple(items[k] for k in indices), {"chosen": indices.index(outcome["chosen"])}
 

@@ -324,16 +324,16 @@ class PreferenceOptimizer(Asking):
         items: Any,
         outcome: Any = NO_OUTCOME,
         *,
-        chosen: int | None = None,
+        chosen: int | Sequence[int] | None = None,
         worst: int | None = None,
         ranking: Any = None,
         position: Any = None,
     ) -> Self:
         """Tell which is better.
 
-        The answer to a duel is its outcome. The answer to a set is by position: the best, the
-        worst, both, or a ranking. The answer to a line or plane is a position, which may lie
-        between the points.
+        The answer to a duel is its outcome. The answer to a set is by position: the best or
+        the good ones, the worst, both, or a ranking. The answer to a line or plane is a position,
+        which may lie between the points.
 
         Parameters
         ----------
@@ -345,8 +345,9 @@ class PreferenceOptimizer(Asking):
             Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
             difference; or another label that ``answers`` allow, such as 2. None, also of a set: no
             answer, as `skip`. A dict holds the following.
-        chosen : int, optional
-            Position of the best item, from 0.
+        chosen : int or sequence of int, optional
+            Position of the best item, from 0; or positions of several, each of which is better
+            than each of the rest: ``chosen=[0, 2]``. Which of them is the best stays open.
         worst : int, optional
             Position of the worst item.
         ranking : sequence of int, optional

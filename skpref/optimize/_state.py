@@ -318,8 +318,8 @@ class HistoryEntry(NamedTuple):
     items : ndarray of shape (k, d), or tuple of k dicts or names
         As they were shown.
     outcome : int, str or dict
-        Of a duel: 1 (the first won), 0 or "tie". Of more items: {"chosen": position},
-        {"worst": position}, both, or {"ranking": positions, best first}.
+        Of a duel: 1 (the first won), 0 or "tie". Of more items: {"chosen": position}
+        or a list of positions, {"worst": position}, both, or {"ranking": positions, best first}.
 
     Examples
     --------

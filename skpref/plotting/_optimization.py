@@ -69,7 +69,8 @@ def run_of(optimizer: Any) -> Run:
 def _winner(outcome: Any) -> int | None:
     """Return the position of the best item shown; None if the answer does not say."""
     if isinstance(outcome, dict):
-        return outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
+        position = outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
+        return None if isinstance(position, list) else position
     return {1: 0, 0: 1}.get(outcome)
 
 

@@ -27,6 +27,7 @@ from skpref.optimize._answers import NO_OUTCOME, AnswerArguments, best_position,
         (AnswerArguments(worst=np.int64(1)), 1),
         (AnswerArguments(ranking=[1, 0]), 0),
         (AnswerArguments(chosen=0, worst=1), 1),
+        (AnswerArguments(chosen=[1]), 0),
     ],
 )
 def test_a_duel_is_answered_in_several_ways(said, outcome):
@@ -53,6 +54,10 @@ def comparisons(ranks):
         (AnswerArguments(chosen=2), {(2, 0), (2, 1), (2, 3)}),
         (AnswerArguments(worst=0), {(1, 0), (2, 0), (3, 0)}),
         (AnswerArguments(chosen=3, worst=1), {(3, 0), (3, 1), (3, 2), (0, 1), (2, 1)}),
+        (AnswerArguments(chosen=[2, 0]), {(0, 1), (0, 3), (2, 1), (2, 3)}),
+        (AnswerArguments(chosen=np.array([3])), {(3, 0), (3, 1), (3, 2)}),
+        (AnswerArguments(chosen=(0, 1, 2)), {(0, 3), (1, 3), (2, 3)}),
+        (AnswerArguments(chosen=[0, 2], worst=1), {(0, 1), (0, 3), (2, 1), (2, 3), (3, 1)}),
         (AnswerArguments(ranking=[2, 0, 3, 1]), {(2, 0), (2, 3), (2, 1), (0, 3), (0, 1), (3, 1)}),
         (AnswerArguments(ranking=np.array([3, 0])), {(3, 0)}),
         (AnswerArguments({"ranking": (1, 2, 0)}), {(1, 2), (1, 0), (2, 0)}),
@@ -70,6 +75,7 @@ def test_an_answer_to_a_set_says_who_is_better_than_whom(said, better):
 def test_the_leader_is_the_first_that_nothing_beats():
     for outcome, expected in [
         ({"chosen": 2}, 2),
+        ({"chosen": [1, 3]}, 1),
         ({"worst": 0}, 1),
         ({"worst": 3}, 0),
         ({"ranking": [3, 1]}, 3),
@@ -89,6 +95,12 @@ REFUSED = [
     ),
     (3, AnswerArguments(chosen=1.0), TypeError, "of type float"),
     (3, AnswerArguments(chosen="best"), TypeError, "of type str"),
+    (3, AnswerArguments(chosen=[]), ValueError, "got 0 of 3 items as chosen=.*1 to 2 are allowed"),
+    (3, AnswerArguments(chosen=[0, 1, 2]), ValueError, "got 3 of 3 items as chosen="),
+    (3, AnswerArguments(chosen=[0, 0]), ValueError, r"every position at most once, got \[0, 0\]"),
+    (3, AnswerArguments(chosen=[0, 3]), ValueError, "a position of chosen must be .* 2, got 3"),
+    (3, AnswerArguments(chosen=[True, 2]), TypeError, "a position of chosen.*got True"),
+    (3, AnswerArguments(chosen=[0, 1], worst=1), ValueError, "The item 1 cannot be both"),
     (3, AnswerArguments(chosen=1, worst=1), ValueError, "cannot be both the best and the worst"),
     (
         3,

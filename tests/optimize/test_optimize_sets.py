@@ -12,6 +12,7 @@ from tiers_support import thinned
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import HMC
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
+from skpref.plotting._optimization import run_of
 
 SQUARE = [[0.0, 1.0]] * 2
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", "c"]}
@@ -120,6 +121,39 @@ def test_what_is_learned_is_what_the_estimator_learns():
     X = np.random.default_rng(0).random((20, 2))
     np.testing.assert_allclose(posterior.mean(X), model.posterior_.mean(X), atol=1e-6)
     np.testing.assert_allclose(posterior.var(X), model.posterior_.var(X), atol=1e-6)
+
+
+def test_the_good_ones_of_a_set_are_learned_as_importance_sampling_says():
+    """Utilities drawn from the prior, weighed by whether both good ones beat both others."""
+    items = np.array([[0.1, 0.2], [0.4, 0.9], [0.8, 0.3], [0.9, 0.8]])
+    made = PreferenceOptimizer(SQUARE, random_state=0).tell(items, chosen=[0, 2])
+    posterior = made.posterior_
+    rows = made.to_unit(items)
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_normal((400_000, 4)) @ np.linalg.cholesky(posterior.kernel(rows)).T
+    noise = rng.standard_normal((400_000, 4)) * np.sqrt(posterior.likelihood.noise_variance / 2)
+    noisy = drawn + noise
+    agrees = noisy[:, [0, 2]].min(axis=1) > noisy[:, [1, 3]].max(axis=1)
+    mean = drawn[agrees].mean(axis=0)
+    np.testing.assert_allclose(posterior.mean(rows), mean, atol=0.03)
+    assert made.history_[0].outcome == {"chosen": [0, 2]}
+    assert run_of(made).best == [None]  # which of the two is better stays open
+
+
+def test_the_good_ones_of_a_set_are_kept(tmp_path):
+    """By the journal, by undo, by pickles, and by the history told again."""
+    made = optimizer(journal=tmp_path / "run.db")
+    made.tell(items := made.ask(size=4), chosen=[1, 3])
+    later = made.ask(size=4)
+    for same in (
+        optimizer(journal=tmp_path / "run.db"),
+        pickle.loads(pickle.dumps(made)),
+        optimizer().tell(*made.history_[0]),
+    ):
+        assert same.history_[0].outcome == {"chosen": [1, 3]}
+        np.testing.assert_array_equal(same.recommend(), made.recommend())
+    np.testing.assert_array_equal(optimizer(journal=tmp_path / "run.db").ask(size=4), later)
+    np.testing.assert_array_equal(made.undo().ask(size=4), items)
 
 
 # --- what a session promises ----------------------------------------------------------------
