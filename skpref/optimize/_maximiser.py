@@ -19,6 +19,13 @@ from skpref._utils import Array
 class Effort(NamedTuple):
     """How thoroughly an acquisition is maximised.
 
+    More does not pay: on 408 stored questions in two, three and six dimensions the acquisition is
+    within 1 % (of drawn functions 2 %) of the best of 16 times the rows and six times the starts,
+    which take 5 to 17 times the seconds. Twice the starts win .8 % on drawn functions, at twice
+    the seconds; half of them lose 1 % there. Of the expected utility of the better item three turns
+    lose 1 %, two 3 %, one 14 %. Half of any other number changes no acquisition by more than two
+    standard errors, on 48 questions of each method; n_draws and n_tries were not tried.
+
     Attributes
     ----------
     n_rows : int
@@ -203,8 +210,8 @@ def climb_best(
     """
     if space.pool is None:
         moves = np.ones(points.shape[1], dtype=bool) if moving is None else moving
-        starts = points[spread_best(points, values)]
-        ends = [_climb(surface, space, start, moves) for start in starts]
+        starts = spread_best(points, values)
+        ends = [_climb(surface, space, points[k], values[k], moves) for k in starts]
         point, value = max(ends, key=lambda end: end[1])
         ends.append(_swap(surface, space, point, value, moves))
         points = np.concatenate([np.array([point for point, _ in ends]), points])
@@ -225,10 +232,12 @@ def spread_best(points: Array, values: Array) -> NDArray[np.intp]:
     return np.array(chosen)
 
 
-def _climb(surface, space, start, moving):
-    """Return the end of L-BFGS-B over the free columns of the rows that move, and its value."""
+def _climb(surface, space, start, value, moving):
+    """Return the end of L-BFGS-B over the free columns of the rows that move, and its value.
+
+    ``value`` is that of the start.
+    """
     varied = moving[:, None] & space.free
-    value, _ = surface.value_and_gradient(start)
     if not varied.any():
         return start, value
     scale = max(abs(value), 1e-12) if np.isfinite(value) else 1.0
@@ -272,5 +281,5 @@ def _swap(surface, space, point, value, moving):
         best = int(np.argmax(values))
         if not values[best] > value + 1e-6 * abs(value):
             break
-        point, value = _climb(surface, space, near[best], moving)
+        point, value = _climb(surface, space, near[best], values[best], moving)
     return point, value

@@ -258,6 +258,19 @@ def test_discrete_and_continuous_parameters_are_maximised_together():
     assert item["x"] == pytest.approx(33 / 40, abs=1e-3)
 
 
+def test_whole_numbers_are_reached_by_steps_alone():
+    """The best of 90 000 pairs, where there is nothing to climb."""
+    space = make_space({"m": (0, 299), "n": (0, 299)})
+
+    def utility(rows):
+        m, n = np.array([(item["m"], item["n"]) for item in map(space.to_item, rows)]).T
+        return 1.0 - (m - 101) ** 2 / 1e4 - (n - 7) ** 2 / 1e3
+
+    row, value = maximise(Numeric(utility), space, np.zeros((0, 2)), np.random.default_rng(0))
+    assert space.to_item(row) == {"m": 101, "n": 7}
+    assert value == 1.0
+
+
 def test_values_without_a_gradient_are_reached_by_steps():
     """One of 33 620 combinations, of which some hundred are looked at first."""
     kinds = {"kind": list("abcde"), "form": list("pqrs")}
@@ -290,6 +303,19 @@ def test_the_second_rule_counts_where_the_first_allows_nothing():
         row, value = maximise(Numeric(bumps), space, none, np.random.default_rng(0), *rules)
         np.testing.assert_allclose(row, [0.4, 0.9], atol=1e-3)  # the second highest bump
         assert value == pytest.approx(0.9, abs=1e-4)
+
+
+def test_a_climb_values_its_start_once():
+    space, climbed = make_space([[0, 1], [0, 1]]), []
+
+    class Recorded(Numeric):
+        def value_and_gradient(self, X):
+            climbed.append(X[0].copy())
+            return super().value_and_gradient(X)
+
+    maximise(Recorded(bumps), space, np.zeros((0, 2)), np.random.default_rng(0))
+    assert len(climbed) > 8
+    assert np.all(np.any(np.diff(climbed, axis=0) != 0.0, axis=1))
 
 
 def test_a_pool_is_searched_whole():
