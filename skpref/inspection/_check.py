@@ -98,11 +98,17 @@ class ModelCheck:
         return printable_text(f"<ModelCheck: {self._summary()}>")
 
     def __str__(self) -> str:
-        lines = [self._summary() + "."]
-        for finding in self.findings[:_PRINTED]:
-            text = f"- {finding.sentence}. {finding.remedy}."
-            lines += textwrap.wrap(printable_text(text), 100, subsequent_indent="  ")
+        first, *others = self.in_words()
+        lines = [first]
+        for text in others:
+            lines += textwrap.wrap(f"- {text}", 100, subsequent_indent="  ")
         return "\n".join(lines)
+
+    def in_words(self) -> list[str]:
+        """Return a summary and at most five findings with their remedies, a text each."""
+        findings = [f"{each.sentence}. {each.remedy}." for each in self.findings[:_PRINTED]]
+        summary = self._summary()
+        return [f"{summary[:1].upper()}{summary[1:]}.", *map(printable_text, findings)]
 
     def _repr_html_(self) -> str:
         rows = [(each.topic, each.sentence, each.remedy) for each in self.findings]
@@ -361,28 +367,32 @@ def _ratios(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Rati
     """Compare the predictions with surer, less sure, random and reversed ones."""
     gains = np.array([_gain(duels, power).sum() for power in _POWERS])
     best = int(np.argmax(gains))
-    word = "sure" if _POWERS[best] < 1.0 else "timid"
+    doubt = "sure" if _POWERS[best] < 1.0 else "timid"
     ratios = [
         _Ratio(
             "calibration",
             _p_value(gains[best], len(gains)),
-            f"Predictions are too {word}: with log odds times {_POWERS[best]:g} the answers are "
+            f"Predictions are too {doubt}: with log odds times {_POWERS[best]:g} the answers are "
             f"more probable by {gains[best]:.1f} nats",
             "Let noise and kernel be learned (optimizer=, bounds), or tell the model what else "
             "the answers depend on",
         )
     ]
     names = item_codes(model)[0]
-    random = _gain(duels, 0.0)
-    of_items = np.bincount(duels.first, random, len(names))
-    of_items += np.bincount(duels.second, random, len(names))
-    worst = int(np.argmax(of_items))
+    of_items = np.stack(
+        [
+            np.bincount(duels.first, gain, len(names)) + np.bincount(duels.second, gain, len(names))
+            for gain in (_gain(duels, 0.0), _gain(duels, 0.5))
+        ]
+    )
+    word, odd = np.unravel_index(np.argmax(of_items), of_items.shape)
+    less = ("at random", "with half the log odds")[word]
     ratios.append(
         _Ratio(
             "items",
-            _p_value(of_items[worst], len(names)),
-            f"Answers about {names[worst]} are more probable at random than as predicted, by "
-            f"{of_items[worst]:.1f} nats",
+            _p_value(of_items.max(), of_items.size),
+            f"Answers about {names[odd]} are more probable {less} than as predicted, by "
+            f"{of_items.max():.1f} nats",
             "Look at these answers: it may be two things of one name, or judged by other rules",
         )
     )
