@@ -303,13 +303,16 @@ def main():
     parser.add_argument("--problems", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the first problem")
     parser.add_argument("--judges", type=int, nargs="+", default=[2, 3, 4])
+    parser.add_argument(
+        "--effective-draws", type=float, default=6000.0, help="of the truth, at least"
+    )
     parser.add_argument("--csv", action="store_true", help="write the tables, too")
     parser.add_argument("--worst", type=int, default=5, help="problems shown by their seeds")
     options = parser.parse_args()
     rows, n_dropped = [], 0
     for seed in range(options.seed, options.seed + options.problems):
         problem = draw_problem(seed, options.judges)
-        truth = integrate(problem)
+        truth = integrate(problem, n_effective=options.effective_draws)
         if truth is None:
             n_dropped += 1
             continue

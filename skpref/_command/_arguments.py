@@ -235,6 +235,12 @@ def _add_output(rank: argparse.ArgumentParser) -> None:
     rank.add_argument(
         "--level", type=float, default=0.9, help="probability that an interval holds (default: .9)"
     )
+    rank.add_argument(
+        "--check",
+        action="store_true",
+        help="say what is wrong with the model by its own votes: circles, votes that depend on one "
+        "another, what is shown first, and others; takes as long as the fit or longer",
+    )
     rank.add_argument("--title", help="of the pages (default: the name of the file)")
     rank.add_argument(
         "--top", type=_parse_count, default=25, help="rows of the table on the screen (default: 25)"

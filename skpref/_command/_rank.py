@@ -23,6 +23,7 @@ from skpref.duels import from_votes
 from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
     answer_effects,
+    check,
     control_effects,
     judge_reliability,
     leaderboard,
@@ -255,6 +256,7 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
         if arguments.judge is None
         else _judges_table(model, votes, arguments.level, board),
         learned=_answer_effects(model, scale),
+        check=check(model) if arguments.check else None,
     )
 
 

@@ -10,6 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._command._times import BoardTimes, StrengthDrift
 from skpref.fitting import components_in_words
+from skpref.inspection import ModelCheck
 
 # A smaller change of strengths, in deviations of an item's noise, is none: it would not change a
 # chance by 0.006.
@@ -68,6 +69,8 @@ class BoardReport:
     groups : dict
         A table for each group.
     learned : dict of str to AnswerEffect
+    check : ModelCheck or None
+        Of `skpref.inspection.check`.
     """
 
     title: str
@@ -93,6 +96,7 @@ class BoardReport:
     groups: dict[Any, ReportTable]
     judges: ReportTable | None
     learned: dict[str, AnswerEffect]
+    check: ModelCheck | None
 
     @property
     def percent(self) -> str:

@@ -240,6 +240,8 @@ def as_text(report: BoardReport, top: int) -> list[str]:
     lines += ["", *_wrap(report.lead(), report.open_pairs(), *report.about())]
     if report.controls is not None:
         lines += ["", *_table_lines(report, report.controls), *_wrap(*report.about_controls())]
+    if report.check is not None:
+        lines += ["", *_wrap(*report.check.in_words())]
     for name, table in report.groups.items():
         lines += ["", f"{report.by}: {name}", *_table_lines(report, table, min(top, 5))]
     return list(map(printable_text, lines))
@@ -301,6 +303,8 @@ def as_markdown(report: BoardReport) -> str:
     if report.controls is not None:
         parts += ["## Controls", _markdown_table(report, report.controls)]
         parts += said(*report.about_controls())
+    if report.check is not None:
+        parts += ["## Check of the model", *said(*report.check.in_words())]
     for name, table in report.groups.items():
         parts += [f"## {markdown_text(f'{report.by}: {name}')}", _markdown_table(report, table)]
     if report.judges is not None:
@@ -362,6 +366,8 @@ def as_html(report: BoardReport, picture: str | None) -> str:
     if report.controls is not None:
         parts += ["<h2>Controls</h2>", _html_table(report, report.controls)]
         parts += said(*report.about_controls())
+    if report.check is not None:
+        parts += ["<h2>Check of the model</h2>", *said(*report.check.in_words())]
     for name, table in report.groups.items():
         parts += [f"<h2>{html_text(f'{report.by}: {name}')}</h2>", _html_table(report, table)]
     if report.judges is not None:
@@ -452,6 +458,9 @@ def as_json(report: BoardReport) -> str:
         "groups": {str(name): _records(table) for name, table in report.groups.items()},
         "judges": None if report.judges is None else _records(report.judges),
         "learned": {name: document._asdict() for name, document in report.learned.items()},
+        "check": None
+        if report.check is None
+        else [finding._asdict() for finding in report.check.findings],
     }
     return json.dumps(_without_nan(document), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 

@@ -4,6 +4,7 @@ Functions take anything fitted that has a posterior, and give arrays, with a fra
 """
 
 from skpref.inspection._answer_effects import answer_effects
+from skpref.inspection._check import Finding, ModelCheck, check
 from skpref.inspection._connected import connected_items
 from skpref.inspection._contenders import Contenders, contenders
 from skpref.inspection._controls import control_effects
@@ -24,8 +25,11 @@ from skpref.inspection._trajectories import trajectories
 from skpref.inspection._variance_shares import variance_shares
 
 __all__ = [
+    "Finding",
     "LeaveOneOut",
+    "ModelCheck",
     "answer_effects",
+    "check",
     "compare",
     "connected_items",
     "control_effects",

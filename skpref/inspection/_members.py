@@ -47,7 +47,7 @@ class GroupMembers:
                 "allowed. Give one of these."
             )
         if by == "item":
-            names, code = _item_codes(model)
+            names, code = item_codes(model)
             shown = answers.positions
             at, side = np.nonzero(shown >= 0)
             pairs = np.unique(np.column_stack([code[shown[at, side]], at]), axis=0)
@@ -77,7 +77,7 @@ class GroupMembers:
         return cls(names, np.split(order, ends))
 
 
-def _item_codes(model: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def item_codes(model: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return names of the items of a fit, and the number of the one that each row is of."""
     last = last_step(model)
     subject = Inspected.of(model)

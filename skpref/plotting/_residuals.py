@@ -188,11 +188,13 @@ class ResidualsDisplay:
         tall = (0.16 + 0.07 * len(lines)) * n
         ax = new_axes(ax, (4.8, float(np.clip(1.3 + tall, 2.0, 20.0))))
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
-        self.bands_, self.points_ = [], []
+        self.bands_: list[Any] = []
+        self.points_: list[Any] = []
         many = len(lines) > 1
         offsets = np.linspace(-0.31, 0.31, len(lines)) if many else [0.0]
-        for offset, line in zip(offsets, lines, strict=True):
-            self._draw_outcome(ax, np.arange(n) + offset, *line, width=3.0 if many else 5.0)
+        width = 3.0 if many else 5.0
+        for offset, (name, values, half) in zip(offsets, lines, strict=True):
+            self._draw_outcome(ax, np.arange(n) + offset, name, values, half, width)
         what = "log-loss above expected (nats)"
         if of_outcomes:
             what = "observed − predicted" + (" share" if many else f" “{lines[0][0]}”")

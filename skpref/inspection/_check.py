@@ -1,0 +1,753 @@
+"""Checks of a fitted model: each answer against what all others say of it."""
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+from skpref._utils import Array, html_table, printable_text
+from skpref.data import Answers
+from skpref.fitting import components_in_words, evidence, last_step
+from skpref.inspection._connected import connected_items
+from skpref.inspection._loo import LeaveOneOut, each_left_out, left_out_readings, loo
+from skpref.inspection._members import GroupMembers, item_codes
+from skpref.kernels import Identity, OnColumns
+from skpref.likelihoods import INEQUALITY
+
+# Probability that a check says anything at all of a model that is right.
+_LEVEL = 0.05
+# Simulated sets of answers: the least p-value is one in so many and one more.
+_N_SIMULATIONS = 999
+# Numbers that one block of simulations holds.
+_BLOCK = 2_000_000
+# Share of answers that follow one column alone from which on it may hold the answers themselves.
+_TELLS_ALL = 0.98
+# Triangles of items that are looked at; those of the pairs that met most often.
+_MOST_TRIANGLES = 20_000
+# Blocks of equally many answers into which times are cut.
+_N_PERIODS = 8
+# Powers of probabilities that are compared with them as they are: less sure, and surer.
+_POWERS = (0.25, 0.5, 2.0, 4.0)
+# Findings that are printed.
+_PRINTED = 5
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong with a model.
+
+    Attributes
+    ----------
+    topic : str
+        What was looked at, such as "order" or "circles".
+    sentence : str
+        What is wrong.
+    remedy : str
+        What to do about it.
+    p_value : float
+        Probability of as much in a model that is right, at most; 0 of what is certain.
+    """
+
+    topic: str
+    sentence: str
+    remedy: str
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelCheck:
+    """What is wrong with a model by its own answers; see `check`.
+
+    Attributes
+    ----------
+    findings : list of Finding
+        The least probable first; empty where nothing was found.
+    topics : list of str
+        All that was looked at.
+    p_values : ndarray of shape (n_topics,)
+        Of each; small ones are findings.
+    level : float
+        Probability that a model that is right has any finding.
+    left_out : LeaveOneOut
+        How well each answer is predicted by the others.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import check
+    >>> circle = [["rock", "scissors"], ["scissors", "paper"], ["paper", "rock"]] * 10
+    >>> X, first_wins = circle + [duel[::-1] for duel in circle], [1] * 30 + [0] * 30
+    >>> model = PairwisePreferenceRegressor(noise_variance=1.0, optimizer=None)
+    >>> result = check(model.fit(X, first_wins))
+    >>> [finding.topic for finding in result.findings]
+    ['circles', 'dependence by pair']
+    """
+
+    findings: list[Finding]
+    topics: list[str]
+    p_values: Array
+    level: float
+    left_out: LeaveOneOut
+
+    def __repr__(self) -> str:
+        return printable_text(f"<ModelCheck: {self._summary()}>")
+
+    def __str__(self) -> str:
+        first, *others = self.in_words()
+        lines = [first]
+        for text in others:
+            lines += textwrap.wrap(f"- {text}", 100, subsequent_indent="  ")
+        return "\n".join(lines)
+
+    def in_words(self) -> list[str]:
+        """Return a summary and at most five findings with their remedies, a text each."""
+        findings = [f"{each.sentence}. {each.remedy}." for each in self.findings[:_PRINTED]]
+        summary = self._summary()
+        return [f"{summary[:1].upper()}{summary[1:]}.", *map(printable_text, findings)]
+
+    def _repr_html_(self) -> str:
+        rows = [(each.topic, each.sentence, each.remedy) for each in self.findings]
+        return html_table(self._summary(), rows, ["", "what is wrong", "what to do"])
+
+    def _summary(self) -> str:
+        n = len(self.findings)
+        verdict = f"{n or 'nothing'} {'is' if n < 2 else 'are'} wrong"
+        return (
+            f"{verdict} of {len(self.topics)} things checked; each answer is predicted by the "
+            f"others with {self.left_out.mean:.3f} nats"
+        )
+
+
+def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelCheck:
+    r"""Look for what is wrong with a fitted model, and return findings with their remedies.
+
+    Each duel is predicted from all others (`loo`, hyperparameters held). Answers drawn from these
+    predictions say how far a statistic strays by chance where the model is right. The statistics
+    are: how sure predictions are, ties, who is shown first, items whose answers surprise, circles
+    of three items, columns of features, judges who contradict the others, and answers that depend
+    on one another within the pair, the prompt, the judge or the time. Beside them stand groups of
+    items that never met, columns that hold the answer itself, and hyperparameters that the
+    evidence contradicts.
+
+    Parameters
+    ----------
+    model : estimator, pipeline or search
+        Fitted to answers.
+    groups : dict of array-like of shape (n_answers,), optional
+        What the model was not told of each answer, such as ``{"prompt": prompts, "judge": names,
+        "time": dates}``. Those that it was told are looked at anyway. Groups called "judge" are
+        also asked whether they contradict the others; "time" is cut into eight periods.
+
+    Returns
+    -------
+    ModelCheck
+        Its text (``print``) has at most five findings.
+
+    Raises
+    ------
+    TypeError
+        If the model does not keep its answers.
+    ValueError
+        If answers cannot be left out, see `loo`, or groups have another length.
+
+    Notes
+    -----
+    A check is a finding where its p-value is below 0.05 over the number of checks, so that a model
+    that is right has any with probability .05 at most, as far as answers that are predicted without
+    themselves are independent. Of choices and rankings there are no residuals: groups that never
+    met and hyperparameters are looked at. Another set of hyperparameters is taken for better where
+    its evidence is larger by the factor 1 / level, which has a probability below that level where
+    those of the model are right (Markov's inequality).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import check
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.permuted(np.tile(np.arange(6), (200, 1)), axis=1)[:, :2]
+    >>> first_wins = (X[:, 0] - X[:, 1]) / 4 + rng.normal(size=200) > -1.0  # first is an advantage
+    >>> names = np.array(list("abcdef"))
+    >>> print(check(PairwisePreferenceRegressor().fit(names[X], first_wins)).findings[0].sentence)
+    What is shown first wins 1.66 times as often as expected
+    """
+    last = last_step(model)
+    left_out = loo(model)
+    duels = _Duels.of(model)
+    certain, tests, ratios = _unjoined_items(model), [], []
+    if duels is not None:
+        labels = _labels(model, duels, groups)
+        certain += _columns_of_answers(model, duels)
+        tests, ratios = _tests(model, duels, labels), _ratios(model, duels, labels)
+    ratios += _alternatives(last)
+    for test, (p_value, at, value) in zip(tests, _simulated(duels, tests), strict=True):
+        ratios.append(_Ratio(test.topic, p_value, *test.describe(at, value)))
+    findings = certain + [
+        Finding(each.topic, each.sentence, each.remedy, each.p_value)
+        for each in ratios
+        if each.p_value <= _LEVEL / len(ratios)
+    ]
+    topics = ["groups of items", *(each.topic for each in ratios)]
+    p_values = [0.0 if certain else 1.0, *(each.p_value for each in ratios)]
+    findings.sort(key=lambda each: each.p_value)
+    return ModelCheck(findings, topics, np.array(p_values), _LEVEL, left_out)
+
+
+# -- duels, each predicted from the others -----------------------------------------------------
+
+
+class _Duels(NamedTuple):
+    """Duels with the probabilities of their outcomes; the first item is that of the lower number.
+
+    Attributes
+    ----------
+    answer : ndarray of int of shape (n,)
+        Number of the answer in the fit; one that counts several times is there as often.
+    first, second : ndarray of int of shape (n,)
+        Numbers of the items.
+    lead : ndarray of shape (n,)
+        1 where the first was shown first, −1 where the second was, 0 where neither.
+    proba : ndarray of shape (n, n_outcomes)
+        From a clear win of the second to one of the first.
+    outcome : ndarray of int of shape (n,)
+        Column that happened.
+    score : ndarray of shape (n_outcomes,)
+        1 where the first wins, 1/2 for a tie, 0.
+    columns : ndarray of shape (n, n_features)
+        Features of the first less those of the second.
+    """
+
+    answer: NDArray[np.intp]
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    lead: Array
+    proba: Array
+    outcome: NDArray[np.intp]
+    score: Array
+    columns: Array
+
+    @classmethod
+    def of(cls, model: Any) -> Self | None:
+        """Predict the duels of a fit, each from the others; None where not all answers are."""
+        last = last_step(model)
+        answers = last.comparisons_
+        if answers.rows.joint or not len(answers.positions):
+            return None
+        scale = last.likelihood_.duel_scale
+        log_proba = _outcome_log_proba(last, scale)
+        sign = np.array([np.sign(label) for label in scale.labels])
+        kinds = np.array([kind for kind, _ in scale.outcomes])
+        won = np.array([np.flatnonzero((kinds == k) & (sign >= 0))[0] for k in answers.kind])
+        code = item_codes(model)[1]
+        position = answers.positions[:, :2]
+        turned = code[position[:, 0]] > code[position[:, 1]]
+        outcome = np.where(turned, len(sign) - 1 - won, won)
+        proba = np.exp(log_proba)
+        proba[turned] = proba[turned][:, ::-1]
+        lead = (answers.order[:, 0] == 0).astype(float) - (answers.order[:, 1] == 0)
+        items = answers.items[:, : last.posterior_.reader.n_features]
+        difference = items[position[:, 0]] - items[position[:, 1]]
+        flip = np.where(turned, -1.0, 1.0)
+        every = np.repeat(np.arange(len(won)), np.maximum(np.rint(answers.weight), 1).astype(int))
+        ends = np.sort(code[position], axis=1)[every]
+        return cls(
+            every,
+            ends[:, 0],
+            ends[:, 1],
+            (flip * lead)[every],
+            proba[every],
+            outcome[every],
+            0.5 * (1.0 + sign),
+            (flip[:, None] * difference)[every],
+        )
+
+    @property
+    def expected(self) -> Array:
+        """Return the expected score of each."""
+        return self.proba @ self.score
+
+    @property
+    def residual(self) -> Array:
+        """Return the score of each less its expectation."""
+        return self.score[self.outcome] - self.expected
+
+    @property
+    def variance(self) -> Array:
+        """Return the variance of the score of each."""
+        return self.proba @ self.score**2 - self.expected**2
+
+
+def _outcome_log_proba(last, scale):
+    """Return log-probabilities of the outcomes of each answer of a fit without it."""
+    every, log_weights = [], []
+    for reading in left_out_readings(last):
+        forecast, seen = each_left_out(reading), reading.comparisons
+        rows = seen.rows
+        at = np.flatnonzero(rows.kind != INEQUALITY)
+        row_of = np.empty(at.size, dtype=np.intp)
+        row_of[rows.answer[at]] = at
+        row = row_of[seen.of_answer]
+        judge = None if rows.judge is None else rows.judge[row]
+        columns = []
+        for kind, side in scale.outcomes:
+            as_if = Answers(np.full(len(row), kind, np.int8), side * rows.lead[row], judge)
+            columns.append(
+                reading.likelihood.log_normaliser(
+                    side * forecast.mean[row], forecast.variance[row], as_if
+                )
+            )
+        log_proba = np.stack(columns, axis=1)
+        every.append(log_proba - logsumexp(log_proba, axis=1, keepdims=True))
+        with np.errstate(divide="ignore"):
+            log_weights.append(np.log(reading.weight) - forecast.log_density[seen.of_answer])
+    weights = np.stack(log_weights)
+    weights -= logsumexp(weights, axis=0)
+    return logsumexp(np.stack(every) + weights[:, :, None], axis=0)
+
+
+class _Labels(NamedTuple):
+    """Groups of duels: their names, and the number of that of each duel; −1 of none."""
+
+    names: NDArray[Any]
+    code: NDArray[np.intp]
+
+
+def _labels(
+    model: Any, duels: _Duels, groups: Mapping[str, ArrayLike] | None
+) -> dict[str, _Labels]:
+    """Return groups of duels by name: those that the fit knows, and those that are given."""
+    every: dict[str, GroupMembers] = {}
+    for name in ("judge", "prompt", "time"):
+        try:
+            every[name] = GroupMembers.of(model, name)
+        except ValueError:
+            continue  # the fit knows none
+    for name, labels in (groups or {}).items():
+        every[name] = GroupMembers.of(model, np.asarray(labels))
+    labelled = {}
+    for name, members in every.items():
+        code = np.full(len(last_step(model).comparisons_.positions), -1)
+        for k, some in enumerate(members.answers):
+            code[some] = k
+        code = code[duels.answer]
+        if name == "time":
+            rank = np.argsort(np.argsort(code, kind="stable"), kind="stable")
+            code = rank * _N_PERIODS // len(rank)
+        labelled[name] = _Labels(members.names, code)
+    return labelled
+
+
+# -- other probabilities of the same outcomes ---------------------------------------------------
+
+
+class _Ratio(NamedTuple):
+    """Answers beside other probabilities of them.
+
+    Attributes
+    ----------
+    topic : str
+    p_value : float
+        One over the likelihood ratio of these probabilities, times the number of others tried: at
+        least the probability of as large a ratio (Markov's inequality).
+    sentence, remedy : str
+    """
+
+    topic: str
+    p_value: float
+    sentence: str
+    remedy: str
+
+
+def _ratios(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Ratio]:
+    """Compare the predictions with surer, less sure, random and reversed ones."""
+    gains = np.array([_gain(duels, power).sum() for power in _POWERS])
+    best = int(np.argmax(gains))
+    doubt = "sure" if _POWERS[best] < 1.0 else "timid"
+    ratios = [
+        _Ratio(
+            "calibration",
+            _p_value(gains[best], len(gains)),
+            f"Predictions are too {doubt}: with log odds times {_POWERS[best]:g} the answers are "
+            f"more probable by {gains[best]:.1f} nats",
+            "Let noise and kernel be learned (optimizer=, bounds), or tell the model what else "
+            "the answers depend on",
+        )
+    ]
+    names = item_codes(model)[0]
+    of_items = np.stack(
+        [
+            np.bincount(duels.first, gain, len(names)) + np.bincount(duels.second, gain, len(names))
+            for gain in (_gain(duels, 0.0), _gain(duels, 0.5))
+        ]
+    )
+    word, odd = np.unravel_index(np.argmax(of_items), of_items.shape)
+    less = ("at random", "with half the log odds")[word]
+    ratios.append(
+        _Ratio(
+            "items",
+            _p_value(of_items.max(), of_items.size),
+            f"Answers about {names[odd]} are more probable {less} than as predicted, by "
+            f"{of_items.max():.1f} nats",
+            "Look at these answers: it may be two things of one name, or judged by other rules",
+        )
+    )
+    if "judge" in groups:
+        who, code = groups["judge"]
+        some = code >= 0
+        of_judges = np.stack(
+            [np.bincount(code[some], _gain(duels, power)[some], len(who)) for power in (0.0, -1.0)]
+        )
+        reversed_, liar = np.unravel_index(np.argmax(of_judges), of_judges.shape)
+        how = ("at random", "the wrong way round")[reversed_]
+        ratios.append(
+            _Ratio(
+                "judges",
+                _p_value(of_judges.max(), of_judges.size),
+                f"The judge {who[liar]} seems to answer {how}: more probable by "
+                f"{of_judges.max():.1f} nats",
+                "Fit with judges=, which learns how reliable each is",
+            )
+        )
+    return ratios
+
+
+def _gain(duels: _Duels, power: float) -> Array:
+    """Return by how much the outcomes are more probable with probabilities to a power, (n,)."""
+    log_proba = np.log(np.maximum(duels.proba, 1e-300))
+    other = power * log_proba
+    other -= logsumexp(other, axis=1, keepdims=True)
+    return (other - log_proba)[np.arange(len(other)), duels.outcome]
+
+
+def _p_value(gain: float, n_tried: int) -> float:
+    return float(min(1.0, n_tried * np.exp(-gain)))
+
+
+# -- statistics of duels -----------------------------------------------------------------------
+
+
+class _Draws(NamedTuple):
+    """Outcomes of the duels in several sets of answers, (n, n_sets) each.
+
+    Attributes
+    ----------
+    residual : ndarray
+        Score less its expectation.
+    tie : ndarray
+        1 of a tie, less its probability.
+    """
+
+    residual: Array
+    tie: Array
+
+
+class _Test(NamedTuple):
+    """A statistic of duels that is large where the model is wrong.
+
+    Attributes
+    ----------
+    topic : str
+    values : callable
+        Of `_Draws`: one or more values for each set, (n_values, n_sets).
+    describe : callable
+        Of the number of the largest value and of that: sentence and remedy.
+    """
+
+    topic: str
+    values: Callable[[_Draws], Array]
+    describe: Callable[[int, float], tuple[str, str]]
+
+
+def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[tuple[float, int, float]]:
+    """Return p-value, place and size of the largest value of each statistic."""
+    if duels is None:
+        return []
+    rng = np.random.default_rng(0)
+    n = len(duels.outcome)
+    ends = np.cumsum(duels.proba, axis=1)[:, :-1]
+    is_tie = (duels.score == 0.5).astype(float)
+
+    def draws(outcome: NDArray[np.intp]) -> _Draws:
+        return _Draws(
+            duels.score[outcome] - duels.expected[:, None],
+            is_tie[outcome] - (duels.proba @ is_tie)[:, None],
+        )
+
+    observed = [test.values(draws(duels.outcome[:, None]))[:, 0] for test in tests]
+    larger = np.zeros(len(tests))
+    size = max(1, min(_N_SIMULATIONS, _BLOCK // max(n, 1)))
+    for start in range(0, _N_SIMULATIONS, size):
+        n_sets = min(size, _N_SIMULATIONS - start)
+        outcome = np.zeros((n, n_sets), dtype=np.intp)
+        uniform = rng.random((n, n_sets))
+        for end in ends.T:
+            outcome += uniform > end[:, None]
+        sets = draws(outcome)
+        for k, test in enumerate(tests):
+            larger[k] += np.count_nonzero(test.values(sets).max(axis=0) >= observed[k].max())
+    return [
+        ((1.0 + larger[k]) / (1.0 + _N_SIMULATIONS), int(np.argmax(each)), float(each.max()))
+        for k, each in enumerate(observed)
+    ]
+
+
+def _tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Test]:
+    """Make the statistics that these duels allow."""
+    names = [str(name) for name in item_codes(model)[0]]
+    tests = [*_ties(duels), *_leads(duels), *_circles(duels, names), *_columns(model, duels)]
+    pair = np.unique(duels.first * len(names) + duels.second, return_inverse=True)[1]
+    tests += _dependence("pair", pair, duels)
+    for name, labels in groups.items():
+        tests += _dependence(name, labels.code, duels)
+    return tests
+
+
+def _standardised(weights: Any, duels: _Duels) -> tuple[Any, Array]:
+    """Return weights of residuals, (n_values, n), with deviations of their sums where right."""
+    square = weights.power(2) if hasattr(weights, "power") else weights**2
+    return weights, np.sqrt(np.maximum(square @ duels.variance, 1e-12))[:, None]
+
+
+def _ties(duels):
+    is_tie = duels.score == 0.5
+    if not is_tie.any():
+        return []
+    p = duels.proba @ is_tie.astype(float)
+    deviation = np.sqrt(max(float(p @ (1.0 - p)), 1e-12))
+    share, expected = is_tie[duels.outcome].mean(), p.mean()
+
+    def describe(_, __):
+        return (
+            f"{share:.3f} of the answers are ties, {expected:.3f} are expected",
+            "Let tie_threshold be learned (tie_threshold_bounds=, optimizer=)",
+        )
+
+    return [_Test("ties", lambda sets: np.abs(sets.tie.sum(axis=0))[None] / deviation, describe)]
+
+
+def _leads(duels):
+    if not duels.lead.any():
+        return []
+    weights, deviation = _standardised(duels.lead[None], duels)
+    shown = duels.lead != 0.0
+    flip = duels.lead[shown]
+    won, expected = (
+        np.mean(0.5 + flip * (score[shown] - 0.5))
+        for score in (duels.score[duels.outcome], duels.expected)
+    )
+
+    def describe(_, __):
+        return (
+            f"What is shown first wins {won / expected:.2f} times as often as expected",
+            "Tell fit who was shown first (order=) and learn the effect (order_effect_bounds=)",
+        )
+
+    return [_Test("order", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
+
+
+def _circles(duels, names):
+    """Make the statistic of circles of three: residuals of margins once around."""
+    n_items = len(names)
+    key, pair = np.unique(duels.first * n_items + duels.second, return_inverse=True)
+    first, second = key // n_items, key % n_items
+    triangles = _triangles(first, second, np.bincount(pair), n_items)
+    if not len(triangles):
+        return []
+    n, n_pairs = len(pair), len(key)
+    sums = csr_array((np.ones(n), (pair, np.arange(n))), shape=(n_pairs, n))
+    place = np.repeat(np.arange(len(triangles)), 3), triangles.ravel()
+    signs = np.tile([1.0, 1.0, -1.0], len(triangles))
+    around = csr_array((signs, place), shape=(len(triangles), n_pairs))
+    weights, deviation = _standardised(around @ sums, duels)
+    turn = weights @ duels.residual
+
+    def describe(at, value):
+        a, b, c = (names[k] for k in (*_ends(triangles[at], first, second),))
+        if turn[at] < 0.0:
+            a, c = c, a
+        return (
+            f"{a} beats {b}, {b} beats {c}, and {c} beats {a} more often than any order of the "
+            f"three allows, by {value:.1f} standard deviations",
+            "Look for what the answers go by beside one utility: no kernel of items mends it",
+        )
+
+    return [_Test("circles", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
+
+
+def _triangles(first, second, counts, n_items):
+    """Return pairs (ab, bc, ac) of three items that met in all of them, (n, 3)."""
+    number = {pair: k for k, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True))}
+    after: list[list[int]] = [[] for _ in range(n_items)]
+    for k in np.argsort(-counts, kind="stable").tolist():
+        after[first[k]].append(int(second[k]))
+    triangles: list[tuple[int, int, int]] = []
+    for (a, b), k in number.items():
+        for c in after[b]:
+            if (a, c) in number:
+                triangles.append((k, number[b, c], number[a, c]))
+        if len(triangles) > _MOST_TRIANGLES:
+            break
+    return np.array(triangles[:_MOST_TRIANGLES], dtype=np.intp).reshape(-1, 3)
+
+
+def _ends(triangle, first, second):
+    """Return the items a, b and c of the pairs ab, bc and ac."""
+    return first[triangle[0]], second[triangle[0]], second[triangle[1]]
+
+
+def _columns(model, duels):
+    columns = _feature_columns(model)
+    difference = duels.columns[:, columns].T
+    difference = difference[np.ptp(difference, axis=1) > 0.0] if len(columns) else difference
+    if not len(difference):
+        return []
+    labels = [k for k in columns if np.ptp(duels.columns[:, k]) > 0.0]
+    scale = difference.std(axis=1, keepdims=True)
+    weights, deviation = _standardised(difference / scale, duels)
+
+    def describe(at, value):
+        return (
+            f"The more of {_column_name(model, labels[at])}, the further predictions are off, by "
+            f"{value:.1f} standard deviations",
+            "Look whether its sides or units are mixed up, and give it a linear term",
+        )
+
+    return [_Test("columns", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
+
+
+def _dependence(name, code, duels):
+    """Make the statistic of answers of one group that lean the same way about an item."""
+    n, some = len(code), np.flatnonzero(code >= 0)
+    n_items = int(max(duels.first.max(), duels.second.max())) + 1
+    cell = np.concatenate([code[some] * n_items + end[some] for end in (duels.first, duels.second)])
+    cell = np.unique(cell, return_inverse=True)[1]
+    if len(cell) == 0 or np.bincount(cell).max() < 2:
+        return []
+    sign = np.repeat([1.0, -1.0], len(some))
+    sums = csr_array((sign, (cell, np.tile(some, 2))), shape=(int(cell.max()) + 1, n))
+    words = {
+        "pair": "Answers about one pair agree more than independent ones would",
+        "time": "Utilities move through time",
+        "judge": "Judges differ in what they like",
+    }
+    remedies = {
+        "pair": "Look for votes that are there twice, or for what votes on a pair share",
+        "time": "Tell fit when each answer was given (time=)",
+        "judge": "Fit with judges=, or with users= of a CollaborativePreferenceRegressor",
+    }
+    sentence = words.get(name, f"Answers of one {name} agree more than independent ones would")
+    remedy = remedies.get(name, "Tell fit which answers share it (prompts=)")
+
+    def values(sets):  # products of residuals in one cell, of two answers each
+        own = 2.0 * np.sum(sets.residual[some] ** 2, axis=0)
+        return (np.sum((sums @ sets.residual) ** 2, axis=0) - own)[None]
+
+    return [_Test(f"dependence by {name}", values, lambda *_: (sentence, remedy))]
+
+
+# -- what needs no simulation ------------------------------------------------------------------
+
+
+def _unjoined_items(model):
+    """Return the finding of groups of items that never met, in a list; an empty one of none."""
+    if not hasattr(last_step(model).posterior_, "cov"):
+        return []
+    joined = connected_items(model)
+    if joined.n_components < 2:
+        return []
+    sentence = components_in_words(joined.names, joined.component)
+    return [
+        Finding(
+            "groups of items",
+            f"Answers join no two of {sentence}",
+            "Collect answers between the groups; next_pairs gives these first",
+            0.0,
+        )
+    ]
+
+
+def _columns_of_answers(model, duels):
+    """Return findings of columns that nearly all answers follow."""
+    findings = []
+    sign = 2.0 * duels.score[duels.outcome] - 1.0
+    for k in _feature_columns(model):
+        differs = (duels.columns[:, k] != 0.0) & (sign != 0.0)
+        n = np.count_nonzero(differs)
+        if n < 20:
+            continue
+        share = np.mean(np.sign(duels.columns[differs, k]) == sign[differs])
+        if max(share, 1.0 - share) >= _TELLS_ALL:
+            findings.append(
+                Finding(
+                    "columns",
+                    f"{max(share, 1.0 - share):.3f} of the answers follow "
+                    f"{_column_name(model, k)} alone",
+                    "Look whether it was known before the answer; leave it out if not",
+                    0.0,
+                )
+            )
+    return findings
+
+
+def _feature_columns(model):
+    """Return the columns of items that are features, and not ids."""
+    last = last_step(model)
+    reader = last.posterior_.reader
+    if reader.table is not None and not reader.table.has_features:
+        return []
+    return [k for k in range(reader.n_features) if k != reader.id_column]
+
+
+def _column_name(model, column):
+    names = getattr(last_step(model), "feature_names_in_", None)
+    return f"column {column}" if names is None else str(names[column])
+
+
+def _alternatives(last: Any) -> list[_Ratio]:
+    """Compare the evidence with that of other kernels, where a single utility is fitted."""
+    model, comparisons = getattr(last, "_model", None), last.comparisons_
+    if model is None or getattr(last, "judges_", None) is not None:
+        return []
+    reader = last.posterior_.reader
+    if comparisons.group_column is not None or reader.time is not None:
+        return []
+    every = []
+    for factor, word in ((4.0, "longer"), (0.25, "shorter")):
+        scaled = _with_lengthscales(model.kernel, factor)
+        if scaled is not None:
+            sentence = f"The answers are more probable with {word} lengthscales ({factor:g} times)"
+            remedy = "Let lengthscales be learned (optimizer=), or widen their bounds"
+            every.append(("lengthscales", scaled, sentence, remedy))
+    has_features = reader.table is None or reader.table.has_features
+    if has_features and reader.id_column is None:
+        own = OnColumns(Identity(), list(range(reader.n_features)))
+        names = float(np.mean(model.kernel.diag(comparisons.items))) * own
+        sentence = "Names alone explain the answers better than the features do"
+        remedy = "Add item effects (kernel + Identity()), or other features"
+        every.append(("features", names, sentence, remedy))
+    own_evidence = _log_evidence(model, comparisons)
+    ratios = []
+    for topic, kernel, sentence, remedy in every:
+        gain = _log_evidence(replace(model, kernel=kernel, prepared=None), comparisons)
+        ratios.append(_Ratio(topic, _p_value(gain - own_evidence, 1), sentence, remedy))
+    return ratios
+
+
+def _with_lengthscales(kernel, factor):
+    """Return a kernel whose lengthscales are multiplied; None if it has none."""
+    params = kernel.get_params()
+    scaled = {
+        name: np.multiply(value, factor)
+        for name, value in params.items()
+        if name.rpartition("__")[2] == "length_scale"
+    }
+    return clone(kernel).set_params(**scaled) if scaled else None
+
+
+def _log_evidence(model, comparisons):
+    return evidence(comparisons, model).approximation.sites.log_evidence
