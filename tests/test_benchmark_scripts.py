@@ -57,6 +57,7 @@ SMALLEST = {
     "posterior/matrix.py": "--engines laplace --learning fixed --out OUT/matrix.csv",
     "posterior/orthants.py": "--problems 1 --draws 500 --of-kind 0",
     "posterior/peer_samplers.py": "--sizes 5 --seconds 0.01",
+    "posterior/planted_faults.py": "--simulations 1 --sound 1 --faults advantage sound",
     "posterior/random_groups.py": "--problems 1",
     "posterior/random_judges.py": "--problems 1 --judges 2",
     "posterior/random_problems.py": "--problems 2 --kinds duels --engines ep --results OUT/p.csv",

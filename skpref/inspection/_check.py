@@ -179,21 +179,26 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
     last = last_step(model)
     left_out = loo(model)
     duels = _Duels.of(model)
-    certain, tests, ratios = _unjoined_items(model), [], []
+    unjoined, leaks, tests, ratios = _unjoined_items(model), [], [], []
     if duels is not None:
         labels = _labels(model, duels, groups)
-        certain += _columns_of_answers(model, duels)
+        leaks = _columns_of_answers(model, duels)
         tests, ratios = _tests(model, duels, labels), _ratios(model, duels, labels)
     ratios += _alternatives(last)
     for test, (p_value, at, value) in zip(tests, _simulated(duels, tests), strict=True):
         ratios.append(_Ratio(test.topic, p_value, *test.describe(at, value)))
-    findings = certain + [
-        Finding(each.topic, each.sentence, each.remedy, each.p_value)
-        for each in ratios
-        if each.p_value <= _LEVEL / len(ratios)
-    ]
-    topics = ["groups of items", *(each.topic for each in ratios)]
-    p_values = [0.0 if certain else 1.0, *(each.p_value for each in ratios)]
+    findings = (
+        unjoined
+        + leaks
+        + [
+            Finding(each.topic, each.sentence, each.remedy, each.p_value)
+            for each in ratios
+            if each.p_value <= _LEVEL / len(ratios)
+        ]
+    )
+    topics = ["groups of items", "leaks", *(each.topic for each in ratios)]
+    certain = [0.0 if each else 1.0 for each in (unjoined, leaks)]
+    p_values = [*certain, *(each.p_value for each in ratios)]
     findings.sort(key=lambda each: each.p_value)
     return ModelCheck(findings, topics, np.array(p_values), _LEVEL, left_out)
 
@@ -489,7 +494,9 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[tuple[float, in
             outcome += uniform > end[:, None]
         sets = draws(outcome)
         for k, test in enumerate(tests):
-            larger[k] += np.count_nonzero(test.values(sets).max(axis=0) >= observed[k].max())
+            # Equal outcomes are equally large, however their sums are rounded.
+            least = observed[k].max() - 1e-9 * np.abs(observed[k]).max()
+            larger[k] += np.count_nonzero(test.values(sets).max(axis=0) >= least)
     return [
         ((1.0 + larger[k]) / (1.0 + _N_SIMULATIONS), int(np.argmax(each)), float(each.max()))
         for k, each in enumerate(observed)
@@ -684,7 +691,7 @@ def _columns_of_answers(model, duels):
         if max(share, 1.0 - share) >= _TELLS_ALL:
             findings.append(
                 Finding(
-                    "columns",
+                    "leaks",
                     f"{max(share, 1.0 - share):.3f} of the answers follow "
                     f"{_column_name(model, k)} alone",
                     "Look whether it was known before the answer; leave it out if not",

@@ -1,0 +1,100 @@
+"""What is wrong with a model is named where it is planted, and nothing where nothing is."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF
+
+from skpref import PairwisePreferenceRegressor
+from skpref.inspection import check, loo
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "posterior"
+FAULTS = {
+    "two_groups": "groups of items",
+    "shared_prompts": "dependence by prompt",
+    "contrary_judge": "judges",
+    "circle": "circles",
+    "drift": "dependence by time",
+    "wrong_ties": "ties",
+    "duplicates": "dependence by pair",
+    "leak": "leaks",
+    "short_lengthscale": "lengthscales",
+    "advantage": "order",
+}
+
+
+@pytest.fixture(scope="module")
+def planted():
+    sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
+    try:
+        import planted_faults
+    finally:
+        del sys.path[:2]
+    return planted_faults
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_named(planted, fault):
+    assert FAULTS[fault] in planted.topics(getattr(planted, fault), 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_wrong_with_sound_votes(planted, seed):
+    assert planted.topics(planted.sound, seed) == []
+
+
+def test_an_item_of_random_answers_is_named():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(5, size=(2, 300))
+    second = np.where(first == second, (second + 1) % 5, second)
+    y = first > second
+    odd = (first == 4) & (np.arange(300) > 200)  # it beat all before
+    y[odd] = False
+    X = np.array(list("abcde"))[np.stack([first, second], axis=1)]
+    result = check(PairwisePreferenceRegressor(noise_variance=0.05, optimizer=None).fit(X, y))
+    assert any(f.topic == "items" and "Answers about e " in f.sentence for f in result.findings)
+
+
+def test_who_goes_round_in_a_circle_is_named(planted):
+    X, y, _, _ = planted.circle(np.random.default_rng(2))
+    result = check(PairwisePreferenceRegressor().fit(X, y))
+    (sentence,) = (f.sentence for f in result.findings if f.topic == "circles")
+    a, b, c = re.match(r"(.+) beats (.+), .+ beats (item \d+), and", sentence).groups()
+    won = np.where(y[:, None], X, X[:, ::-1])
+    for winner, loser in ((a, b), (b, c), (c, a)):
+        met = np.isin(won, [winner, loser]).all(axis=1)
+        assert np.mean(won[met, 0] == winner) > 0.6
+
+
+def test_probabilities_are_those_of_leaving_out():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(size=(40, 2, 1))
+    y = (X[:, 0, 0] - X[:, 1, 0] + 0.3 * rng.normal(size=40) > 0.0).astype(int)
+    model = PairwisePreferenceRegressor(RBF(1.0), noise_variance=0.1, optimizer=None).fit(X, y)
+    result = check(model)
+    assert result.left_out.sum == pytest.approx(loo(model).sum)
+    assert len(result.topics) == len(result.p_values) and np.all(result.p_values > 0.0)
+
+
+def test_choices_have_no_residuals():
+    rng = np.random.default_rng(4)
+    sets = rng.uniform(size=(20, 3, 1))
+    model = PairwisePreferenceRegressor(RBF(1.0), optimizer=None)
+    result = check(model.fit(sets, sets[:, :, 0].argmax(axis=1)))
+    assert set(result.topics) == {"groups of items", "leaks", "lengthscales", "features"}
+
+
+def test_texts_have_at_most_five_findings(planted):
+    X, y, _, _ = planted.circle(np.random.default_rng(2))
+    result = check(PairwisePreferenceRegressor().fit(X, y))
+    assert str(result).count("\n- ") == min(5, len(result.findings)) == len(result.in_words()) - 1
+    assert "<table>" in result._repr_html_() and "item 0" in result._repr_html_()
+
+
+def test_groups_of_another_length_are_refused():
+    model = PairwisePreferenceRegressor(optimizer=None).fit([["a", "b"], ["b", "c"]])
+    with pytest.raises(ValueError, match="groups"):
+        check(model, {"prompt": [1, 2, 3]})
