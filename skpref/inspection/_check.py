@@ -51,6 +51,12 @@ class Finding(NamedTuple):
         What to do about it.
     p_value : float
         Probability of as much in a model that is right, at most; 0 of what is certain.
+
+    Examples
+    --------
+    >>> from skpref.inspection import Finding
+    >>> Finding("order", "What is shown first wins too often", "Pass order= to fit", 0.001).topic
+    'order'
     """
 
     topic: str

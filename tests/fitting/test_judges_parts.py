@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matrix import Case
-from matrix_support import fitted, reliability_used
+from matrix_support import fitted
 from numpy.testing import assert_allclose
 from oracles import central_gradient
 from scipy.stats import norm
@@ -177,8 +177,8 @@ def test_the_fixed_point_is_reached_where_a_judge_may_be_adversarial():
     case = Case("ep", "ties", "some", "some", identity="id_column", shape="repeated")
     model = fitted(case)
     judges = model.judges_.readings()[0]
-    used, deviation = reliability_used(model), np.sqrt(judges.marginals.variance)
-    assert_allclose(judges.reliability, used, atol=0.1 * deviation.max())
+    deviation = np.sqrt(judges.marginals.variance)
+    assert_allclose(judges.reliability, judges.used, atol=0.1 * deviation.max())
 
 
 def test_a_scale_that_all_judges_have_in_common_moves_none_of_them():
