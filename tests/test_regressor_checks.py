@@ -31,7 +31,7 @@ def model(request):
 OTHERS = ("svi", Gibbs(draws=20, burn_in=5), HMC(draws=20, burn_in=5), Hallucination())
 CHECKED = [
     {"optimizer": None},
-    {"inference": "hmc", "optimizer": None},
+    pytest.param({"inference": "hmc", "optimizer": None}, marks=pytest.mark.slow),
     *(pytest.param({"inference": name}, marks=pytest.mark.slow) for name in ("ep", "laplace")),
     *(
         pytest.param({"inference": engine, "optimizer": None}, marks=pytest.mark.slow)

@@ -250,7 +250,10 @@ def test_later_answers_that_do_not_fit_are_refused():
         regressor(drift=None).fit(X, y)
 
 
-@pytest.mark.parametrize("given", ["ties", "grades", "order", "weights", "judges", "sides"])
+@pytest.mark.parametrize(
+    "given",
+    ["ties", "grades", "order", "weights", "sides", pytest.param("judges", marks=pytest.mark.slow)],
+)
 def test_other_contexts_are_near_those_of_joint_items(given):
     X, y, time = season(120)
     rng = np.random.default_rng(5)
