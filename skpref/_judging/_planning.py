@@ -130,7 +130,7 @@ def fit_votes(task: PlanTask) -> Any:
         model = PairwisePreferenceRegressor(
             items=table, tie_threshold=0.5, grade_thresholds=grades, random_state=0
         )
-        X, y = np.array(task.shown), np.array([duel_label(each) for each in task.outcomes])
+        X, y = _labelled_duels(task)
     metadata: dict[str, Any] = {}
     if len(set(task.judges)) > 1:
         metadata["judges"] = task.judges
@@ -139,6 +139,20 @@ def fit_votes(task: PlanTask) -> Any:
     with warnings.catch_warnings(), without_component_warnings():
         warnings.simplefilter("ignore")  # the board says how sure it is
         return model.fit(X, y, **metadata)
+
+
+def _labelled_duels(task):
+    """Return duels with labels; where the second never won, one that the first won is turned.
+
+    Otherwise 0 would be read as its win.
+    """
+    X, y = np.array(task.shown), np.array([duel_label(each) for each in task.outcomes])
+    if not y.any():
+        raise ValueError(f"All {len(y)} votes are ties, which put nothing above anything else.")
+    if y.min() >= 0:
+        won = int(np.argmax(y > 0))
+        X[won], y[won] = X[won, ::-1].copy(), -y[won]
+    return X, y
 
 
 def duel_label(outcome: Any) -> int:

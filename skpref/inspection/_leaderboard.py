@@ -16,6 +16,7 @@ from skpref._utils import (
     check_number,
     html_table,
     printable_text,
+    share_text,
 )
 from skpref.data import first_wins, table_frame
 from skpref.fitting import (
@@ -269,7 +270,7 @@ class _Board(Bunch):
             lines += heads.get(k, [])
             lines.append(
                 f"  {k:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
-                f"  {first:3d} to {last:3d}  {best:6.1%}"
+                f"  {first:3d} to {last:3d}  {share_text(best):>8s}"
             )
         return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
 
@@ -283,7 +284,7 @@ class _Board(Bunch):
                 f"{mean:.2f}",
                 f"{low:.2f} to {high:.2f}",
                 f"{first} to {last}",
-                f"{best:.1%}",
+                share_text(best),
             )
             for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
         ]
