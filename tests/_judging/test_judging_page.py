@@ -1,4 +1,4 @@
-"""The page of `skpref judge` in a real browser: clicks, keys and touches are votes, none is lost."""
+"""The page of `skpref judge` in a real browser: clicks and keys are votes, and none is lost."""
 
 import csv
 import io
