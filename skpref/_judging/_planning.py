@@ -5,7 +5,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -261,10 +261,19 @@ def votes_needed(board: Any, undecided: Any) -> int | None:
 # -- the process ---------------------------------------------------------------------------
 
 
+def _end_with_server() -> None:
+    """End this process once the server has ended, also in the middle of a plan."""
+    server = parent_process()
+    if server is not None:
+        server.join()
+        os._exit(0)
+
+
 def _serve_plans(pipe: Connection) -> None:
     """Answer tasks with a plan and then a board, until the server is gone."""
     with suppress(OSError, AttributeError):
         os.nice(5)  # the server's answers come first
+    threading.Thread(target=_end_with_server, daemon=True).start()
     with suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             task = pipe.recv()

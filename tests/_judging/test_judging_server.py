@@ -4,7 +4,11 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -366,3 +370,37 @@ def test_votes_that_are_all_ties_are_said_to_be(desk):
         page = answer(client, page, "tie").json()
     with pytest.raises(ValueError, match="All 2 votes are ties"):
         fit_votes(desk.make_task())
+
+
+BUSY_PLANNER = """
+import time
+from multiprocessing import get_context
+from skpref._judging import _planning
+_planning.fit_votes = lambda task: time.sleep(600)
+ours, theirs = get_context("fork").Pipe()
+process = get_context("fork").Process(target=_planning._serve_plans, args=(theirs,))
+process.start()
+ours.send("a task")
+print(process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+def test_the_planner_ends_with_a_server_that_is_killed():
+    with subprocess.Popen([sys.executable, "-c", BUSY_PLANNER], stdout=subprocess.PIPE) as server:
+        planner = int(server.stdout.readline())
+        assert is_alive(planner)
+        server.kill()
+    end = time.monotonic() + 60
+    while is_alive(planner):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def is_alive(child):
+    """Whether a process runs, and is not merely not yet waited for."""
+    try:
+        return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
