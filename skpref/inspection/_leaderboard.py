@@ -199,9 +199,9 @@ or votes, default=None
     >>> board = leaderboard(model.fit(games))
     >>> print(board)
     Leaderboard of 3 in units of noise, 90 % intervals: place, utility, ranks, chance of being best
-       1  ann     1.30  [   0.05,    2.56]    1 to   2   86.8%
-       2  bob    -0.22  [  -1.38,    0.94]    1 to   3   10.1%
-       3  cid    -1.09  [  -2.44,    0.26]    2 to   3    3.1%
+       1  ann     1.30  [   0.05,    2.56]    1 to   2    86.8 %
+       2  bob    -0.22  [  -1.38,    0.94]    1 to   3    10.1 %
+       3  cid    -1.09  [  -2.44,    0.26]    2 to   3     3.1 %
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
     ([1, 1, 2], [2, 3, 3])
     """
