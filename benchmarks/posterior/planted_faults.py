@@ -3,7 +3,7 @@
 A fault is named where a finding has its topic. Beside the faults stand sound votes, of which no
 finding should be made. Ten minutes of one core:
 
-    python benchmarks/posterior/planted_faults.py [--simulations 20] [--sound 60] [--faults ...]
+    python benchmarks/posterior/planted_faults.py [--simulations 20] [--sound 70] [--faults ...]
 """
 
 import argparse
@@ -63,6 +63,12 @@ def sound(rng):
     return Votes(rng).fitted()
 
 
+def sound_groups(rng):
+    """No fault: names, with judges, prompts and times that do not matter."""
+    numbers = {"judge": rng.integers(8, size=N_VOTES), "prompt": rng.integers(60, size=N_VOTES)}
+    return Votes(rng).fitted(time=rng.uniform(size=N_VOTES), **numbers)
+
+
 def sound_features(rng):
     """No fault: two features."""
     features = rng.uniform(size=(40, 2))
@@ -93,6 +99,23 @@ def contrary_judge(rng):
     """One of eight judges answers the wrong way round."""
     votes, judge = Votes(rng), rng.integers(8, size=N_VOTES)
     return votes.fitted(1.5 * np.where(judge == 3, -1.0, 1.0) * votes.margin, judge=judge)
+
+
+def length_lover(rng):
+    """One of eight judges prefers the longer answer, whatever the others think."""
+    votes, judge = Votes(rng), rng.integers(8, size=N_VOTES)
+    length = 1.5 * rng.normal(size=len(NAMES))
+    longer = length[votes.first] - length[votes.second]
+    return votes.fitted(np.where(judge == 3, longer, votes.margin), judge=judge)
+
+
+def swapped_column(rng):
+    """The two sides of a column are swapped in the last third of votes on items that differ."""
+    X = rng.uniform(size=(300, 2, 2))
+    utility = 2.0 * np.sin(3.0 * X).sum(axis=2) + 2.0 * X[:, :, 0]
+    y = vote(rng, utility[:, 0] - utility[:, 1], 0.4)
+    X[200:, :, 0] = X[200:, ::-1, 0]
+    return X, y, {}, {"kernel": RBF([1.0] * 2)}
 
 
 def circle(rng):
@@ -163,6 +186,8 @@ FAULTS = {
     two_groups: "groups of items",
     shared_prompts: "dependence by prompt",
     contrary_judge: "judges",
+    length_lover: "dependence by judge",
+    swapped_column: "columns",
     circle: "circles",
     drift: "dependence by time",
     wrong_ties: "ties",
@@ -172,6 +197,7 @@ FAULTS = {
     short_lengthscale: "lengthscales",
     advantage: "order",
     sound: None,
+    sound_groups: None,
     sound_features: None,
 }
 
@@ -189,7 +215,7 @@ def main():
     every = {make.__name__: make for make in FAULTS}
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--simulations", type=int, default=20)
-    parser.add_argument("--sound", type=int, default=60)
+    parser.add_argument("--sound", type=int, default=70)
     parser.add_argument("--faults", nargs="+", choices=list(every), default=list(every))
     options = parser.parse_args()
     rows = []
