@@ -72,7 +72,7 @@ class ModelCheck:
     Attributes
     ----------
     findings : list of Finding
-        The least probable first, of these what exceeds expectation most; empty if nothing is wrong.
+        The least probable first, of equal ones the most specific; empty if nothing is wrong.
     topics : list of str
         All that was looked at.
     p_values : ndarray of shape (n_topics,)
@@ -81,6 +81,9 @@ class ModelCheck:
         Probability that a model that is right has any finding.
     left_out : LeaveOneOut
         How well each answer is predicted by the others.
+    chance : float
+        Mean log-probability of an answer whose outcomes are equally probable; NaN of answers that
+        are not all duels.
 
     Examples
     --------
@@ -90,7 +93,7 @@ class ModelCheck:
     >>> X, first_wins = circle + [duel[::-1] for duel in circle], [1] * 30 + [0] * 30
     >>> model = PairwisePreferenceRegressor(noise_variance=1.0, optimizer=None)
     >>> result = check(model.fit(X, first_wins))
-    >>> [finding.topic for finding in result.findings]
+    >>> [finding.topic for finding in result.findings][:2]
     ['circles', 'dependence by pair']
     """
 
@@ -99,6 +102,7 @@ class ModelCheck:
     p_values: Array
     level: float
     left_out: LeaveOneOut
+    chance: float
 
     def __repr__(self) -> str:
         return printable_text(f"<ModelCheck: {self._summary()}>")
@@ -123,9 +127,10 @@ class ModelCheck:
     def _summary(self) -> str:
         n = len(self.findings)
         verdict = f"{n or 'nothing'} {'is' if n < 2 else 'are'} wrong"
+        chance = "" if np.isnan(self.chance) else f" ({self.chance:.3f} by chance)"
         return (
             f"{verdict} of {len(self.topics)} things checked; each answer is predicted by the "
-            f"others with {self.left_out.mean:.3f} nats"
+            f"others with {self.left_out.mean:.3f} nats{chance}"
         )
 
 
@@ -190,28 +195,13 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
         leaks = _columns_of_answers(model, duels)
         tests = _tests(model, duels, _labels(model, duels, groups))
     results = [*_alternatives(last), *_simulated(duels, tests)]
-    wrong = [each for each in results if each.finding.p_value <= _LEVEL / len(results)]
-    wrong.sort(key=lambda each: (each.finding.p_value, -each.excess))
-    findings = [*unjoined, *leaks, *(each.finding for each in wrong)]
-    topics = ["groups of items", "leaks", *(each.finding.topic for each in results)]
+    wrong = [each for each in results if each.p_value <= _LEVEL / len(results)]
+    findings = [*unjoined, *leaks, *sorted(wrong, key=lambda each: each.p_value)]
+    topics = ["groups of items", "leaks", *(each.topic for each in results)]
     certain = [0.0 if each else 1.0 for each in (unjoined, leaks)]
-    p_values = np.array([*certain, *(each.finding.p_value for each in results)])
-    return ModelCheck(findings, topics, p_values, _LEVEL, left_out)
-
-
-class _Result(NamedTuple):
-    """What came of one check.
-
-    Attributes
-    ----------
-    finding : Finding
-        If its p-value is small.
-    excess : float
-        By how much it is larger than in a model that is right, in deviations or nats.
-    """
-
-    finding: Finding
-    excess: float
+    p_values = np.array([*certain, *(each.p_value for each in results)])
+    chance = np.nan if duels is None else -np.log(len(duels.score))
+    return ModelCheck(findings, topics, p_values, _LEVEL, left_out, float(chance))
 
 
 # -- duels, each predicted from the others -----------------------------------------------------
@@ -396,7 +386,7 @@ class _Test(NamedTuple):
     describe: Callable[[int, float], tuple[str, str]]
 
 
-def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[_Result]:
+def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
     """Compare the largest value of each statistic with those of outcomes drawn as predicted."""
     if duels is None:
         return []
@@ -424,24 +414,20 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[_Result]:
         # Equal outcomes are equally large, however their sums are rounded.
         least = values[at] - 1e-9 * np.abs(values[at])
         p_value = (1.0 + np.count_nonzero(simulated >= least)) / (1.0 + _N_SIMULATIONS)
-        excess = (values[at] - simulated.mean()) / max(float(simulated.std()), 1e-12)
-        sentence, remedy = test.describe(at, float(values[at]))
-        results.append(_Result(Finding(test.topic, sentence, remedy, p_value), float(excess)))
+        results.append(Finding(test.topic, *test.describe(at, float(values[at])), p_value))
     return results
 
 
 def _tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Test]:
-    """Make the statistics that these duels allow."""
+    """Make the statistics that these duels allow, the most specific first."""
     names = [str(name) for name in item_codes(model)[0]]
-    tests = [_calibration(duels), _items(duels, names), *_ties(duels), *_leads(duels)]
-    tests += [*_circles(duels, names), *_columns(model, duels)]
+    tests = [*_ties(duels), *_leads(duels), *_circles(duels, names), *_columns(model, duels)]
     pair = np.unique(duels.first * len(names) + duels.second, return_inverse=True)[1]
-    tests += _dependence("pair", _Labels(np.array([]), pair), duels)
     if "judge" in groups:
         tests.append(_judges(duels, groups["judge"]))
-    for name, labels in groups.items():
+    for name, labels in {**groups, "pair": _Labels(np.array([]), pair)}.items():
         tests += _dependence(name, labels, duels)
-    return tests
+    return [*tests, _items(duels, names), _calibration(duels)]
 
 
 def _standardised(weights: Any, duels: _Duels) -> tuple[Any, Array]:
@@ -745,7 +731,7 @@ def _column_name(model, column):
     return f"column {column}" if names is None else str(names[column])
 
 
-def _alternatives(last: Any) -> list[_Result]:
+def _alternatives(last: Any) -> list[Finding]:
     """Compare the evidence with that of other kernels, where a single utility is fitted."""
     model, comparisons = getattr(last, "_model", None), last.comparisons_
     if model is None or getattr(last, "judges_", None) is not None:
@@ -773,7 +759,7 @@ def _alternatives(last: Any) -> list[_Result]:
         gain = _log_evidence(replace(model, kernel=kernel, prepared=None), comparisons)
         gain -= own_evidence
         p_value = float(np.exp(-max(gain, 0.0)))  # at most, by Markov's inequality
-        results.append(_Result(Finding(topic, sentence, remedy, p_value), float(gain)))
+        results.append(Finding(topic, sentence, remedy, p_value))
     return results
 
 
