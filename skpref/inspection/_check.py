@@ -162,7 +162,7 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
     Raises
     ------
     TypeError
-        If the model does not keep its answers.
+        If the model does not keep its answers, or was fitted to several users.
     ValueError
         If answers cannot be left out, see `loo`, or groups have another length.
 
@@ -188,12 +188,18 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
     What is shown first wins 1.66 times as often as expected
     """
     last = last_step(model)
+    if hasattr(getattr(last, "posterior_", None), "of"):
+        raise TypeError(
+            f"got {type(last).__name__} fitted to several users; models of one utility can be "
+            "checked. Fit a PairwisePreferenceRegressor, and give users as groups."
+        )
+    members = _members(model, groups) if hasattr(last, "comparisons_") else {}
     left_out = loo(model)
     duels = _Duels.of(model)
     unjoined, leaks, tests = _unjoined_items(model), [], []
     if duels is not None:
         leaks = _columns_of_answers(model, duels)
-        tests = _tests(model, duels, _labels(model, duels, groups))
+        tests = _tests(model, duels, _labels(members, duels))
     results = [*_alternatives(last), *_simulated(duels, tests)]
     wrong = [each for each in results if each.p_value <= _LEVEL / len(results)]
     findings = [*unjoined, *leaks, *sorted(wrong, key=lambda each: each.p_value)]
@@ -323,10 +329,8 @@ class _Labels(NamedTuple):
     code: NDArray[np.intp]
 
 
-def _labels(
-    model: Any, duels: _Duels, groups: Mapping[str, ArrayLike] | None
-) -> dict[str, _Labels]:
-    """Return groups of duels by name: those that the fit knows, and those that are given."""
+def _members(model: Any, groups: Mapping[str, ArrayLike] | None) -> dict[str, GroupMembers]:
+    """Return groups of answers by name: those that the fit knows, and those that are given."""
     every: dict[str, GroupMembers] = {}
     for name in ("judge", "prompt", "time"):
         try:
@@ -335,9 +339,14 @@ def _labels(
             continue  # the fit knows none
     for name, labels in (groups or {}).items():
         every[name] = GroupMembers.of(model, np.asarray(labels))
+    return every
+
+
+def _labels(every: dict[str, GroupMembers], duels: _Duels) -> dict[str, _Labels]:
+    """Return the group of each duel."""
     labelled = {}
     for name, members in every.items():
-        code = np.full(len(last_step(model).comparisons_.positions), -1)
+        code = np.full(duels.answer.max() + 1, -1)
         for k, some in enumerate(members.answers):
             code[some] = k
         code = code[duels.answer]
@@ -360,13 +369,10 @@ class _Draws(NamedTuple):
         Columns that happen.
     residual : ndarray
         Score less its expectation.
-    tie : ndarray
-        1 of a tie, less its probability.
     """
 
     outcome: NDArray[np.intp]
     residual: Array
-    tie: Array
 
 
 class _Test(NamedTuple):
@@ -393,11 +399,9 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
     rng = np.random.default_rng(0)
     n = len(duels.outcome)
     ends = np.cumsum(duels.proba, axis=1)[:, :-1]
-    is_tie = (duels.score == 0.5).astype(float)
 
     def draws(outcome: NDArray[np.intp]) -> _Draws:
-        residual = duels.score[outcome] - duels.expected[:, None]
-        return _Draws(outcome, residual, is_tie[outcome] - (duels.proba @ is_tie)[:, None])
+        return _Draws(outcome, duels.score[outcome] - duels.expected[:, None])
 
     observed = [test.values(draws(duels.outcome[:, None]))[:, 0] for test in tests]
     largest = np.empty((len(tests), _N_SIMULATIONS))
@@ -450,14 +454,19 @@ def _gains(topic, duels, powers, members, describe):
     describe : callable
         Of number of the power, number of the group, and ratio: sentence and remedy.
     """
-    log_proba = np.log(np.maximum(duels.proba, 1e-300))
-    gains = []
+    log_proba, gains = np.log(np.maximum(duels.proba, 1e-300)), []
     for power in powers:
         log_power = power * log_proba
         gains.append(log_power - logsumexp(log_power, axis=1, keepdims=True) - log_proba)
+    lowest = np.concatenate([members @ gain[:, 0] for gain in gains])[:, None]
+    steps = [  # from each outcome to the next
+        vstack([csr_array(members * step) for step in every])
+        for every in np.moveaxis(np.diff(gains, axis=2), 2, 0)
+    ]
 
     def values(sets):
-        return np.vstack([members @ np.take_along_axis(g, sets.outcome, axis=1) for g in gains])
+        above = (step @ (sets.outcome > k).astype(float) for k, step in enumerate(steps))
+        return lowest + sum(above)
 
     n_groups = members.shape[0]
     return _Test(topic, values, lambda at, value: describe(*divmod(at, n_groups), value))
@@ -520,7 +529,10 @@ def _ties(duels):
             "Let tie_threshold be learned (tie_threshold_bounds=, optimizer=)",
         )
 
-    return [_Test("ties", lambda sets: np.abs(sets.tie.sum(axis=0))[None] / deviation, describe)]
+    def values(sets):
+        return np.abs(np.sum(is_tie[sets.outcome], axis=0) - p.sum())[None] / deviation
+
+    return [_Test("ties", values, describe)]
 
 
 def _leads(duels):

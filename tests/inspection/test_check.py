@@ -9,6 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
+from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.inspection import check, loo
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "posterior"
@@ -124,6 +125,14 @@ def test_texts_have_at_most_five_findings(planted):
     result = check(PairwisePreferenceRegressor().fit(X, y))
     assert str(result).count("\n- ") == min(5, len(result.findings)) == len(result.in_words()) - 1
     assert "<table>" in result._repr_html_() and "item 0" in result._repr_html_()
+
+
+def test_several_users_are_refused():
+    duels = [[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2
+    users = ["ann"] * 3 + ["bob"] * 3
+    model = CollaborativePreferenceRegressor(optimizer=None)
+    with pytest.raises(TypeError, match="give users as groups"):
+        check(model.fit(duels, [0, 0, 0, 1, 1, 1], users=users))
 
 
 def test_groups_of_another_length_are_refused():
