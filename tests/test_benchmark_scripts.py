@@ -67,6 +67,7 @@ SMALLEST = {
     "posterior/truth_small.py": "--problems 1",
     "robustness/damage.py": "--times 10",
     "robustness/interrupts.py": "--interrupts 5 --calls 3",
+    "robustness/judging.py": "--votes 20 --judges 2 --kills 1",
     "robustness/kill_resume.py": "--kills 1 --steps 2 --strategies random",
     "robustness/processes.py": "--events 10 --judges 2",
     "robustness/same_results.py": "--list",

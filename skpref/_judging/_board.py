@@ -3,25 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from skpref._utils import html_text
+import numpy as np
+
+from skpref._utils import html_text, share_text
 from skpref.plotting import board_svg
 
 # Rows of the page that are shown; the rest is in the files of `/export`.
 _MOST_PAIRS = 10
-
-
-def share_text(probability: float) -> str:
-    """Return a probability in percent, which is never 0 or 100.
-
-    Examples
-    --------
-    >>> from skpref._judging._board import share_text
-    >>> [share_text(p) for p in (0.5, 0.9996, 0.0001)]
-    ['50.0 %', '> 99.9 %', '< 0.1 %']
-    """
-    if probability > 0.999:
-        return "> 99.9 %"
-    return "< 0.1 %" if probability < 0.001 else f"{100.0 * probability:.1f} %"
 
 
 def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -107,7 +95,7 @@ def _places_html(board: Any) -> str:
                 name,
                 *[board.component[k] + 1] * several,
                 f"{board.utility[k]:.2f}",
-                f"{board.lower[k]:.2f} to {board.upper[k]:.2f}",
+                _interval_text(board.lower[k], board.upper[k]),
                 low if low == high else f"{low}–{high}",
                 share_text(board.probability_best[k]),
             ]
@@ -115,6 +103,11 @@ def _places_html(board: Any) -> str:
     heads = ["rank", "name", *["group"] * several, "utility"]
     heads += [f"{100 * board.level:g} % interval", "rank interval", "P(best)"]
     return _table(f"Utilities in units of {board.unit}, above their mean", heads, rows)
+
+
+def _interval_text(lower: float, upper: float) -> str:
+    """Write an interval; that of an item that no vote joins to another has no ends."""
+    return "–" if np.isinf(lower) and np.isinf(upper) else f"{lower:.2f} to {upper:.2f}"
 
 
 def _undecided_html(pairs: Any) -> str:

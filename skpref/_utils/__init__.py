@@ -59,7 +59,14 @@ from skpref._utils._parameters import (
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
 from skpref._utils._records import Fields, Recorded, serializable_types, skpref_version
 from skpref._utils._roots import bracketed_roots
-from skpref._utils._summary import PrintableBunch, Summarised, html_table, html_text, printable_text
+from skpref._utils._summary import (
+    PrintableBunch,
+    Summarised,
+    html_table,
+    html_text,
+    printable_text,
+    share_text,
+)
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -111,6 +118,7 @@ __all__ = [
     "semidefinite_blocks",
     "semidefinite_root",
     "serializable_types",
+    "share_text",
     "skpref_version",
     "sobol",
     "solve_band",

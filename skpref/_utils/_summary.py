@@ -34,6 +34,20 @@ class PrintableBunch(Bunch):
         return "\n".join(map(printable_text, super().__repr__().split("\n")))
 
 
+def share_text(probability: float) -> str:
+    """Return a probability in percent, which is never 0 or 100.
+
+    Examples
+    --------
+    >>> from skpref._utils import share_text
+    >>> [share_text(p) for p in (0.5, 0.9996, 0.0001)]
+    ['50.0 %', '> 99.9 %', '< 0.1 %']
+    """
+    if probability > 0.999:
+        return "> 99.9 %"
+    return "< 0.1 %" if probability < 0.001 else f"{100.0 * probability:.1f} %"
+
+
 def html_text(value: Any) -> str:
     """Return a value as text of HTML, without tags or entities of its own."""
     return escape(printable_text(value))

@@ -385,11 +385,14 @@ class _Test(NamedTuple):
         Of `_Draws`: one or more values for each set, (n_values, n_sets).
     describe : callable
         Of the number of the largest value and of that: sentence and remedy.
+    is_log_ratio : bool
+        Whether values are logarithms of likelihood ratios.
     """
 
     topic: str
     values: Callable[[_Draws], Array]
     describe: Callable[[int, float], tuple[str, str]]
+    is_log_ratio: bool = False
 
 
 def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
@@ -418,6 +421,10 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
         # Equal outcomes are equally large, however their sums are rounded.
         least = values[at] - 1e-9 * np.abs(values[at])
         p_value = (1.0 + np.count_nonzero(simulated >= least)) / (1.0 + _N_SIMULATIONS)
+        if test.is_log_ratio:
+            # Leaving an answer out draws its prediction away from it, which simulations do not
+            # show: a ratio is also to be as large as its p-value is small (Markov's inequality).
+            p_value = max(p_value, float(np.exp(-max(values[at], 0.0))))
         results.append(Finding(test.topic, *test.describe(at, float(values[at])), p_value))
     return results
 
@@ -469,7 +476,7 @@ def _gains(topic, duels, powers, members, describe):
         return lowest + sum(above)
 
     n_groups = members.shape[0]
-    return _Test(topic, values, lambda at, value: describe(*divmod(at, n_groups), value))
+    return _Test(topic, values, lambda at, value: describe(*divmod(at, n_groups), value), True)
 
 
 def _calibration(duels):

@@ -16,6 +16,7 @@ from skpref._utils import (
     check_number,
     html_table,
     printable_text,
+    share_text,
 )
 from skpref.data import first_wins, table_frame
 from skpref.fitting import (
@@ -198,9 +199,9 @@ or votes, default=None
     >>> board = leaderboard(model.fit(games))
     >>> print(board)
     Leaderboard of 3 in units of noise, 90 % intervals: place, utility, ranks, chance of being best
-       1  ann     1.30  [   0.05,    2.56]    1 to   2   86.8%
-       2  bob    -0.22  [  -1.38,    0.94]    1 to   3   10.1%
-       3  cid    -1.09  [  -2.44,    0.26]    2 to   3    3.1%
+       1  ann     1.30  [   0.05,    2.56]    1 to   2    86.8 %
+       2  bob    -0.22  [  -1.38,    0.94]    1 to   3    10.1 %
+       3  cid    -1.09  [  -2.44,    0.26]    2 to   3     3.1 %
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
     ([1, 1, 2], [2, 3, 3])
     """
@@ -269,7 +270,7 @@ class _Board(Bunch):
             lines += heads.get(k, [])
             lines.append(
                 f"  {k:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
-                f"  {first:3d} to {last:3d}  {best:6.1%}"
+                f"  {first:3d} to {last:3d}  {share_text(best):>8s}"
             )
         return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
 
@@ -283,7 +284,7 @@ class _Board(Bunch):
                 f"{mean:.2f}",
                 f"{low:.2f} to {high:.2f}",
                 f"{first} to {last}",
-                f"{best:.1%}",
+                share_text(best),
             )
             for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
         ]
