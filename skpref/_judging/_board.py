@@ -43,7 +43,8 @@ def board_page(desk: Any) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{title}</title><link rel="stylesheet" href="page.css">'
+        f'<title>{title}</title><link rel="icon" href="data:,">'
+        '<link rel="stylesheet" href="page.css">'
         '<script type="module" src="board.js"></script></head><body>'
         f'<h1>{title}</h1><main id="board">{desk.board_html()}</main>'
         '<footer><nav><a href="./">Vote</a> <a href="export">Export</a></nav></footer>'

@@ -254,9 +254,12 @@ class _Pages:
         if content is None:
             raise HTTPException(404, "There is no such file.")
         mime, path = content
-        headers = {"Cache-Control": "private, max-age=3600"}
-        if mime != "application/pdf":  # whose viewer is the browser's own, and needs to run
-            headers["Content-Security-Policy"] = _FILE_POLICY
+        # The viewer of a PDF is the browser's own, and needs to run.
+        policy = "frame-ancestors 'self'" if mime == "application/pdf" else _FILE_POLICY
+        headers = {
+            "Cache-Control": "private, max-age=3600",
+            "Content-Security-Policy": policy,
+        }
         return FileResponse(path, media_type=mime, headers=headers)
 
     async def blob(self, request: Request) -> Response:
@@ -284,8 +287,9 @@ class _Pages:
         )
         return Response(
             '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Export</title>'
-            '<link rel="stylesheet" href="page.css"><main><h1>Export</h1>'
-            f"<ul>{links}</ul></main></html>",
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<link rel="icon" href="data:,"><link rel="stylesheet" href="page.css">'
+            f"<main><h1>Export</h1><ul>{links}</ul></main></html>",
             media_type="text/html",
         )
 

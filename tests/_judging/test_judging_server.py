@@ -199,6 +199,16 @@ def test_names_and_files_run_nothing(folder):
     desk.close()
 
 
+def test_pages_of_this_server_alone_frame_a_pdf(folder):
+    (folder / "sheet.pdf").write_bytes(b"%PDF-1.4")
+    desk = open_desk(folder)
+    client = client_of(desk)
+    number = next(number for number, item in desk._items.items() if item.name == "sheet.pdf")
+    policy = client.get(f"/items/{number}").headers["content-security-policy"]
+    assert policy == "frame-ancestors 'self'"
+    desk.close()
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
