@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from skpref._command._report import BoardReport, ReportTable, own_effects
-from skpref._utils import html_text, printable_text
+from skpref._utils import html_text, printable_text, probability_text
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
@@ -163,10 +163,11 @@ def _formatted_columns(
     """Return heads and cells as texts; the two ends of an interval are one column."""
     formats: dict[str, Callable[[Any], str]] = {
         **dict.fromkeys(("utility", "lower", "upper", "margin"), report.number),
-        **dict.fromkeys(
-            ("probability", "probability_best", "probability_positive"), _write_probability
-        ),
-        **dict.fromkeys(("probability_random", "probability_adversarial"), _write_probability),
+        **{
+            name: probability_text
+            for name in table.columns
+            if name.partition("_")[0] == "probability"
+        },
         "tau": lambda value: _NONE if value is None else f"{value:.2f}",
         "moved": lambda value: _NONE if value is None else str(value),
         "reliability": lambda value: f"{value:.2f}",
@@ -217,13 +218,6 @@ def _with_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
                 _NONE if low == high == _NONE else f"[{low}, {high}]" for low, high in ends
             ]
     return made
-
-
-def _write_probability(value: float) -> str:
-    """Write a probability, or a dash for one near 0."""
-    if value < 0.0005:
-        return _NONE
-    return f"{value:.3f}"
 
 
 def _text_columns(table: ReportTable) -> list[bool]:

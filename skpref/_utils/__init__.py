@@ -59,7 +59,14 @@ from skpref._utils._parameters import (
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
 from skpref._utils._records import Fields, Recorded, serializable_types, skpref_version
 from skpref._utils._roots import bracketed_roots
-from skpref._utils._summary import PrintableBunch, Summarised, html_table, html_text, printable_text
+from skpref._utils._summary import (
+    PrintableBunch,
+    Summarised,
+    html_table,
+    html_text,
+    printable_text,
+    probability_text,
+)
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
@@ -103,6 +110,7 @@ __all__ = [
     "pivoted_cholesky",
     "positive_blocks",
     "printable_text",
+    "probability_text",
     "pseudosolve_blocks",
     "refuse_dropped",
     "row_blocks",

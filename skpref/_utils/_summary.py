@@ -34,6 +34,20 @@ class PrintableBunch(Bunch):
         return "\n".join(map(printable_text, super().__repr__().split("\n")))
 
 
+def probability_text(probability: float) -> str:
+    """Return a probability with three digits, which is never that of what is certain.
+
+    Examples
+    --------
+    >>> from skpref._utils import probability_text
+    >>> [probability_text(p) for p in (0.5, 0.9996, 0.0001)]
+    ['0.500', '> 0.999', '< 0.001']
+    """
+    if probability > 0.999:
+        return "> 0.999"
+    return "< 0.001" if probability < 0.001 else f"{probability:.3f}"
+
+
 def html_text(value: Any) -> str:
     """Return a value as text of HTML, without tags or entities of its own."""
     return escape(printable_text(value))
