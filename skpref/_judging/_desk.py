@@ -19,7 +19,7 @@ from skpref._judging._board import votes_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
 from skpref._judging._planning import Planner, PlanTask, VoteForm, duels_of
 from skpref._judging._store import Vote, VoteQuestion, VoteStore
-from skpref._utils import printable_text
+from skpref._utils import csv_cell, printable_text
 from skpref.data import DuelScale
 from skpref.widgets import WAYS, choices_of, prompt_of
 
@@ -215,9 +215,9 @@ class VoteDesk:
         return items if not rest else None
 
     def make_task(self) -> PlanTask | None:
-        """Return what the next plan is made of; None while there are no votes."""
+        """Return what the next plan is made of; None while no vote says which is better."""
         votes = [each for each in self.store.votes() if self._counts(each)]
-        if not votes:
+        if all(vote.outcome == "tie" for vote in votes):
             return None
         shown = [self._competitors_of(vote.question.items) for vote in votes]
         pending = [self._competitors_of(items) for items in self.store.pending()]
@@ -451,7 +451,8 @@ class VoteDesk:
     def export_csv(self) -> str:
         """Return the votes as a table that `skpref rank` reads; repetitions are left out.
 
-        An answer to a set has a row for each of its duels, under one number of the question.
+        An answer to a set has a row for each of its duels, under one number of the question. A text
+        that a spreadsheet would run begins with an apostrophe.
         """
         text = io.StringIO()
         prompts = len(self._of_prompt) > 1
@@ -466,7 +467,7 @@ class VoteDesk:
                 winner = "tie" if not label else "a" if label > 0 else "b"
                 row = [a.competitor, b.competitor, winner, vote.question.judge]
                 row += [a.prompt] * prompts + [vote.question.number, abs(label), vote.seconds]
-                writer.writerow([*row, _iso_time(vote.time), vote.comment])
+                writer.writerow(map(csv_cell, [*row, _iso_time(vote.time), vote.comment]))
         return text.getvalue()
 
     def export_json(self) -> str:

@@ -131,6 +131,8 @@ def fit_votes(task: PlanTask) -> Any:
             items=table, tie_threshold=0.5, grade_thresholds=grades, random_state=0
         )
         X, y = np.array(task.shown), np.array([duel_label(each) for each in task.outcomes])
+        # The second one wins: 0 is a tie for sure where something is below it.
+        X, y = np.where((y > 0)[:, np.newaxis], X[:, ::-1], X), -np.abs(y)
     metadata: dict[str, Any] = {}
     if len(set(task.judges)) > 1:
         metadata["judges"] = task.judges
