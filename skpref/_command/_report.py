@@ -153,8 +153,8 @@ class BoardReport:
         """Say what the columns of the board are."""
         lines = self._about_judges()
         lines += [
-            f"Utilities are above their mean over {self._mean_over()}, in {self.unit_in_words}; "
-            f"intervals hold with probability {self.percent}."
+            f"A utility of 0 is the mean of {self._mean_over()}; the unit is {self.unit_in_words}. "
+            f"The true value lies in its interval with a probability of {self.percent}."
         ]
         lines += [f"{line}." for line in self.board.about_prompts]
         lines += self._about_held()

@@ -69,7 +69,7 @@ def votes_html(desk: Any) -> str:
                 f"About {_rounded(view.n_needed)} more votes are likely to settle the first place."
             )
         )
-    places = _table(f"Utilities in units of {board.unit}, above their mean", *board.cells())
+    places = _table(f"Utilities in units of {board.unit}; 0 is their mean", *board.cells())
     parts += [board_svg(board), places, _undecided_html(view.undecided)]
     return "".join(parts) + _judges_html(desk, view.judges)
 

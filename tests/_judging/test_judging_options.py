@@ -101,6 +101,22 @@ def test_until_names_the_best_once_it_is_known(open_desk):
     assert "at least 0.95: p00.png" in page["status"]["end"]
 
 
+def test_until_asks_about_those_who_may_be_the_best(open_desk):
+    desk = open_desk("--until", 0.95)
+    for judge in range(12):
+        for other in (3, 4, 5, 6):
+            record(desk, 1, other, f"j{judge}")
+            record(desk, 2, other, f"j{judge}")
+        record(desk, 1, 2, f"j{judge}", outcome=judge % 2)
+    desk.store.add_judge("new")  # who may have every pair
+    task = desk.make_task()
+    share = {}
+    for level in (0.05, None):
+        pairs = make_plan(task._replace(level=level), fit_votes(task)).pairs
+        share[level] = np.mean([set(pair) == {0, 1} for pair in pairs])
+    assert share[0.05] > 0.9 > share[None]
+
+
 def test_grades_tell_clear_wins_from_slight_ones(open_desk):
     desk = open_desk("--grades")
     client, _ = client_of(desk)
