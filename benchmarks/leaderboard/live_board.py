@@ -405,7 +405,8 @@ def main():
         "peeking": lambda: peeking(options.simulations, options.by_posterior),
     }
     rows = parts[options.part]()
-    report(rows, RESULTS / f"live_board_{options.part}.csv", level=LEVEL, spread=SPREAD)
+    spread = 1.0 if options.part == "five" else SPREAD
+    report(rows, RESULTS / f"live_board_{options.part}.csv", level=LEVEL, spread=spread)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def board_page(desk: Any) -> str:
         f'<title>{title}</title><link rel="icon" href="data:,">'
         '<link rel="stylesheet" href="page.css">'
         '<script type="module" src="board.js"></script></head><body>'
-        f'<h1>{title}</h1><main id="board">{desk.board_html()}</main>'
+        f'<header><h1>{title}</h1></header><main id="board">{desk.board_html()}</main>'
         '<footer><nav><a href="./">Vote</a> <a href="export">Export</a></nav></footer>'
         "</body></html>"
     )

@@ -1,8 +1,7 @@
 """Averages over hyperparameters: a few points around the best, weighed by their evidence.
 
-Few answers are compatible with many hyperparameters. The single values of highest evidence are then
-often extreme, such as no noise or no effect of a control, and a posterior at these alone is too sure
-of itself.
+Few answers are compatible with many hyperparameters. Those of the highest evidence are then often
+extreme, such as no noise or no effect of a control, and a posterior at these alone is too narrow.
 """
 
 from collections.abc import Sequence
