@@ -40,13 +40,23 @@ _NONE = "–"
 # Rows of a page and of its picture.
 _MOST_PAIRS, _MOST_DRAWN = 100, 60
 _STYLE = """
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --rule: #ddd; --head: #888; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6eaef; --paper: #0f1215; --rule: #3a424b; --head: #8c959f; }
+}
 body { font: 16px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
-  color: #1b1b1b; background: #fff; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; }
+  color: var(--ink); background: var(--paper); overflow-wrap: anywhere; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0;
+  display: block; overflow-x: auto; overflow-wrap: normal; }
+th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); }
+th { border-bottom: 2px solid var(--head); }
 .text { text-align: left; }
 svg { max-width: 100%; height: auto; }
+@media (max-width: 520px) {
+  body { margin: 1rem auto; padding: 0 .5rem; }
+  table { font-size: 13px; }
+  th, td { padding: .25rem .15rem; }
+}
 """
 
 

@@ -33,7 +33,7 @@ _OF_ITEMS = (
     "rank_upper",
 )
 # In letters, from the axes: right ends of the columns of ranks and probabilities.
-_ENDS = (5.0, 9.5)
+_ENDS = (5.0, 10.0)
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
