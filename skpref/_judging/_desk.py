@@ -373,6 +373,8 @@ class VoteDesk:
                 notice = self._close_question(judge, message)
             else:
                 raise ValueError(f"got a message of type {kind!r}.")
+            if not self._end_reason(judge):
+                self._questions(judge)  # which reach the disk together with the answer
         if self.planner is not None and kind in ("answer", "undo"):
             self.planner.update()
         return self.page(judge, notice)

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import threading
+import time
 
 import anyio
 import numpy as np
@@ -462,6 +463,29 @@ def test_rows_of_a_table_meet_within_their_prompt(tmp_path):
         page = answer(client, page).json()
     assert page["question"]["kind"] == "end"
     desk.close()
+
+
+def test_an_answer_and_the_next_question_reach_the_disk_together(desk):
+    client = client_of(desk)
+    page = post(client, type="show").json()
+    statements = []
+    desk.store._connection.set_trace_callback(statements.append)
+    answer(client, page)
+    groups = " ".join(statements).split("COMMIT")
+    (writing,) = [each for each in groups if "INSERT INTO" in each]
+    assert "INTO answers" in writing and "INTO questions" in writing
+
+
+def test_who_looks_again_writes_nothing_until_the_lease_is_worth_it(desk):
+    client = client_of(desk)
+    before = post(client, type="show").json()
+    n_changes = desk.store._connection.total_changes
+    assert post(client, type="show").json() == before
+    assert desk.store._connection.total_changes == n_changes
+    desk.store._rows("UPDATE questions SET since = since - 600")
+    post(client, type="show")
+    (since, _) = (row[0] for row in desk.store._rows("SELECT since FROM questions"))
+    assert time.time() - since < 60
 
 
 def test_a_lease_that_is_over_frees_a_pair_for_others_alone(desk):
