@@ -215,9 +215,9 @@ class VoteDesk:
         return items if not rest else None
 
     def make_task(self) -> PlanTask | None:
-        """Return what the next plan is made of; None while no vote says which is better."""
+        """Return what the next plan is made of; None while there are no votes."""
         votes = [each for each in self.store.votes() if self._counts(each)]
-        if all(vote.outcome == "tie" for vote in votes):
+        if not votes:
             return None
         shown = [self._competitors_of(vote.question.items) for vote in votes]
         pending = [self._competitors_of(items) for items in self.store.pending()]

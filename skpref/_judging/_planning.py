@@ -5,7 +5,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -130,9 +130,7 @@ def fit_votes(task: PlanTask) -> Any:
         model = PairwisePreferenceRegressor(
             items=table, tie_threshold=0.5, grade_thresholds=grades, random_state=0
         )
-        X, y = np.array(task.shown), np.array([duel_label(each) for each in task.outcomes])
-        # The second one wins: 0 is a tie for sure where something is below it.
-        X, y = np.where((y > 0)[:, np.newaxis], X[:, ::-1], X), -np.abs(y)
+        X, y = _labelled_duels(task)
     metadata: dict[str, Any] = {}
     if len(set(task.judges)) > 1:
         metadata["judges"] = task.judges
@@ -141,6 +139,20 @@ def fit_votes(task: PlanTask) -> Any:
     with warnings.catch_warnings(), without_component_warnings():
         warnings.simplefilter("ignore")  # the board says how sure it is
         return model.fit(X, y, **metadata)
+
+
+def _labelled_duels(task):
+    """Return duels with labels; where the second never won, one that the first won is turned.
+
+    Otherwise 0 would be read as its win.
+    """
+    X, y = np.array(task.shown), np.array([duel_label(each) for each in task.outcomes])
+    if not y.any():
+        raise ValueError(f"All {len(y)} votes are ties, which put nothing above anything else.")
+    if y.min() >= 0:
+        won = int(np.argmax(y > 0))
+        X[won], y[won] = X[won, ::-1].copy(), -y[won]
+    return X, y
 
 
 def duel_label(outcome: Any) -> int:
@@ -251,10 +263,19 @@ def votes_needed(board: Any, undecided: Any) -> int | None:
 # -- the process ---------------------------------------------------------------------------
 
 
+def _end_with_server() -> None:
+    """End this process once the server has ended, also in the middle of a plan."""
+    server = parent_process()
+    if server is not None:
+        server.join()
+        os._exit(0)
+
+
 def _serve_plans(pipe: Connection) -> None:
     """Answer tasks with a plan and then a board, until the server is gone."""
     with suppress(OSError, AttributeError):
         os.nice(5)  # the server's answers come first
+    threading.Thread(target=_end_with_server, daemon=True).start()
     with suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             task = pipe.recv()

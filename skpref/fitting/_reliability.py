@@ -13,7 +13,7 @@ from skpref._utils import Array, row_blocks
 from skpref.data import Comparisons
 from skpref.fitting._model import Evaluation
 from skpref.gp import MarginMoments
-from skpref.inference import SiteUpdate, site_update
+from skpref.inference import matching_sites, site_update
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
 # Doubles of one intermediate array, which the processor's cache has room for.
@@ -561,8 +561,8 @@ def _log(values):
 
 # -- the likelihood by cavities --------------------------------------------------------------
 
-# Iterations, the least share of a precision that is left, and the change of a site that ends.
-_CAVITY, _LEFT, _CLOSE = 50, 1e-3, 1e-6
+# The least share of a precision that is left.
+_LEFT = 1e-3
 # A larger change, in precisions, is none of rounding: there is no such site.
 _UNCLOSED = 1e-2
 
@@ -630,8 +630,7 @@ class Cavities(NamedTuple):
         margins, n = problem.prior.under(approximation.conditioned), len(problem.rows)
         mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
         rest = margins.rest[problem.index]  # FITC residual variance of margins
-        tau, nu = np.zeros((2, n))
-        state = approximation.state  # of expectation propagation: of every row
+        state, start = approximation.state, None  # of expectation propagation: of every row
         precision = approximation.sites.precision
         of_rows = (
             isinstance(precision, np.ndarray)
@@ -639,29 +638,18 @@ class Cavities(NamedTuple):
             and {"precision", "shift"} <= state.keys()
         )
         if of_rows and state["precision"].shape == (n,):
-            tau, nu = state["precision"], state["shift"]
-
-        def update(tau: Array, nu: Array) -> SiteUpdate:
-            answers = problem.likelihood, problem.answers, problem.power
-            return site_update((mean, variance), (tau, nu), *answers, rest, least_share=_LEFT)
-
-        step, lost = 1.0, np.ones(n, dtype=bool)
-        for _ in range(_CAVITY):
-            site = update(tau, nu)
-            change = np.abs(site.site_precision - tau) * variance
-            lost = (change > _UNCLOSED) | ~site.proper
-            if np.max(change, initial=0.0) < _CLOSE:
-                break
-            tau = tau + step * (site.site_precision - tau)
-            nu = nu + step * (site.site_shift - nu)
-            step = max(0.9 * step, 0.3)
+            start = state["precision"], state["shift"]
+        factors = problem.likelihood, problem.answers, problem.power, rest
+        site, tau, nu, change = matching_sites((mean, variance), *factors, start)
+        lost = (change > _UNCLOSED) | ~site.proper
         cav_mean, cav_var = site.cav_mean, site.cav_var
         if np.any(lost):  # no site reproduces moments such as Laplace's may be
             near = problem.likelihood.log_prob(mean, problem.answers)
             power = 1.0 if problem.power is None else problem.power
             near_tau = power * np.maximum(near.curvature, 0.0)
             near_nu = power * near.gradient + near_tau * mean
-            plain = update(near_tau, near_nu)
+            near_sites = near_tau, near_nu
+            plain = site_update((mean, variance), near_sites, *factors, least_share=_LEFT)
             cav_mean = np.where(lost, plain.cav_mean, cav_mean)
             cav_var = np.where(lost, plain.cav_var, cav_var)
             tau, nu = np.where(lost, near_tau, tau), np.where(lost, near_nu, nu)

@@ -27,7 +27,12 @@ from skpref.inference._hallucination import (
 )
 from skpref.inference._laplace import Laplace
 from skpref.inference._memory import available_bytes, check_memory, has_memory
-from skpref.inference._removal import AnswerForecast, SiteRemoval
+from skpref.inference._removal import (
+    AnswerForecast,
+    MatchingSites,
+    SiteRemoval,
+    matching_sites,
+)
 from skpref.inference._sampling import HMC, Gibbs
 from skpref.inference._svi import SVI
 from skpref.inference._workers import SharedOut, Store

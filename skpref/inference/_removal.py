@@ -6,8 +6,8 @@ import numpy as np
 
 from skpref._utils import Array
 from skpref.inference._base import Approximation, Engine, Problem
-from skpref.inference._ep import EP, SiteRows, cavity_moments, site_update
-from skpref.likelihoods import INEQUALITY
+from skpref.inference._ep import EP, SiteRows, SiteUpdate, cavity_moments, site_update
+from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
 # Share of a site that stays where all of its answers are removed: one that rounding hides, so that
 # roots of precisions can still be inverted.
@@ -15,6 +15,77 @@ _NOTHING = 1e-12
 # Sweeps in which all other sites follow. Of small problems with none .05 of the answers were off by
 # .03 to .15 nats.
 _SWEEPS = 3
+# Iterations to the sites of given moments, the change of a site that ends them, and the least share
+# of a precision that is left.
+_ITERATIONS, _CLOSE, _LEAST_SHARE = 50, 1e-6, 1e-3
+
+
+class MatchingSites(NamedTuple):
+    """Gaussian sites that reproduce the moments of margins; see `matching_sites`.
+
+    Attributes
+    ----------
+    update : SiteUpdate
+        Of the last iteration, with the cavities.
+    precision, shift : ndarray of shape (n,)
+    change : ndarray of shape (n,)
+        Of the precision in the last iteration, in precisions of the margin; large where there is
+        no such site.
+    """
+
+    update: SiteUpdate
+    precision: Array
+    shift: Array
+    change: Array
+
+
+def matching_sites(
+    marginals: tuple[Array, Array],
+    likelihood: Likelihood,
+    answers: Answers,
+    power: Array | None = None,
+    rest: Array | float | None = None,
+    start: tuple[Array, Array] | None = None,
+) -> MatchingSites:
+    """Find the site of each answer that its margin's moments tell.
+
+    The moments are those of the margin without the site, times the answer's probability: of
+    expectation propagation the site is its own, of any other posterior as good a one.
+
+    Parameters
+    ----------
+    marginals, likelihood, answers, power, rest
+        As in `site_update`.
+    start : (ndarray of shape (n,), ndarray of shape (n,)), optional
+        Precisions and shifts to begin with; None: 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.inference import matching_sites, site_update
+    >>> from skpref.likelihoods import DUEL, Answers, Probit
+    >>> likelihood, won = Probit(0.5), Answers(np.array([DUEL]), np.array([1]))
+    >>> none = np.zeros(1), np.zeros(1)
+    >>> own = site_update((np.zeros(1), np.ones(1)), none, likelihood, won)
+    >>> variance = 1.0 / (1.0 + own.site_precision)
+    >>> sites = matching_sites((variance * own.site_shift, variance), likelihood, won)
+    >>> bool(np.allclose(sites.precision, own.site_precision, atol=1e-5))
+    True
+    """
+    variance = marginals[1]
+    tau, nu = np.zeros((2, len(variance))) if start is None else start
+    step = 1.0
+    for _ in range(_ITERATIONS):
+        update = site_update(
+            marginals, (tau, nu), likelihood, answers, power, rest, least_share=_LEAST_SHARE
+        )
+        change = np.abs(update.site_precision - tau) * variance
+        if np.max(change, initial=0.0) < _CLOSE:
+            break
+        tau = tau + step * (update.site_precision - tau)
+        nu = nu + step * (update.site_shift - nu)
+        step = max(0.9 * step, 0.3)
+    return MatchingSites(update, tau, nu, change)
 
 
 class AnswerForecast(NamedTuple):

@@ -4,8 +4,11 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import anyio
 import numpy as np
@@ -387,24 +390,6 @@ def test_the_board_finds_the_order_and_the_judge_who_clicks_at_random(folder):
     desk.close()
 
 
-@pytest.mark.parametrize("form", [VoteForm(), VoteForm(grades=True)])
-@pytest.mark.parametrize("outcomes", [[1], [0], [1, "tie"], [1, 1, "tie"], ["tie", 0]])
-def test_the_first_votes_make_a_board(folder, form, outcomes):
-    desk = open_desk(folder, form)
-    client = client_of(desk)
-    page = answer(client, post(client, type="show").json(), "tie").json()
-    assert desk.make_task() is None  # ties alone
-    for outcome in outcomes:
-        page = answer(client, page, outcome).json()
-    task = desk.make_task()
-    view = make_board(task, fit_votes(task))
-    vote = next(vote for vote in desk.store.votes() if vote.outcome != "tie")
-    first, second = (desk._items[k].name for k in vote.question.items)
-    utility = dict(zip(view.board.names, view.board.utility, strict=True))
-    assert (utility[first] > utility[second]) == (vote.outcome == 1)
-    desk.close()
-
-
 def test_the_process_plans_and_makes_the_board(folder):
     desk = open_desk(folder)
     client = client_of(desk)
@@ -494,3 +479,63 @@ def test_a_lease_that_is_over_frees_a_pair_for_others_alone(desk):
     desk.store._rows("UPDATE questions SET since = 0")
     assert desk.store.is_free([2, 1], "bob")
     assert not desk.store.is_free([1, 2], "ann")
+
+
+@pytest.mark.parametrize("form", [VoteForm(), VoteForm(grades=True)])
+@pytest.mark.parametrize("outcomes", [[1], [1, 1, "tie"], [0, "tie", "tie"], [1, 0, "tie"]])
+def test_a_board_is_made_of_the_first_votes_whoever_won(folder, form, outcomes):
+    desk = open_desk(folder, form)
+    client = client_of(desk)
+    page = post(client, type="show").json()
+    for outcome in outcomes:
+        page = answer(client, page, outcome).json()
+    task = desk.make_task()
+    board = make_board(task, fit_votes(task)).board
+    winner = task.shown[0][0 if outcomes[0] == 1 else 1]
+    loser = task.shown[0][1 if outcomes[0] == 1 else 0]
+    utility = dict(zip(board.names.tolist(), board.utility.tolist(), strict=True))
+    assert utility[task.competitors[winner]] > utility[task.competitors[loser]]
+    desk.close()
+
+
+def test_votes_that_are_all_ties_are_said_to_be(desk):
+    client = client_of(desk)
+    page = post(client, type="show").json()
+    for _ in range(2):
+        page = answer(client, page, "tie").json()
+    with pytest.raises(ValueError, match="All 2 votes are ties"):
+        fit_votes(desk.make_task())
+
+
+BUSY_PLANNER = """
+import time
+from multiprocessing import get_context
+from skpref._judging import _planning
+_planning.fit_votes = lambda task: time.sleep(600)
+ours, theirs = get_context("fork").Pipe()
+process = get_context("fork").Process(target=_planning._serve_plans, args=(theirs,))
+process.start()
+ours.send("a task")
+print(process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+def test_the_planner_ends_with_a_server_that_is_killed():
+    with subprocess.Popen([sys.executable, "-c", BUSY_PLANNER], stdout=subprocess.PIPE) as server:
+        planner = int(server.stdout.readline())
+        assert is_alive(planner)
+        server.kill()
+    end = time.monotonic() + 60
+    while is_alive(planner):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def is_alive(child):
+    """Whether a process runs, and is not merely not yet waited for."""
+    try:
+        return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

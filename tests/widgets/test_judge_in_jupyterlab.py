@@ -120,7 +120,7 @@ def test_clicks_and_keys_are_ask_and_tell(tmp_path):
             page.press(str(1 + winner(asked)))
             other.tell(asked, winner(asked) == 0)
         page.wait_for(N_DUELS, [other.recommend()])
-        assert "30 answers were told" in page.root.inner_text()
+        assert "All 30 answers are in" in page.root.inner_text()
         assert page.root.locator(".course circle.other").count() == N_DUELS
     kept = HallucinationBelieverOptimizer(SPACE, journal=journal)
     assert kept.history_ == other.history_

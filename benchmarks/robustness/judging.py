@@ -1,6 +1,6 @@
 """Ten people judge at once by HTTP, the server is killed again and again, one client floods.
 
-    python benchmarks/robustness/judges_at_once.py [--judges 10] [--answers 2000] [--kills 50]
+    python benchmarks/robustness/judging.py [--judges 10] [--answers 2000] [--kills 50]
 
 `skpref judge` serves pictures as a process of its own. Each judge has a link and answers as the
 page does: the next answer goes out when the last one is confirmed, and a message that is not
@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--items", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS / "judges_at_once.csv")
+    parser.add_argument("--out", type=Path, default=RESULTS / "judging.csv")
     options = parser.parse_args()
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
     rng = random.Random(options.seed)
