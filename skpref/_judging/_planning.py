@@ -202,8 +202,10 @@ def make_plan(task: PlanTask, model: Any) -> VotePlan:
         allowed = np.argwhere(mask)
         if not len(allowed):
             return VotePlan([], _named_best(task))
+    goal = "ranks" if task.level is None else "top"  # the first place is what ends it
+    pending = task.pending or None
     try:
-        plan = next_pairs(model, _PLANNED, allowed=allowed, pending=task.pending or None)
+        plan = next_pairs(model, _PLANNED, goal=goal, allowed=allowed, pending=pending)
     except ValueError:  # nothing is left to learn: any pair will do
         return VotePlan([], _named_best(task))
     pairs = [

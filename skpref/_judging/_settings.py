@@ -18,7 +18,7 @@ from typing import Any
 from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
-from skpref._utils import html_table
+from skpref._utils import csv_cell, html_table
 from skpref.optimize import PreferenceOptimizer, read_journal
 from skpref.widgets import Judge
 
@@ -220,7 +220,10 @@ class SettingsDesk:
         writer.writerow(history)
         for row in zip(*history.values(), strict=True):
             writer.writerow(
-                [json.dumps(cell) if isinstance(cell, dict | list) else cell for cell in row]
+                [
+                    json.dumps(cell) if isinstance(cell, dict | list) else csv_cell(cell)
+                    for cell in row
+                ]
             )
         return text.getvalue()
 

@@ -62,10 +62,11 @@ from skpref._utils._roots import bracketed_roots
 from skpref._utils._summary import (
     PrintableBunch,
     Summarised,
+    csv_cell,
     html_table,
     html_text,
     printable_text,
-    share_text,
+    probability_text,
 )
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
@@ -96,6 +97,7 @@ __all__ = [
     "cholesky",
     "cholesky_blocks",
     "covariance_of",
+    "csv_cell",
     "eigen_root",
     "floor_variance",
     "generator_of",
@@ -110,6 +112,7 @@ __all__ = [
     "pivoted_cholesky",
     "positive_blocks",
     "printable_text",
+    "probability_text",
     "pseudosolve_blocks",
     "refuse_dropped",
     "row_blocks",
@@ -118,7 +121,6 @@ __all__ = [
     "semidefinite_blocks",
     "semidefinite_root",
     "serializable_types",
-    "share_text",
     "skpref_version",
     "sobol",
     "solve_band",

@@ -1,4 +1,4 @@
-"""Which pairs of a leaderboard to vote on next: those whose votes tell most of the order."""
+"""Pairs of a leaderboard to vote on next, by how much their votes are expected to say."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -49,7 +49,7 @@ def next_pairs(
     pending: ArrayLike | None = None,
     random_state: RandomLike = 0,
 ) -> Bunch:
-    """Return the votes that are expected to tell most of the order of a leaderboard.
+    """Return the pairs whose votes are expected to say most about the ranking of a leaderboard.
 
     Items that fall into groups which neither answers nor the kernel join
     (`skpref.inspection.connected_items`) are joined first, items without an answer too: as long as

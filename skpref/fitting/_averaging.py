@@ -1,7 +1,7 @@
 """Averages over hyperparameters: a few points around the best, weighed by their evidence.
 
-Few answers leave hyperparameters open, and the best ones are then often at an end: no noise, or no
-effect of a control. A posterior at these alone is too sure of itself.
+Few answers are compatible with many hyperparameters. Those of the highest evidence are then often
+extreme, such as no noise or no effect of a control, and a posterior at these alone is too narrow.
 """
 
 from collections.abc import Sequence
