@@ -54,7 +54,7 @@ from skpref.gp._orthant_moments import (
     OrthantMoments,
     orthant_moments,
 )
-from skpref.gp._orthants import log_multivariate
+from skpref.gp._orthants import best_of, log_multivariate
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
     Components,
@@ -115,6 +115,7 @@ __all__ = [
     "TimeSpread",
     "Weights",
     "at_present",
+    "best_of",
     "carried",
     "carry_groups",
     "choice_proba",
