@@ -195,6 +195,78 @@ def test_a_sound_goes_on_where_the_other_was(tmp_path):
         )
 
 
+def test_pictures_are_enlarged_in_step(tmp_path):
+    folder = write_pictures(tmp_path / "photos", 2)
+    with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
+        page = Page(browser, address)
+        for picture in page.root.locator(".content img").all():
+            browser.wait_for_function(_IS_SHOWN["img"], arg=picture.element_handle())
+        pictures = page.root.locator(".content.picture")
+        width, height = (pictures.first.bounding_box()[side] for side in ("width", "height"))
+        places = lambda: pictures.evaluate_all(  # noqa: E731
+            "all => all.map(each => [each.scrollLeft / each.scrollWidth,"
+            " each.scrollTop / each.scrollHeight])"
+        )
+        browser.keyboard.press("z")
+        assert np.allclose(places(), 0.25, atol=0.01)  # the middle, of twice the size
+        pictures.first.hover(position={"x": 0.8 * width, "y": 0.2 * height})
+        browser.wait_for_timeout(100)
+        assert np.allclose(places(), [[0.4, 0.1]] * 2, atol=0.01)
+        pictures.nth(1).focus()
+        browser.keyboard.press("ArrowLeft")  # moves, and answers nothing
+        browser.wait_for_function(
+            "width => document.querySelector('.picture').scrollLeft < 0.78 * width", arg=width
+        )
+        browser.wait_for_timeout(300)
+        first, second = places()
+        assert np.allclose(first, second, atol=0.01) and first[0] < 0.39
+        page.wait_for(0)
+        page.click("Zoom ×2")
+        page.click("Zoom ×4")
+        assert np.allclose(places(), 0.0)
+        assert pictures.first.bounding_box()["width"] == width
+
+
+@pytest.mark.parametrize("suffix", ["txt", "md"])
+def test_words_that_differ_between_long_texts_are_marked(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    words = rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 400)
+    others = words.copy()
+    others[rng.choice(400, 12, replace=False)] = "else"
+    texts = {f"{k}.{suffix}": " ".join(each).encode() for k, each in enumerate((words, others))}
+    folder = write_files(tmp_path / "essays", texts)
+    with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
+        page = Page(browser, address)
+        button = page.root.get_by_role("button", name="Differences")
+        button.wait_for()
+        read = """name => [...document.querySelectorAll('.text, iframe')].map(each => {
+            const text = each.contentDocument?.body ?? each;
+            const ranges = text.ownerDocument.defaultView.CSS.highlights.get(name);
+            return [text.textContent, [...ranges].filter(range => text.contains(range.startContainer))
+                .map(range => [range.startOffset, range.endOffset])];
+        })"""
+        rests = []
+        for text, places in browser.evaluate(read, "skpref-differences"):
+            assert 10 <= len(places) <= 12  # fewer where moved letters join
+            for start, end in sorted(places, reverse=True):
+                text = text[:start] + text[end:]
+            rests.append(text.split())
+        assert rests[0] == rests[1]
+        browser.keyboard.press("d")
+        assert not any(places for _, places in browser.evaluate(read, "skpref-differences"))
+        browser.keyboard.press("1")
+        page.wait_for(1)
+
+
+def test_texts_that_have_little_in_common_are_not_marked(tmp_path):
+    texts = {f"{k}.txt": f"{word} and ".encode() * 50 for k, word in enumerate(("ant", "bee"))}
+    texts = {name: text.replace(b"and", name[:1].encode()) for name, text in texts.items()}
+    folder = write_files(tmp_path / "essays", texts)
+    with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
+        page = Page(browser, address)
+        assert page.root.get_by_role("button", name="Differences").count() == 0
+
+
 def test_settings_are_tuned_by_pictures_of_a_function(tmp_path, monkeypatch):
     (tmp_path / "render.py").write_text(
         "import numpy as np\n\n\ndef picture(setting):\n"
