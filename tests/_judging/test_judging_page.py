@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from browser_support import free_port, open_page
+from browser_support import check_accessibility, free_port, open_page
 from judging_support import KINDS, exported, judging, links_of, write_files, write_pictures
 
 from skpref.duels import from_votes
@@ -78,6 +78,7 @@ def test_every_kind_is_shown_and_every_answer_counts_as_it_was_given(tmp_path):
                     for each in page.root.locator(f".content {kind}").all():
                         browser.wait_for_function(is_shown, arg=each.element_handle())
                         kinds.add(kind)
+                check_accessibility(browser)
                 answer()
                 page.wait_for(n_answers + 1)
             assert kinds == set(_IS_SHOWN)
@@ -123,6 +124,7 @@ def test_every_kind_is_shown_and_every_answer_counts_as_it_was_given(tmp_path):
                 browser.keyboard.press("1")
                 page.wait_for(n_answers)
             page.root.get_by_text("All 7 votes are in.").wait_for()
+            check_accessibility(browser)
             page.click("Go on")
             page.root.get_by_role("button", name="Item 1: Better").wait_for()
 
@@ -160,6 +162,7 @@ def test_on_a_phone_by_touch_and_link(tmp_path, scheme):
         page = Page(browser, links_of(log)["ann"])
         assert page.root.locator("img").count() == 4
         assert not browser.get_by_role("link", name="Leaderboard").is_visible()
+        check_accessibility(browser)
         page.root.locator(".content img").nth(2).tap()
         page.root.get_by_role("button", name="Item 3: ✓ Best").wait_for()
         page.root.get_by_role("button", name="Item 1: Worst").tap()
@@ -173,6 +176,7 @@ def test_on_a_phone_by_touch_and_link(tmp_path, scheme):
             if path == "board":
                 browser.get_by_text("P(best)").wait_for(timeout=60_000)
             assert not browser.evaluate(_IS_TOO_WIDE)
+            check_accessibility(browser)
         ground, ink = browser.evaluate(
             "['backgroundColor', 'color'].map(name => "
             "Number(getComputedStyle(document.body)[name].match(/\\d+/)[0]))"
@@ -218,6 +222,7 @@ def test_pictures_are_enlarged_in_step(tmp_path):
             "width => document.querySelector('.picture').scrollLeft < 0.78 * width", arg=width
         )
         browser.wait_for_timeout(300)
+        check_accessibility(browser)
         first, second = places()
         assert np.allclose(first, second, atol=0.01) and first[0] < 0.39
         page.wait_for(0)
@@ -252,6 +257,7 @@ def test_words_that_differ_between_long_texts_are_marked(tmp_path, suffix):
                 text = text[:start] + text[end:]
             rests.append(text.split())
         assert rests[0] == rests[1]
+        check_accessibility(browser)
         browser.keyboard.press("d")
         assert not any(places for _, places in browser.evaluate(read, "skpref-differences"))
         browser.keyboard.press("1")
