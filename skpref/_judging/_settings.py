@@ -101,6 +101,7 @@ class SettingsDesk:
             "--features": arguments.features,
             "--grades": arguments.grades,
             "--text": arguments.text,
+            "--top": arguments.top,
         }
         for option, value in refused.items():
             if value:

@@ -247,8 +247,8 @@ def test_words_that_differ_between_long_texts_are_marked(tmp_path, suffix):
         read = """name => [...document.querySelectorAll('.text, iframe')].map(each => {
             const text = each.contentDocument?.body ?? each;
             const ranges = text.ownerDocument.defaultView.CSS.highlights.get(name);
-            return [text.textContent, [...ranges].filter(range => text.contains(range.startContainer))
-                .map(range => [range.startOffset, range.endOffset])];
+            const own = [...ranges].filter(range => text.contains(range.startContainer));
+            return [text.textContent, own.map(range => [range.startOffset, range.endOffset])];
         })"""
         rests = []
         for text, places in browser.evaluate(read, "skpref-differences"):
