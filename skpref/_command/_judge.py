@@ -58,7 +58,7 @@ def _add_questions(judge: argparse.ArgumentParser) -> None:
         "--top",
         type=int,
         metavar="K",
-        help="ask who has the first K places (default: who has each place)",
+        help="ask who are the first K, in whatever order (default: about all ranks)",
     )
     judge.add_argument(
         "--checks",

@@ -48,7 +48,8 @@ class VoteDesk:
     until : float, optional
         Probability with which the best must be known to end.
     top : int, optional
-        Places that the questions are about; by default all, or with `until` the first one.
+        How many first ones the questions are to tell from the rest; by default they are about all
+        ranks, or with `until` about the first one.
     plans : bool, default=True
         Whether a process beside this one chooses the pairs; otherwise those shown least are asked.
     prompt : str, optional

@@ -64,8 +64,8 @@ class PlanTask(NamedTuple):
     level : float or None
         Largest probability that a best is named that is none; None: none is named.
     top : int or None
-        First places that the votes are to settle; None: all, or where a best is named the first
-        one.
+        How many first ones the votes are to tell from the rest; None: they are for all ranks, or
+        where a best is named for that one.
     """
 
     competitors: list[str]
@@ -208,7 +208,7 @@ def make_plan(task: PlanTask, model: Any) -> VotePlan:
             return VotePlan([], _named_best(task))
     # Where a best is named, the first place is what ends it.
     top = 1 if task.top is None and task.level is not None else task.top
-    goal = {"goal": "ranks"} if top is None else {"goal": "top", "k": top}
+    goal = {"goal": "ranks"} if top is None else {"goal": "members", "k": top}
     pending = task.pending or None
     try:
         plan = next_pairs(model, _PLANNED, **goal, allowed=allowed, pending=pending)
