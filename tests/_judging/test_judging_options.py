@@ -134,6 +134,15 @@ def test_top_asks_who_the_first_are(open_desk):
     assert pairs == {3: {(2, 3)}, None: {(0, 1), (2, 3), (4, 5)}}
 
 
+@pytest.mark.parametrize("share", ["50%", "0.5"])
+def test_checks_are_a_share_of_the_questions(open_desk, share):
+    client, _ = client_of(open_desk("--checks", share))
+    vote(client, 24)
+    answers = json.loads(client.get("/export/votes.json").text)
+    is_repeat = [each["repeats"] is not None for each in answers]
+    assert not any(is_repeat[:8]) and 4 <= sum(is_repeat) <= 12
+
+
 def test_grades_tell_clear_wins_from_slight_ones(open_desk):
     desk = open_desk("--grades")
     client, _ = client_of(desk)
