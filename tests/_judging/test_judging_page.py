@@ -293,5 +293,7 @@ def test_settings_are_tuned_by_pictures_of_a_function(tmp_path, monkeypatch):
             page.wait_for(n_answers)
         assert "strength" in page.root.locator(".facts").inner_text()
         page.root.get_by_role("button", name="Copy").wait_for()
+        check_accessibility(browser)
         page.page.get_by_role("link", name="Leaderboard").click()
         browser.get_by_text("The best settings so far").wait_for()
+        check_accessibility(browser)
