@@ -426,7 +426,10 @@ def test_settings_are_tuned_by_the_journal(tmp_path):
     client = client_of(desk)
     for _ in range(2):
         again = answer(client, again, 0, judge="ann").json()
-    assert again["question"]["kind"] == "end" and "strength" in again["question"]["facts"]
+    facts = again["question"]["facts"].splitlines()
+    assert again["question"]["kind"] == "end" and facts[0].startswith("strength: ")
+    board = board_page(desk)  # which has the same numbers, of four digits
+    assert all(f">{fact.partition(': ')[2]}<" in board for fact in facts)
     assert len(client.get("/export/answers.csv").text.splitlines()) > 3
     desk.close()
 
