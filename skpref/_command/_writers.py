@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from skpref._command._report import BoardReport, ReportTable, own_effects
-from skpref._utils import html_text, printable_text
+from skpref._utils import csv_cell, html_text, printable_text
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
@@ -48,11 +48,6 @@ th { border-bottom: 2px solid #888; }
 .text { text-align: left; }
 svg { max-width: 100%; height: auto; }
 """
-
-
-# A spreadsheet takes a cell that begins so for a formula, also with the wide signs of Japanese.
-_FORMULA = tuple("=+-@＝＋－＠\t\r\n")
-_NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def write(report: BoardReport, folder: Path, raw: bool = False) -> list[str]:
@@ -130,21 +125,6 @@ def _groups_table(report: BoardReport) -> ReportTable:
 
 
 # -- tables --------------------------------------------------------------------------------
-
-
-def csv_cell(value: Any) -> Any:
-    """Return a value as a cell that no spreadsheet runs as a formula.
-
-    Numbers are as they are, and so are texts of negative ones, which a spreadsheet leaves alone.
-
-    Examples
-    --------
-    >>> from skpref._command._writers import csv_cell
-    >>> [csv_cell(each) for each in ("=1+1", "+1", "-5", -0.5, "a=b")]
-    ["'=1+1", "'+1", '-5', -0.5, 'a=b']
-    """
-    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
-    return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
 
 
 def _write_csv(table: ReportTable, raw: bool) -> str:

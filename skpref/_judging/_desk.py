@@ -19,7 +19,7 @@ from skpref._judging._board import votes_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
 from skpref._judging._planning import Planner, PlanTask, VoteForm, duels_of
 from skpref._judging._store import Vote, VoteQuestion, VoteStore
-from skpref._utils import printable_text
+from skpref._utils import csv_cell, printable_text
 from skpref.data import DuelScale
 from skpref.widgets import WAYS, choices_of, prompt_of
 
@@ -451,7 +451,8 @@ class VoteDesk:
     def export_csv(self) -> str:
         """Return the votes as a table that `skpref rank` reads; repetitions are left out.
 
-        An answer to a set has a row for each of its duels, under one number of the question.
+        An answer to a set has a row for each of its duels, under one number of the question. Texts
+        that a spreadsheet would run have an apostrophe before them, see `csv_cell`.
         """
         text = io.StringIO()
         prompts = len(self._of_prompt) > 1
@@ -466,7 +467,8 @@ class VoteDesk:
                 winner = "tie" if not label else "a" if label > 0 else "b"
                 row = [a.competitor, b.competitor, winner, vote.question.judge]
                 row += [a.prompt] * prompts + [vote.question.number, abs(label), vote.seconds]
-                writer.writerow([*row, _iso_time(vote.time), vote.comment])
+                row += [_iso_time(vote.time), vote.comment]
+                writer.writerow(map(csv_cell, row))
         return text.getvalue()
 
     def export_json(self) -> str:

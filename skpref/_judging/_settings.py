@@ -18,7 +18,7 @@ from typing import Any
 from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
-from skpref._utils import html_table
+from skpref._utils import csv_cell, html_table
 from skpref.optimize import PreferenceOptimizer, read_journal
 from skpref.widgets import Judge
 
@@ -217,11 +217,10 @@ class SettingsDesk:
         history = self._history()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(history)
+        writer.writerow(map(csv_cell, history))
         for row in zip(*history.values(), strict=True):
-            writer.writerow(
-                [json.dumps(cell) if isinstance(cell, dict | list) else cell for cell in row]
-            )
+            cells = (json.dumps(cell) if isinstance(cell, dict | list) else cell for cell in row)
+            writer.writerow(map(csv_cell, cells))
         return text.getvalue()
 
     def export_json(self) -> str:

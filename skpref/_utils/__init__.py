@@ -62,6 +62,7 @@ from skpref._utils._roots import bracketed_roots
 from skpref._utils._summary import (
     PrintableBunch,
     Summarised,
+    csv_cell,
     html_table,
     html_text,
     printable_text,
@@ -96,6 +97,7 @@ __all__ = [
     "cholesky",
     "cholesky_blocks",
     "covariance_of",
+    "csv_cell",
     "eigen_root",
     "floor_variance",
     "generator_of",

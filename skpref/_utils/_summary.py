@@ -1,10 +1,15 @@
-"""Texts of others on a terminal and in HTML, and summaries of objects as tables for notebooks."""
+"""Texts of others on a terminal, in HTML and CSV, and tables of objects for notebooks."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 from sklearn.utils import Bunch
+
+# A spreadsheet takes a cell that begins so for a formula, also with the wide signs of Japanese.
+_FORMULA = tuple("=+-@＝＋－＠\t\r\n")
+_NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def printable_text(value: Any) -> str:
@@ -51,6 +56,21 @@ def share_text(probability: float) -> str:
 def html_text(value: Any) -> str:
     """Return a value as text of HTML, without tags or entities of its own."""
     return escape(printable_text(value))
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value as a cell that no spreadsheet runs as a formula.
+
+    Numbers are as they are, and so are texts of negative ones, which a spreadsheet leaves alone.
+
+    Examples
+    --------
+    >>> from skpref._utils import csv_cell
+    >>> [csv_cell(each) for each in ("=1+1", "+1", "-5", -0.5, "a=b")]
+    ["'=1+1", "'+1", '-5', -0.5, 'a=b']
+    """
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
+    return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
 
 
 def html_table(
