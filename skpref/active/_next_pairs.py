@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import (
     Array,
+    PrintableBunch,
     RandomLike,
     check_choice,
     check_number,
@@ -238,7 +239,7 @@ def next_pairs(
         "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
     }
     shown = columns if prompts is None else {"prompt": named, **columns}
-    return Bunch(
+    return PrintableBunch(
         pairs=pairs,
         position=position,
         prompts=named,

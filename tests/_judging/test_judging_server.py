@@ -75,9 +75,11 @@ def test_answers_reach_the_export_that_from_votes_reads(desk):
     rows = list(csv.DictReader(io.StringIO(client.get("/export/votes.csv").text)))
     assert [row["winner"] for row in rows] == ["a", "b", "tie", "a", "b"]
     assert {row["judge"] for row in rows} == {"ann"}
+    assert {row["comment"] for row in rows} == {"'=1+1"}  # a spreadsheet would run it
     table = {name: [row[name] for row in rows] for name in rows[0]}
     assert sorted(from_votes(table).y.tolist()) == [-1, -1, 0, 1, 1]
-    assert len(json.loads(client.get("/export/votes.json").text)) == 5
+    votes = json.loads(client.get("/export/votes.json").text)
+    assert [vote["comment"] for vote in votes] == ["=1+1"] * 5
 
 
 def test_undo_takes_back_as_often_as_it_is_asked(desk):
