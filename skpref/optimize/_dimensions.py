@@ -123,6 +123,10 @@ class Dimension(ABC):
     def decode(self, columns: np.ndarray | list) -> Any:
         """Return the value of columns."""
 
+    def decode_all(self, columns: np.ndarray) -> list:
+        """Return the values of columns (n, width)."""
+        return [self.decode(each) for each in columns]
+
     @abstractmethod
     def clean(self, value: Any) -> Any:
         """Return a checked value as it is kept."""
@@ -138,6 +142,10 @@ class Dimension(ABC):
     def load(self, value: Any) -> Any:
         """Return the value that `dump` wrote."""
         return value
+
+    def number(self, value: Any) -> float:
+        """Return a value as a number; of categories it is their code."""
+        return float(value)
 
     @abstractmethod
     def describe(self) -> list:
@@ -270,6 +278,9 @@ class Choice(Dimension):
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
 
+    def number(self, value: Any) -> float:
+        return float(self.values.index(value))
+
     def dump(self, value: Any) -> int:
         return self.values.index(value)
 
@@ -306,6 +317,9 @@ class Distribution(Dimension):
 
     def decode(self, columns: np.ndarray | list) -> Any:
         return float(self._ppf(float(columns[0])))
+
+    def decode_all(self, columns: np.ndarray) -> list:
+        return np.asarray(self._ppf(columns[:, 0]), dtype=np.float64).tolist()
 
     def clean(self, value: Any) -> Any:
         return float(value)
@@ -354,6 +368,9 @@ class DiscreteDistribution(Dimension):
 
     def decode(self, columns: np.ndarray | list) -> Any:
         return int(self._ppf(float(columns[0])))
+
+    def decode_all(self, columns: np.ndarray) -> list:
+        return np.asarray(self._ppf(columns[:, 0])).astype(np.int64).tolist()
 
     def clean(self, value: Any) -> Any:
         return int(value)

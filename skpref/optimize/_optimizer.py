@@ -19,9 +19,10 @@ from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_of, layouts_with_given_items
+from skpref.optimize._limits import make_limited_space
 from skpref.optimize._questions import check_answered
 from skpref.optimize._session import Session, lease_claim
-from skpref.optimize._spaces import make_space, titled
+from skpref.optimize._spaces import titled
 
 
 class PreferenceOptimizer(Asking):
@@ -191,13 +192,14 @@ class PreferenceOptimizer(Asking):
         refit_every: int | None = None,
         forgetting_rate: float | None = None,
         candidates: Any = None,
+        constraints: Sequence | None = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
         lease_minutes: float = 30.0,
         random_state: RandomLike = None,
         **answers: Unpack[AnswerParameters],
     ):
-        self._space = make_space(space, candidates)
+        self._space = make_limited_space(space, candidates, constraints)
         initial = _listed_duels(initial_duels)
         options = {
             "inference": inference,
