@@ -123,9 +123,9 @@ class Dimension(ABC):
     def decode(self, columns: np.ndarray | list) -> Any:
         """Return the value of columns."""
 
+    @abstractmethod
     def decode_all(self, columns: np.ndarray) -> list:
-        """Return the values of columns (n, width)."""
-        return [self.decode(each) for each in columns]
+        """Return the values of columns (n, width), as `decode` does of each."""
 
     @abstractmethod
     def clean(self, value: Any) -> Any:
@@ -183,6 +183,10 @@ class Interval(Dimension):
         value = self.low + float(columns[0]) * (self.high - self.low)
         return min(max(value, self.low), self.high)
 
+    def decode_all(self, columns: np.ndarray) -> list:
+        values = self.low + columns[:, 0] * (self.high - self.low)
+        return np.clip(values, self.low, self.high).tolist()
+
     def clean(self, value: Any) -> Any:
         return min(max(float(value), self.low), self.high)
 
@@ -219,6 +223,11 @@ class OrderedValues(Dimension):
 
     def decode(self, columns: np.ndarray | list) -> Any:
         return self.values[self._index(columns)]
+
+    def decode_all(self, columns: np.ndarray) -> list:
+        n = len(self.values)
+        indices = np.minimum((columns[:, 0] * n).astype(np.intp), n - 1)
+        return [self.values[k] for k in indices.tolist()]
 
     def clean(self, value: Any) -> Any:
         return self.values[self.values.index(value)]
@@ -270,6 +279,9 @@ class Choice(Dimension):
 
     def decode(self, columns: np.ndarray | list) -> Any:
         return self.values[int(self._index(np.asarray(columns)[None, :])[0])]
+
+    def decode_all(self, columns: np.ndarray) -> list:
+        return [self.values[k] for k in self._index(columns).tolist()]
 
     def clean(self, value: Any) -> Any:
         return self.decode(self.encode(value))

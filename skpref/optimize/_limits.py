@@ -346,6 +346,10 @@ class LimitedBox(ParameterBox):
         """Raise ValueError if no item seems to keep the limits."""
         _ = self._anchors
 
+    @cached_property
+    def _size_of_slacks(self):
+        return self._slack_scale(self._slacks(self._anchors))
+
     @staticmethod
     def _slack_scale(slacks):
         """Return the size of each inequality, by its slacks (n, m) at rows of the space."""
@@ -410,22 +414,22 @@ class LimitedBox(ParameterBox):
         moving = np.flatnonzero(varied.any(axis=1))
         if not self._limits.has_numbers:
             return super().climb_options(point_at, varied)
-        scale = self._slack_scale(self._slacks(self._anchors))
-        n_rows, d = varied.shape
+        owner, column = np.nonzero(varied[moving])
+        k = np.arange(len(owner))
 
         def slacks(rows):
-            return np.clip(self._slacks(rows) / scale, -1e6, 1e6)
+            return np.clip(self._slacks(rows) / self._size_of_slacks, -1e6, 1e6)
 
         def slopes(x):
             rows = point_at(x)[moving]
-            step = np.where(rows < 0.5, _STEP, -_STEP)
-            moved = rows[:, None] + step[:, :, None] * np.eye(d)
-            before, after = slacks(rows), slacks(moved.reshape(-1, d))
-            slope = (after.reshape(len(rows), d, -1) - before[:, None]) / step[:, :, None]
-            whole = np.zeros((len(rows), before.shape[1], n_rows, d))
-            for k, place in enumerate(moving):
-                whole[k, :, place] = slope[k].T
-            return whole.reshape(-1, n_rows, d)[:, varied]
+            moved = rows[owner]
+            step = np.where(moved[k, column] < 0.5, _STEP, -_STEP)
+            moved[k, column] += step
+            values = slacks(np.concatenate([rows, moved]))
+            before, after = values[: len(rows)], values[len(rows) :]
+            slope = np.zeros((len(rows), before.shape[1], len(owner)))
+            slope[owner, :, k] = (after - before[owner]) / step[:, None]
+            return slope.reshape(-1, len(owner))
 
         limits = {"type": "ineq", "fun": lambda x: slacks(point_at(x)[moving]).ravel()}
         return {"method": "SLSQP", "constraints": [{**limits, "jac": slopes}]}
