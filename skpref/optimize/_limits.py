@@ -1,8 +1,8 @@
-"""Known limits of a space: inequalities between the numbers of an item, and functions of it."""
+"""Known limits of a space: constraints, parameters under a condition, and parameters held."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
@@ -10,7 +10,7 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
 from skpref._utils import sobol
 from skpref.optimize._dimensions import plain
 from skpref.optimize._maximiser import EFFORT, reflect_into_cube
-from skpref.optimize._spaces import ParameterBox, Pool, Space, make_space
+from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make_space
 
 # Of the size of an inequality's terms: items that people tell may break it by as much, rounding.
 _SLACK = 1e-9
@@ -94,13 +94,20 @@ class Limits:
         terms = "its function"
         if matrix is not None:
             row = matrix[int(np.argmax(equal))]
-            terms = " + ".join(f"{a:g} {name}" for a, name in zip(row, self.names, strict=True) if a)
+            terms = " + ".join(
+                f"{a:g} {name}" for a, name in zip(row, self.names, strict=True) if a
+            )
         value = float(np.ravel(np.broadcast_to(low, equal.shape))[int(np.argmax(equal))])
         raise ValueError(
             f"constraints[{place}] is the equality {terms} = {value:g}; inequalities are allowed. "
             "Leave one of its parameters out of the space, compute it from the others where an "
             "item is made, and give the bounds of that one as a constraint on the others."
         )
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there are limits."""
+        return self.has_numbers or bool(self.functions)
 
     @property
     def has_numbers(self) -> bool:
@@ -174,12 +181,13 @@ class Limits:
             slack = _SLACK * (1.0 + np.abs(values))
             if not np.all((values >= low - slack) & (values <= high + slack)):
                 broken.append(place)
-        broken += [place for function, place in self.functions
-                   if not self._allows(function, place, item)]
+        broken += [
+            place for function, place in self.functions if not self._allows(function, place, item)
+        ]
         if broken:
             raise ValueError(
-                f"The item {plain(item)!r} breaks constraints[{broken[0]}]; items within the limits "
-                "are allowed. Give such items, or an optimizer with wider limits."
+                f"The item {plain(item)!r} breaks constraints[{broken[0]}]; items within the "
+                "limits are allowed. Give such items, or an optimizer with wider limits."
             )
 
     def describe(self) -> list:
@@ -217,6 +225,66 @@ def _read_bounds(constraint, place, n):
     return low, high
 
 
+class ConditionalSpec(NamedTuple):
+    """A parameter that is there under a condition, as `when` makes it.
+
+    Attributes
+    ----------
+    parameter : str
+        Another one, that stands before it.
+    values : list
+        Of that one, with which it is there.
+    spec : object
+        Its values, as in a dict space.
+    """
+
+    parameter: str
+    values: list
+    spec: Any
+
+
+def when(parameter: str, value: Any, spec: Any) -> ConditionalSpec:
+    """Return a parameter of a dict space that is there only with a value of another one.
+
+    Items have it where the other one has this value, and are without it else. A parameter that is
+    not there counts as 0 in constraints on numbers.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the other parameter, of choices or integers. It stands before this one in the space.
+    value : object or list
+        Value of the other one; or a list of several, with each of which this one is there.
+    spec : scipy.stats distribution, tuple or list
+        The values of this one, as those of any other parameter.
+
+    Returns
+    -------
+    ConditionalSpec
+
+    Examples
+    --------
+    >>> from skpref.optimize import PreferenceOptimizer, when
+    >>> space = {"mode": ["flat", "deep"], "depth": when("mode", "deep", (1, 9))}
+    >>> optimizer = PreferenceOptimizer(space, random_state=0)
+    >>> all(("depth" in item) == (item["mode"] == "deep") for item in optimizer.ask(size=4))
+    True
+    """
+    return ConditionalSpec(parameter, list(value) if isinstance(value, list) else [value], spec)
+
+
+class Condition(NamedTuple):
+    """Where a parameter is there: the places of it and of another one, whose values these are.
+
+    ``rest`` is the value that stands for it in rows where it is not there.
+    """
+
+    place: int
+    parent: int
+    values: list
+    rest: Any
+
+
 class LimitedBox(ParameterBox):
     """A box of parameters of which the items within limits may be asked about.
 
@@ -224,6 +292,10 @@ class LimitedBox(ParameterBox):
     ----------
     box : ParameterBox
     limits : Limits
+    conditions : sequence of Condition, default=()
+        In the order of the parameters.
+    held : dict of int to object, default=None
+        Values that parameters are held at, by their places.
 
     Raises
     ------
@@ -231,10 +303,20 @@ class LimitedBox(ParameterBox):
         If no item seems to keep the limits.
     """
 
-    def __init__(self, box: ParameterBox, limits: Limits):
+    def __init__(
+        self,
+        box: ParameterBox,
+        limits: Limits,
+        conditions: Sequence[Condition] = (),
+        held: dict | None = None,
+    ):
         super().__init__(box.dimensions, box.names)
-        self._limits = limits
+        self.limits, self.conditions, self._held = limits, conditions, held or {}
         self._rounded = np.array([each.free for each in self.dimensions])
+        for place in self._held:
+            self.free[self._slices[place]] = self.ordered[self._slices[place]] = False
+        if limits.has_any:
+            _ = self._anchors  # says that there are none
 
     # -- which items ---------------------------------------------------------------------
 
@@ -246,10 +328,22 @@ class LimitedBox(ParameterBox):
     def _numbers(self, values):
         """Return the numbers (n, d) of values, a list of each parameter."""
         pairs = zip(self.dimensions, values, strict=True)
-        return np.column_stack([[each.number(value) for value in column] for each, column in pairs])
+        numbers = [[each.number(value) for value in column] for each, column in pairs]
+        return np.where(self._is_there(values), np.column_stack(numbers), 0.0)
+
+    def _is_there(self, values):
+        """Return which parameters are there (n, d), of values, a list of each parameter."""
+        there = np.ones((len(values[0]), self.n_dimensions), dtype=bool)
+        for place, parent, allowed, _ in self.conditions:
+            there[:, place] = [value in allowed for value in values[parent]]
+            there[:, place] &= there[:, parent]
+        return there
 
     def is_feasible(self, rows: np.ndarray) -> np.ndarray:
-        limits, values = self._limits, self._values_of_rows(rows)
+        limits = self.limits
+        if not limits.has_any:
+            return super().is_feasible(rows)
+        values = self._values_of_rows(rows)
         numbers = self._numbers(values)
         feasible = limits.keeps_linear(numbers, self._rounded)
         for k in np.flatnonzero(feasible):
@@ -260,14 +354,67 @@ class LimitedBox(ParameterBox):
         return feasible
 
     def _slacks(self, rows):
-        return self._limits.slacks(self._numbers(self._values_of_rows(rows)))
+        return self.limits.slacks(self._numbers(self._values_of_rows(rows)))
 
     def to_row(self, item: Any) -> np.ndarray:
         row = super().to_row(item)
-        kept = self.clean(item)
-        numbers = self._numbers([[value] for value in self._values(kept)])[0]
-        self._limits.check_item(numbers, self.present(kept))
+        if self.limits.has_any:
+            kept = self.clean(item)
+            numbers = self._numbers([[value] for value in self._values(kept)])[0]
+            self.limits.check_item(numbers, self.present(kept))
         return row
+
+    def _values(self, item):
+        if not self.conditions or not is_labelled(item):
+            return super()._values(item)
+        names, values, absent = self.names or [], dict(item.items()), set()
+        for place, parent, allowed, rest in self.conditions:
+            name, value = names[place], values.get(names[place])
+            is_absent = value is None or (isinstance(value, float) and np.isnan(value))
+            if plain(values.get(names[parent])) in allowed and names[parent] not in absent:
+                continue
+            if not is_absent:
+                raise ValueError(
+                    f"The item {item!r} has {name!r}, which is there with {names[parent]!r} of "
+                    f"{allowed} alone. Leave it out."
+                )
+            values[name] = rest
+            absent.add(name)
+        return super()._values(values)
+
+    def _assemble(self, values):
+        item = super()._assemble(values)
+        there = self._is_there([[value] for value in values])[0]
+        if there.all():
+            return item
+        return {
+            name: value for (name, value), kept in zip(item.items(), there, strict=True) if kept
+        }
+
+    def snap(self, rows: np.ndarray) -> np.ndarray:
+        rows = super().snap(rows)
+        for place, value in self._held.items():
+            rows[:, self._slices[place]] = self.dimensions[place].encode(value)
+        if self.conditions:
+            there = self._is_there(self._values_of_rows(rows))
+            for place, *_, rest in self.conditions:
+                columns = self.dimensions[place].encode(rest)
+                rows[~there[:, place], self._slices[place]] = columns
+        return rows
+
+    def free_columns(self, rows: np.ndarray) -> np.ndarray:
+        free = super().free_columns(rows)
+        if not self.conditions:
+            return free
+        there = self._is_there(self._values_of_rows(rows))
+        return free & np.repeat(there, [each.width for each in self.dimensions], axis=1)
+
+    def project(self, rows: np.ndarray) -> np.ndarray:
+        if not self._held:
+            return rows
+        rows = np.unique(self.snap(rows), axis=0)
+        rows = rows[self.is_feasible(rows)]
+        return rows if len(rows) else self._anchors[:1]
 
     # -- rows ----------------------------------------------------------------------------
 
@@ -280,9 +427,10 @@ class LimitedBox(ParameterBox):
         if not len(anchors):
             anchors = self._search_feasible(rows)
         if not len(anchors):
+            held = "".join(f" with {self._name(k)} = {each!r}" for k, each in self._held.items())
             raise ValueError(
-                f"None of {len(rows)} items of the space keeps all constraints; some must. Widen "
-                "them, or narrow the space to where they hold."
+                f"None of {len(rows)} items of the space{held} keeps all constraints; some must. "
+                "Widen them, or narrow the space to where they hold."
             )
         if len(anchors) < EFFORT.n_rows:
             anchors = self._fill_feasible(anchors, rng)
@@ -290,7 +438,7 @@ class LimitedBox(ParameterBox):
 
     def _search_feasible(self, rows):
         """Return rows where the inequalities hold, of the least violation, or none."""
-        if not self._limits.has_numbers:
+        if not self.limits.has_numbers:
             return rows[:0]
         scale = self._slack_scale(self._slacks(rows))
 
@@ -337,14 +485,11 @@ class LimitedBox(ParameterBox):
         distance = np.linalg.norm(anchors - anchors[0], axis=1)
         while len(places) < min(n, len(anchors)):  # each the farthest from those before it
             places.append(int(np.argmax(distance)))
-            distance = np.minimum(
-                distance, np.linalg.norm(anchors - anchors[places[-1]], axis=1)
-            )
+            distance = np.minimum(distance, np.linalg.norm(anchors - anchors[places[-1]], axis=1))
         return rng.permutation(anchors[places])
 
-    def check(self) -> None:
-        """Raise ValueError if no item seems to keep the limits."""
-        _ = self._anchors
+    def _name(self, place):
+        return place if self.names is None else self.names[place]
 
     @cached_property
     def _size_of_slacks(self):
@@ -378,7 +523,8 @@ class LimitedBox(ParameterBox):
         return rows
 
     def neighbours(self, row: np.ndarray) -> np.ndarray:
-        rows = super().neighbours(row)
+        rows = self.snap(super().neighbours(row))
+        rows = rows[np.any(rows != row, axis=1)]
         return rows[self.is_feasible(rows)]
 
     # -- ways through the space ----------------------------------------------------------
@@ -412,7 +558,7 @@ class LimitedBox(ParameterBox):
 
     def climb_options(self, point_at: Callable, varied: np.ndarray) -> dict:
         moving = np.flatnonzero(varied.any(axis=1))
-        if not self._limits.has_numbers:
+        if not self.limits.has_numbers:
             return super().climb_options(point_at, varied)
         owner, column = np.nonzero(varied[moving])
         k = np.arange(len(owner))
@@ -435,7 +581,72 @@ class LimitedBox(ParameterBox):
         return {"method": "SLSQP", "constraints": [{**limits, "jac": slopes}]}
 
     def describe(self) -> list:
-        return [*super().describe(), self._limits.describe()]
+        conditions = [
+            ["when", place, parent, repr(values)] for place, parent, values, _ in self.conditions
+        ]
+        return [*super().describe(), *conditions, self.limits.describe()]
+
+    def held_at(self, held: dict) -> "LimitedBox":
+        """Return this space with parameters held at values, by their places."""
+        return LimitedBox(self, self.limits, self.conditions, held)
+
+
+class FixedParameter(NamedTuple):
+    """A parameter that is held for a question: its place, and its value in JSON's terms."""
+
+    place: int
+    value: Any
+
+
+def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
+    """Return the parameters that a question holds, checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such parameter or value, or nothing is left to choose.
+    """
+    if fixed is None or (isinstance(fixed, Mapping) and not fixed):
+        return ()
+    if not isinstance(space, ParameterBox):
+        raise ValueError(
+            f"fixed={fixed!r} holds parameters, and items are candidates of a pool. Make an "
+            "optimizer with candidates= of these alone, or give space=."
+        )
+    names = space.names or list(range(space.n_dimensions))
+    if not isinstance(fixed, Mapping) or not set(fixed) <= set(names):
+        raise ValueError(
+            f"fixed is {fixed!r}; a dict of values of some of {names} is allowed, such as "
+            f"{{{names[0]!r}: value}}."
+        )
+    if len(fixed) == space.n_dimensions:
+        raise ValueError(
+            f"fixed={fixed!r} leaves no parameter to choose; some of {names} must be free."
+        )
+    held = []
+    for place, name in enumerate(names):
+        if name in fixed:
+            dimension = space.dimensions[place]
+            dimension.encode(fixed[name])
+            held.append(FixedParameter(place, dimension.dump(dimension.clean(fixed[name]))))
+    for place, parent, allowed, _ in getattr(space, "conditions", ()):
+        name, other = names[place], names[parent]
+        if name in fixed and other in fixed and plain(fixed[other]) not in allowed:
+            raise ValueError(
+                f"fixed={fixed!r} holds {name!r}, which is there with {other!r} of {allowed} "
+                "alone. Leave one of the two out."
+            )
+    return tuple(held)
+
+
+def hold_parameters(space: Any, fixed: Sequence) -> Any:
+    """Return a space with parameters held as `read_fixed` has them; the space itself if none is."""
+    if not fixed:
+        return space
+    box = space
+    if not isinstance(space, LimitedBox):
+        box = LimitedBox(space, Limits((), space.names or [""] * space.n_dimensions))
+    return box.held_at({place: box.dimensions[place].load(value) for place, value in fixed})
 
 
 def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:
@@ -444,23 +655,54 @@ def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:
     Raises
     ------
     TypeError, ValueError
-        If there is not exactly one space, a constraint is none, or no item keeps all of them.
+        If there is not exactly one space, a constraint or condition is none, or no item keeps all
+        of them.
     """
-    if constraints is None or (isinstance(constraints, list | tuple) and not constraints):
-        return make_space(space, candidates)
-    if not isinstance(constraints, list | tuple):
+    if not isinstance(constraints, list | tuple | None):
         raise TypeError(
             f"constraints is {constraints!r}; a list of constraints is allowed. Give [that]."
         )
+    conditional = isinstance(space, dict) and {
+        name: spec for name, spec in space.items() if isinstance(spec, ConditionalSpec)
+    }
+    if not constraints and not conditional:
+        return make_space(space, candidates)
     if candidates is not None:
         make_space(space, candidates)  # says what is wrong with them
-        return Pool(candidates, lambda names: Limits(constraints, names))
+        return Pool(candidates, lambda names: Limits(constraints or (), names))
+    if conditional:
+        space = {
+            name: conditional[name].spec if name in conditional else spec
+            for name, spec in space.items()
+        }
     box = make_space(space)
     if type(box) is not ParameterBox:
         raise TypeError(
             f"constraints= are of space= or candidates= given as values; got {type(box).__name__}."
         )
     names = box.names or [f"x[{k}]" for k in range(box.n_dimensions)]
-    limited = LimitedBox(box, Limits(constraints, names))
-    limited.check()
-    return limited
+    limits = Limits(constraints or (), names)
+    conditions = [_read_condition(box, name, spec) for name, spec in (conditional or {}).items()]
+    return LimitedBox(box, limits, conditions)
+
+
+def _read_condition(box, name, spec):
+    """Return the condition of a parameter; ValueError if the other one has no such value."""
+    place = box.names.index(name)
+    if spec.parameter not in box.names[:place]:
+        raise ValueError(
+            f"{name} is there when {spec.parameter!r} has a value; parameters that stand before it "
+            f"are allowed, {box.names[:place]}. Name one of these, or move it to the front."
+        )
+    parent = box.names.index(spec.parameter)
+    dimension = box.dimensions[parent]
+    if dimension.free:
+        raise ValueError(
+            f"{name} is there when {spec.parameter!r} is {spec.values}, which is a range of "
+            "numbers; choices and integers are allowed. Give it choices, or steps as integers."
+        )
+    for value in spec.values:
+        dimension.encode(value)
+    own = box.dimensions[place]
+    rest = own.decode(own.place(np.array([0.5]))[0])
+    return Condition(place, parent, [dimension.clean(value) for value in spec.values], rest)

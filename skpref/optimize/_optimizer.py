@@ -19,7 +19,7 @@ from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_of, layouts_with_given_items
-from skpref.optimize._limits import make_limited_space
+from skpref.optimize._limits import hold_parameters, make_limited_space, read_fixed
 from skpref.optimize._questions import check_answered
 from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import titled
@@ -257,6 +257,7 @@ class PreferenceOptimizer(Asking):
         size: int | dict | None = None,
         kind: str | Sequence[str] = "set",
         beside: Any = None,
+        fixed: Mapping | None = None,
     ) -> Any:
         """Return the next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -285,6 +286,11 @@ class PreferenceOptimizer(Asking):
             last answer. A set or duel then begins with them, in their order, and the others are
             chosen to join them; ``size`` is ``m + 1`` unless it is given. In the initial design
             these are far from all that was shown, and ``initial_duels`` are not asked.
+        fixed : dict, optional
+            Values that parameters of ``space`` have in this question, by their names or, where
+            items are arrays, positions: ``fixed={"roast": "dark"}``. The others are chosen for
+            these values, and what was learned with other values counts. The items of ``beside``
+            are shown as they are, and ``initial_duels`` are not asked.
 
         Returns
         -------
@@ -296,15 +302,18 @@ class PreferenceOptimizer(Asking):
         ------
         ValueError
             If ``beside`` is no sequence of items of the space, holds one twice or as many as
-            ``size``, or stands with lines or planes. If no question is left (all of a small pool
+            ``size``, or stands with lines or planes. If ``fixed`` names no parameters of the space,
+            no values of theirs, or all. If no question is left (all of a small pool
             are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
             likelihood takes no answers to sets.
         """
+        held = read_fixed(self._space, fixed)
+        space = hold_parameters(self._space, held)
         if beside is None:
-            return self._ask_questions(n, layouts_of(kind, size, self._space))
+            return self._ask_questions(n, layouts_of(kind, size, space), fixed=held)
         items = self._given_items(beside)
-        layouts = layouts_with_given_items(kind, size, self._space, len(items))
-        return self._ask_questions(n, layouts, beside=items)
+        layouts = layouts_with_given_items(kind, size, space, len(items))
+        return self._ask_questions(n, layouts, beside=items, fixed=held)
 
     def _given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""

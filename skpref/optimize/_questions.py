@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
+from skpref.optimize._limits import hold_parameters
 from skpref.optimize._maximiser import EFFORT, candidate_rows
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
@@ -55,9 +57,21 @@ class Questions:
         self._last: tuple[tuple, KnownMemory, Fitted, Memory] | None = None
         # a fit, and how far its hyperparameters are spread
         self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
+        # the parameters that questions hold, and what finds questions that last held some
+        self._fixed: tuple = ()
+        self._last_holding: Questions | None = None
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_last": None, "_spread": None}
+        return {**self.__dict__, "_last": None, "_spread": None, "_last_holding": None}
+
+    def _holding(self, fixed):
+        """Return what finds questions of the part of the space where parameters are held."""
+        view = self._last_holding
+        if view is None or view._fixed != fixed:
+            self._last_holding = view = copy(self)
+            view._space, view._fixed = hold_parameters(self._space, fixed), fixed
+            view._initial, view._last_holding = [], None
+        return view
 
     # -- the model -----------------------------------------------------------------------
 
@@ -128,11 +142,14 @@ class Questions:
         n: int,
         layouts: Sequence[Layout],
         given: tuple[int, ...] = (),
+        fixed: tuple = (),
     ) -> RunState:
         """Return the state after n more questions of the layout that suits it best.
 
-        Each begins with the items of the indices ``given``.
+        Each begins with the items of the indices ``given``, and holds the parameters ``fixed``.
         """
+        if fixed != self._fixed:
+            return self._holding(fixed).with_questions(state, n, layouts, given, fixed)
         with blas_threads(state.max_rows):  # entered once for the fit and all the questions
             if n and self._is_design_answered(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
@@ -194,7 +211,9 @@ class Questions:
             items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
-        return replace(state, items=items).with_questions([indices], recalled, form=form)
+        return replace(state, items=items).with_questions(
+            [indices], recalled, form=form, fixed=self._fixed
+        )
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, indices of the next line or plane, and the memory after it."""
@@ -204,7 +223,7 @@ class Questions:
             return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
 
         if designed:
-            anchor = state.items.rows[state.last_winner] if state.answers else None
+            anchor = self._last_winner_row(state) if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
             strategy = self._configuration.strategy_for(
@@ -258,11 +277,11 @@ class Questions:
             memory = replace(memory, margins=margins)
             return posterior
 
-        last_winner = state.items.rows[state.last_winner]
+        last_winner = self._last_winner_row(state)
         separation = 0.0 if hallucinating else self._near
         context = AskContext(
             self._space,
-            state.answered_rows(),
+            self._space.project(state.answered_rows()),
             last_winner,
             fit.gaussian,
             draw,
@@ -272,6 +291,10 @@ class Questions:
             separation,
         )
         return context._replace(first_rows=first_rows), lambda: memory
+
+    def _last_winner_row(self, state):
+        """Return the row of the last winner, or one like it that may be asked about."""
+        return self._space.project(state.items.rows[[state.last_winner]])[0]
 
     def _draw_fit(self, fit, rng):
         """Return a fit at hyperparameters drawn from their posterior around those of a fit."""

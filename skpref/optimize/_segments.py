@@ -79,9 +79,7 @@ def _steps_within(anchor, step, n, space):
 
 def chord_axis(anchor: Array, direction: Array, n: int, space: Any) -> Axis:
     """Return the axis along a direction, from near one side of the space to the other."""
-    before, after = (
-        _steps_within(anchor, sign * direction, 2 * n, space) for sign in (-1.0, 1.0)
-    )
+    before, after = (_steps_within(anchor, sign * direction, 2 * n, space) for sign in (-1.0, 1.0))
     if before > after:
         before, after, direction = after, before, -direction
     behind = min(int((n - 1) * before / (before + after)), n - 2) if after else 0

@@ -192,7 +192,7 @@ class ParameterBox(Space):
     def _values(self, item: Any) -> Any:
         if self.names is None:
             return check_vector(item, self.n_dimensions)
-        if not _is_labelled(item):
+        if not is_labelled(item):
             raise ValueError(
                 f"Items of this space are dicts with the keys {self.names}, got "
                 f"{type(item).__name__}."
@@ -396,7 +396,7 @@ class Pool(Space):
 
     def _in_order(self, item: Any) -> Any:
         """Features that came with labels, a dict or a row of a frame, in the order of the pool."""
-        if self.feature_names is None or not _is_labelled(item):
+        if self.feature_names is None or not is_labelled(item):
             return item
         return _values_by_name(item, self.feature_names, "features")
 
@@ -558,7 +558,7 @@ def _shuffled_order(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 
-def _is_labelled(item):
+def is_labelled(item):
     """Return whether the values of an item have names: a dict, or a row of a frame."""
     return isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
 

@@ -292,7 +292,12 @@ def test_a_journal_goes_on_under_the_same_limits_alone(tmp_path):
     first = answered(build([LESS, in_disc]), 6, CASES["both"][2])
     question = first.ask()
     np.testing.assert_array_equal(build([LESS, in_disc]).ask(), question)
-    for others in ([LESS], None, [LinearConstraint([[1.0, 1.0]], ub=0.9), in_disc], [LESS, in_half]):
+    for others in (
+        [LESS],
+        None,
+        [LinearConstraint([[1.0, 1.0]], ub=0.9), in_disc],
+        [LESS, in_half],
+    ):
         with pytest.raises(ValueError, match="another configuration"):
             build(others)
     first.skip(question)
