@@ -248,7 +248,7 @@ def test_a_chord_ends_at_the_limits():
         rows = grid_points(anchor, [chord_axis(anchor, direction, 33, space)], 33, space)
         assert np.all(rows.sum(axis=1) <= 1.0)
         step = rows[1] - rows[0]
-        for end in (rows[-1] + 1e-3 * step, rows[0] - 2.0 * step):
+        for end in (rows[-1] + 0.2 * step, rows[0] - 2.0 * step):
             assert end.min() < 0.0 or end.max() > 1.0 or end.sum() > 1.0
 
 
@@ -360,7 +360,7 @@ def test_the_plane_of_an_acquisition_is_empty_beyond_the_limits():
         ([NonlinearConstraint(lambda x: x[0], np.nan, 1.0)], "numbers are allowed"),
         ([lambda item: False], "None of 4096 items"),
         ([lambda item: 1.0], r"constraints\[0\] returned 1.0"),
-        ([NonlinearConstraint(lambda x: "a", 0.0, 1.0)], r"constraints\[0\] failed at"),
+        ([NonlinearConstraint(lambda x: "a", 0.0, 1.0)], r"constraints\[0\] failed, "),
         (
             [LinearConstraint([[1.0, 1.0]], ub=1.0), LinearConstraint([[1.0, 1.0]], lb=1.0)],
             "None of 4096 items",
