@@ -566,13 +566,16 @@ def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
             dimension = space.dimensions[place]
             dimension.encode(fixed[name])
             held.append(FixedParameter(place, dimension.dump(dimension.clean(fixed[name]))))
+    absent = set()
     for place, parent, allowed, _ in getattr(space, "conditions", ()):
-        name, other = names[place], names[parent]
-        if name in fixed and other in fixed and plain(fixed[other]) not in allowed:
-            raise ValueError(
-                f"fixed={fixed!r} holds {name!r}, which is there with {other!r} of {allowed} "
-                "alone. Leave one of the two out."
-            )
+        name, parent_name = names[place], names[parent]
+        if parent in absent or plain(fixed.get(parent_name, allowed[0])) not in allowed:
+            absent.add(place)
+            if name in fixed:
+                raise ValueError(
+                    f"fixed={fixed!r} holds {name!r}, which is there with {parent_name!r} of "
+                    f"{allowed} alone. Leave one of the two out."
+                )
     return tuple(held)
 
 
