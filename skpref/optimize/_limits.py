@@ -56,9 +56,13 @@ class Inequality(NamedTuple):
         """Return by how much items keep the bounds, (n, m), a share of the terms added to it."""
         values = self.values(numbers)
         terms = values if self.matrix is None else np.abs(numbers) @ np.abs(self.matrix).T
-        both = np.concatenate([self.high - values, values - self.low], axis=1)
-        both += np.tile(slack * (np.abs(terms) + (self.matrix is None)), 2)
-        return np.where(np.isnan(both), -np.inf, both)
+        rounding = slack * (np.abs(terms) + (self.matrix is None)) if slack else 0.0
+        with np.errstate(invalid="ignore"):
+            slacks = [self.high - values + rounding, values - self.low + rounding]
+        for each, bound in zip(slacks, (self.high, self.low), strict=True):
+            each[:, np.isinf(bound)] = np.inf
+            each[np.isnan(values)] = -np.inf
+        return np.concatenate(slacks, axis=1)
 
 
 class Limits:
@@ -401,6 +405,11 @@ class LimitedBox(ParameterBox):
                 reflect_into_cube(parents + radii * rng.standard_normal(parents.shape))
             )
             anchors = np.unique(np.concatenate([anchors, near[self.is_feasible(near)]]), axis=0)
+        if np.ptp(anchors, axis=0).max() <= self.apart:
+            raise ValueError(
+                f"A single item keeps all constraints, {self.present(self.to_item(anchors[0]))!r}; "
+                "two are needed for a question. Widen them."
+            )
         return rng.permutation(anchors)
 
     def _moved_within(self, rows):
@@ -641,6 +650,8 @@ def _read_condition(box, name, spec):
             f"{name} is there when {spec.parameter!r} is {spec.values}, which is a range of "
             "numbers; choices and integers are allowed. Give it choices, or steps as integers."
         )
+    if not spec.values:
+        raise ValueError(f"{name} is there with no value of {spec.parameter!r}. Name one or more.")
     for value in spec.values:
         dimension.encode(value)
     own = box.dimensions[place]

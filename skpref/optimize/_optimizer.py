@@ -44,9 +44,10 @@ class PreferenceOptimizer(Asking):
     space : array-like of shape (d, 2) or dict, default=None
         Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict by name;
         items are then dicts. Its values are frozen ``scipy.stats`` distributions, tuples (low,
-        high), or lists of choices. The cdf of a distribution maps its values to the unit interval,
-        so a ``loguniform`` is searched on a log scale. A tuple of two ints means integers, both
-        ends included. Choices that are increasing numbers are ordered, others are categories.
+        high), or lists of choices; `when` makes one that is there under a condition. The cdf of a
+        distribution maps its values to the unit interval, so a ``loguniform`` is searched on a log
+        scale. A tuple of two ints means integers, both ends included. Choices that are increasing
+        numbers are ordered, others are categories.
     inference : str or engine, default="auto"
         Gives the posterior that the acquisition sees. With "auto" here and in the next three
         parameters the methods above are taken. Beside one that is given "auto" stands for
@@ -109,6 +110,15 @@ class PreferenceOptimizer(Asking):
         the default index, which counts the rows. Candidates of equal features are one item, shown
         by the first of their names. Those of ``ItemTable.from_names`` have no features and
         independent utilities (`Identity` kernel).
+    constraints : list, default=None
+        What every item that is asked about, drawn, recommended or told must keep. A
+        ``scipy.optimize.LinearConstraint`` or ``NonlinearConstraint`` is on the numbers of an item
+        in the order of the space: categories by their codes, from 0, and a parameter that is not
+        there (`when`) as 0. Any other function gets an item and returns whether it may be asked
+        about. Inequalities only. Candidates that break one are left out. Along a constraint of
+        scipy the best item is climbed to, up to a boundary that is slanted or curved; of a function
+        only yes and no are known, so that the climb ends where it meets its boundary. In a journal
+        functions are known by their names.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
