@@ -515,7 +515,7 @@ def _name_items(items, configuration):
 
 
 def _choice_value(value, kind):
-    if kind[0] != "choice":
+    if kind[0] != "choice" or value is None:
         return value
     text = kind[1 + value]
     if text in ("inf", "-inf"):

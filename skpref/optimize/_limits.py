@@ -137,7 +137,7 @@ class Limits:
 
     def describe(self) -> list:
         """Return plain values that tell these limits from others; of functions their names."""
-        described: list = ["limits"]
+        described: list = []
         for each in self.inequalities:
             bounds = repr(each.low.tolist()), repr(each.high.tolist())
             terms = _name_of(each.function) if each.matrix is None else each.matrix.tolist()
@@ -354,6 +354,20 @@ class LimitedBox(ParameterBox):
         pairs = zip(item.items(), present, strict=True)
         return {name: value for (name, value), is_present in pairs if is_present}
 
+    def dump(self, item: Any) -> list:
+        values = super().dump(item)
+        present = self._are_present([[value] for value in self._values(item)])[0]
+        return [
+            value if is_present else None for value, is_present in zip(values, present, strict=True)
+        ]
+
+    def load(self, values: list) -> Any:
+        values = list(values)
+        for place, *_, rest in self.conditions:
+            if values[place] is None:
+                values[place] = self.dimensions[place].dump(rest)
+        return super().load(values)
+
     def snap(self, rows: np.ndarray) -> np.ndarray:
         rows = super().snap(rows)
         for place, value in self._held.items():
@@ -526,11 +540,11 @@ class LimitedBox(ParameterBox):
         limits = {"type": "ineq", "fun": slacks, "jac": slopes}
         return {"method": "SLSQP", "constraints": [limits]}
 
-    def describe(self) -> list:
+    def describe_limits(self) -> list | None:
         conditions = [
             ["when", place, parent, repr(values)] for place, parent, values, _ in self.conditions
         ]
-        return [*super().describe(), *conditions, self.limits.describe()]
+        return [*conditions, *self.limits.describe()]
 
     def held_at(self, held: dict) -> "LimitedBox":
         """Return this space with parameters held at values, by their places."""

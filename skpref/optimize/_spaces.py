@@ -155,7 +155,11 @@ class Space(ABC):
 
     @abstractmethod
     def describe(self) -> list:
-        """Return plain values that tell this space from others."""
+        """Return plain values that tell this space from others, but for its limits."""
+
+    def describe_limits(self) -> list | None:
+        """Return plain values that tell limits from others; None if there are none."""
+        return None
 
 
 class ParameterBox(Space):

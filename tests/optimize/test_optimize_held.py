@@ -118,6 +118,10 @@ def test_conditions_are_part_of_a_journal(tmp_path):
     question = first.ask()
     assert PreferenceOptimizer(COFFEE, journal=path).ask() == question
     assert pickle.loads(pickle.dumps(first)).ask() == question
+    asked = [row for row in read_journal(path)["items"] if row is not None]
+    for item in asked[0]:  # as a table has it: of what is not there None
+        assert list(item) == list(COFFEE)
+        assert is_whole({name: value for name, value in item.items() if value is not None})
     with pytest.raises(ValueError, match="another configuration"):
         PreferenceOptimizer({**COFFEE, "foam": (0.0, 10.0)}, journal=path)
 
