@@ -265,6 +265,8 @@ class LimitedBox(ParameterBox):
         In the order of the parameters.
     held : dict of int to object, default=None
         Values that parameters are held at, by their places.
+    usability : Usability, default=None
+        What rows must reach beside the limits.
 
     Raises
     ------
@@ -278,8 +280,11 @@ class LimitedBox(ParameterBox):
         limits: Limits,
         conditions: Sequence[Condition] = (),
         held: dict | None = None,
+        usability: Any = None,
     ):
         super().__init__(box.dimensions, box.names)
+        self._usability = usability
+        self._has_slopes = bool(limits.inequalities or usability)
         self.limits, self.conditions, self._held = limits, conditions, held or {}
         self._rounded = np.array([each.free for each in self.dimensions])
         for place in self._held:
@@ -310,7 +315,7 @@ class LimitedBox(ParameterBox):
 
     def is_feasible(self, rows: np.ndarray) -> np.ndarray:
         limits = self.limits
-        if not limits.has_any or not len(rows):
+        if not len(rows) or not (limits.has_any or self._usability):
             return super().is_feasible(rows)
         values = self._values_of_rows(rows)
         feasible = limits.are_kept(self._numbers(values), self._rounded)
@@ -318,6 +323,8 @@ class LimitedBox(ParameterBox):
             for k in np.flatnonzero(feasible):
                 item = self._assemble([column[k] for column in values])
                 feasible[k] = limits.allow(self.present(item))
+        if self._usability:
+            feasible &= self._usability.slack(rows) >= 0.0
         return feasible
 
     def to_row(self, item: Any) -> np.ndarray:
@@ -387,7 +394,7 @@ class LimitedBox(ParameterBox):
         return free & np.repeat(present, [each.width for each in self.dimensions], axis=1)
 
     def project(self, rows: np.ndarray) -> np.ndarray:
-        if not self._held:
+        if not (self._held or self._usability):
             return rows
         rows = np.unique(self.snap(rows), axis=0)
         rows = rows[self.is_feasible(rows)]
@@ -402,7 +409,7 @@ class LimitedBox(ParameterBox):
         rows = self.snap(super().place(sobol(self.n_dimensions, rng).random(8 * n)))
         feasible = self.is_feasible(rows)
         anchors = rows[feasible]
-        if len(anchors) < n and self.limits.inequalities:
+        if len(anchors) < n and self._has_slopes:
             anchors = np.concatenate([anchors, self._moved_within(rows[~feasible][:n])])
         if not len(anchors):
             held = "".join(f" with {self._name(k)} = {each!r}" for k, each in self._held.items())
@@ -444,14 +451,19 @@ class LimitedBox(ParameterBox):
     def _slack_sizes(self):
         """Return the median size of each inequality's slack over the box, (m,)."""
         rows = super().place(sobol(self.n_dimensions, np.random.default_rng(0)).random(256))
-        slacks = self.limits.slacks(self._numbers(self._values_of_rows(self.snap(rows))))
+        slacks = self._unscaled_slacks(self.snap(rows))
         sizes = np.median(np.where(np.isfinite(slacks), np.abs(slacks), 0.0), axis=0)
         return np.where(sizes > 0.0, sizes, 1.0)
 
     def _slacks(self, rows):
         """Return by how much rows keep each inequality (n, m), in its usual size."""
+        return np.clip(self._unscaled_slacks(rows) / self._slack_sizes, -1e6, 1e6)
+
+    def _unscaled_slacks(self, rows):
         slacks = self.limits.slacks(self._numbers(self._values_of_rows(rows)))
-        return np.clip(slacks / self._slack_sizes, -1e6, 1e6)
+        if not self._usability:
+            return slacks
+        return np.column_stack([slacks, self._usability.slack(rows)])
 
     def _slopes(self, rows):
         """Return `_slacks` of rows, and their slopes (n, m, n_columns) along free columns."""
@@ -524,7 +536,7 @@ class LimitedBox(ParameterBox):
 
     def climb_options(self, point_at: Callable, varied: np.ndarray) -> dict:
         moving = np.flatnonzero(varied.any(axis=1))
-        if not self.limits.inequalities:
+        if not self._has_slopes:
             return super().climb_options(point_at, varied)
         k = np.arange(len(moving))
 
@@ -549,6 +561,15 @@ class LimitedBox(ParameterBox):
     def held_at(self, held: dict) -> "LimitedBox":
         """Return this space with parameters held at values, by their places."""
         return LimitedBox(self, self.limits, self.conditions, held)
+
+    def with_usability(self, usability: Any) -> "LimitedBox":
+        """Return the part of this space that is usable enough."""
+        return LimitedBox(self, self.limits, self.conditions, self._held, usability)
+
+
+def unlimited(box: ParameterBox) -> LimitedBox:
+    """Return a box in the form of one with limits."""
+    return LimitedBox(box, Limits((), box.names or [""] * box.n_dimensions))
 
 
 class FixedParameter(NamedTuple):
@@ -606,9 +627,7 @@ def hold_parameters(space: Any, fixed: Sequence) -> Any:
     """Return a space with parameters held as `read_fixed` has them; the space itself if none is."""
     if not fixed:
         return space
-    box = space
-    if not isinstance(space, LimitedBox):
-        box = LimitedBox(space, Limits((), space.names or [""] * space.n_dimensions))
+    box = space if isinstance(space, LimitedBox) else unlimited(space)
     return box.held_at({place: box.dimensions[place].load(value) for place, value in fixed})
 
 

@@ -349,6 +349,7 @@ class PreferenceOptimizer(Asking):
         worst: int | None = None,
         ranking: Any = None,
         position: Any = None,
+        unusable: Sequence[int] | None = None,
     ) -> Self:
         """Tell which is better.
 
@@ -378,6 +379,10 @@ class PreferenceOptimizer(Asking):
             Of the best place on a pending line or plane. 2 is its third point, 2.25 a place between
             this one and the next; (row, column) is one on a plane. The item at a place between the
             points is taken for one that was shown with them and chosen.
+        unusable : sequence of int, optional
+            Positions of items that crashed, are unsafe or could not be made. The others could be
+            used; which of them is better is told by a call of its own. Later questions are about
+            items that are probably usable, by a probit of its own: each as often as it is probable.
 
         Returns
         -------
@@ -393,7 +398,13 @@ class PreferenceOptimizer(Asking):
             If the question was pending when this object last looked, and another judge has answered
             it since. Nothing is recorded then.
         """
-        if all(each is None for each in (outcome, chosen, worst, ranking, position)):
+        no_position = all(each is None for each in (chosen, worst, ranking, position))
+        if unusable is not None:
+            is_alone = no_position and (outcome is NO_OUTCOME or outcome is None)
+            places = _check_unusable(unusable, len(items), is_alone)
+            self._session.record_answer(items, None, unusable=places)
+            return self
+        if no_position and outcome is None:
             return self.skip(items)
         return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
 
@@ -450,15 +461,36 @@ class PreferenceOptimizer(Asking):
 
     # -- results -------------------------------------------------------------------------
 
-    def recommend(self) -> Any:
+    def recommend(self, *, probability_usable: float | None = None) -> Any:
         """Return the item of the largest posterior mean among those that answers are about.
+
+        Parameters
+        ----------
+        probability_usable : float, default=None
+            How probable it must be that the item can be used, by what was told ``unusable``, such
+            as 0.9. None: it was not told unusable.
 
         Raises
         ------
         NotFittedError
             If nothing was told.
+        ValueError
+            If no item is as probably usable.
+
+        Examples
+        --------
+        >>> from skpref import PreferenceOptimizer
+        >>> optimizer = PreferenceOptimizer([(0.0, 1.0)], random_state=0)
+        >>> optimizer = optimizer.tell([[0.2], [0.3]], 1).tell([[0.8], [0.2]], 1)
+        >>> optimizer.recommend()
+        array([0.8])
+        >>> optimizer = optimizer.tell([[0.8], [0.9]], unusable=[0, 1])
+        >>> optimizer.recommend(probability_usable=0.7)
+        array([0.2])
         """
-        return self._session.recommended_item()
+        if probability_usable is not None:
+            check_number("probability_usable", probability_usable, low=0.0, high=1.0)
+        return self._session.recommended_item(probability_usable)
 
     @property
     def incumbent_(self) -> Any:
@@ -582,6 +614,23 @@ class PreferenceOptimizer(Asking):
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
 
     _as_rows = to_unit
+
+
+def _check_unusable(unusable, n, is_alone):
+    """Return positions of unusable items among n, or raise TypeError or ValueError."""
+    if not is_alone:
+        raise ValueError(
+            "got unusable= beside an answer; one of the two is allowed. Tell which of the others "
+            "is better by a call of its own, with these items alone."
+        )
+    places = [] if isinstance(unusable, str) else np.atleast_1d(unusable).tolist()
+    good = places and all(isinstance(k, int) and k in range(n) for k in places)
+    if not good or len(set(places)) < len(places):
+        raise ValueError(
+            f"got unusable={unusable!r}; different positions from 0 to {n - 1} are allowed, such as "
+            "[1]. To say nothing of any, skip the question."
+        )
+    return places
 
 
 def _listed_duels(given):

@@ -30,6 +30,7 @@ from skpref.optimize._strategies import (
     random_question,
     spread_question,
 )
+from skpref.optimize._usability import Usability, usable_part
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
@@ -99,13 +100,26 @@ class Questions:
         with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: RunState) -> int:
-        """Return the index of the answered item of the largest posterior mean."""
+    def best(self, state: RunState, probability_usable: float | None = None) -> int:
+        """Return the index of the answered item of the largest posterior mean.
+
+        Of those that are usable with some probability, and were not told unusable; ValueError if
+        there are none.
+        """
         fit, _ = self.fit(state)
+        rows, n_rows = state.answered_rows(usable=True), len(state.answered_rows())
+        reached = "none of them can be used"
+        if probability_usable is not None and state.unusable_items and len(rows):
+            probability = Usability.fit(state).probability(rows)
+            reached = f"the largest is {probability.max():.2f}"
+            rows = rows[probability >= probability_usable]
+        if not len(rows):
+            raise ValueError(
+                f"No item of {n_rows} that answers are about is usable enough; {reached}. Ask on, "
+                "or give a smaller probability_usable."
+            )
         with blas_threads(state.max_rows):
-            return state.items.with_row(
-                best_answered(fit.gaussian, state.answered_rows()), self._space
-            )[1]
+            return state.items.with_row(best_answered(fit.gaussian, rows), self._space)[1]
 
     # -- whether to go on ----------------------------------------------------------------
 
@@ -165,8 +179,25 @@ class Questions:
     def _after(self, state, n, layout, given):
         """Return the state after n more questions of a layout, or raise NoQuestionLeftError."""
         for _ in range(n):
-            state = self._next(state, layout.size, layout.form, given)
+            part = self._usable_part(state, layout.size)
+            try:
+                state = part._next(state, layout.size, layout.form, given)
+            except NoQuestionLeftError:
+                if part is self:
+                    raise
+                state = self._next(state, layout.size, layout.form, given)
         return state
+
+    def _usable_part(self, state, size):
+        """Return what finds the next question among items as usable as a level drawn for it."""
+        if not state.unusable_items:
+            return self
+        usability, part = Usability.fit(state), copy(self)
+        # A stream of its own: no random number of a question is used up.
+        share = np.random.default_rng([self._seed, state.counter + 1, 2]).random()
+        level = share * usability.probability(state.items.rows).max()
+        part._space = usable_part(self._space, usability.at_level(level), size)
+        return part
 
     def _layouts(self, state, layouts):
         """Layouts, the one that suits the next question first; initial duels are asked as sets."""

@@ -3,6 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -285,12 +286,28 @@ class Pool(Space):
         self._named = {} if names is None else {names[k]: int(owner[k]) for k in within}
         self._low, self._range = self._scale()
         self.pool = (self._items - self._low) / self._range
-        self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
-        self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
+        self._number_items()
         self.n_columns = self.n_dimensions = table.shape[1]
         self.free = self.ordered = np.zeros(self.n_columns, dtype=bool)
         if self.has_features:
             self._check_apart()
+
+    def _number_items(self):
+        self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
+        self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
+
+    def part(self, feasible: np.ndarray) -> "Pool":
+        """Return the pool of some of the items, whose rows are the same."""
+        part = copy(self)
+        part.pool, part._items = self.pool[feasible], self._items[feasible]
+        if self.names is not None:
+            part.names = [self.names[k] for k in np.flatnonzero(feasible)]
+        part._number_items()
+        return part
+
+    def project(self, rows: np.ndarray) -> np.ndarray:
+        rows = rows[[row.tobytes() in self._row_at for row in rows]]
+        return rows if len(rows) else self.pool[:1]
 
     def _places_within(self, make_limits, table, names, places):
         """Return the places of the candidates that keep limits, or raise ValueError."""
