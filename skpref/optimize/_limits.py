@@ -289,7 +289,7 @@ class LimitedBox(ParameterBox):
         self._rounded = np.array([each.free for each in self.dimensions])
         for place in self._held:
             self.free[self._slices[place]] = self.ordered[self._slices[place]] = False
-        if limits.has_any:
+        if limits.has_any or usability:
             _ = self._anchors  # says that there are none
 
     # -- which items ---------------------------------------------------------------------

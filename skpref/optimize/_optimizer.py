@@ -624,11 +624,11 @@ def _check_unusable(unusable, n, is_alone):
             "is better by a call of its own, with these items alone."
         )
     places = [] if isinstance(unusable, str) else np.atleast_1d(unusable).tolist()
-    good = places and all(isinstance(k, int) and k in range(n) for k in places)
+    good = places and all(type(k) is int and k in range(n) for k in places)
     if not good or len(set(places)) < len(places):
         raise ValueError(
-            f"got unusable={unusable!r}; different positions from 0 to {n - 1} are allowed, such as "
-            "[1]. To say nothing of any, skip the question."
+            f"got unusable={unusable!r}; different positions from 0 to {n - 1} are allowed, such "
+            "as [1]. To say nothing of any, skip the question."
         )
     return places
 

@@ -141,7 +141,8 @@ class Questions:
         fitted, best = self.fit(state)[0], self.best(state)
         # A stream of its own: no random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.answers), 1])
-        return GainContext(fitted, self._space, state.answered_rows(), state.items.rows[best], rng)
+        space, rows = self._usable_space(state, 0.5, 1), state.answered_rows(usable=True)
+        return GainContext(fitted, space, rows, state.items.rows[best], rng)
 
     def _is_design_answered(self, state):
         """Return whether the design is answered; a question of k items is k/2 duels of it."""
@@ -192,12 +193,19 @@ class Questions:
         """Return what finds the next question among items as usable as a level drawn for it."""
         if not state.unusable_items:
             return self
-        usability, part = Usability.fit(state), copy(self)
+        part = copy(self)
         # A stream of its own: no random number of a question is used up.
         share = np.random.default_rng([self._seed, state.counter + 1, 2]).random()
-        level = share * usability.probability(state.items.rows).max()
-        part._space = usable_part(self._space, usability.at_level(level), size)
+        part._space = self._usable_space(state, share, size)
         return part
+
+    def _usable_space(self, state, share, n):
+        """Return the items whose probability to be usable is such a share of the largest one."""
+        if not state.unusable_items:
+            return self._space
+        usability = Usability.fit(state)
+        level = share * usability.probability(state.items.rows).max()
+        return usable_part(self._space, usability.at_level(level), n)
 
     def _layouts(self, state, layouts):
         """Layouts, the one that suits the next question first; initial duels are asked as sets."""

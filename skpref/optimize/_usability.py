@@ -70,9 +70,15 @@ def _duels_with_bar(rows):
 
 
 def usable_part(space: Any, usability: Usability, n: int) -> Any:
-    """Return the part of a space that is usable enough; of a pool at least n items."""
+    """Return the part of a space that is usable enough; of a pool at least n items.
+
+    If no item of a box seems to be, that is the whole box.
+    """
     if isinstance(space, Pool):
         probability = usability.probability(space.pool)
         return space.part(probability >= min(usability.level, np.sort(probability)[-n]))
     box = space if isinstance(space, LimitedBox) else unlimited(space)
-    return box.with_usability(usability)
+    try:
+        return box.with_usability(usability)
+    except ValueError:
+        return space
