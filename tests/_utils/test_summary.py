@@ -91,7 +91,7 @@ def test_a_board_shows_what_it_prints():
     model = PairwisePreferenceRegressor(items=ItemTable.from_names(games), optimizer=None)
     board = leaderboard(model.fit(games), n_draws=200)
     head, *rows = cells(board._repr_html_())
-    assert head[:3] == ["place", "name", "utility"]
+    assert head[:3] == ["rank", "name", "utility"]
     assert len(rows) == 20
     printed = repr(board).splitlines()
     for row, line in zip(rows, printed[1:], strict=False):
