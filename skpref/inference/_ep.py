@@ -857,6 +857,8 @@ class _SitePath:
 
     def __init__(self, rows, step):
         prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
+        for each in rows.parts:
+            prior[each.place] = each.variance
         self._floor = _FLOOR / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
         self._floors = [each.floor for each in rows.whole]
