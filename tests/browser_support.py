@@ -32,6 +32,18 @@ def open_page(width: int = 1280, height: int = 900, **options: object) -> Iterat
             browser.close()
 
 
+def check_accessibility(page) -> None:
+    """Fail where axe has something serious against a page, at the place where it is now."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    violations = axe.run(page).response["violations"]
+    serious = [
+        (each["id"], [node["html"] for node in each["nodes"]])
+        for each in violations
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert not serious, serious
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -26,6 +26,7 @@ SMALLEST = {
     "leaderboard/leaderboard_scale.py": "--votes 1000 --tasks 'names, positions'",
     "leaderboard/length_control.py": "--repository OUT/alpaca_eval",
     "leaderboard/live_board.py": "--part first --repeats 1",
+    "leaderboard/own_answers.py": "--panels 2",
     "leaderboard/prompts.py": "",
     "leaderboard/prompts_scale.py": "",
     "leaderboard/read_votes.py": "--votes 1000",
@@ -45,6 +46,7 @@ SMALLEST = {
     "optimize/joining.py": "--functions branin --sizes 2 --seeds 0 --answers 3",
     "optimize/judges_who_err.py": "--judges wrong --methods believer --seeds 0 --answers 2"
     " --problems 'draw 0 rbf 2'",
+    "optimize/limits.py": "--problems blend --seeds 0 --answers 10",
     "optimize/peer_optuna_page.py": "--parts size --answers 2 --seeds 0",
     "optimize/peer_regret.py": "--peer optuna --functions branin --seeds 0 --duels 2",
     "optimize/question_forms.py": "--functions branin --forms duel --seeds 0 --answers 2",
@@ -99,6 +101,7 @@ SLOW = (
     "leaderboard/biases.py",
     "leaderboard/judges.py",
     "leaderboard/leaderboard_scale.py",
+    "leaderboard/own_answers.py",
     "leaderboard/sandwich.py",
     "learning/embeddings.py",
     "learning/sparse_quality.py",

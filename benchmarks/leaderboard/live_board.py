@@ -23,10 +23,10 @@ at least 0.5 apart. Three judges vote in turn, with 0.7, 1 and 1.5 times that no
 is not told. All strategies start with a circle of the 40. Votes until each of the first five is
 among the first five with a posterior probability of at least 0.95, looked at after every 50 votes;
 at most 4 000, which count where it is not settled then. A statement is false if the five are
-not the true first five. "ours, ranks" is `next_pairs` with its default goal; "TrueSkill"
-asks about the competitor of the largest variance and the one that is closest to it by TrueSkill's
-quality of a match, without ties and with its default variances (Herbrich et al., NIPS 2006); "round
-robin" is every pair once, round by round, and so on.
+not the true first five. "ours" is `next_pairs` with the goal "members", and "ours, ranks" with its
+default; "TrueSkill" asks about the competitor of the largest variance and the one that is closest
+to it by TrueSkill's quality of a match, without ties and with its default variances (Herbrich et
+al., NIPS 2006); "round robin" is every pair once, round by round, and so on.
 
 Strategies: "uniform" pairs; "ours", `next_pairs`, with the goal of the part; "asap", expected
 information gain on all utilities, pairs of a minimum spanning tree of its inverse, the model being
@@ -318,7 +318,7 @@ def _settle_five(utility, strategy, rng, most):
         elif strategy == "uniform":
             board.vote(board.uniform(N_LOOK))
         else:
-            goal = {"goal": "top", "k": N_FIRST} if strategy == "ours" else {}
+            goal = {"goal": "members", "k": N_FIRST} if strategy == "ours" else {}
             plan = next_pairs(model, N_LOOK, **goal)
             board.vote(rng.permutation(np.repeat(plan.position, plan.votes, axis=0)))
 

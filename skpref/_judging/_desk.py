@@ -47,6 +47,9 @@ class VoteDesk:
         Votes at which to end.
     until : float, optional
         Probability with which the best must be known to end.
+    top : int, optional
+        How many first ones the questions are to tell from the rest; by default they are about all
+        ranks, or with `until` about the first one.
     plans : bool, default=True
         Whether a process beside this one chooses the pairs; otherwise those shown least are asked.
     prompt : str, optional
@@ -63,6 +66,7 @@ class VoteDesk:
         checks: float = 0.0,
         goal: int | None = None,
         until: float | None = None,
+        top: int | None = None,
         plans: bool = True,
         prompt: str | None = None,
     ) -> None:
@@ -74,7 +78,7 @@ class VoteDesk:
             )
         self.store, self.source, self.form = store, source, form
         self._features, self._checks, self._goal, self._until = features, checks, goal, until
-        self._prompt = prompt
+        self._prompt, self._top = prompt, top
         numbers = store.item_numbers([item.name for item in source.items])
         self._items = {numbers[item.name]: item for item in source.items}
         self._place = {name: k for k, name in enumerate(source.competitors)}
@@ -232,6 +236,7 @@ class VoteDesk:
             [(pair[0], pair[1]) for pair in pending if None not in pair],
             self._excluded_pairs(),
             None if self._until is None else 1.0 - self._until,
+            self._top,
         )
 
     def _counts(self, vote: Vote) -> bool:

@@ -18,9 +18,9 @@ from typing import Any
 from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
-from skpref._utils import csv_cell, html_table
+from skpref._utils import csv_cell, html_table, probability_text
 from skpref.optimize import PreferenceOptimizer, read_journal
-from skpref.widgets import Judge
+from skpref.widgets import Judge, described
 
 # Pictures and sounds that are kept for pages, which ask for them once.
 _MOST_BLOBS = 200
@@ -101,6 +101,7 @@ class SettingsDesk:
             "--features": arguments.features,
             "--grades": arguments.grades,
             "--text": arguments.text,
+            "--top": arguments.top,
         }
         for option, value in refused.items():
             if value:
@@ -204,10 +205,11 @@ class SettingsDesk:
                 return "<p>There are no answers yet.</p>"
             best = optimizer.recommend()
             near = optimizer.expected_gain_.probability()
-        rows = list(best.items())
-        answers = html_table("Answers", [("answers", optimizer.n_told_)])
-        percent = f"P(within 0.01 of the best) {min(near, 0.999):.3f}"
-        return html_table(f"The best settings so far. {percent}", rows) + answers
+        chance = f"P(within 0.01 of the best) {probability_text(near)}"
+        return html_table(
+            f"The best settings so far, by {optimizer.n_told_} answers. {chance}",
+            [(name, described({"": value}).removeprefix(": ")) for name, value in best.items()],
+        )
 
     def _history(self) -> dict[str, list]:
         return read_journal(self.path) if self.path.exists() else {}
@@ -257,9 +259,15 @@ def read_space(path: Path) -> dict:
     {'radius': (1, 9), 'kind': ['soft', 'hard']}
     """
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get("space")
+        content = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"got {path}, which is no TOML: {error}.") from error
+    table = content.get("space")
+    if "constraints" in content:
+        raise ValueError(
+            f"got {path} with constraints; the table [space] alone is allowed. Limits are those of "
+            "PreferenceOptimizer(constraints=), which skpref.widgets.Judge shows in a notebook."
+        )
     if not isinstance(table, dict) or not table:
         raise ValueError(
             f"got {path} without settings; give a table [space] with lines such as "

@@ -420,7 +420,7 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
         at = int(np.argmax(values))
         # Equal outcomes are equally large, however their sums are rounded.
         least = values[at] - 1e-9 * np.abs(values[at])
-        p_value = (1.0 + np.count_nonzero(simulated >= least)) / (1.0 + _N_SIMULATIONS)
+        p_value = float(1 + np.count_nonzero(simulated >= least)) / (1 + _N_SIMULATIONS)
         if test.is_log_ratio:
             # Leaving an answer out draws its prediction away from it, which simulations do not
             # show: a ratio is also to be as large as its p-value is small (Markov's inequality).

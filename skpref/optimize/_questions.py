@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
+from skpref.optimize._limits import hold_parameters
 from skpref.optimize._maximiser import EFFORT, candidate_rows
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
@@ -28,6 +30,7 @@ from skpref.optimize._strategies import (
     random_question,
     spread_question,
 )
+from skpref.optimize._usability import Usability, usable_part
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
@@ -55,9 +58,21 @@ class Questions:
         self._last: tuple[tuple, KnownMemory, Fitted, Memory] | None = None
         # a fit, and how far its hyperparameters are spread
         self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
+        # the parameters that questions hold, and what finds questions that last held some
+        self._fixed: tuple = ()
+        self._last_holding: Questions | None = None
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_last": None, "_spread": None}
+        return {**self.__dict__, "_last": None, "_spread": None, "_last_holding": None}
+
+    def _holding(self, fixed):
+        """Return what finds questions of the part of the space where parameters are held."""
+        view = self._last_holding
+        if view is None or view._fixed != fixed:
+            self._last_holding = view = copy(self)
+            view._space, view._fixed = hold_parameters(self._space, fixed), fixed
+            view._initial, view._last_holding = [], None
+        return view
 
     # -- the model -----------------------------------------------------------------------
 
@@ -85,13 +100,26 @@ class Questions:
         with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: RunState) -> int:
-        """Return the index of the answered item of the largest posterior mean."""
+    def best(self, state: RunState, probability_usable: float | None = None) -> int:
+        """Return the index of the answered item of the largest posterior mean.
+
+        Of those that are usable with some probability, and were not told unusable; ValueError if
+        there are none.
+        """
         fit, _ = self.fit(state)
+        rows, n_rows = state.answered_rows(usable=True), len(state.answered_rows())
+        reached = "none of them can be used"
+        if probability_usable is not None and state.unusable_items and len(rows):
+            probability = Usability.fit(state).probability(rows)
+            reached = f"the largest is {probability.max():.2f}"
+            rows = rows[probability >= probability_usable]
+        if not len(rows):
+            raise ValueError(
+                f"No item of {n_rows} that answers are about is usable enough; {reached}. Ask on, "
+                "or give a smaller probability_usable."
+            )
         with blas_threads(state.max_rows):
-            return state.items.with_row(
-                best_answered(fit.gaussian, state.answered_rows()), self._space
-            )[1]
+            return state.items.with_row(best_answered(fit.gaussian, rows), self._space)[1]
 
     # -- whether to go on ----------------------------------------------------------------
 
@@ -113,7 +141,8 @@ class Questions:
         fitted, best = self.fit(state)[0], self.best(state)
         # A stream of its own: no random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.answers), 1])
-        return GainContext(fitted, self._space, state.answered_rows(), state.items.rows[best], rng)
+        space, rows = self._usable_space(state, 0.5, 1), state.answered_rows(usable=True)
+        return GainContext(fitted, space, rows, state.items.rows[best], rng)
 
     def _is_design_answered(self, state):
         """Return whether the design is answered; a question of k items is k/2 duels of it."""
@@ -128,11 +157,14 @@ class Questions:
         n: int,
         layouts: Sequence[Layout],
         given: tuple[int, ...] = (),
+        fixed: tuple = (),
     ) -> RunState:
         """Return the state after n more questions of the layout that suits it best.
 
-        Each begins with the items of the indices ``given``.
+        Each begins with the items of the indices ``given``, and holds the parameters ``fixed``.
         """
+        if fixed != self._fixed:
+            return self._holding(fixed).with_questions(state, n, layouts, given, fixed)
         with blas_threads(state.max_rows):  # entered once for the fit and all the questions
             if n and self._is_design_answered(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
@@ -148,8 +180,32 @@ class Questions:
     def _after(self, state, n, layout, given):
         """Return the state after n more questions of a layout, or raise NoQuestionLeftError."""
         for _ in range(n):
-            state = self._next(state, layout.size, layout.form, given)
+            part = self._usable_part(state, layout.size)
+            try:
+                state = part._next(state, layout.size, layout.form, given)
+            except NoQuestionLeftError:
+                if part is self:
+                    raise
+                state = self._next(state, layout.size, layout.form, given)
         return state
+
+    def _usable_part(self, state, size):
+        """Return what finds the next question among items as usable as a level drawn for it."""
+        if not state.unusable_items:
+            return self
+        part = copy(self)
+        # A stream of its own: no random number of a question is used up.
+        share = np.random.default_rng([self._seed, state.counter + 1, 2]).random()
+        part._space = self._usable_space(state, share, size)
+        return part
+
+    def _usable_space(self, state, share, n):
+        """Return the items whose probability to be usable is such a share of the largest one."""
+        if not state.unusable_items:
+            return self._space
+        usability = Usability.fit(state)
+        level = share * usability.probability(state.items.rows).max()
+        return usable_part(self._space, usability.at_level(level), n)
 
     def _layouts(self, state, layouts):
         """Layouts, the one that suits the next question first; initial duels are asked as sets."""
@@ -194,7 +250,9 @@ class Questions:
             items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
-        return replace(state, items=items).with_questions([indices], recalled, form=form)
+        return replace(state, items=items).with_questions(
+            [indices], recalled, form=form, fixed=self._fixed
+        )
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, indices of the next line or plane, and the memory after it."""
@@ -204,7 +262,7 @@ class Questions:
             return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
 
         if designed:
-            anchor = state.items.rows[state.last_winner] if state.answers else None
+            anchor = self._last_winner_row(state) if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
             strategy = self._configuration.strategy_for(
@@ -258,11 +316,11 @@ class Questions:
             memory = replace(memory, margins=margins)
             return posterior
 
-        last_winner = state.items.rows[state.last_winner]
+        last_winner = self._last_winner_row(state)
         separation = 0.0 if hallucinating else self._near
         context = AskContext(
             self._space,
-            state.answered_rows(),
+            self._space.project(state.answered_rows()),
             last_winner,
             fit.gaussian,
             draw,
@@ -272,6 +330,10 @@ class Questions:
             separation,
         )
         return context._replace(first_rows=first_rows), lambda: memory
+
+    def _last_winner_row(self, state):
+        """Return the row of the last winner, or one like it that may be asked about."""
+        return self._space.project(state.items.rows[[state.last_winner]])[0]
 
     def _draw_fit(self, fit, rng):
         """Return a fit at hyperparameters drawn from their posterior around those of a fit."""

@@ -117,6 +117,32 @@ def test_until_asks_about_those_who_may_be_the_best(open_desk):
     assert share[0.05] > 0.9 > share[None]
 
 
+def test_top_asks_who_the_first_are(open_desk):
+    """Three even pairs, each better than the next: the second one is at the border of three."""
+    desk = open_desk("--top", 3)
+    for judge in range(12):
+        for better, worse in ((1, 3), (2, 3), (1, 4), (2, 4), (3, 5), (4, 5), (3, 6), (4, 6)):
+            record(desk, better, worse, f"j{judge}")
+        for even in ((1, 2), (3, 4), (5, 6)):
+            record(desk, *even, f"j{judge}", outcome=judge % 2)
+    desk.store.add_judge("new")  # who may have every pair
+    task = desk.make_task()
+    model, pairs = fit_votes(task), {}
+    for top in (3, None):
+        plan = make_plan(task._replace(top=top), model)
+        pairs[top] = {tuple(sorted(pair)) for pair in plan.pairs}
+    assert pairs == {3: {(2, 3)}, None: {(0, 1), (2, 3), (4, 5)}}
+
+
+@pytest.mark.parametrize("share", ["50%", "0.5"])
+def test_checks_are_a_share_of_the_questions(open_desk, share):
+    client, _ = client_of(open_desk("--checks", share))
+    vote(client, 24)
+    answers = json.loads(client.get("/export/votes.json").text)
+    is_repeat = [each["repeats"] is not None for each in answers]
+    assert not any(is_repeat[:8]) and 4 <= sum(is_repeat) <= 12
+
+
 def test_grades_tell_clear_wins_from_slight_ones(open_desk):
     desk = open_desk("--grades")
     client, _ = client_of(desk)
@@ -167,7 +193,7 @@ def test_features_rank_what_was_never_shown(open_desk, tmp_path):
         (np.zeros(6), "one row an item"),
         (np.full((6, 1), np.nan), "not finite"),
         (np.array([["a"]] * 6), "array of numbers"),
-        (np.array([None] * 6, dtype=object), ""),  # no pickle is opened
+        (np.array([None] * 6, dtype=object), "allow_pickle=False"),
     ],
 )
 def test_features_that_are_none_are_refused(open_desk, tmp_path, features, words):
@@ -239,6 +265,8 @@ def test_links_of_judges_are_theirs_alone_and_stay(open_desk):
         (["--until", 1.5], "--until"),
         (["--checks", "60%"], "--checks"),
         (["--size", 1], "--size"),
+        (["--top", 0], "--top"),
+        (["--top", 6], "fewer than all"),
         (["--text", "response"], "columns of a table"),
     ],
 )

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from browser_support import free_port, open_page
+from browser_support import check_accessibility, free_port, open_page
 from judging_support import KINDS, exported, judging, links_of, write_files, write_pictures
 
 from skpref.duels import from_votes
@@ -78,6 +78,7 @@ def test_every_kind_is_shown_and_every_answer_counts_as_it_was_given(tmp_path):
                     for each in page.root.locator(f".content {kind}").all():
                         browser.wait_for_function(is_shown, arg=each.element_handle())
                         kinds.add(kind)
+                check_accessibility(browser)
                 answer()
                 page.wait_for(n_answers + 1)
             assert kinds == set(_IS_SHOWN)
@@ -123,6 +124,7 @@ def test_every_kind_is_shown_and_every_answer_counts_as_it_was_given(tmp_path):
                 browser.keyboard.press("1")
                 page.wait_for(n_answers)
             page.root.get_by_text("All 7 votes are in.").wait_for()
+            check_accessibility(browser)
             page.click("Go on")
             page.root.get_by_role("button", name="Item 1: Better").wait_for()
 
@@ -160,6 +162,7 @@ def test_on_a_phone_by_touch_and_link(tmp_path, scheme):
         page = Page(browser, links_of(log)["ann"])
         assert page.root.locator("img").count() == 4
         assert not browser.get_by_role("link", name="Leaderboard").is_visible()
+        check_accessibility(browser)
         page.root.locator(".content img").nth(2).tap()
         page.root.get_by_role("button", name="Item 3: ✓ Best").wait_for()
         page.root.get_by_role("button", name="Item 1: Worst").tap()
@@ -173,6 +176,7 @@ def test_on_a_phone_by_touch_and_link(tmp_path, scheme):
             if path == "board":
                 browser.get_by_text("P(best)").wait_for(timeout=60_000)
             assert not browser.evaluate(_IS_TOO_WIDE)
+            check_accessibility(browser)
         ground, ink = browser.evaluate(
             "['backgroundColor', 'color'].map(name => "
             "Number(getComputedStyle(document.body)[name].match(/\\d+/)[0]))"
@@ -195,6 +199,80 @@ def test_a_sound_goes_on_where_the_other_was(tmp_path):
         )
 
 
+def test_pictures_are_enlarged_in_step(tmp_path):
+    folder = write_pictures(tmp_path / "photos", 2)
+    with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
+        page = Page(browser, address)
+        for picture in page.root.locator(".content img").all():
+            browser.wait_for_function(_IS_SHOWN["img"], arg=picture.element_handle())
+        pictures = page.root.locator(".content.picture")
+        width, height = (pictures.first.bounding_box()[side] for side in ("width", "height"))
+        places = lambda: pictures.evaluate_all(  # noqa: E731
+            "all => all.map(each => [each.scrollLeft / each.scrollWidth,"
+            " each.scrollTop / each.scrollHeight])"
+        )
+        browser.keyboard.press("z")
+        assert np.allclose(places(), 0.25, atol=0.01)  # the middle, of twice the size
+        pictures.first.hover(position={"x": 0.8 * width, "y": 0.2 * height})
+        browser.wait_for_timeout(100)
+        assert np.allclose(places(), [[0.4, 0.1]] * 2, atol=0.01)
+        pictures.nth(1).focus()
+        browser.keyboard.press("ArrowLeft")  # moves, and answers nothing
+        browser.wait_for_function(
+            "width => document.querySelector('.picture').scrollLeft < 0.78 * width", arg=width
+        )
+        browser.wait_for_timeout(300)
+        check_accessibility(browser)
+        first, second = places()
+        assert np.allclose(first, second, atol=0.01) and first[0] < 0.39
+        page.wait_for(0)
+        page.click("Zoom ×2")
+        page.click("Zoom ×4")
+        assert np.allclose(places(), 0.0)
+        assert pictures.first.bounding_box()["width"] == width
+
+
+@pytest.mark.parametrize("suffix", ["txt", "md"])
+def test_words_that_differ_between_long_texts_are_marked(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    words = rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 400)
+    others = words.copy()
+    others[rng.choice(400, 12, replace=False)] = "else"
+    texts = {f"{k}.{suffix}": " ".join(each).encode() for k, each in enumerate((words, others))}
+    folder = write_files(tmp_path / "essays", texts)
+    with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
+        page = Page(browser, address)
+        button = page.root.get_by_role("button", name="Differences")
+        button.wait_for()
+        read = """name => [...document.querySelectorAll('.text, iframe')].map(each => {
+            const text = each.contentDocument?.body ?? each;
+            const ranges = text.ownerDocument.defaultView.CSS.highlights.get(name);
+            const own = [...ranges].filter(range => text.contains(range.startContainer));
+            return [text.textContent, own.map(range => [range.startOffset, range.endOffset])];
+        })"""
+        rests = []
+        for text, places in browser.evaluate(read, "skpref-differences"):
+            assert 10 <= len(places) <= 12  # fewer where moved letters join
+            for start, end in sorted(places, reverse=True):
+                text = text[:start] + text[end:]
+            rests.append(text.split())
+        assert rests[0] == rests[1]
+        check_accessibility(browser)
+        browser.keyboard.press("d")
+        assert not any(places for _, places in browser.evaluate(read, "skpref-differences"))
+        browser.keyboard.press("1")
+        page.wait_for(1)
+
+
+def test_texts_that_have_little_in_common_are_not_marked(tmp_path):
+    texts = {f"{k}.txt": f"{word} and ".encode() * 50 for k, word in enumerate(("ant", "bee"))}
+    texts = {name: text.replace(b"and", name[:1].encode()) for name, text in texts.items()}
+    folder = write_files(tmp_path / "essays", texts)
+    with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
+        page = Page(browser, address)
+        assert page.root.get_by_role("button", name="Differences").count() == 0
+
+
 def test_settings_are_tuned_by_pictures_of_a_function(tmp_path, monkeypatch):
     (tmp_path / "render.py").write_text(
         "import numpy as np\n\n\ndef picture(setting):\n"
@@ -215,5 +293,7 @@ def test_settings_are_tuned_by_pictures_of_a_function(tmp_path, monkeypatch):
             page.wait_for(n_answers)
         assert "strength" in page.root.locator(".facts").inner_text()
         page.root.get_by_role("button", name="Copy").wait_for()
+        check_accessibility(browser)
         page.page.get_by_role("link", name="Leaderboard").click()
         browser.get_by_text("The best settings so far").wait_for()
+        check_accessibility(browser)

@@ -75,9 +75,11 @@ def test_answers_reach_the_export_that_from_votes_reads(desk):
     rows = list(csv.DictReader(io.StringIO(client.get("/export/votes.csv").text)))
     assert [row["winner"] for row in rows] == ["a", "b", "tie", "a", "b"]
     assert {row["judge"] for row in rows} == {"ann"}
+    assert {row["comment"] for row in rows} == {"'=1+1"}  # a spreadsheet would run it
     table = {name: [row[name] for row in rows] for name in rows[0]}
     assert sorted(from_votes(table).y.tolist()) == [-1, -1, 0, 1, 1]
-    assert len(json.loads(client.get("/export/votes.json").text)) == 5
+    votes = json.loads(client.get("/export/votes.json").text)
+    assert [vote["comment"] for vote in votes] == ["=1+1"] * 5
 
 
 def test_undo_takes_back_as_often_as_it_is_asked(desk):
@@ -426,7 +428,10 @@ def test_settings_are_tuned_by_the_journal(tmp_path):
     client = client_of(desk)
     for _ in range(2):
         again = answer(client, again, 0, judge="ann").json()
-    assert again["question"]["kind"] == "end" and "strength" in again["question"]["facts"]
+    facts = again["question"]["facts"].splitlines()
+    assert again["question"]["kind"] == "end" and facts[0].startswith("strength: ")
+    board = board_page(desk)  # which has the same numbers, of four digits
+    assert all(f">{fact.partition(': ')[2]}<" in board for fact in facts)
     assert len(client.get("/export/answers.csv").text.splitlines()) > 3
     desk.close()
 
@@ -539,3 +544,10 @@ def is_alive(child):
         return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_space_with_constraints_is_refused(tmp_path):
+    path = tmp_path / "space.toml"
+    path.write_text('constraints = ["radius < 3"]\n[space]\nradius = [1, 9]')
+    with pytest.raises(ValueError, match="with constraints; the table"):
+        read_space(path)
