@@ -134,9 +134,7 @@ def test_a_column_that_is_one_within_every_answer_has_groups_too(kind):
     assert choose_prior(kernel, seen, Probit(0.8)) is Grouped
     (dense, truth), (problem, found) = runs(kernel, seen, Probit(0.8), ENGINES["ep"])
     close(found.sites.log_evidence, truth.sites.log_evidence)
-    slopes = [
-        ENGINES["ep"].evidence_gradient(*each) for each in ((dense, truth), (problem, found))
-    ]
+    slopes = [ENGINES["ep"].evidence_gradient(*each) for each in ((dense, truth), (problem, found))]
     close(slopes[1].kernel, slopes[0].kernel)
     # Its value is a feature like others: rows of two people can be compared, and new people.
     whole, posterior = (

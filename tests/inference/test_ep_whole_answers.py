@@ -151,7 +151,8 @@ def test_an_item_that_is_twice_in_a_set_is_no_hindrance(chosen, tol, slack):
     covariance = margins @ (kernel(rows) + likelihood.item_noise * np.eye(3)) @ margins.T
     truth = np.log(multivariate_normal(np.zeros(2), covariance).cdf(np.zeros(2)))
     assert one.sites.log_evidence == pytest.approx(truth, abs=max(slack, 1e-6))
-    several, near = result(rows, 4), result(rows + [[0.0], [0.0], [1e-6]], 4)
+    apart = rows + np.array([[0.0], [0.0], [1e-6]])
+    several, near = result(rows, 4), result(apart, 4)
     assert several.residual <= tol
     assert several.sites.log_evidence == pytest.approx(near.sites.log_evidence, abs=1e-5)
     assert_allclose(several.conditioned.mean, near.conditioned.mean, atol=1e-4)
