@@ -43,6 +43,7 @@ from skpref.gp._inducing import (
     unexplained_share,
     whitening,
 )
+from skpref.gp._intransitive import IntransitivePosterior, PairMargins
 from skpref.gp._mixture import (
     PosteriorMixture,
     mixed_choice_proba,
@@ -95,6 +96,7 @@ __all__ = [
     "IndependentItems",
     "Inducing",
     "InducingPoints",
+    "IntransitivePosterior",
     "JointMoments",
     "JointRows",
     "MarginErrors",
@@ -102,6 +104,7 @@ __all__ = [
     "Marginals",
     "Moments",
     "OrthantMoments",
+    "PairMargins",
     "Posterior",
     "PosteriorMixture",
     "Prior",
