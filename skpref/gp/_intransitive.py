@@ -25,6 +25,7 @@ from skpref.kernels import (
     kernel_values,
     kernel_with_gradient,
     terms_of_sum,
+    theta_places,
 )
 from skpref.likelihoods import Likelihood
 
@@ -81,12 +82,9 @@ class PairMargins(DenseMargins):
         weight = np.multiply.outer(dual, dual) - half @ half.T
         if push is not None:
             weight += np.multiply.outer(dual, push) + np.multiply.outer(push, dual)
-        begin = 0
-        for term in terms_of_sum(self.kernel):
-            end = begin + term.n_dims
+        for term, place in theta_places(self.kernel):
             if isinstance(term, Intransitive) and term.n_dims:
-                gradient[begin:end] = self._slopes(term, 0.5 * weight)
-            begin = end
+                gradient[place] = self._slopes(term, 0.5 * weight)
         return gradient
 
     def _slopes(self, term: Intransitive, weight: Array) -> Array:

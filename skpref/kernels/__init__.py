@@ -14,6 +14,7 @@ from skpref.kernels._features import (
     intransitive_parts,
     parts_by_column,
     terms_of_sum,
+    theta_places,
 )
 from skpref.kernels._gradients import (
     CrossKernel,

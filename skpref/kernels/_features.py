@@ -232,6 +232,21 @@ def intransitive_parts(kernel: Kernel | None) -> tuple[Kernel | None, Kernel | N
     return parts[0], parts[1]
 
 
+def theta_places(kernel: Kernel) -> list[tuple[Kernel, slice]]:
+    """List the terms of a sum of kernels, and where the hyperparameters of each are in theta.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.kernels import Identity, theta_places
+    >>> [place for _, place in theta_places(Identity() + RBF() + RBF([1.0, 2.0]))]
+    [slice(0, 0, None), slice(0, 1, None), slice(1, 3, None)]
+    """
+    terms = terms_of_sum(kernel)
+    ends = np.cumsum([0, *(term.n_dims for term in terms)]).tolist()
+    return [(term, slice(*ends[k : k + 2])) for k, term in enumerate(terms)]
+
+
 def _has_intransitive(kernel: Kernel) -> bool:
     every = [kernel, *kernel.get_params().values()]
     return any(isinstance(part, Intransitive) for part in every)
