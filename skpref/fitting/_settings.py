@@ -53,6 +53,7 @@ from skpref.kernels import (
     measures,
     parts_by_column,
     seen_columns,
+    terms_of_sum,
     with_centred_linear_terms,
 )
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
@@ -254,6 +255,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     drifts = times is not None and times.drift is not None
     named_groups = grouped and user_kernel is not None and _names(user_kernel, group_column)
     has_pair_effects = check_pair_effects(user_kernel, training, engine)
+    if has_pair_effects:
+        for term in terms_of_sum(intransitive_parts(user_kernel)[1]):
+            check_kernel(term.kernel, comparisons.items)
     if user_kernel is not None:
         if grouped:
             _refuse_white_noise(user_kernel)

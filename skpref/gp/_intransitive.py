@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, RandomLike, floor_variance, generator_of
+from skpref._utils import Array, RandomLike, floor_variance, generator_of, symmetric_root
 from skpref.data import Comparisons
 from skpref.gp._dense import HELD_BY_MARGINS, DenseMargins, root_times
 from skpref.gp._posterior import PairMoments, Posterior, pairs_by_blocks, stacked
@@ -192,6 +192,47 @@ class IntransitivePosterior(Posterior):
         """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
         blocks = list(self.answer_moments(*self._pairs(A, B)))
         return stacked([block.means.mean(axis=1) for block in blocks], (0,))
+
+    def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Raise ValueError: effects of pairs say nothing of sets."""
+        raise ValueError(
+            f"got sets of {at.shape[1]} items and a model with the term {self.effects}; duels are "
+            "allowed, as effects of pairs do not say which of several items is chosen. Ask about "
+            "pairs, or fit a model without that term."
+        )
+
+    def drawn_parts(self, n_pairs: int, n: int, rng: RandomLike = None) -> tuple[Array, Array]:
+        """Draw the differences of utilities of pairs of anchors, and the effects of these pairs.
+
+        Parameters
+        ----------
+        n_pairs : int
+            So many at random, where there are more pairs.
+        n : int
+            Number of draws.
+        rng : int, RandomState or Generator, default=None
+
+        Returns
+        -------
+        differences, effects : ndarray of shape (n_pairs, n)
+        """
+        rng, m = generator_of(rng), len(self.anchors)
+        first, second = np.triu_indices(m, 1)
+        if len(first) > n_pairs:
+            some = rng.choice(len(first), n_pairs, replace=False)
+            first, second = first[some], second[some]
+        prior, cross = np.zeros((m + len(first),) * 2), np.zeros((m + len(first), len(self.first)))
+        prior[:m, :m] = kernel_values(self.kernel, self.anchors)
+        for term in terms_of_sum(self.effects):
+            K = _centred(kernel_values(term.kernel, self.anchors))
+            prior[m:, m:] += term.variance * _pair_values(K, first, second)
+        cross[m:] = self._effects_at(self.anchors[first], self.anchors[second])[0]
+        half, mean = cross @ self.pair_factor, cross @ self.pair_weights
+        half[:m], mean[:m] = prior[:m, :m] @ self.factor, prior[:m, :m] @ self.weights
+        root = symmetric_root(prior - half @ half.T)
+        drawn = mean[:, rng.integers(self.n_components, size=n)]
+        drawn = drawn + root @ rng.standard_normal((root.shape[1], n))
+        return drawn[first] - drawn[second], drawn[m:]
 
     def hallucinate(self, rng: RandomLike = None) -> "IntransitivePosterior":
         """Return one component, drawn at random: an ordinary GP given one draw of the margins."""
