@@ -35,7 +35,7 @@ def intransitivity(model: Any, *, level: float = 0.9) -> Bunch:
         lower, upper : float
             Central interval of |h|² / |z|²
         probability : float
-            That there are circles at all, which is 1/4 beforehand; NaN where that was not learned.
+            That there are circles at all, which is 1/10 beforehand; NaN where that was not learned.
             Below 1/2 the fit holds their variance at its lower bound, and the share is zero.
         n_items, level
 
