@@ -71,7 +71,9 @@ def test_probabilities_are_those_of_importance_sampling(seed):
 
 
 # Of eight answers the mode is off the mean, whatever the kernel.
-@pytest.mark.parametrize(("inference", "error"), [("laplace", 0.06), ("hmc", 0.02), ("gibbs", 0.02)])
+@pytest.mark.parametrize(
+    ("inference", "error"), [("laplace", 0.06), ("hmc", 0.02), ("gibbs", 0.02)]
+)
 def test_other_engines_come_near(inference, error):
     items, pairs, answered, won, kernel, noise, _ = small_problem(3)
     sides = items[pairs]
