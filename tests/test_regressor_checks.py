@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import ENGINES, HMC, Gibbs, Hallucination
+from skpref.kernels import Intransitive
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains have not mixed")
 
