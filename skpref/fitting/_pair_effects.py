@@ -15,7 +15,13 @@ from skpref.fitting._hyperpriors import FREEDOM, LogStudent
 from skpref.fitting._model import Model
 from skpref.gp import mean_variance
 from skpref.inference import Engine
-from skpref.kernels import Intransitive, intransitive_parts, terms_of_sum, theta_places
+from skpref.kernels import (
+    Intransitive,
+    amplitude_powers,
+    intransitive_parts,
+    terms_of_sum,
+    theta_places,
+)
 
 # Scale of the logarithm of the effects' variance beforehand, which is Student's t: of 8 quantiles
 # of it the largest is 50 times the median. One of ten sets of answers has effects: with even odds
@@ -25,35 +31,18 @@ _SCALE, _N_QUANTILES = 2.0, 8
 _PRIOR_LOG_ODDS = -np.log(9.0)
 
 
-def check_pair_effects(kernel: Kernel | None, training: Training, engine: Engine | None) -> bool:
-    """Tell whether a kernel has effects of pairs; raise ValueError if the answers cannot have any.
+def check_pair_effects(kernel: Kernel | None, engine: Engine | None) -> bool:
+    """Tell whether a kernel has effects of pairs; raise ValueError if it, or an engine, cannot.
 
     Parameters
     ----------
     kernel : Kernel or None
-    training : Training
     engine : Engine or None
         None: one is chosen by the answers.
     """
     utility, effects = intransitive_parts(kernel)
     if effects is None:
         return False
-    comparisons = training.comparisons
-    refused = {
-        "choices or rankings of more than two items": bool(comparisons.rows.joint),
-        "judges=": training.judges is not None,
-        "users=": training.users is not None,
-        "prompts=": training.reader.prompts is not None,
-        "time=": training.reader.time is not None,
-        f"inference={engine!r}": engine is not None and not _is_exact(engine),
-    }
-    for what, came in refused.items():
-        if came:
-            raise ValueError(
-                f"got {what} with the kernel {kernel}; duels are allowed, without judges, users, "
-                "prompts and times, by inference='ep', 'laplace', 'hmc' or 'gibbs'. Leave the term "
-                "Intransitive out, or break sets into duels by from_rankings."
-            )
     if utility is None:
         raise ValueError(
             f"got the kernel {kernel}, which has no term of the utility; Intransitive beside one "
@@ -61,11 +50,32 @@ def check_pair_effects(kernel: Kernel | None, training: Training, engine: Engine
         )
     for term in terms_of_sum(effects):
         check_number("variance of Intransitive", term.variance, low=0.0)
+    rule = None if engine is None else engine.prior_rule
+    if rule is not None and (not rule.exact or rule.through_time):
+        _refuse_effects(f"inference={engine!r}", kernel)
     return True
 
 
-def _is_exact(engine: Engine) -> bool:
-    return engine.prior_rule.exact and not engine.prior_rule.through_time
+def check_pairs_alone(kernel: Kernel | None, training: Training) -> None:
+    """Raise ValueError if answers say more than which item of a pair won."""
+    refused = {
+        "choices or rankings of more than two items": bool(training.comparisons.rows.joint),
+        "judges=": training.judges is not None,
+        "users=": training.users is not None,
+        "prompts=": training.reader.prompts is not None,
+        "time=": training.reader.time is not None,
+    }
+    for what, came in refused.items():
+        if came:
+            _refuse_effects(what, kernel)
+
+
+def _refuse_effects(what, kernel):
+    raise ValueError(
+        f"got {what} with the kernel {kernel}; duels are allowed, without judges, users, prompts "
+        "and times, by inference='ep', 'laplace', 'hmc' or 'gibbs'. Leave the term Intransitive "
+        "out, or break sets into duels by from_rankings."
+    )
 
 
 def pair_effect_places(kernel: Kernel) -> list[tuple[int, Intransitive]]:
@@ -78,9 +88,10 @@ def pair_effect_places(kernel: Kernel) -> list[tuple[int, Intransitive]]:
 
 
 def pair_effect_priors(kernel: Kernel, items: NDArray[np.float64]) -> tuple[LogStudent, ...]:
-    """Make the prior on the variances of effects of pairs: log-Student around the utility's.
+    """Make the prior on the variances of effects of pairs, log-Student around the utility's.
 
-    The median is the variance of the difference of two utilities.
+    The median is the variance of the difference of two utilities. Where their scale is free there
+    is no prior, as it would shrink that.
 
     Parameters
     ----------
@@ -88,7 +99,7 @@ def pair_effect_priors(kernel: Kernel, items: NDArray[np.float64]) -> tuple[LogS
     items : ndarray of shape (n_items, n_features)
     """
     places = pair_effect_places(kernel)
-    if not places:
+    if not places or np.any(amplitude_powers(intransitive_parts(kernel)[0])):
         return ()
     centre = np.log(2.0 * mean_variance(kernel, items)) - _log_units(places, items)
     return (LogStudent(_index(places), centre, np.full(len(places), _SCALE)),)

@@ -32,7 +32,11 @@ from skpref.fitting._hyperpriors import (
 )
 from skpref.fitting._judges import check_judge_prior
 from skpref.fitting._model import Model
-from skpref.fitting._pair_effects import check_pair_effects, pair_effect_priors
+from skpref.fitting._pair_effects import (
+    check_pair_effects,
+    check_pairs_alone,
+    pair_effect_priors,
+)
 from skpref.fitting._search import Search
 from skpref.gp import (
     DRIFTS,
@@ -254,8 +258,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
     drifts = times is not None and times.drift is not None
     named_groups = grouped and user_kernel is not None and _names(user_kernel, group_column)
-    has_pair_effects = check_pair_effects(user_kernel, training, engine)
+    has_pair_effects = check_pair_effects(user_kernel, engine)
     if has_pair_effects:
+        check_pairs_alone(user_kernel, training)
         for term in terms_of_sum(intransitive_parts(user_kernel)[1]):
             check_kernel(term.kernel, comparisons.items)
     if user_kernel is not None:
@@ -338,9 +343,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         own_items = comparisons.items if named_groups else static.items
         priors = lengthscale_priors(prior, utility, own_items, bool(of_variances), column)
         priors += of_variances
-        # As below: where the scale of the utility is free, the density would shrink it.
-        if has_pair_effects and not np.any(amplitude_powers(intransitive_parts(utility)[0])):
-            priors += pair_effect_priors(utility, own_items)
+        priors += pair_effect_priors(utility, own_items)
         if times is not None:
             static_theta = static_part.theta
             priors += drift_priors(

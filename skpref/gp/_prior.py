@@ -433,9 +433,15 @@ def _cheapest(
         )
     candidates = (*EXACT, *own)
     pair_effects = intransitive_parts(kernel)[1] is not None
-    costs = (
-        (each.cost(kernel, comparisons, likelihood), each)
+    able = [
+        each
         for each in candidates
         if (each.takes_joint or not joint) and each.takes_pair_effects == pair_effects
-    )
+    ]
+    if not able:
+        raise ValueError(
+            f"got choices or rankings of more than two items with the kernel {kernel}; duels are "
+            "allowed. Leave the term Intransitive out, or break sets into duels by from_rankings."
+        )
+    costs = ((each.cost(kernel, comparisons, likelihood), each) for each in able)
     return min(costs, key=lambda found: found[0].multiplications)

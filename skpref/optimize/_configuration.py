@@ -16,8 +16,10 @@ from skpref.fitting import (
     check_engine,
     check_kernel,
     check_likelihood,
+    check_pair_effects,
     lengthscale_priors,
     likelihood_priors,
+    pair_effect_priors,
 )
 from skpref.gp import forgetting
 from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
@@ -111,12 +113,18 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     )
     of_noise = _check_noise_prior(options, automatic)
     rate = _check_forgetting(options["forgetting_rate"], engine)
+    if check_pair_effects(kernel, engine) and rate is not None:
+        raise ValueError(
+            f"got forgetting_rate={rate} with the kernel {kernel}; a utility that moves has no "
+            "Intransitive beside it. Leave one of the two out."
+        )
 
     def model_with(likelihood):
         own = options["likelihood"] is None
         of_likelihood = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
         priors = (
             *lengthscale_priors(of_lengthscales, kernel, space.typical_rows()),
+            *pair_effect_priors(kernel, space.typical_rows()),
             *likelihood_priors(likelihood, kernel, of_likelihood),
         )
         whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
