@@ -13,7 +13,7 @@ from skpref._utils import check_number
 from skpref.data import Comparisons, Training
 from skpref.fitting._hyperpriors import FREEDOM, LogStudent
 from skpref.fitting._model import Model
-from skpref.gp import mean_variance
+from skpref.gp import check_sets, mean_variance
 from skpref.inference import Engine
 from skpref.kernels import (
     Intransitive,
@@ -58,8 +58,8 @@ def check_pair_effects(kernel: Kernel | None, engine: Engine | None) -> bool:
 
 def check_pairs_alone(kernel: Kernel | None, training: Training) -> None:
     """Raise ValueError if answers say more than which item of a pair won."""
+    check_sets(kernel, training.comparisons)
     refused = {
-        "choices or rankings of more than two items": bool(training.comparisons.rows.joint),
         "judges=": training.judges is not None,
         "users=": training.users is not None,
         "prompts=": training.reader.prompts is not None,
@@ -73,8 +73,7 @@ def check_pairs_alone(kernel: Kernel | None, training: Training) -> None:
 def _refuse_effects(what, kernel):
     raise ValueError(
         f"got {what} with the kernel {kernel}; duels are allowed, without judges, users, prompts "
-        "and times, by inference='ep', 'laplace', 'hmc' or 'gibbs'. Leave the term Intransitive "
-        "out, or break sets into duels by from_rankings."
+        "and times, by inference='ep', 'laplace', 'hmc' or 'gibbs'. Leave one of the two out."
     )
 
 

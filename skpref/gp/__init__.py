@@ -76,6 +76,7 @@ from skpref.gp._prior import (
     Prior,
     PriorRule,
     Sites,
+    check_sets,
     choose_prior,
 )
 from skpref.gp._shared_noise import SitePrecision
@@ -120,6 +121,7 @@ __all__ = [
     "at_present",
     "carried",
     "carry_groups",
+    "check_sets",
     "choice_proba",
     "choose_prior",
     "condition_groups",

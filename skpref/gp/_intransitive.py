@@ -50,14 +50,9 @@ class PairMargins(DenseMargins):
 
     def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
         super().__init__(K, margins, noise, kernel, items, contract)
-        self.pair_covariance = np.zeros(self.S.shape)
-        for term in terms_of_sum(kernel):
-            if isinstance(term, Intransitive):
-                values = _pair_values(
-                    _centred(kernel_values(term.kernel, items)), self.first, self.second
-                )
-                self.pair_covariance += term.variance * values
-        self.S += self.pair_covariance
+        for term in terms_of_sum(intransitive_parts(kernel)[1]):
+            centred = _centred(kernel_values(term.kernel, items))
+            self.S += term.variance * _pair_values(centred, self.first, self.second)
         self.variance = floor_variance(np.diagonal(self.S), 0.0)
 
     @classmethod
@@ -237,8 +232,9 @@ class IntransitivePosterior(Posterior):
     def hallucinate(self, rng: RandomLike = None) -> "IntransitivePosterior":
         """Return one component, drawn at random: an ordinary GP given one draw of the margins."""
         s = int(generator_of(rng).integers(self.n_components))
-        one = slice(s, s + 1)
-        return replace(self, weights=self.weights[:, one], pair_weights=self.pair_weights[:, one])
+        component = slice(s, s + 1)
+        pair_weights = self.pair_weights[:, component]
+        return replace(self, weights=self.weights[:, component], pair_weights=pair_weights)
 
 
 EXACT += [PairMargins]

@@ -432,16 +432,20 @@ def _cheapest(
             f"skpref.gp.Prior, such as (MyPrior,); got {own!r}."
         )
     candidates = (*EXACT, *own)
+    check_sets(kernel, comparisons)
     pair_effects = intransitive_parts(kernel)[1] is not None
-    able = [
-        each
+    costs = (
+        (each.cost(kernel, comparisons, likelihood), each)
         for each in candidates
         if (each.takes_joint or not joint) and each.takes_pair_effects == pair_effects
-    ]
-    if not able:
+    )
+    return min(costs, key=lambda found: found[0].multiplications)
+
+
+def check_sets(kernel: Kernel | None, comparisons: Comparisons) -> None:
+    """Raise ValueError if answers are about more than pairs, and a kernel has effects of these."""
+    if comparisons.rows.joint and intransitive_parts(kernel)[1] is not None:
         raise ValueError(
             f"got choices or rankings of more than two items with the kernel {kernel}; duels are "
             "allowed. Leave the term Intransitive out, or break sets into duels by from_rankings."
         )
-    costs = ((each.cost(kernel, comparisons, likelihood), each) for each in able)
-    return min(costs, key=lambda found: found[0].multiplications)

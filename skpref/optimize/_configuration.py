@@ -112,12 +112,8 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         options["lengthscale_prior"], automatic, space.n_columns
     )
     of_noise = _check_noise_prior(options, automatic)
-    rate = _check_forgetting(options["forgetting_rate"], engine)
-    if check_pair_effects(kernel, engine) and rate is not None:
-        raise ValueError(
-            f"got forgetting_rate={rate} with the kernel {kernel}; a utility that moves has no "
-            "Intransitive beside it. Leave one of the two out."
-        )
+    has_pair_effects = check_pair_effects(kernel, engine)
+    rate = _check_forgetting(options["forgetting_rate"], engine, has_pair_effects)
 
     def model_with(likelihood):
         own = options["likelihood"] is None
@@ -159,11 +155,16 @@ def _check_kernel(kernel, space):
     return kernel
 
 
-def _check_forgetting(rate, engine):
-    """Return the rate of forgetting, or raise ValueError if the engine does not take it."""
+def _check_forgetting(rate, engine, has_pair_effects):
+    """Return the rate of forgetting, or raise ValueError if engine or kernel do not take it."""
     if rate is None:
         return None
     check_number("forgetting_rate", rate, low=0.0, high=1.0, open_low=True, open_high=True)
+    if has_pair_effects:
+        raise ValueError(
+            f"got forgetting_rate={rate} with Intransitive in the kernel; a utility that moves has "
+            "no such term beside it. Leave one of the two out."
+        )
     if not engine.prior_rule.exact:
         raise ValueError(
             f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "

@@ -103,9 +103,9 @@ def test_pairs_of_new_items_by_the_joint_normal_of_all_effects():
     K = kernel.k1(rows)
     D = np.eye(m)[first] - np.eye(m)[second]
     S = D @ K @ D.T + kernel.k2.variance * H @ G @ H.T
-    told = np.searchsorted(every, pairs[answered]) @ [m, 1]
+    answered_code = np.searchsorted(every, pairs[answered]) @ [m, 1]
     wanted = np.array([0 * m + n, (n + 1) * m + n])
-    some, code = np.unique(told, return_inverse=True)
+    some, code = np.unique(answered_code, return_inverse=True)
     order = np.concatenate([some, wanted])
     truth = sampled_probabilities(
         S[np.ix_(order, order)], code, won, noise, np.random.default_rng(0)

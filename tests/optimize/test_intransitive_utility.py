@@ -37,8 +37,10 @@ def test_what_cannot_be_is_refused_before_any_question(options, message):
         PreferenceOptimizer([(0.0, 1.0)], random_state=0, **options)
 
 
-def test_choices_are_refused_by_name():
+def test_choices_are_refused_when_they_are_asked_for_or_told():
     optimizer = PreferenceOptimizer([(0.0, 1.0)], kernel=KERNEL, random_state=0)
     with pytest.raises(ValueError, match="choices or rankings"):
-        for _ in range(9):  # the first questions are spread, and need no fit
-            optimizer.tell(optimizer.ask(size=3), chosen=0)
+        optimizer.ask(size=3)
+    with pytest.raises(ValueError, match="choices or rankings"):
+        optimizer.tell(np.array([[0.1], [0.5], [0.9]]), chosen=0)
+    assert len(optimizer.ask()) == 2
