@@ -9,6 +9,7 @@ from skpref.inspection._connected import connected_items
 from skpref.inspection._contenders import Contenders, contenders
 from skpref.inspection._controls import control_effects
 from skpref.inspection._features import permutation_importance, without_item_effects
+from skpref.inspection._intransitivity import intransitivity
 from skpref.inspection._judges import judge_reliability
 from skpref.inspection._leaderboard import (
     leaderboard,
@@ -34,6 +35,7 @@ __all__ = [
     "connected_items",
     "control_effects",
     "group_residuals",
+    "intransitivity",
     "judge_reliability",
     "leaderboard",
     "leaderboards",
