@@ -19,7 +19,7 @@ from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
 from skpref._utils import csv_cell, html_table, probability_text
-from skpref.optimize import PreferenceOptimizer, read_journal
+from skpref.optimize import PreferenceOptimizer, read_journal, titled
 from skpref.widgets import Judge, described
 
 # Pictures and sounds that are kept for pages, which ask for them once.
@@ -92,6 +92,7 @@ class SettingsDesk:
         self._lock = threading.Lock()
         self._judges: dict[str, _ServedJudge] = {}
         self._blobs: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        self._pictures: dict[str, str] = {}  # addresses by the setting
 
     @classmethod
     def of_arguments(cls, arguments: Any) -> "SettingsDesk":
@@ -172,11 +173,23 @@ class SettingsDesk:
     def _page(self, judge: _ServedJudge) -> dict:
         question = judge.widget.question
         items = [self._stimulus(item) for item in question["items"]]
+        if len(items) > 1:
+            shown = zip(judge.question, items, strict=True)
+            self._pictures |= {titled(item): stimulus.get("url", "") for item, stimulus in shown}
         number = f"{self._run}:{question['number']}"
         return {
             "question": {**question, "number": number, "items": items},
-            "status": judge.widget.status,
+            "status": {
+                **judge.widget.status,
+                "history": [self._pictured(each) for each in judge.widget.status["history"]],
+            },
         }
+
+    def _pictured(self, entry: dict) -> dict:
+        """Return an entry of the strip with the picture of its setting, if that is still kept."""
+        url = self._pictures.get(entry["text"], "")
+        mime, _ = self._blobs.get(url.removeprefix("blobs/"), ("", b""))
+        return {**entry, "url": url} if mime.startswith("image/") else entry
 
     def _stimulus(self, stimulus: dict) -> dict:
         """Return what is shown of an item, bytes by their address."""

@@ -266,6 +266,7 @@ def average(
         low, high = model.bounds.T
         spread = _WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
+        points = np.where(low < high, points, mode)
         inside = np.all((points >= low) & (points <= high), axis=1)
         logs, fits = [], []
         for theta, less in zip(points[inside], log_proposal[inside], strict=True):

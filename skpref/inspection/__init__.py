@@ -10,6 +10,7 @@ from skpref.inspection._contenders import Contenders, contenders
 from skpref.inspection._controls import control_effects
 from skpref.inspection._demand import elasticities, shares, willingness_to_pay
 from skpref.inspection._features import permutation_importance, without_item_effects
+from skpref.inspection._intransitivity import intransitivity
 from skpref.inspection._judges import judge_reliability
 from skpref.inspection._leaderboard import (
     leaderboard,
@@ -36,6 +37,7 @@ __all__ = [
     "control_effects",
     "elasticities",
     "group_residuals",
+    "intransitivity",
     "judge_reliability",
     "leaderboard",
     "leaderboards",

@@ -22,6 +22,7 @@ from skpref.data import first_wins, table_frame
 from skpref.fitting import (
     UNITS,
     Averaged,
+    Inspected,
     Mixture,
     components_in_words,
     estimator_of,
@@ -29,7 +30,9 @@ from skpref.fitting import (
     readings_in_words,
     unit_length,
 )
+from skpref.gp import IntransitivePosterior
 from skpref.inspection._contenders import Columns, Contenders, contenders
+from skpref.inspection._intransitivity import intransitivity
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
 _BLOCK = 2**20
@@ -137,6 +140,7 @@ or votes, default=None
             the board is a mean over; [1] without judges
         about_judges : sentences on who may answer the wrong way round, where that is open
         about_prompts : sentences on what belongs to the prompts of answers
+        about_circles : sentences on how far one order holds, with `skpref.kernels.Intransitive`
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
             and ``upper`` in units, and the ``probability`` that the first is better than the
@@ -252,6 +256,7 @@ or votes, default=None
         readings=np.ones(1) if judges is None else judges.weights,
         about_judges=readings_in_words(judges),
         about_prompts=_prompts_in_words(over),
+        about_circles=_circles_in_words(ranked.subject, level),
         has_prompts=posterior.reader.prompts is not None,
         lead=_lead_of_first(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
@@ -298,9 +303,9 @@ class _Board(Bunch):
         return titles, rows
 
     def _notes(self):
-        """List sentences on groups of items, on judges, and on prompts where the fit had some."""
+        """List sentences on groups of items, on judges, on circles, and on prompts of the fit."""
         prompts = self["about_prompts"] if self["has_prompts"] else []
-        return [*self._about_groups(), *self["about_judges"], *prompts]
+        return [*self._about_groups(), *self["about_judges"], *prompts, *self["about_circles"]]
 
     def _group_heads(self):
         """Return lines above the first place of each group; of all lone items one line."""
@@ -358,6 +363,18 @@ def _prompts_in_words(over: Averaged) -> list[str]:
         f"Utilities are means over {prompts}; what an item has of its own in a "
         f"prompt is {share:.0%} of the variance beside them in a vote. The unit is that of a vote "
         "on a new prompt"
+    ]
+
+
+def _circles_in_words(subject: Inspected, level: float) -> list[str]:
+    """Say in words by how much one order of the items holds, where circles may be."""
+    if not isinstance(subject.posterior, IntransitivePosterior):
+        return []
+    circles = intransitivity(subject.posterior, level=level)
+    return [
+        f"One order explains {1.0 - circles.share:.0%} ({1.0 - circles.upper:.0%} to "
+        f"{1.0 - circles.lower:.0%}) of what decides duels beside noise; this board is of that "
+        "order alone, win_rates has the circles too"
     ]
 
 

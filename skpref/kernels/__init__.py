@@ -11,8 +11,10 @@ from skpref.kernels._features import (
     Term,
     finite_features,
     finite_parts,
+    intransitive_parts,
     parts_by_column,
     terms_of_sum,
+    theta_places,
 )
 from skpref.kernels._gradients import (
     CrossKernel,
@@ -43,10 +45,18 @@ from skpref.kernels._hyperparameters import (
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
 from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
 from skpref.kernels._views import features_part, with_centred_linear_terms
-from skpref.kernels._wrappers import OnColumns, Padded, PreferenceKernel, Teams, all_columns
+from skpref.kernels._wrappers import (
+    Intransitive,
+    OnColumns,
+    Padded,
+    PreferenceKernel,
+    Teams,
+    all_columns,
+)
 
 __all__ = [
     "Identity",
+    "Intransitive",
     "ItemEffect",
     "Linear",
     "OnColumns",

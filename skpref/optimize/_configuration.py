@@ -16,8 +16,10 @@ from skpref.fitting import (
     check_engine,
     check_kernel,
     check_likelihood,
+    check_pair_effects,
     lengthscale_priors,
     likelihood_priors,
+    pair_effect_priors,
 )
 from skpref.gp import forgetting
 from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
@@ -110,13 +112,15 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         options["lengthscale_prior"], automatic, space.n_columns
     )
     of_noise = _check_noise_prior(options, automatic)
-    rate = _check_forgetting(options["forgetting_rate"], engine)
+    has_pair_effects = check_pair_effects(kernel, engine)
+    rate = _check_forgetting(options["forgetting_rate"], engine, has_pair_effects)
 
     def model_with(likelihood):
         own = options["likelihood"] is None
         of_likelihood = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
         priors = (
             *lengthscale_priors(of_lengthscales, kernel, space.typical_rows()),
+            *pair_effect_priors(kernel, space.typical_rows()),
             *likelihood_priors(likelihood, kernel, of_likelihood),
         )
         whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
@@ -151,11 +155,16 @@ def _check_kernel(kernel, space):
     return kernel
 
 
-def _check_forgetting(rate, engine):
-    """Return the rate of forgetting, or raise ValueError if the engine does not take it."""
+def _check_forgetting(rate, engine, has_pair_effects):
+    """Return the rate of forgetting, or raise ValueError if engine or kernel do not take it."""
     if rate is None:
         return None
     check_number("forgetting_rate", rate, low=0.0, high=1.0, open_low=True, open_high=True)
+    if has_pair_effects:
+        raise ValueError(
+            f"got forgetting_rate={rate} with Intransitive in the kernel; a utility that moves has "
+            "no such term beside it. Leave one of the two out."
+        )
     if not engine.prior_rule.exact:
         raise ValueError(
             f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "

@@ -22,7 +22,7 @@ from skpref.fitting import (
     carried,
     fit_posterior,
 )
-from skpref.gp import Posterior, at_present
+from skpref.gp import Posterior, at_present, check_sets
 from skpref.inference import State, check_answers
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
 from skpref.optimize._answers import TIE, label_of, ranks_of_outcome
@@ -192,6 +192,7 @@ class Models:
                 np.arange(float(n))[:, None], answers, self.whole, self.forgets
             )
             check_answers(self.whole.engine, comparisons, self.whole.likelihood)
+            check_sets(self.whole.kernel, comparisons)
 
 
 def comparisons_of(

@@ -291,6 +291,9 @@ def test_settings_are_tuned_by_pictures_of_a_function(tmp_path, monkeypatch):
                 )
             browser.keyboard.press("1")
             page.wait_for(n_answers)
+        assert page.root.locator(".history img").count() == 3
+        for picture in page.root.locator(".history img").all():
+            browser.wait_for_function(_IS_SHOWN["img"], arg=picture.element_handle())
         assert "strength" in page.root.locator(".facts").inner_text()
         page.root.get_by_role("button", name="Copy").wait_for()
         check_accessibility(browser)
