@@ -10,7 +10,7 @@ from scipy.special import entr
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF
 
-from skpref import ItemTable, PairwisePreferenceRegressor
+from skpref import ItemTable, JudgePrior, PairwisePreferenceRegressor
 from skpref.active import (
     STRATEGIES,
     bald,
@@ -57,6 +57,8 @@ def model(engine, carried):
         noise_variance=0.5,
         optimizer=None,
         random_state=0,
+        # One reading of the judges: several take their time.
+        judge_prior=JudgePrior(random=0.0, adversarial=0.0),
         **order,
     )
 
