@@ -58,11 +58,10 @@ class Inequality(NamedTuple):
         terms = values if self.matrix is None else np.abs(numbers) @ np.abs(self.matrix).T
         rounding = slack * (np.abs(terms) + (self.matrix is None)) if slack else 0.0
         with np.errstate(invalid="ignore"):
-            slacks = [self.high - values + rounding, values - self.low + rounding]
-        for each, bound in zip(slacks, (self.high, self.low), strict=True):
-            each[:, np.isinf(bound)] = np.inf
-            each[np.isnan(values)] = -np.inf
-        return np.concatenate(slacks, axis=1)
+            above = np.where(np.isinf(self.low), np.inf, values - self.low + rounding)
+            below = np.where(np.isinf(self.high), np.inf, self.high - values + rounding)
+        slacks = np.concatenate([below, above], axis=1)
+        return np.where(np.tile(np.isnan(values), 2), -np.inf, slacks)
 
 
 class Limits:
