@@ -19,6 +19,7 @@ from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_of, layouts_with_given_items
+from skpref.optimize._pinned import pin_values
 from skpref.optimize._questions import check_answered
 from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import make_space, titled
@@ -108,6 +109,15 @@ class PreferenceOptimizer(Asking):
         the default index, which counts the rows. Candidates of equal features are one item, shown
         by the first of their names. Those of ``ItemTable.from_names`` have no features and
         independent utilities (`Identity` kernel).
+    earlier : dict, path, list of paths or CollaborativePreferenceRegressor, default=None
+        Answers of earlier people, of whom the one who is asked is another. A dict has the keys
+        "X", the items of each question as `tell` takes them, "y", the answers (of a duel 1 if the
+        first won, 0 if the second did; of a set the position of the chosen item, or ranks), and
+        "users", whose each is (all of one person without it). A path is the journal of an earlier
+        person. A model is fitted to items as numbers, in the order of the space. The utility is
+        then a multiple of the earlier people's mean, a deviation as theirs are, and a part of its
+        own, whose share is learned as answers come. There is no initial design, and `recommend`
+        knows an item before the first answer. Sets and rankings count as the duels they state.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -191,6 +201,7 @@ class PreferenceOptimizer(Asking):
         refit_every: int | None = None,
         forgetting_rate: float | None = None,
         candidates: Any = None,
+        earlier: Any = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
         lease_minutes: float = 30.0,
@@ -212,6 +223,7 @@ class PreferenceOptimizer(Asking):
             "n_initial": n_initial,
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
+            "earlier": earlier,
         }
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior", "noise_prior"):
@@ -255,6 +267,7 @@ class PreferenceOptimizer(Asking):
         size: int | dict | None = None,
         kind: str | Sequence[str] = "set",
         beside: Any = None,
+        at: Mapping | None = None,
     ) -> Any:
         """Return the next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -283,6 +296,11 @@ class PreferenceOptimizer(Asking):
             last answer. A set or duel then begins with them, in their order, and the others are
             chosen to join them; ``size`` is ``m + 1`` unless it is given. In the initial design
             these are far from all that was shown, and ``initial_duels`` are not asked.
+        at : mapping, optional
+            Values that are given and not chosen, such as ``{"room": "bath"}``: by the name of a
+            parameter or feature, or by its position where these have no names. All items of the
+            question have them. What was answered at other values counts as far as the kernel says.
+            ``initial_duels`` are not asked.
 
         Returns
         -------
@@ -298,11 +316,17 @@ class PreferenceOptimizer(Asking):
             are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
             likelihood takes no answers to sets.
         """
+        space = self._space if at is None else pin_values(self._space, at)
         if beside is None:
-            return self._ask_questions(n, layouts_of(kind, size, self._space))
+            return self._ask_questions(n, layouts_of(kind, size, space), at=at)
         items = self._given_items(beside)
-        layouts = layouts_with_given_items(kind, size, self._space, len(items))
-        return self._ask_questions(n, layouts, beside=items)
+        if at is not None and not space.holds(self.to_unit(items)).all():
+            raise ValueError(
+                f"got an item in beside= that has other values than at={dict(at)}; all items of a "
+                "question have these. Leave one of the two out."
+            )
+        layouts = layouts_with_given_items(kind, size, space, len(items))
+        return self._ask_questions(n, layouts, beside=items, at=at)
 
     def _given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""
@@ -429,15 +453,24 @@ class PreferenceOptimizer(Asking):
 
     # -- results -------------------------------------------------------------------------
 
-    def recommend(self) -> Any:
+    def recommend(self, at: Mapping | None = None) -> Any:
         """Return the item of the largest posterior mean among those that answers are about.
+
+        Of the whole space with ``at``, or where there are ``earlier`` answers.
+
+        Parameters
+        ----------
+        at : mapping, optional
+            Values that are given and not chosen, as in `ask`; the item has them.
 
         Raises
         ------
         NotFittedError
-            If nothing was told.
+            If nothing was told, and there are no ``earlier`` answers.
+        TypeError, ValueError
+            If ``at`` is no mapping of some names of the space to values of it.
         """
-        return self._session.recommended_item()
+        return self._session.recommended_item(at)
 
     @property
     def incumbent_(self) -> Any:

@@ -1,9 +1,10 @@
 """The next question, the fit and the best item: pure functions of a state."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,14 @@ from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
-from skpref.optimize._maximiser import EFFORT, candidate_rows
+from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
 from skpref.optimize._model import Memory
+from skpref.optimize._pinned import Pinned, pin_values
 from skpref.optimize._segments import propose_grid, random_grid
 from skpref.optimize._state import Items, KnownMemory, Layout, RunState, exclusion
 from skpref.optimize._strategies import (
     AskContext,
+    acquisition_surface,
     best_answered,
     may_be_asked,
     propose,
@@ -63,7 +66,8 @@ class Questions:
 
     def fit(self, state: RunState) -> tuple[Fitted, Memory]:
         """Return the fit of the answers, and the memory for the next fit."""
-        check_answered(state)
+        if self._extremes is None:
+            check_answered(state)
         last = self._last
         if last is None or last[0] is not state.answers or last[1] is not state.base:
             models, memory, answers = self._configuration.models, state.base.memory, state.answers
@@ -71,7 +75,8 @@ class Questions:
             due = len(answers) >= memory.fitted_at + every or models.has_new_parameters(
                 answers, memory.fitted_at
             )
-            learning = memory.fitted_at == 0 or (due and self._is_design_answered(state))
+            first = memory.fitted_at == 0 and len(answers) > 0
+            learning = first or (due and self._is_design_answered(state))
             with blas_threads(state.max_rows):
                 fitted_and_memory = _model.fit(models, memory, state.items.rows, answers, learning)
             last = self._last = (state.answers, state.base, *fitted_and_memory)
@@ -85,13 +90,52 @@ class Questions:
         with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: RunState) -> int:
-        """Return the index of the answered item of the largest posterior mean."""
-        fit, _ = self.fit(state)
+    def best(self, state: RunState) -> Any:
+        """Return the item of the largest posterior mean, as the space keeps it.
+
+        It is one that answers are about; of all items where there are earlier people, or values of
+        the space are held.
+        """
+        items, index = state.items.with_row(self._best_row(state), self._space)
+        return items.values[index]
+
+    def _best_row(self, state):
+        posterior = self.fit(state)[0].gaussian
+        rows = self._answered_rows(state)
         with blas_threads(state.max_rows):
-            return state.items.with_row(
-                best_answered(fit.gaussian, state.answered_rows()), self._space
-            )[1]
+            if self._extremes is None and not isinstance(self._space, Pinned):
+                return best_answered(posterior, rows)
+            rng = np.random.default_rng([self._seed, len(state.answers), 2])
+            surface = acquisition_surface("mean", posterior, rows[0], rows)
+            seeds = rows[np.argsort(-posterior.mean(rows), kind="stable")[: EFFORT.n_seeds]]
+            return maximise(surface, self._space, seeds, rng)[0]
+
+    def _answered_rows(self, state):
+        """Return the rows that answers are about, and that of the best item of earlier people."""
+        rows = state.answered_rows()
+        if self._extremes is not None:
+            rows = np.concatenate([rows, self._extremes[:1]])
+        return self._space.snap(rows) if isinstance(self._space, Pinned) else rows
+
+    def _winner_row(self, state):
+        """Return the row of the last winner; before any answer the best of earlier people."""
+        row = state.items.rows[state.last_winner] if state.answers else self._extremes[0]
+        return self._space.snap(row[None])[0] if isinstance(self._space, Pinned) else row
+
+    @property
+    def _extremes(self):
+        return self._configuration.models.extremes
+
+    def pinned(self, state: RunState, values: Mapping | None) -> Self:
+        """Return questions in which some values of the space are held; the fit is shared."""
+        if values is None:
+            return self
+        if self._is_design_answered(state):
+            self.fit(state)
+        questions = copy(self)
+        questions._space = pin_values(self._space, values)
+        questions._initial = []
+        return questions
 
     # -- whether to go on ----------------------------------------------------------------
 
@@ -110,10 +154,10 @@ class Questions:
             return is_close_enough(context, probability, within)
 
     def _gain_context(self, state):
-        fitted, best = self.fit(state)[0], self.best(state)
+        fitted, best = self.fit(state)[0], self._best_row(state)
         # A stream of its own: no random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.answers), 1])
-        return GainContext(fitted, self._space, state.answered_rows(), state.items.rows[best], rng)
+        return GainContext(fitted, self._space, self._answered_rows(state), best, rng)
 
     def _is_design_answered(self, state):
         """Return whether the design is answered; a question of k items is k/2 duels of it."""
@@ -182,7 +226,8 @@ class Questions:
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.answers, *state.pending))
-        designed = n_shown < 2 * self._configuration.n_initial or not state.answers
+        designed = n_shown < 2 * self._configuration.n_initial
+        designed |= not state.answers and self._extremes is None
         if form is not None:
             items, indices, recalled = self._grid_question(state, allowed, form, rng, designed)
         elif designed or (not given and self._open_initial_duels(state)):
@@ -204,7 +249,7 @@ class Questions:
             return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
 
         if designed:
-            anchor = state.items.rows[state.last_winner] if state.answers else None
+            anchor = self._winner_row(state) if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
             strategy = self._configuration.strategy_for(
@@ -258,12 +303,11 @@ class Questions:
             memory = replace(memory, margins=margins)
             return posterior
 
-        last_winner = state.items.rows[state.last_winner]
         separation = 0.0 if hallucinating else self._near
         context = AskContext(
             self._space,
-            state.answered_rows(),
-            last_winner,
+            self._answered_rows(state),
+            self._winner_row(state),
             fit.gaussian,
             draw,
             allowed,

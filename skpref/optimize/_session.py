@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from skpref.optimize._journal import (
     Transaction,
 )
 from skpref.optimize._model import Memory
+from skpref.optimize._pinned import pin_values
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import locate_position
 from skpref.optimize._spaces import load_tables
@@ -168,13 +169,14 @@ class Session:
         layouts: Sequence[Layout],
         user: User = None,
         beside: Sequence | None = None,
+        at: Mapping | None = None,
     ) -> list:
         """Return n pending questions that this judge holds a lease on; of one user if given.
 
-        Each has one of the layouts, and begins with the items of ``beside``. Pairs of whom each is
-        for and its items, as people see them.
+        Each has one of the layouts, begins with the items of ``beside``, and holds the values of
+        ``at``. Pairs of whom each is for and its items, as people see them.
         """
-        form = (layouts, user, [] if beside is None else list(beside))
+        form = (layouts, user, [] if beside is None else list(beside), at)
         most = max(each.size for each in layouts)
         if most > 2:
             self.configuration.models.check_takes({"chosen": 0}, most)
@@ -205,11 +207,12 @@ class Session:
         draft = plan[1] if n_new else None
         return draft, leases | self._lease_from_now([*(each.number for each in ready), *new])
 
-    def _available_questions(self, state, leases, layouts, user, given):
+    def _available_questions(self, state, leases, layouts, user, given, at):
         """Pending questions of this judge and then those of nobody; of a user if there is one.
 
-        They have one of some layouts and begin with given items.
+        They have one of some layouts, begin with given items and hold the values of ``at``.
         """
+        pinned = pin_values(self.space, at) if at is not None else None
         time, judge = self.clock(), self._claim.holder
         holders = {
             number: lease.holder
@@ -226,6 +229,7 @@ class Session:
             and (each.form or Layout(len(each.items))) in forms
             and each.items[: len(first)] == first
             and user in (None, each.user)
+            and (pinned is None or pinned.holds(state.items.rows[list(each.items)]).all())
         ]
         return sorted(ready, key=lambda each: each.number not in holders)
 
@@ -233,7 +237,7 @@ class Session:
         """Leases of this judge, from now on."""
         return dict.fromkeys(numbers, self._claim._replace(since=self.clock()))
 
-    def _draft_questions(self, state, n, layouts, user, given):
+    def _draft_questions(self, state, n, layouts, user, given, at):
         """Return the draft of n new questions; None if n is 0."""
         if not n:
             return None
@@ -242,7 +246,8 @@ class Session:
         if given:
             items, more["given"] = self._check_distinct(state.items, given)
             extended = replace(state, items=items)
-        after = self._questions.with_questions(extended, n, layouts, **more)
+        questions = self._questions if at is None else self._questions.pinned(state, at)
+        after = questions.with_questions(extended, n, layouts, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, memory, self.space, self.configuration.models)
 
@@ -355,11 +360,11 @@ class Session:
 
     # -- results -------------------------------------------------------------------------
 
-    def recommended_item(self) -> Any:
-        """Return the answered item of the largest posterior mean, as people see it."""
+    def recommended_item(self, at: Mapping | None = None) -> Any:
+        """Return the item of the largest posterior mean as people see it, with values held."""
         with self._lock:
             state = self.state
-            return self.present_items(state, [self._questions.best(state)])[0]
+            return self.space.present(self._questions.pinned(state, at).best(state))
 
     def fitted(self) -> Any:
         """Return what questions are found with, fitted to the answers."""

@@ -174,6 +174,14 @@ class ParameterBox(Space):
         pairs = zip(self.dimensions, self._values(item), strict=True)
         return np.concatenate([each.encode(value) for each, value in pairs])
 
+    def columns_of(self, values: Mapping[int, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return which columns hold some parameters, and a row with values of these, by number."""
+        columns, row = np.zeros(self.n_columns, dtype=bool), np.zeros(self.n_columns)
+        for k, value in values.items():
+            columns[self._slices[k]] = True
+            row[self._slices[k]] = self.dimensions[k].encode(value)
+        return columns, row
+
     def clean(self, item: Any) -> Any:
         return self._assemble(
             [each.clean(v) for each, v in zip(self.dimensions, self._values(item), strict=True)]
@@ -300,6 +308,11 @@ class Pool(Space):
     def snap(self, rows: np.ndarray) -> np.ndarray:
         return self.pool[[self._nearest(row)[0] for row in rows]]
 
+    def scaled(self, item: np.ndarray) -> np.ndarray:
+        """Return the features of an item in units of their ranges."""
+        row: np.ndarray = (item - self._low) / self._range
+        return row
+
     def _nearest(self, row: np.ndarray) -> tuple[int, float]:
         distance = np.abs(self.pool - row).max(axis=1)
         best = int(np.argmin(distance))
@@ -316,7 +329,7 @@ class Pool(Space):
         item = check_vector(item, self.n_columns) + 0.0
         index = self._at.get(item.tobytes())
         if index is None:
-            index, distance = self._nearest((item - self._low) / self._range)
+            index, distance = self._nearest(self.scaled(item))
             if distance > Space.same:
                 raise ValueError(
                     f"The item {item} is not among the {len(self.pool)} candidates. Tell only "
