@@ -231,7 +231,7 @@ def comparisons_of(
         rows, answers = _number_answers(rows, answers)
     if extremes is not None:
         person = np.repeat([1.0, 0.0], [len(rows), 2])
-        answers = [((len(rows), len(rows) + 1), 1), *answers]
+        answers = [((len(rows), len(rows) + 1), model.likelihood.duel_scale.levels), *answers]
         rows = np.column_stack([np.concatenate([rows, extremes]), person])
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):

@@ -316,6 +316,7 @@ class PreferenceOptimizer(Asking):
             are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
             likelihood takes no answers to sets.
         """
+        at = at or None
         space = self._space if at is None else pin_values(self._space, at)
         if beside is None:
             return self._ask_questions(n, layouts_of(kind, size, space), at=at)
@@ -470,7 +471,7 @@ class PreferenceOptimizer(Asking):
         TypeError, ValueError
             If ``at`` is no mapping of some names of the space to values of it.
         """
-        return self._session.recommended_item(at)
+        return self._session.recommended_item(at or None)
 
     @property
     def incumbent_(self) -> Any:
@@ -545,6 +546,7 @@ class PreferenceOptimizer(Asking):
         >>> found.method, found.acquisition.shape, found.grid[1][[0, -1]].tolist()
         ('log_ei', (20, 20), [0.0, 10.0])
         """
+        check_answered(self._session.state)
         places = check_plane(self._space, dimensions, resolution)
         method = check_method(self._session.configuration.strategies["duel"], acquisition)
         (incumbent,) = self.to_unit([self.incumbent_])

@@ -26,7 +26,7 @@ class Pinned:
         self.pool = None if space.pool is None else space.pool[self.holds(space.pool)]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._space, name)
 
