@@ -214,9 +214,7 @@ class _FourierPrior:
 
 def _draw_by_features(kernel, width, n_frequencies, n_paths, rng):
     """Return prior functions on rows of so many columns, or None where a kernel has no features."""
-    draw = partial(
-        _draw_by_features, n_frequencies=n_frequencies, n_paths=n_paths, rng=rng
-    )
+    draw = partial(_draw_by_features, n_frequencies=n_frequencies, n_paths=n_paths, rng=rng)
     spectrum = spectral_sample(kernel, n_frequencies, width, rng)
     if spectrum is not None:
         return _FourierPrior(*spectrum, n_paths, rng)

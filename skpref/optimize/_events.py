@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skpref.optimize._limits import FixedParameter
 from skpref.optimize._model import Memory, Models
 from skpref.optimize._state import GridForm, Items, KnownMemory, RunState, User
 
@@ -87,6 +88,8 @@ def ask_draft(
     payload |= _new_items_payload(before, after.items, space)
     if new and new[0].form is not None:
         payload["form"] = new[0].form
+    if new and new[0].fixed:
+        payload["fixed"] = new[0].fixed
     if any(each.user is not None for each in new):
         payload["users"] = [each.user for each in new]
     arrays = None
@@ -214,7 +217,8 @@ def _asked(state, event, values):
     questions = list(map(tuple, values["questions"]))
     recalled = _read_memory(values, event) if "theta" in values else state.recalled
     form = GridForm(*values["form"]) if "form" in values else None
-    return state.with_questions(questions, recalled, values.get("users"), form)
+    fixed = tuple(FixedParameter(*each) for each in values.get("fixed", ()))
+    return state.with_questions(questions, recalled, values.get("users"), form, fixed)
 
 
 def _read_memory(values, event):

@@ -19,10 +19,10 @@ from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_of, layouts_with_given_items
-from skpref.optimize._pinned import pin_values
+from skpref.optimize._limits import hold_parameters, make_limited_space, read_fixed
 from skpref.optimize._questions import check_answered
 from skpref.optimize._session import Session, lease_claim
-from skpref.optimize._spaces import make_space, titled
+from skpref.optimize._spaces import titled
 
 
 class PreferenceOptimizer(Asking):
@@ -114,10 +114,11 @@ class PreferenceOptimizer(Asking):
         "X", the items of each question as `tell` takes them, "y", the answers (of a duel 1 if the
         first won, 0 if the second did; of a set the position of the chosen item, or ranks), and
         "users", whose each is (all of one person without it). A path is the journal of an earlier
-        person. A model is fitted to items as numbers, in the order of the space. The utility is
+        person. A model is one of items as numbers, in the order of the space. The utility is
         then a multiple of the earlier people's mean, a deviation as theirs are, and a part of its
         own, whose share is learned as answers come. There is no initial design, and `recommend`
-        knows an item before the first answer. Sets and rankings count as the duels they state.
+        knows an item before the first answer. Sets and rankings count as the duels they state,
+        and ties as nothing.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -201,6 +202,7 @@ class PreferenceOptimizer(Asking):
         refit_every: int | None = None,
         forgetting_rate: float | None = None,
         candidates: Any = None,
+        constraints: Sequence | None = None,
         earlier: Any = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
@@ -208,7 +210,7 @@ class PreferenceOptimizer(Asking):
         random_state: RandomLike = None,
         **answers: Unpack[AnswerParameters],
     ):
-        self._space = make_space(space, candidates)
+        self._space = make_limited_space(space, candidates, constraints)
         initial = _listed_duels(initial_duels)
         options = {
             "inference": inference,
@@ -267,6 +269,7 @@ class PreferenceOptimizer(Asking):
         size: int | dict | None = None,
         kind: str | Sequence[str] = "set",
         beside: Any = None,
+        fixed: Mapping | None = None,
         at: Mapping | None = None,
     ) -> Any:
         """Return the next duel, set, line or plane, or the next n for judges in parallel.
@@ -296,11 +299,14 @@ class PreferenceOptimizer(Asking):
             last answer. A set or duel then begins with them, in their order, and the others are
             chosen to join them; ``size`` is ``m + 1`` unless it is given. In the initial design
             these are far from all that was shown, and ``initial_duels`` are not asked.
-        at : mapping, optional
-            Values that are given and not chosen, such as ``{"room": "bath"}``: by the name of a
-            parameter or feature, or by its position where these have no names. All items of the
-            question have them. What was answered at other values counts as far as the kernel says.
-            ``initial_duels`` are not asked.
+        fixed : dict, optional
+            Values that parameters of ``space`` have in this question, by their names or, where
+            items are arrays, positions: ``fixed={"roast": "dark"}``. The others are chosen for
+            these values, and what was learned with other values counts. The items of ``beside``
+            are shown as they are, and ``initial_duels`` are not asked.
+        at : dict, optional
+            Values that are given and not chosen, as where or when the items are judged:
+            ``at={"room": "bath"}``. It holds them as ``fixed`` does, and `recommend` takes it too.
 
         Returns
         -------
@@ -312,22 +318,29 @@ class PreferenceOptimizer(Asking):
         ------
         ValueError
             If ``beside`` is no sequence of items of the space, holds one twice or as many as
-            ``size``, or stands with lines or planes. If no question is left (all of a small pool
+            ``size``, or stands with lines or planes. If ``fixed`` names no parameters of the space,
+            no values of theirs, or all. If no question is left (all of a small pool
             are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
             likelihood takes no answers to sets.
         """
-        at = at or None
-        space = self._space if at is None else pin_values(self._space, at)
+        held = self._held(at, fixed)
+        space = hold_parameters(self._space, held)
         if beside is None:
-            return self._ask_questions(n, layouts_of(kind, size, space), at=at)
+            return self._ask_questions(n, layouts_of(kind, size, space), fixed=held)
         items = self._given_items(beside)
-        if at is not None and not space.holds(self.to_unit(items)).all():
-            raise ValueError(
-                f"got an item in beside= that has other values than at={dict(at)}; all items of a "
-                "question have these. Leave one of the two out."
-            )
         layouts = layouts_with_given_items(kind, size, space, len(items))
-        return self._ask_questions(n, layouts, beside=items, at=at)
+        return self._ask_questions(n, layouts, beside=items, fixed=held)
+
+    def _held(self, at, fixed=None):
+        """Return the parameters that a question holds, checked."""
+        if at and fixed and isinstance(at, Mapping) and isinstance(fixed, Mapping):
+            if common := at.keys() & fixed.keys():
+                raise ValueError(
+                    f"got {sorted(map(str, common))} both in at= and in fixed=; a parameter is "
+                    "held at one value. Leave it out of one of the two."
+                )
+            return read_fixed(self._space, {**at, **fixed})
+        return read_fixed(self._space, at or fixed)
 
     def _given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""
@@ -457,21 +470,21 @@ class PreferenceOptimizer(Asking):
     def recommend(self, at: Mapping | None = None) -> Any:
         """Return the item of the largest posterior mean among those that answers are about.
 
-        Of the whole space with ``at``, or where there are ``earlier`` answers.
+        With ``at``, or where there are ``earlier`` answers, it is that of the whole space.
 
         Parameters
         ----------
-        at : mapping, optional
+        at : dict, optional
             Values that are given and not chosen, as in `ask`; the item has them.
 
         Raises
         ------
         NotFittedError
             If nothing was told, and there are no ``earlier`` answers.
-        TypeError, ValueError
-            If ``at`` is no mapping of some names of the space to values of it.
+        ValueError
+            If ``at`` names no parameters of the space, no values of theirs, or all.
         """
-        return self._session.recommended_item(at or None)
+        return self._session.recommended_item(self._held(at))
 
     @property
     def incumbent_(self) -> Any:

@@ -1,10 +1,10 @@
 """The next question, the fit and the best item: pure functions of a state."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
+from skpref.optimize._limits import hold_parameters
 from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
 from skpref.optimize._model import Memory
-from skpref.optimize._pinned import Pinned, pin_values
 from skpref.optimize._segments import propose_grid, random_grid
 from skpref.optimize._state import Items, KnownMemory, Layout, RunState, exclusion
 from skpref.optimize._strategies import (
@@ -58,9 +58,21 @@ class Questions:
         self._last: tuple[tuple, KnownMemory, Fitted, Memory] | None = None
         # a fit, and how far its hyperparameters are spread
         self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
+        # the parameters that questions hold, and what finds questions that last held some
+        self._fixed: tuple = ()
+        self._last_holding: Questions | None = None
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_last": None, "_spread": None}
+        return {**self.__dict__, "_last": None, "_spread": None, "_last_holding": None}
+
+    def _holding(self, fixed):
+        """Return what finds questions of the part of the space where parameters are held."""
+        view = self._last_holding
+        if view is None or view._fixed != fixed:
+            self._last_holding = view = copy(self)
+            view._space, view._fixed = hold_parameters(self._space, fixed), fixed
+            view._initial, view._last_holding = [], None
+        return view
 
     # -- the model -----------------------------------------------------------------------
 
@@ -90,12 +102,14 @@ class Questions:
         with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: RunState) -> Any:
+    def best(self, state: RunState, fixed: tuple = ()) -> Any:
         """Return the item of the largest posterior mean, as the space keeps it.
 
-        It is one that answers are about; of all items where there are earlier people, or values of
-        the space are held.
+        It is one that answers are about; of all items where there are earlier people, or parameters
+        are ``fixed``.
         """
+        if fixed != self._fixed:
+            return self._holding(fixed).best(state, fixed)
         items, index = state.items.with_row(self._best_row(state), self._space)
         return items.values[index]
 
@@ -103,39 +117,23 @@ class Questions:
         posterior = self.fit(state)[0].gaussian
         rows = self._answered_rows(state)
         with blas_threads(state.max_rows):
-            if self._extremes is None and not isinstance(self._space, Pinned):
+            if self._extremes is None and not self._fixed:
                 return best_answered(posterior, rows)
             rng = np.random.default_rng([self._seed, len(state.answers), 2])
             surface = acquisition_surface("mean", posterior, rows[0], rows)
             seeds = rows[np.argsort(-posterior.mean(rows), kind="stable")[: EFFORT.n_seeds]]
             return maximise(surface, self._space, seeds, rng)[0]
 
+    @property
+    def _extremes(self):
+        return self._configuration.models.extremes
+
     def _answered_rows(self, state):
         """Return the rows that answers are about, and that of the best item of earlier people."""
         rows = state.answered_rows()
         if self._extremes is not None:
             rows = np.concatenate([rows, self._extremes[:1]])
-        return self._space.snap(rows) if isinstance(self._space, Pinned) else rows
-
-    def _winner_row(self, state):
-        """Return the row of the last winner; before any answer the best of earlier people."""
-        row = state.items.rows[state.last_winner] if state.answers else self._extremes[0]
-        return self._space.snap(row[None])[0] if isinstance(self._space, Pinned) else row
-
-    @property
-    def _extremes(self):
-        return self._configuration.models.extremes
-
-    def pinned(self, state: RunState, values: Mapping | None) -> Self:
-        """Return questions in which some values of the space are held; the fit is shared."""
-        if values is None:
-            return self
-        if self._is_design_answered(state):
-            self.fit(state)
-        questions = copy(self)
-        questions._space = pin_values(self._space, values)
-        questions._initial = []
-        return questions
+        return self._space.project(rows)
 
     # -- whether to go on ----------------------------------------------------------------
 
@@ -172,11 +170,14 @@ class Questions:
         n: int,
         layouts: Sequence[Layout],
         given: tuple[int, ...] = (),
+        fixed: tuple = (),
     ) -> RunState:
         """Return the state after n more questions of the layout that suits it best.
 
-        Each begins with the items of the indices ``given``.
+        Each begins with the items of the indices ``given``, and holds the parameters ``fixed``.
         """
+        if fixed != self._fixed:
+            return self._holding(fixed).with_questions(state, n, layouts, given, fixed)
         with blas_threads(state.max_rows):  # entered once for the fit and all the questions
             if n and self._is_design_answered(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
@@ -239,7 +240,9 @@ class Questions:
             items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
-        return replace(state, items=items).with_questions([indices], recalled, form=form)
+        return replace(state, items=items).with_questions(
+            [indices], recalled, form=form, fixed=self._fixed
+        )
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, indices of the next line or plane, and the memory after it."""
@@ -249,7 +252,7 @@ class Questions:
             return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
 
         if designed:
-            anchor = self._winner_row(state) if state.answers else None
+            anchor = self._last_winner_row(state) if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
             strategy = self._configuration.strategy_for(
@@ -303,11 +306,12 @@ class Questions:
             memory = replace(memory, margins=margins)
             return posterior
 
+        last_winner = self._last_winner_row(state)
         separation = 0.0 if hallucinating else self._near
         context = AskContext(
             self._space,
             self._answered_rows(state),
-            self._winner_row(state),
+            last_winner,
             fit.gaussian,
             draw,
             allowed,
@@ -316,6 +320,14 @@ class Questions:
             separation,
         )
         return context._replace(first_rows=first_rows), lambda: memory
+
+    def _last_winner_row(self, state):
+        """Return the row of the last winner, or one like it that may be asked about.
+
+        Before any answer it is that of the best item of earlier people.
+        """
+        rows = state.items.rows[[state.last_winner]] if state.answers else self._extremes[:1]
+        return self._space.project(rows)[0]
 
     def _draw_fit(self, fit, rng):
         """Return a fit at hyperparameters drawn from their posterior around those of a fit."""

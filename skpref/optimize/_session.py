@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,6 @@ from skpref.optimize._journal import (
     Transaction,
 )
 from skpref.optimize._model import Memory
-from skpref.optimize._pinned import pin_values
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import locate_position
 from skpref.optimize._spaces import load_tables
@@ -169,14 +168,15 @@ class Session:
         layouts: Sequence[Layout],
         user: User = None,
         beside: Sequence | None = None,
-        at: Mapping | None = None,
+        fixed: tuple = (),
     ) -> list:
         """Return n pending questions that this judge holds a lease on; of one user if given.
 
-        Each has one of the layouts, begins with the items of ``beside``, and holds the values of
-        ``at``. Pairs of whom each is for and its items, as people see them.
+        Each has one of the layouts, begins with the items of ``beside``, and holds the parameters
+        that are ``fixed``. Pairs of whom each is
+        for and its items, as people see them.
         """
-        form = (layouts, user, [] if beside is None else list(beside), at)
+        form = (layouts, user, [] if beside is None else list(beside), fixed)
         most = max(each.size for each in layouts)
         if most > 2:
             self.configuration.models.check_takes({"chosen": 0}, most)
@@ -207,12 +207,11 @@ class Session:
         draft = plan[1] if n_new else None
         return draft, leases | self._lease_from_now([*(each.number for each in ready), *new])
 
-    def _available_questions(self, state, leases, layouts, user, given, at):
+    def _available_questions(self, state, leases, layouts, user, given, fixed):
         """Pending questions of this judge and then those of nobody; of a user if there is one.
 
-        They have one of some layouts, begin with given items and hold the values of ``at``.
+        They have one of some layouts and begin with given items.
         """
-        pinned = pin_values(self.space, at) if at is not None else None
         time, judge = self.clock(), self._claim.holder
         holders = {
             number: lease.holder
@@ -229,7 +228,7 @@ class Session:
             and (each.form or Layout(len(each.items))) in forms
             and each.items[: len(first)] == first
             and user in (None, each.user)
-            and (pinned is None or pinned.holds(state.items.rows[list(each.items)]).all())
+            and each.fixed == fixed
         ]
         return sorted(ready, key=lambda each: each.number not in holders)
 
@@ -237,17 +236,17 @@ class Session:
         """Leases of this judge, from now on."""
         return dict.fromkeys(numbers, self._claim._replace(since=self.clock()))
 
-    def _draft_questions(self, state, n, layouts, user, given, at):
+    def _draft_questions(self, state, n, layouts, user, given, fixed):
         """Return the draft of n new questions; None if n is 0."""
         if not n:
             return None
-        more = {} if user is None else {"user": user}
+        more: dict = {} if user is None else {"user": user}
+        more |= {"fixed": fixed} if fixed else {}
         extended = state
         if given:
             items, more["given"] = self._check_distinct(state.items, given)
             extended = replace(state, items=items)
-        questions = self._questions if at is None else self._questions.pinned(state, at)
-        after = questions.with_questions(extended, n, layouts, **more)
+        after = self._questions.with_questions(extended, n, layouts, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory
         return ask_draft(state, after, memory, self.space, self.configuration.models)
 
@@ -360,11 +359,10 @@ class Session:
 
     # -- results -------------------------------------------------------------------------
 
-    def recommended_item(self, at: Mapping | None = None) -> Any:
-        """Return the item of the largest posterior mean as people see it, with values held."""
+    def recommended_item(self, fixed: tuple = ()) -> Any:
+        """Return the item of the largest posterior mean, as people see it."""
         with self._lock:
-            state = self.state
-            return self.space.present(self._questions.pinned(state, at).best(state))
+            return self.space.present(self._questions.best(self.state, fixed))
 
     def fitted(self) -> Any:
         """Return what questions are found with, fitted to the answers."""

@@ -126,13 +126,14 @@ DUELS = (Layout(),)
 class Pending(NamedTuple):
     """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
-    A set has no form.
+    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them.
     """
 
     number: int
     items: tuple[int, ...]
     user: User = None
     form: GridForm | None = None
+    fixed: tuple = ()
 
 
 class AnswerRecord(NamedTuple):
@@ -207,11 +208,12 @@ class RunState:
         recalled: KnownMemory,
         users: list[User] | None = None,
         form: GridForm | None = None,
+        fixed: tuple = (),
     ) -> Self:
         """Return the state after new questions, all of one form, each to its user."""
         whom = [None] * len(questions) if users is None else users
         pairs = enumerate(zip(questions, whom, strict=True), start=self.counter + 1)
-        new = [Pending(number, items, user, form) for number, (items, user) in pairs]
+        new = [Pending(number, items, user, form, fixed) for number, (items, user) in pairs]
         return replace(
             self,
             pending=(*self.pending, *new),
