@@ -1,7 +1,7 @@
 """Answers until the best is near, with the answers of earlier people and without them.
 
-    python benchmarks/optimize/earlier.py [--tasks common groups unrelated rooms sushi] [--people 60]
-        [--earlier 30] [--questions 30] [--answers 40] [--seed 0]
+    python benchmarks/optimize/earlier.py [--tasks common groups unrelated rooms sushi]
+        [--people 60] [--earlier 30] [--questions 30] [--answers 40] [--seed 0]
 
 Tastes are bumps in three dimensions, whose centres differ between people: around one place
 ("common"), around four places ("groups"), or anywhere ("unrelated"). So many earlier people
@@ -9,8 +9,9 @@ answered 30 random duels each; each new person is asked by an optimizer with the
 one without, of the same seed. Counted is the answers until what is recommended is within 5 % of the
 range of the best (one more than the most, where it never is). "rooms": one person, and the best
 light moves with five rooms; one optimizer that is asked in each room by turns, until it was near
-there, against five optimizers. "sushi": ten kinds of sushi, ranked by people; regrets after 5 and 15 answers, in ranks.
-Medians over the new people are in ``results/earlier.csv``.
+there, against five optimizers. "sushi": ten kinds of sushi, ranked by people; ranks from the best
+after 5 answers, and after 15 without earlier people. Medians over the new people are in
+``results/earlier.csv``.
 """
 
 import argparse

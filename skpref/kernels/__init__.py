@@ -47,7 +47,6 @@ from skpref.kernels._views import features_part, with_centred_linear_terms
 from skpref.kernels._wrappers import OnColumns, Padded, PreferenceKernel, Teams, all_columns
 
 __all__ = [
-    "AnchorFeatures",
     "Identity",
     "ItemEffect",
     "Linear",

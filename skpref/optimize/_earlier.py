@@ -159,9 +159,8 @@ def _tastes_of(model, items, rows, kernel, space):
     factor = cho_factor(own, lower=True)
     of_mean = AnchorFeatures(held, rows, cho_solve(factor, mean[:, None]))
     spread = AnchorFeatures(held, rows, cho_solve(factor, semidefinite_root(covariance)))
-    candidates = np.unique(
-        np.concatenate([space.snap(rows), space.initial_rows(0, 0, _N_CANDIDATES)]), axis=0
-    )
+    candidates = np.concatenate([space.snap(rows), space.initial_rows(0, 0, _N_CANDIDATES)])
+    candidates = np.unique(candidates[space.is_feasible(candidates)], axis=0)
     order = np.argsort(of_mean.features(candidates)[:, 0], kind="stable")
     extremes = candidates[order[[-1, 0]]]
     noise = float(np.clip(model.noise_variance_, *ANSWERS["noise_variance_bounds"]))
