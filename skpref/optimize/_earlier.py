@@ -14,13 +14,12 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from skpref._utils import Array, semidefinite_root
-from skpref.collaborative import CollaborativePosterior, CollaborativePreferenceRegressor
+from skpref._utils import NEGLIGIBLE, Array, semidefinite_root
+from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.data import check_ranks
 from skpref.fitting import LogNormal
 from skpref.kernels import (
@@ -33,23 +32,15 @@ from skpref.kernels import (
 from skpref.optimize._answers import AnswerArguments, ranks_of_outcome
 from skpref.optimize._events import digest_of
 from skpref.optimize._journal import read_journal
-from skpref.optimize._model import ANSWERS
+from skpref.optimize._maximiser import EFFORT
+from skpref.optimize._model import ANSWERS, PRIORS
 from skpref.optimize._spaces import Space
 
 # Answers that the hyperparameters of the earlier people are learned on. With 800 the fit of 30
 # people of 30 answers takes three times as long.
 _N_LEARNING = 300
-# Rows of a space where the utilities of a fit in other units are looked at, and rows among which
-# the population's best item is looked for.
-_N_ROWS, _N_CANDIDATES = 128, 512
-# Of variances of anchors, added so that their covariance can be factorised.
-_JITTER = 1e-8
-# Code of a user who was not fitted, see `CollaborativePosterior.of`.
-_SOMEBODY = -2
-# Variance of the part that is the new person's own, in units of the population's utility: its
-# median and bounds, and the deviation of its logarithm.
-_OWN_VARIANCE = (0.1, 2.0)
-_OWN_BOUNDS = (1e-4, 1e2)
+# Rows at which the utilities of a fit are looked at, at most.
+_N_ROWS = 128
 
 
 class EarlierTastes(NamedTuple):
@@ -90,14 +81,14 @@ class EarlierTastes(NamedTuple):
         """Return the kernel on rows of items and the column of who is meant."""
         n_columns = self.extremes.shape[1]
         columns = list(range(n_columns))
-        own = ConstantKernel(_OWN_VARIANCE[0], _OWN_BOUNDS) * self.own
+        own = ConstantKernel(PRIORS.own_variance[0], (1e-4, 1e2)) * self.own
         person = OnColumns(own + self.spread, columns) * OnColumns(Linear(), [n_columns])
         return person + OnColumns(self.mean, columns)
 
 
 def own_variance_prior() -> LogNormal:
     """Return the prior of the variance of the new person's own part, the kernel's first."""
-    median, deviation = _OWN_VARIANCE
+    median, deviation = PRIORS.own_variance
     return LogNormal(np.zeros(1, dtype=np.intp), np.array([np.log(median)]), np.array([deviation]))
 
 
@@ -139,27 +130,22 @@ def read_earlier(
         n_learning_answers=_N_LEARNING,
         random_state=0,
     ).fit(duels, np.ones(len(duels), dtype=np.intp), users=users)
-    rows = np.unique(duels.reshape(-1, space.n_columns), axis=0)
+    rows = model.posterior_.anchors
     rows = rows[:: 1 + len(rows) // _N_ROWS]
-    if isinstance(model.posterior_, CollaborativePosterior):
-        rows = model.posterior_.anchors
     digest = _digest(duels, np.array(list(map(repr, users))))
     return _tastes_of(model, rows, rows, model.kernel_, space)._replace(digest=digest)
 
 
 def _tastes_of(model, items, rows, kernel, space):
     """Return the prior by a fit of earlier answers: of its items, which are those of the rows."""
-    posterior = model.posterior_
-    if isinstance(posterior, CollaborativePosterior):
-        posterior = posterior.of(np.full(len(rows), _SOMEBODY))
+    posterior = model.posterior_  # of one stranger, where there are several users
     mean, covariance = posterior.mean(items), posterior.cov(items)
     held = clone(kernel)
-    own = kernel_values(held, rows)
-    own[np.diag_indices_from(own)] += _JITTER * own.diagonal()
-    factor = cho_factor(own, lower=True)
-    of_mean = AnchorFeatures(held, rows, cho_solve(factor, mean[:, None]))
-    spread = AnchorFeatures(held, rows, cho_solve(factor, semidefinite_root(covariance)))
-    candidates = np.concatenate([space.snap(rows), space.initial_rows(0, 0, _N_CANDIDATES)])
+    values = np.column_stack([mean, semidefinite_root(covariance)])
+    weights = np.linalg.lstsq(kernel_values(held, rows), values, rcond=NEGLIGIBLE)[0]
+    of_mean = AnchorFeatures(held, rows, weights[:, :1])
+    spread = AnchorFeatures(held, rows, weights[:, 1:])
+    candidates = np.concatenate([space.snap(rows), space.initial_rows(0, 0, EFFORT.n_rows)])
     candidates = np.unique(candidates[space.is_feasible(candidates)], axis=0)
     order = np.argsort(of_mean.features(candidates)[:, 0], kind="stable")
     extremes = candidates[order[[-1, 0]]]
@@ -237,23 +223,23 @@ def _table_answers(table: Mapping, space: Space) -> Iterator[EarlierAnswer]:
         if np.ndim(outcome):
             ranks: Sequence[int] = check_ranks(outcome[None], np.ones((1, n), bool)).rank[0]
         else:
-            said = {"outcome": outcome} if n == 2 else {"chosen": int(outcome)}
-            ranks = ranks_of_outcome(AnswerArguments(**said).of(n), n)
+            arguments = {"outcome": outcome} if n == 2 else {"chosen": int(outcome)}
+            ranks = ranks_of_outcome(AnswerArguments(**arguments).of(n), n)
         yield EarlierAnswer(rows, ranks, user)
 
 
 def _journal_answers(path: str | PathLike, space: Space) -> Iterator[EarlierAnswer]:
     """Yield the answers of a journal that were not taken back."""
     history = read_journal(path)
-    kept: list = []
+    answers: list = []
     for kind, shown, outcome in zip(
         history["kind"], history["items"], history["outcome"], strict=True
     ):
         if kind in ("tell", "skip"):
-            kept.append((shown, outcome))
+            answers.append((shown, outcome))
         elif kind == "undo":
-            kept.pop()
-    for shown, outcome in kept:
+            answers.pop()
+    for shown, outcome in answers:
         if outcome is not None:
             ranks = ranks_of_outcome(outcome, len(shown))
             yield EarlierAnswer(_rows_of(shown, space), ranks, str(path))

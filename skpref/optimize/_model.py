@@ -49,6 +49,8 @@ class DefaultPriors(NamedTuple):
         Of ties and of grades.
     order_effect : tuple of two float
         Mean and deviation, of a normal prior.
+    own_variance : tuple of two float
+        Of the part of a utility that is a new person's own, in units of earlier people's utility.
     """
 
     lengthscale: tuple[float, float] = (0.5, 0.75)
@@ -57,6 +59,7 @@ class DefaultPriors(NamedTuple):
     broader_noise: tuple[float, float] = (3e-3, 3.0)
     threshold: tuple[float, float] = (0.1, 1.5)
     order_effect: tuple[float, float] = (0.0, 0.5)
+    own_variance: tuple[float, float] = (0.1, 2.0)
 
 
 PRIORS = DefaultPriors()

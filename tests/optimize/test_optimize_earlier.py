@@ -179,14 +179,14 @@ def test_sets_count_as_the_duels_that_they_state():
     users = np.arange(20) % 4
     order = np.argsort(ranks, axis=1)
     sorted_sets = np.take_along_axis(sets, order[:, :, None], axis=1)
-    duels = np.stack([sorted_sets[:, :2], sorted_sets[:, 1:]], axis=2).reshape(-1, 2, 2)
-    by_duels = {"X": duels, "y": np.ones(40, dtype=int), "users": np.repeat(users, 2)}
+    pairs = np.stack([sorted_sets[:, :2], sorted_sets[:, 1:]], axis=2).reshape(-1, 2, 2)
+    by_duels = {"X": pairs, "y": np.ones(40, dtype=int), "users": np.repeat(users, 2)}
     by_ranks = {"X": sets, "y": ranks, "users": users}
-    found = [
+    duels = [
         PreferenceOptimizer(BOX, earlier=each, random_state=0).ask()
         for each in (by_ranks, by_duels)
     ]
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*duels)
     by_choice = {"X": sets, "y": order[:, 0], "users": users}
     assert utility(PreferenceOptimizer(BOX, earlier=by_choice).recommend(), (3.0, 0.3)) > -0.1
 
