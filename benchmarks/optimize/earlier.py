@@ -1,17 +1,18 @@
 """Answers until the best is near, with the answers of earlier people and without them.
 
     python benchmarks/optimize/earlier.py [--tasks common groups unrelated rooms sushi]
-        [--people 60] [--earlier 30] [--questions 30] [--answers 40] [--seed 0]
+        [--people 60] [--earlier 30] [--questions 30] [--asked optimizer] [--answers 40] [--seed 0]
+        [--results FILE]
 
 Tastes are bumps in three dimensions, whose centres differ between people: around one place
 ("common"), around four places ("groups"), or anywhere ("unrelated"). So many earlier people
-answered 30 random duels each; each new person is asked by an optimizer with their answers and by
-one without, of the same seed. Counted is the answers until what is recommended is within 5 % of the
-range of the best (one more than the most, where it never is). "rooms": one person, and the best
-light moves with five rooms; one optimizer that is asked in each room by turns, until it was near
-there, against five optimizers. "sushi": ten kinds of sushi, ranked by people; ranks from the best
-after 5 answers, and after 15 without earlier people. Medians over the new people are in
-``results/earlier.csv``.
+answered 30 duels each, random ones or those of an optimizer of their own; each new person is asked
+by an optimizer with their answers and by one without, of the same seed. Counted is the answers
+until what is recommended is within 5 % of the range of the best (one more than the most, where it
+never is). "rooms": one person, and the best light moves with five rooms; one optimizer that is
+asked in each room by turns, until it was near there, against five optimizers. "sushi": ten kinds of
+sushi, ranked by people; ranks from the best after 5 answers, and after 15 without earlier people.
+Medians over the new people are in ``results/earlier.csv``.
 """
 
 import argparse
@@ -57,10 +58,15 @@ def draw_tastes(kind, n, rng):
     return np.clip(places[rng.integers(len(places), size=n)] + own, 0.0, 1.0)
 
 
-def earlier_answers(tastes, n_questions, rng):
-    """Return random duels of people, and their answers, as ``earlier=`` takes them."""
+def earlier_answers(tastes, n_questions, asked, rng):
+    """Return duels of people, and their answers, as ``earlier=`` takes them."""
     X = rng.random((len(tastes) * n_questions, 2, N_DIMENSIONS))
     users = np.repeat(np.arange(len(tastes)), n_questions)
+    if asked == "optimizer":
+        for person, centre in enumerate(tastes):
+            optimizer = PreferenceOptimizer(BOX, random_state=1000 + person)
+            optimizer.run(lambda a, b, c=centre: bump(a, c) > bump(b, c), n_duels=n_questions)
+            X[users == person] = [duel for duel, _ in optimizer.history_]
     y = bump(X[:, 0], tastes[users]) > bump(X[:, 1], tastes[users])
     return {"X": X, "y": y.astype(int), "users": users}
 
@@ -78,7 +84,7 @@ def count_answers(optimizer, centre, most, has_prior):
 def compare_people(kind, chosen, rng):
     """Return answers needed with earlier people and without, for each new person."""
     tastes = draw_tastes(kind, chosen.earlier + chosen.people, rng)
-    answers = earlier_answers(tastes[: chosen.earlier], chosen.questions, rng)
+    answers = earlier_answers(tastes[: chosen.earlier], chosen.questions, chosen.asked, rng)
     rows = []
     for seed, centre in enumerate(tastes[chosen.earlier :]):
         pair = []
@@ -154,7 +160,9 @@ def main():
     parser.add_argument("--earlier", type=int, default=30)
     parser.add_argument("--questions", type=int, default=30)
     parser.add_argument("--answers", type=int, default=40)
+    parser.add_argument("--asked", default="random", choices=["random", "optimizer"])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", default=str(RESULTS / "earlier.csv"))
     chosen = parser.parse_args()
     rows = []
     for task in chosen.tasks:
@@ -172,7 +180,7 @@ def main():
         row |= {"mean": float(np.mean(ours)), "mean_alone": float(np.mean(alone))}
         rows.append(row)
         print(row, flush=True)
-    report(rows, RESULTS / "earlier.csv", arguments=vars(chosen))
+    report(rows, Path(chosen.results), arguments=vars(chosen))
 
 
 if __name__ == "__main__":
