@@ -69,7 +69,7 @@ def test_the_prior_at_anchors_is_that_of_somebody_of_the_population():
     covariance = posterior.cov(anchors)
     np.testing.assert_allclose(tastes.spread(anchors), covariance, atol=1e-4)
     mean = model.predict(anchors)
-    np.testing.assert_allclose(tastes.mean(anchors), np.outer(mean, mean), atol=1e-4)
+    np.testing.assert_allclose(tastes.mean.features(anchors)[:, 0], mean, atol=1e-4)
 
 
 def test_the_posterior_is_that_of_weighted_draws():
