@@ -254,9 +254,15 @@ def read_space(path: Path) -> dict:
     {'radius': (1, 9), 'kind': ['soft', 'hard']}
     """
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get("space")
+        content = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"got {path}, which is no TOML: {error}.") from error
+    table = content.get("space")
+    if "constraints" in content:
+        raise ValueError(
+            f"got {path} with constraints; the table [space] alone is allowed. Limits are those of "
+            "PreferenceOptimizer(constraints=), which skpref.widgets.Judge shows in a notebook."
+        )
     if not isinstance(table, dict) or not table:
         raise ValueError(
             f"got {path} without settings; give a table [space] with lines such as "

@@ -328,7 +328,9 @@ def _make_engine(inference):
 def describe(space: Space, options: dict) -> dict:
     """Return the arguments as plain values; two equal descriptions make the same run."""
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
-        described = {"space": space.describe()}
+        described: dict = {"space": space.describe()}
+        if (limits := space.describe_limits()) is not None:
+            described["limits"] = limits
         return described | {name: _as_plain(value) for name, value in options.items()}
 
 

@@ -108,6 +108,7 @@ def answer_draft(
     outcome: int | str | dict | None,
     space: Any,
     user: User = None,
+    unusable: tuple = (),
 ) -> Draft:
     """Return the draft of an answer; of a refusal if the outcome is None.
 
@@ -116,6 +117,7 @@ def answer_draft(
     payload: dict = {"question": question, "compared": compared}
     payload |= {} if outcome is None else {"outcome": outcome}
     payload |= {} if user is None else {"user": user}
+    payload |= {"unusable": unusable} if unusable else {}
     kind = "skip" if outcome is None else "tell"
     return Draft(kind, payload | _new_items_payload(before, items, space))
 
@@ -209,7 +211,7 @@ def _apply_payload(state, event, values):
         return _asked(state, event, values)
     question, user = tuple(values["question"]), values.get("user")
     if event.kind == "skip":
-        return state.with_skip(question, user)
+        return state.with_skip(question, user, tuple(values.get("unusable", ())))
     return state.with_answer(question, tuple(values["compared"]), values["outcome"], user)
 
 

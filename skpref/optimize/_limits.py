@@ -5,37 +5,75 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import LinearConstraint, NonlinearConstraint, minimize
+from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 from skpref._utils import sobol
 from skpref.optimize._dimensions import plain
 from skpref.optimize._maximiser import EFFORT, reflect_into_cube
 from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make_space
 
-# Of the size of an inequality's terms: items that people tell may break it by as much, rounding.
-_SLACK = 1e-9
-# Where numbers are rounded, an item that is asked keeps a linear limit by this share of its terms,
-# so that it does so in whatever order they are added up.
-_MARGIN = 1e-12
+# Share of an inequality's terms that rounding may be: items that people tell may break it by as
+# much, and where values are rounded an item that is asked keeps a linear one by the smaller share,
+# in whatever order its terms are added up.
+_SLACK, _MARGIN = 1e-9, 1e-12
 # Halvings of a way that leaves the limits: 2e-5 of a climb is lost, 4e-3 of a line or plane, which
 # has more places to look at.
 _N_HALVINGS, _N_HALVINGS_OF_GRIDS = 16, 8
 # Step of a slope by differences, in the unit cube.
 _STEP = 1e-6
-# Attempts to fill small feasible parts, each with as many rows as a question looks at. The last
-# of 2000 thin slabs in six dimensions (1e-4 wide) was filled after 24 of them.
-_N_ROUNDS = 60
+# Steps of rows towards the feasible part, and times that rows are drawn around those within it.
+_N_ROUNDS = 40
+
+
+class Inequality(NamedTuple):
+    """Bounds of a function of the numbers of an item, one of the constraints.
+
+    ``matrix`` is that of a linear one, else None.
+    """
+
+    function: Any
+    low: np.ndarray
+    high: np.ndarray
+    place: int
+    matrix: np.ndarray | None = None
+
+    def values(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the function of the numbers (n, d) of items, (n, k)."""
+        if self.matrix is not None:
+            values: np.ndarray = numbers @ self.matrix.T
+            return values
+        try:
+            every = [np.ravel(self.function(each.copy())) for each in numbers]
+            return np.array(every, dtype=np.float64).reshape(len(numbers), -1)
+        except Exception as error:
+            raise ValueError(
+                f"constraints[{self.place}] failed, {type(error).__name__}: {error}. Its function "
+                "of the numbers of an item must return a number, or as many as there are bounds; "
+                "NaN where it has none."
+            ) from error
+
+    def slacks(self, numbers: np.ndarray, slack: float = 0.0) -> np.ndarray:
+        """Return by how much items keep the bounds, (n, m), a share of the terms added to it."""
+        values = self.values(numbers)
+        terms = values if self.matrix is None else np.abs(numbers) @ np.abs(self.matrix).T
+        rounding = slack * (np.abs(terms) + (self.matrix is None)) if slack else 0.0
+        with np.errstate(invalid="ignore"):
+            slacks = [self.high - values + rounding, values - self.low + rounding]
+        for each, bound in zip(slacks, (self.high, self.low), strict=True):
+            each[:, np.isinf(bound)] = np.inf
+            each[np.isnan(values)] = -np.inf
+        return np.concatenate(slacks, axis=1)
 
 
 class Limits:
-    """Constraints on items that are numbers in some order: A x <= b, functions, and predicates.
+    """Constraints on items: inequalities of their numbers, and functions of an item.
 
     Parameters
     ----------
     constraints : sequence
         LinearConstraint and NonlinearConstraint of scipy on the numbers, in the order of the space;
         or functions of an item, as people see it, that return whether it may be asked about.
-    names : list of str
+    names : list
         Of the numbers.
 
     Raises
@@ -45,14 +83,11 @@ class Limits:
     """
 
     def __init__(self, constraints: Sequence, names: list):
-        self.names, self.functions = names, []
-        self.nonlinear: list[tuple[Callable, np.ndarray, np.ndarray, int]] = []
-        linear = []
+        self.inequalities: list[Inequality] = []
+        self.functions: list[tuple[Callable, int]] = []
         for place, each in enumerate(constraints):
-            if isinstance(each, LinearConstraint):
-                linear += self._read_linear(each, place)
-            elif isinstance(each, NonlinearConstraint):
-                self.nonlinear.append(self._read_nonlinear(each, place))
+            if isinstance(each, LinearConstraint | NonlinearConstraint):
+                self.inequalities.append(_read_inequality(each, place, names))
             elif callable(each):
                 self.functions.append((each, place))
             else:
@@ -61,128 +96,38 @@ class Limits:
                     "NonlinearConstraint on the numbers of the space in its order, and functions "
                     "of an item that return whether it may be asked about are allowed."
                 )
-        d = len(names)
-        self.matrix = np.array([row for row, *_ in linear]).reshape(-1, d)
-        self.upper = np.array([bound for _, bound, _ in linear])
-        self._linear_places = [place for *_, place in linear]
-
-    def _read_linear(self, constraint, place):
-        """Return the inequalities row x <= bound of a constraint, each with its place."""
-        matrix = constraint.A
-        matrix = np.atleast_2d(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
-        matrix = matrix.astype(np.float64)
-        if matrix.shape[1] != len(self.names) or not np.all(np.isfinite(matrix)):
-            raise ValueError(
-                f"constraints[{place}] has A of shape {matrix.shape}; finite numbers are allowed, "
-                f"a column for each of {self.names}, categories by their codes."
-            )
-        low, high = _read_bounds(constraint, place, len(matrix))
-        self._check_no_equality(low, high, place, matrix)
-        rows = [(row, bound, place) for row, bound in zip(matrix, high, strict=True)]
-        rows += [(-row, -bound, place) for row, bound in zip(matrix, low, strict=True)]
-        return [each for each in rows if np.isfinite(each[1])]
-
-    def _read_nonlinear(self, constraint, place):
-        low, high = _read_bounds(constraint, place, None)
-        self._check_no_equality(low, high, place)
-        return constraint.fun, low, high, place
-
-    def _check_no_equality(self, low, high, place, matrix=None):
-        equal = np.isfinite(low) & (high - low <= _SLACK * (1.0 + np.abs(low)))
-        if not np.any(equal):
-            return
-        terms = "its function"
-        if matrix is not None:
-            row = matrix[int(np.argmax(equal))]
-            terms = " + ".join(
-                f"{a:g} {name}" for a, name in zip(row, self.names, strict=True) if a
-            )
-        value = float(np.ravel(np.broadcast_to(low, equal.shape))[int(np.argmax(equal))])
-        raise ValueError(
-            f"constraints[{place}] is the equality {terms} = {value:g}; inequalities are allowed. "
-            "Leave one of its parameters out of the space, compute it from the others where an "
-            "item is made, and give the bounds of that one as a constraint on the others."
-        )
 
     @property
     def has_any(self) -> bool:
         """Whether there are limits."""
-        return self.has_numbers or bool(self.functions)
-
-    @property
-    def has_numbers(self) -> bool:
-        """Whether some limits are inequalities between numbers."""
-        return bool(len(self.matrix) or self.nonlinear)
+        return bool(self.inequalities or self.functions)
 
     def slacks(self, numbers: np.ndarray) -> np.ndarray:
         """Return by how much the numbers (n, d) of items keep each inequality, (n, m)."""
-        parts = [self.upper - numbers @ self.matrix.T]
-        for function, low, high, place in self.nonlinear:
-            values = np.array([self._value(function, place, each) for each in numbers])
-            values = values.reshape(len(numbers), -1)
-            both = np.concatenate([high - values, values - low], axis=1)
-            parts.append(np.where(np.isnan(both), -np.inf, both))
-        slacks: np.ndarray = np.concatenate(parts, axis=1)
-        return slacks
+        parts = [each.slacks(numbers) for each in self.inequalities]
+        return np.concatenate([np.zeros((len(numbers), 0)), *parts], axis=1)
 
-    @staticmethod
-    def _value(function, place, numbers):
-        try:
-            return np.ravel(np.asarray(function(numbers.copy()), dtype=np.float64))
-        except Exception as error:
-            raise ValueError(
-                f"constraints[{place}] failed at the numbers {numbers.tolist()}: "
-                f"{type(error).__name__}: {error}. Its function must return a number, or as many "
-                "as there are bounds, at every item of the space; NaN where it has none."
-            ) from error
+    def are_kept(self, numbers: np.ndarray, rounded: Any = ()) -> np.ndarray:
+        """Return which items (n,) keep all inequalities; ``rounded`` says which numbers are."""
+        feasible = np.ones(len(numbers), dtype=bool)
+        for each in self.inequalities:
+            touches = each.matrix is not None and np.any(each.matrix[:, rounded])
+            feasible &= np.all(each.slacks(numbers, -_MARGIN if touches else 0.0) >= 0.0, axis=1)
+        return feasible
 
-    def keeps_linear(self, numbers: np.ndarray, rounded: np.ndarray) -> np.ndarray:
-        """Return which items (n,) keep the linear limits, by a margin where columns are rounded."""
-        if not len(self.matrix):
-            return np.ones(len(numbers), dtype=bool)
-        terms = np.abs(numbers) @ np.abs(self.matrix).T + np.abs(self.upper)
-        margin = _MARGIN * terms * np.any(self.matrix[:, rounded] != 0.0, axis=1)
-        kept: np.ndarray = np.all(self.upper - numbers @ self.matrix.T >= margin, axis=1)
-        return kept
-
-    def keeps_numbers(self, numbers: np.ndarray) -> bool:
-        """Return whether the numbers (d,) of a candidate keep the inequalities as they are."""
-        return bool(np.all(self.matrix @ numbers <= self.upper)) and self.keeps_nonlinear(numbers)
-
-    def keeps_nonlinear(self, numbers: np.ndarray) -> bool:
-        """Return whether the numbers (d,) of an item keep the nonlinear limits."""
-        return all(
-            np.all((values >= low) & (values <= high))
-            for function, low, high, place in self.nonlinear
-            for values in [self._value(function, place, numbers)]
-        )
-
-    def keeps_functions(self, item: Any) -> bool:
+    def allow(self, item: Any) -> bool:
         """Return whether all functions of an item, as people see it, allow it."""
-        return all(self._allows(function, place, item) for function, place in self.functions)
-
-    @staticmethod
-    def _allows(function, place, item):
-        answer = function(item)
-        if not isinstance(answer, bool | np.bool_):
-            raise TypeError(
-                f"constraints[{place}] returned {answer!r} for the item {item!r}; True or False "
-                "are allowed. Return bool(...); numbers with bounds are a NonlinearConstraint."
-            )
-        return bool(answer)
+        return all(_allows(*each, item) for each in self.functions)
 
     def check_item(self, numbers: np.ndarray, item: Any) -> None:
         """Raise ValueError if an item that people gave breaks a limit by more than rounding."""
-        terms = np.abs(self.matrix) @ np.abs(numbers) + np.abs(self.upper)
-        over = self.matrix @ numbers - self.upper > _SLACK * terms
-        broken = [self._linear_places[k] for k in np.flatnonzero(over)[:1]]
-        for function, low, high, place in self.nonlinear:
-            values = self._value(function, place, numbers)
-            slack = _SLACK * (1.0 + np.abs(values))
-            if not np.all((values >= low - slack) & (values <= high + slack)):
-                broken.append(place)
+        broken = [
+            each.place
+            for each in self.inequalities
+            if np.any(each.slacks(numbers[None], _SLACK) < 0.0)
+        ]
         broken += [
-            place for function, place in self.functions if not self._allows(function, place, item)
+            place for function, place in self.functions if not _allows(function, place, item)
         ]
         if broken:
             raise ValueError(
@@ -192,37 +137,61 @@ class Limits:
 
     def describe(self) -> list:
         """Return plain values that tell these limits from others; of functions their names."""
-        linear = [[*row, bound] for row, bound in zip(self.matrix, self.upper, strict=True)]
-        nonlinear = [
-            ["nonlinear", _name_of(function), repr(plain(low)), repr(plain(high))]
-            for function, low, high, _ in self.nonlinear
-        ]
-        functions = [["function", _name_of(function)] for function, _ in self.functions]
-        return ["limits", *([float(v) for v in row] for row in linear), *nonlinear, *functions]
+        described: list = []
+        for each in self.inequalities:
+            bounds = repr(each.low.tolist()), repr(each.high.tolist())
+            terms = _name_of(each.function) if each.matrix is None else each.matrix.tolist()
+            described.append([terms, *bounds])
+        return [*described, *(_name_of(function) for function, _ in self.functions)]
+
+
+def _allows(function, place, item):
+    answer = function(item)
+    if not isinstance(answer, bool | np.bool_):
+        raise TypeError(
+            f"constraints[{place}] returned {answer!r} for the item {item!r}; True or False are "
+            "allowed. Return bool(...); numbers with bounds are a NonlinearConstraint."
+        )
+    return bool(answer)
 
 
 def _name_of(function):
     return getattr(function, "__qualname__", None) or type(function).__qualname__
 
 
-def _read_bounds(constraint, place, n):
-    """Return lower and upper bounds of a constraint, checked."""
-    low, high = np.broadcast_arrays(
-        np.asarray(constraint.lb, dtype=np.float64), np.asarray(constraint.ub, dtype=np.float64)
-    )
-    low, high = np.atleast_1d(low), np.atleast_1d(high)
-    if n is not None:
-        if len(low) not in (1, n):
+def _read_inequality(constraint, place, names):
+    """Return a constraint of scipy, checked."""
+    bounds = [
+        np.atleast_1d(np.asarray(b, dtype=np.float64)) for b in (constraint.lb, constraint.ub)
+    ]
+    function, matrix = getattr(constraint, "fun", None), None
+    if isinstance(constraint, LinearConstraint):
+        matrix = constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A
+        matrix = np.atleast_2d(matrix).astype(np.float64)
+        if matrix.shape[1] != len(names) or not np.all(np.isfinite(matrix)):
             raise ValueError(
-                f"constraints[{place}] has {len(low)} bounds and {n} rows; give one for each."
+                f"constraints[{place}] has A of shape {matrix.shape}; finite numbers are allowed, "
+                f"a column for each of {names}, categories by their codes."
             )
-        low, high = np.broadcast_to(low, n), np.broadcast_to(high, n)
-    if np.any(np.isnan(low) | np.isnan(high)) or np.any(low > high):
+        bounds = [np.broadcast_to(each, len(matrix)) for each in bounds]
+    low, high = np.broadcast_arrays(*bounds)
+    if not np.all(low <= high):
         raise ValueError(
             f"constraints[{place}] has the lower bounds {low.tolist()} and the upper bounds "
             f"{high.tolist()}; numbers are allowed, the lower ones not above the upper."
         )
-    return low, high
+    for k in np.flatnonzero(np.isfinite(low) & (high - low <= _SLACK * (1.0 + np.abs(low)))):
+        terms = "its function"
+        if matrix is not None:
+            terms = " + ".join(
+                f"{a:g} {name}" for a, name in zip(matrix[k], names, strict=True) if a
+            )
+        raise ValueError(
+            f"constraints[{place}] is the equality {terms} = {low[k]:g}; inequalities are allowed. "
+            "Leave one of its parameters out of the space, compute it from the others where an "
+            "item is made, and give the bounds of that one as a constraint on the others."
+        )
+    return Inequality(function, low, high, place, matrix)
 
 
 class ConditionalSpec(NamedTuple):
@@ -296,6 +265,8 @@ class LimitedBox(ParameterBox):
         In the order of the parameters.
     held : dict of int to object, default=None
         Values that parameters are held at, by their places.
+    usability : Usability, default=None
+        What rows must reach beside the limits.
 
     Raises
     ------
@@ -309,13 +280,16 @@ class LimitedBox(ParameterBox):
         limits: Limits,
         conditions: Sequence[Condition] = (),
         held: dict | None = None,
+        usability: Any = None,
     ):
         super().__init__(box.dimensions, box.names)
+        self._usability = usability
+        self._has_slopes = bool(limits.inequalities or usability)
         self.limits, self.conditions, self._held = limits, conditions, held or {}
         self._rounded = np.array([each.free for each in self.dimensions])
         for place in self._held:
             self.free[self._slices[place]] = self.ordered[self._slices[place]] = False
-        if limits.has_any:
+        if limits.has_any or usability:
             _ = self._anchors  # says that there are none
 
     # -- which items ---------------------------------------------------------------------
@@ -329,39 +303,36 @@ class LimitedBox(ParameterBox):
         """Return the numbers (n, d) of values, a list of each parameter."""
         pairs = zip(self.dimensions, values, strict=True)
         numbers = [[each.number(value) for value in column] for each, column in pairs]
-        return np.where(self._is_there(values), np.column_stack(numbers), 0.0)
+        return np.where(self._are_present(values), np.column_stack(numbers), 0.0)
 
-    def _is_there(self, values):
+    def _are_present(self, values):
         """Return which parameters are there (n, d), of values, a list of each parameter."""
-        there = np.ones((len(values[0]), self.n_dimensions), dtype=bool)
+        present = np.ones((len(values[0]), self.n_dimensions), dtype=bool)
         for place, parent, allowed, _ in self.conditions:
-            there[:, place] = [value in allowed for value in values[parent]]
-            there[:, place] &= there[:, parent]
-        return there
+            present[:, place] = [value in allowed for value in values[parent]]
+            present[:, place] &= present[:, parent]
+        return present
 
     def is_feasible(self, rows: np.ndarray) -> np.ndarray:
         limits = self.limits
-        if not limits.has_any:
+        if not len(rows) or not (limits.has_any or self._usability):
             return super().is_feasible(rows)
         values = self._values_of_rows(rows)
-        numbers = self._numbers(values)
-        feasible = limits.keeps_linear(numbers, self._rounded)
-        for k in np.flatnonzero(feasible):
-            feasible[k] = limits.keeps_nonlinear(numbers[k])
-            if feasible[k] and limits.functions:
+        feasible = limits.are_kept(self._numbers(values), self._rounded)
+        if limits.functions:
+            for k in np.flatnonzero(feasible):
                 item = self._assemble([column[k] for column in values])
-                feasible[k] = limits.keeps_functions(self.present(item))
+                feasible[k] = limits.allow(self.present(item))
+        if self._usability:
+            feasible &= self._usability.slack(rows) >= 0.0
         return feasible
-
-    def _slacks(self, rows):
-        return self.limits.slacks(self._numbers(self._values_of_rows(rows)))
 
     def to_row(self, item: Any) -> np.ndarray:
         row = super().to_row(item)
         if self.limits.has_any:
-            kept = self.clean(item)
-            numbers = self._numbers([[value] for value in self._values(kept)])[0]
-            self.limits.check_item(numbers, self.present(kept))
+            clean_item = self.clean(item)
+            numbers = self._numbers([[value] for value in self._values(clean_item)])[0]
+            self.limits.check_item(numbers, self.present(clean_item))
         return row
 
     def _values(self, item):
@@ -384,33 +355,46 @@ class LimitedBox(ParameterBox):
 
     def _assemble(self, values):
         item = super()._assemble(values)
-        there = self._is_there([[value] for value in values])[0]
-        if there.all():
+        present = self._are_present([[value] for value in values])[0]
+        if present.all():
             return item
-        return {
-            name: value for (name, value), kept in zip(item.items(), there, strict=True) if kept
-        }
+        pairs = zip(item.items(), present, strict=True)
+        return {name: value for (name, value), is_present in pairs if is_present}
+
+    def dump(self, item: Any) -> list:
+        values = super().dump(item)
+        present = self._are_present([[value] for value in self._values(item)])[0]
+        return [
+            value if is_present else None for value, is_present in zip(values, present, strict=True)
+        ]
+
+    def load(self, values: list) -> Any:
+        values = list(values)
+        for place, *_, rest in self.conditions:
+            if values[place] is None:
+                values[place] = self.dimensions[place].dump(rest)
+        return super().load(values)
 
     def snap(self, rows: np.ndarray) -> np.ndarray:
         rows = super().snap(rows)
         for place, value in self._held.items():
             rows[:, self._slices[place]] = self.dimensions[place].encode(value)
         if self.conditions:
-            there = self._is_there(self._values_of_rows(rows))
+            present = self._are_present(self._values_of_rows(rows))
             for place, *_, rest in self.conditions:
                 columns = self.dimensions[place].encode(rest)
-                rows[~there[:, place], self._slices[place]] = columns
+                rows[~present[:, place], self._slices[place]] = columns
         return rows
 
     def free_columns(self, rows: np.ndarray) -> np.ndarray:
         free = super().free_columns(rows)
         if not self.conditions:
             return free
-        there = self._is_there(self._values_of_rows(rows))
-        return free & np.repeat(there, [each.width for each in self.dimensions], axis=1)
+        present = self._are_present(self._values_of_rows(rows))
+        return free & np.repeat(present, [each.width for each in self.dimensions], axis=1)
 
     def project(self, rows: np.ndarray) -> np.ndarray:
-        if not self._held:
+        if not (self._held or self._usability):
             return rows
         rows = np.unique(self.snap(rows), axis=0)
         rows = rows[self.is_feasible(rows)]
@@ -421,86 +405,80 @@ class LimitedBox(ParameterBox):
     @cached_property
     def _anchors(self):
         """Return rows spread over the feasible part, as many as a question looks at, or fewer."""
-        rng = np.random.default_rng(0)
-        rows = self.snap(super().place(sobol(self.n_dimensions, rng).random(8 * EFFORT.n_rows)))
-        anchors = rows[self.is_feasible(rows)]
-        if not len(anchors):
-            anchors = self._search_feasible(rows)
+        rng, n = np.random.default_rng(0), EFFORT.n_rows
+        rows = self.snap(super().place(sobol(self.n_dimensions, rng).random(8 * n)))
+        feasible = self.is_feasible(rows)
+        anchors = rows[feasible]
+        if len(anchors) < n and self._has_slopes:
+            anchors = np.concatenate([anchors, self._moved_within(rows[~feasible][:n])])
         if not len(anchors):
             held = "".join(f" with {self._name(k)} = {each!r}" for k, each in self._held.items())
             raise ValueError(
-                f"None of {len(rows)} items of the space{held} keeps all constraints; some must. "
-                "Widen them, or narrow the space to where they hold."
+                f"None of {len(rows)} items of the space{held} keeps all constraints, nor does any "
+                "near them; some must. Widen them, or narrow the space to where they hold."
             )
-        if len(anchors) < EFFORT.n_rows:
-            anchors = self._fill_feasible(anchors, rng)
-        return anchors
-
-    def _search_feasible(self, rows):
-        """Return rows where the inequalities hold, of the least violation, or none."""
-        if not self.limits.has_numbers:
-            return rows[:0]
-        scale = self._slack_scale(self._slacks(rows))
-
-        def violations(rows, margin):
-            slacks = self._slacks(rows) / scale
-            return np.sum(np.minimum(np.maximum(slacks, -1e6) - margin, 0.0) ** 2, axis=1)
-
-        order = np.argsort(violations(rows, 0.0), kind="stable")[: EFFORT.n_starts]
-        for margin in (1e-2, 1e-4, 1e-6):
-            for start in rows[order]:
-                free = self.free_columns(start[None])[0]
-
-                def point_at(x, start=start, free=free):
-                    row = start.copy()
-                    row[free] = x
-                    return row
-
-                end = minimize(
-                    lambda x, point_at=point_at, margin=margin: violations(
-                        point_at(x)[None], margin
-                    )[0],
-                    start[free],
-                    method="L-BFGS-B",
-                    bounds=[(0.0, 1.0)] * int(free.sum()),
-                ).x
-                row = self.snap(point_at(end)[None])
-                if self.is_feasible(row)[0]:
-                    return row
-        return rows[:0]
-
-    def _fill_feasible(self, anchors, rng):
-        """Return more feasible rows, near the first and along what lies between them, spread."""
-        n, d = EFFORT.n_rows, self.n_columns
-        radii = np.geomspace(1e-5, 1.0, n)[:, None]
-        for _ in range(_N_ROUNDS):
-            parents, first, second = anchors[rng.integers(len(anchors), size=(3, n))]
-            steps = rng.permutation(radii) * rng.standard_normal((n, d))
-            steps[::2] = (2.0 * rng.random((n, 1)) * (first - second) + 1e-3 * steps)[::2]
-            rows = self.snap(reflect_into_cube(parents + steps))
-            anchors = np.unique(np.concatenate([anchors, rows[self.is_feasible(rows)]]), axis=0)
-            if len(anchors) >= 4 * n:
+        radii = np.geomspace(1e-3, 1.0, n)[:, None]
+        for _ in range(_N_ROUNDS):  # around those that do
+            if len(anchors) >= n:
                 break
-        places = [0]
-        distance = np.linalg.norm(anchors - anchors[0], axis=1)
-        while len(places) < min(n, len(anchors)):  # each the farthest from those before it
-            places.append(int(np.argmax(distance)))
-            distance = np.minimum(distance, np.linalg.norm(anchors - anchors[places[-1]], axis=1))
-        return rng.permutation(anchors[places])
+            parents = anchors[rng.integers(len(anchors), size=n)]
+            near = self.snap(
+                reflect_into_cube(parents + radii * rng.standard_normal(parents.shape))
+            )
+            anchors = np.unique(np.concatenate([anchors, near[self.is_feasible(near)]]), axis=0)
+        if np.ptp(anchors, axis=0).max() <= self.apart:
+            raise ValueError(
+                f"A single item keeps all constraints, {self.present(self.to_item(anchors[0]))!r}; "
+                "two are needed for a question. Widen them."
+            )
+        return rng.permutation(anchors)
+
+    def _moved_within(self, rows):
+        """Return the rows that reach the feasible part by steps to the inequality most broken."""
+        for _ in range(_N_ROUNDS):
+            slacks, slopes = self._slopes(rows)
+            worst = np.argmin(slacks, axis=1)[:, None]
+            slack = np.take_along_axis(slacks, worst, axis=1)
+            slope = np.take_along_axis(slopes, worst[:, :, None], axis=1)[:, 0]
+            squared = np.maximum(np.sum(slope**2, axis=1, keepdims=True), np.finfo(float).tiny)
+            steps = np.where(slack < 0.0, (1e-9 - 1.01 * slack) * slope / squared, 0.0)
+            if not np.any(steps):
+                break
+            rows = self.snap(np.clip(rows + steps, 0.0, 1.0))
+        return rows[self.is_feasible(rows)]
+
+    @cached_property
+    def _slack_sizes(self):
+        """Return the median size of each inequality's slack over the box, (m,)."""
+        rows = super().place(sobol(self.n_dimensions, np.random.default_rng(0)).random(256))
+        slacks = self._unscaled_slacks(self.snap(rows))
+        sizes = np.median(np.where(np.isfinite(slacks), np.abs(slacks), 0.0), axis=0)
+        return np.where(sizes > 0.0, sizes, 1.0)
+
+    def _slacks(self, rows):
+        """Return by how much rows keep each inequality (n, m), in its usual size."""
+        return np.clip(self._unscaled_slacks(rows) / self._slack_sizes, -1e6, 1e6)
+
+    def _unscaled_slacks(self, rows):
+        slacks = self.limits.slacks(self._numbers(self._values_of_rows(rows)))
+        if not self._usability:
+            return slacks
+        return np.column_stack([slacks, self._usability.slack(rows)])
+
+    def _slopes(self, rows):
+        """Return `_slacks` of rows, and their slopes (n, m, n_columns) along free columns."""
+        owner, column = np.nonzero(self.free_columns(rows))
+        moved, k = rows[owner], np.arange(len(owner))
+        step = np.where(moved[k, column] < 0.5, _STEP, -_STEP)
+        moved[k, column] += step
+        slacks = self._slacks(np.concatenate([rows, moved]))
+        slacks, after = slacks[: len(rows)], slacks[len(rows) :]
+        slopes = np.zeros((*slacks.shape, self.n_columns))
+        slopes[owner, :, column] = (after - slacks[owner]) / step[:, None]
+        return slacks, slopes
 
     def _name(self, place):
         return place if self.names is None else self.names[place]
-
-    @cached_property
-    def _size_of_slacks(self):
-        return self._slack_scale(self._slacks(self._anchors))
-
-    @staticmethod
-    def _slack_scale(slacks):
-        """Return the size of each inequality, by its slacks (n, m) at rows of the space."""
-        finite = np.where(np.isfinite(slacks), np.abs(slacks), 0.0)
-        scale = np.median(finite, axis=0)
-        return np.where(scale > 0.0, scale, 1.0)
 
     def place(self, quantiles: np.ndarray) -> np.ndarray:
         """Return unit-cube rows (n, n_columns) of quantiles (n, n_dimensions) that are feasible.
@@ -558,37 +536,40 @@ class LimitedBox(ParameterBox):
 
     def climb_options(self, point_at: Callable, varied: np.ndarray) -> dict:
         moving = np.flatnonzero(varied.any(axis=1))
-        if not self.limits.has_numbers:
+        if not self._has_slopes:
             return super().climb_options(point_at, varied)
-        owner, column = np.nonzero(varied[moving])
-        k = np.arange(len(owner))
-
-        def slacks(rows):
-            return np.clip(self._slacks(rows) / self._size_of_slacks, -1e6, 1e6)
+        k = np.arange(len(moving))
 
         def slopes(x):
-            rows = point_at(x)[moving]
-            moved = rows[owner]
-            step = np.where(moved[k, column] < 0.5, _STEP, -_STEP)
-            moved[k, column] += step
-            values = slacks(np.concatenate([rows, moved]))
-            before, after = values[: len(rows)], values[len(rows) :]
-            slope = np.zeros((len(rows), before.shape[1], len(owner)))
-            slope[owner, :, k] = (after - before[owner]) / step[:, None]
-            return slope.reshape(-1, len(owner))
+            _, slopes = self._slopes(point_at(x)[moving])
+            whole = np.zeros((*slopes.shape[:2], *varied.shape))
+            whole[k, :, moving] = slopes
+            return whole[:, :, varied].reshape(-1, np.count_nonzero(varied))
 
-        limits = {"type": "ineq", "fun": lambda x: slacks(point_at(x)[moving]).ravel()}
-        return {"method": "SLSQP", "constraints": [{**limits, "jac": slopes}]}
+        def slacks(x):
+            return self._slacks(point_at(x)[moving]).ravel()
 
-    def describe(self) -> list:
+        limits = {"type": "ineq", "fun": slacks, "jac": slopes}
+        return {"method": "SLSQP", "constraints": [limits]}
+
+    def describe_limits(self) -> list | None:
         conditions = [
             ["when", place, parent, repr(values)] for place, parent, values, _ in self.conditions
         ]
-        return [*super().describe(), *conditions, self.limits.describe()]
+        return [*conditions, *self.limits.describe()]
 
     def held_at(self, held: dict) -> "LimitedBox":
         """Return this space with parameters held at values, by their places."""
         return LimitedBox(self, self.limits, self.conditions, held)
+
+    def with_usability(self, usability: Any) -> "LimitedBox":
+        """Return the part of this space that is usable enough."""
+        return LimitedBox(self, self.limits, self.conditions, self._held, usability)
+
+
+def unlimited(box: ParameterBox) -> LimitedBox:
+    """Return a box in the form of one with limits."""
+    return LimitedBox(box, Limits((), box.names or [""] * box.n_dimensions))
 
 
 class FixedParameter(NamedTuple):
@@ -629,13 +610,16 @@ def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
             dimension = space.dimensions[place]
             dimension.encode(fixed[name])
             held.append(FixedParameter(place, dimension.dump(dimension.clean(fixed[name]))))
+    absent = set()
     for place, parent, allowed, _ in getattr(space, "conditions", ()):
-        name, other = names[place], names[parent]
-        if name in fixed and other in fixed and plain(fixed[other]) not in allowed:
-            raise ValueError(
-                f"fixed={fixed!r} holds {name!r}, which is there with {other!r} of {allowed} "
-                "alone. Leave one of the two out."
-            )
+        name, parent_name = names[place], names[parent]
+        if parent in absent or plain(fixed.get(parent_name, allowed[0])) not in allowed:
+            absent.add(place)
+            if name in fixed:
+                raise ValueError(
+                    f"fixed={fixed!r} holds {name!r}, which is there with {parent_name!r} of "
+                    f"{allowed} alone. Leave one of the two out."
+                )
     return tuple(held)
 
 
@@ -643,9 +627,7 @@ def hold_parameters(space: Any, fixed: Sequence) -> Any:
     """Return a space with parameters held as `read_fixed` has them; the space itself if none is."""
     if not fixed:
         return space
-    box = space
-    if not isinstance(space, LimitedBox):
-        box = LimitedBox(space, Limits((), space.names or [""] * space.n_dimensions))
+    box = space if isinstance(space, LimitedBox) else unlimited(space)
     return box.held_at({place: box.dimensions[place].load(value) for place, value in fixed})
 
 
@@ -701,6 +683,8 @@ def _read_condition(box, name, spec):
             f"{name} is there when {spec.parameter!r} is {spec.values}, which is a range of "
             "numbers; choices and integers are allowed. Give it choices, or steps as integers."
         )
+    if not spec.values:
+        raise ValueError(f"{name} is there with no value of {spec.parameter!r}. Name one or more.")
     for value in spec.values:
         dimension.encode(value)
     own = box.dimensions[place]

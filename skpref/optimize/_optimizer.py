@@ -44,9 +44,10 @@ class PreferenceOptimizer(Asking):
     space : array-like of shape (d, 2) or dict, default=None
         Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict by name;
         items are then dicts. Its values are frozen ``scipy.stats`` distributions, tuples (low,
-        high), or lists of choices. The cdf of a distribution maps its values to the unit interval,
-        so a ``loguniform`` is searched on a log scale. A tuple of two ints means integers, both
-        ends included. Choices that are increasing numbers are ordered, others are categories.
+        high), or lists of choices; `when` makes one that is there under a condition. The cdf of a
+        distribution maps its values to the unit interval, so a ``loguniform`` is searched on a log
+        scale. A tuple of two ints means integers, both ends included. Choices that are increasing
+        numbers are ordered, others are categories.
     inference : str or engine, default="auto"
         Gives the posterior that the acquisition sees. With "auto" here and in the next three
         parameters the methods above are taken. Beside one that is given "auto" stands for
@@ -119,6 +120,15 @@ class PreferenceOptimizer(Asking):
         own, whose share is learned as answers come. There is no initial design, and `recommend`
         knows an item before the first answer. Sets and rankings count as the duels they state,
         and ties as nothing.
+    constraints : list, default=None
+        What every item that is asked about, drawn, recommended or told must keep. A
+        ``scipy.optimize.LinearConstraint`` or ``NonlinearConstraint`` is on the numbers of an item
+        in the order of the space: categories by their codes, from 0, and a parameter that is not
+        there (`when`) as 0. Any other function gets an item and returns whether it may be asked
+        about. Inequalities only. Candidates that break one are left out. Along a constraint of
+        scipy the best item is climbed to, up to a boundary that is slanted or curved; of a function
+        only yes and no are known, so that the climb ends where it meets its boundary. In a journal
+        functions are known by their names.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -366,6 +376,7 @@ class PreferenceOptimizer(Asking):
         worst: int | None = None,
         ranking: Any = None,
         position: Any = None,
+        unusable: Sequence[int] | None = None,
     ) -> Self:
         """Tell which is better.
 
@@ -395,6 +406,10 @@ class PreferenceOptimizer(Asking):
             Of the best place on a pending line or plane. 2 is its third point, 2.25 a place between
             this one and the next; (row, column) is one on a plane. The item at a place between the
             points is taken for one that was shown with them and chosen.
+        unusable : sequence of int, optional
+            Positions of items that crashed, are unsafe or could not be made. The others could be
+            used; which of them is better is told by a call of its own. Later questions are about
+            items that are probably usable, by a probit of its own: each as often as it is probable.
 
         Returns
         -------
@@ -410,7 +425,13 @@ class PreferenceOptimizer(Asking):
             If the question was pending when this object last looked, and another judge has answered
             it since. Nothing is recorded then.
         """
-        if all(each is None for each in (outcome, chosen, worst, ranking, position)):
+        no_position = all(each is None for each in (chosen, worst, ranking, position))
+        if unusable is not None:
+            is_alone = no_position and (outcome is NO_OUTCOME or outcome is None)
+            places = _check_unusable(unusable, len(items), is_alone)
+            self._session.record_answer(items, None, unusable=places)
+            return self
+        if no_position and outcome is None:
             return self.skip(items)
         return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
 
@@ -467,7 +488,9 @@ class PreferenceOptimizer(Asking):
 
     # -- results -------------------------------------------------------------------------
 
-    def recommend(self, at: Mapping | None = None) -> Any:
+    def recommend(
+        self, *, at: Mapping | None = None, probability_usable: float | None = None
+    ) -> Any:
         """Return the item of the largest posterior mean among those that answers are about.
 
         With ``at``, or where there are ``earlier`` answers, it is that of the whole space.
@@ -476,15 +499,32 @@ class PreferenceOptimizer(Asking):
         ----------
         at : dict, optional
             Values that are given and not chosen, as in `ask`; the item has them.
+        probability_usable : float, default=None
+            How probable it must be that the item can be used, by what was told ``unusable``, such
+            as 0.9. None: it was not told unusable.
 
         Raises
         ------
         NotFittedError
             If nothing was told, and there are no ``earlier`` answers.
         ValueError
-            If ``at`` names no parameters of the space, no values of theirs, or all.
+            If ``at`` names no parameters of the space, no values of theirs, or all. If no item is
+            as probably usable.
+
+        Examples
+        --------
+        >>> from skpref import PreferenceOptimizer
+        >>> optimizer = PreferenceOptimizer([(0.0, 1.0)], random_state=0)
+        >>> optimizer = optimizer.tell([[0.2], [0.3]], 1).tell([[0.8], [0.2]], 1)
+        >>> optimizer.recommend()
+        array([0.8])
+        >>> optimizer = optimizer.tell([[0.8], [0.9]], unusable=[0, 1])
+        >>> optimizer.recommend(probability_usable=0.7)
+        array([0.2])
         """
-        return self._session.recommended_item(self._held(at))
+        if probability_usable is not None:
+            check_number("probability_usable", probability_usable, low=0.0, high=1.0)
+        return self._session.recommended_item(probability_usable, self._held(at))
 
     @property
     def incumbent_(self) -> Any:
@@ -609,6 +649,23 @@ class PreferenceOptimizer(Asking):
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
 
     _as_rows = to_unit
+
+
+def _check_unusable(unusable, n, is_alone):
+    """Return positions of unusable items among n, or raise TypeError or ValueError."""
+    if not is_alone:
+        raise ValueError(
+            "got unusable= beside an answer; one of the two is allowed. Tell which of the others "
+            "is better by a call of its own, with these items alone."
+        )
+    places = [] if isinstance(unusable, str) else np.atleast_1d(unusable).tolist()
+    good = places and all(type(k) is int and k in range(n) for k in places)
+    if not good or len(set(places)) < len(places):
+        raise ValueError(
+            f"got unusable={unusable!r}; different positions from 0 to {n - 1} are allowed, such "
+            "as [1]. To say nothing of any, skip the question."
+        )
+    return places
 
 
 def _listed_duels(given):

@@ -31,6 +31,7 @@ from skpref.optimize._strategies import (
     random_question,
     spread_question,
 )
+from skpref.optimize._usability import Usability, usable_part
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
@@ -102,35 +103,59 @@ class Questions:
         with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: RunState, fixed: tuple = ()) -> Any:
+    def best(
+        self, state: RunState, probability_usable: float | None = None, fixed: tuple = ()
+    ) -> Any:
         """Return the item of the largest posterior mean, as the space keeps it.
 
         It is one that answers are about; of all items where there are earlier people, or parameters
-        are ``fixed``.
+        are ``fixed``. It is usable with some probability, and was not told unusable; ValueError if
+        there is none.
         """
         if fixed != self._fixed:
-            return self._holding(fixed).best(state, fixed)
-        items, index = state.items.with_row(self._best_row(state), self._space)
+            return self._holding(fixed).best(state, probability_usable, fixed)
+        row = self._best_row(state, probability_usable)
+        items, index = state.items.with_row(row, self._space)
         return items.values[index]
 
-    def _best_row(self, state):
+    def _best_row(self, state, probability_usable=None):
         posterior = self.fit(state)[0].gaussian
-        rows = self._answered_rows(state)
+        rows, n_rows = self._answered_rows(state), len(state.answered_rows())
+        reached, usability = "none of them can be used", None
+        if probability_usable is not None and state.unusable_items and len(rows):
+            usability = Usability.fit(state)
+            reached = f"the largest is {usability.probability(rows).max():.2f}"
+
+        def is_usable(rows):
+            unusable = state.items.rows[sorted(state.unusable_items)]
+            usable = np.all(np.any(rows[:, None] != unusable, axis=2), axis=1)
+            return usable & (
+                True if usability is None else usability.probability(rows) >= probability_usable
+            )
+
         with blas_threads(state.max_rows):
             if self._extremes is None and not self._fixed:
-                return best_answered(posterior, rows)
-            rng = np.random.default_rng([self._seed, len(state.answers), 2])
-            surface = acquisition_surface("mean", posterior, rows[0], rows)
-            seeds = rows[np.argsort(-posterior.mean(rows), kind="stable")[: EFFORT.n_seeds]]
-            return maximise(surface, self._space, seeds, rng)[0]
+                rows = rows[is_usable(rows)]
+                row = best_answered(posterior, rows) if len(rows) else None
+            else:
+                rng = np.random.default_rng([self._seed, len(state.answers), 2])
+                surface = acquisition_surface("mean", posterior, rows[0], rows)
+                seeds = rows[np.argsort(-posterior.mean(rows), kind="stable")[: EFFORT.n_seeds]]
+                row = maximise(surface, self._space, seeds, rng, is_usable)[0]
+        if row is None:
+            raise ValueError(
+                f"No item of {n_rows} that answers are about is usable enough; {reached}. Ask on, "
+                "or give a smaller probability_usable."
+            )
+        return row
 
     @property
     def _extremes(self):
         return self._configuration.models.extremes
 
-    def _answered_rows(self, state):
+    def _answered_rows(self, state, usable=False):
         """Return the rows that answers are about, and that of the best item of earlier people."""
-        rows = state.answered_rows()
+        rows = state.answered_rows(usable)
         if self._extremes is not None:
             rows = np.concatenate([rows, self._extremes[:1]])
         return self._space.project(rows)
@@ -155,7 +180,8 @@ class Questions:
         fitted, best = self.fit(state)[0], self._best_row(state)
         # A stream of its own: no random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.answers), 1])
-        return GainContext(fitted, self._space, self._answered_rows(state), best, rng)
+        space = self._usable_space(state, 0.5, 1)
+        return GainContext(fitted, space, self._answered_rows(state, usable=True), best, rng)
 
     def _is_design_answered(self, state):
         """Return whether the design is answered; a question of k items is k/2 duels of it."""
@@ -193,8 +219,32 @@ class Questions:
     def _after(self, state, n, layout, given):
         """Return the state after n more questions of a layout, or raise NoQuestionLeftError."""
         for _ in range(n):
-            state = self._next(state, layout.size, layout.form, given)
+            part = self._usable_part(state, layout.size)
+            try:
+                state = part._next(state, layout.size, layout.form, given)
+            except NoQuestionLeftError:
+                if part is self:
+                    raise
+                state = self._next(state, layout.size, layout.form, given)
         return state
+
+    def _usable_part(self, state, size):
+        """Return what finds the next question among items as usable as a level drawn for it."""
+        if not state.unusable_items:
+            return self
+        part = copy(self)
+        # A stream of its own: no random number of a question is used up.
+        share = np.random.default_rng([self._seed, state.counter + 1, 2]).random()
+        part._space = self._usable_space(state, share, size)
+        return part
+
+    def _usable_space(self, state, share, n):
+        """Return the items whose probability to be usable is such a share of the largest one."""
+        if not state.unusable_items:
+            return self._space
+        usability = Usability.fit(state)
+        level = share * usability.probability(state.items.rows).max()
+        return usable_part(self._space, usability.at_level(level), n)
 
     def _layouts(self, state, layouts):
         """Layouts, the one that suits the next question first; initial duels are asked as sets."""

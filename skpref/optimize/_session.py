@@ -251,9 +251,13 @@ class Session:
         return ask_draft(state, after, memory, self.space, self.configuration.models)
 
     def record_answer(
-        self, items: Any, arguments: AnswerArguments | None, user: User = None
+        self,
+        items: Any,
+        arguments: AnswerArguments | None,
+        user: User = None,
+        unusable: Sequence[int] = (),
     ) -> None:
-        """Take an answer in, or a refusal, which says nothing."""
+        """Take an answer in, or a refusal, which says at most which positions are unusable."""
         # Refused before anything is waited for.
         form = self._pending_form(items, arguments, user)
         _, compared, outcome = self._compared_items(self._state.items, items, arguments, form)
@@ -282,7 +286,14 @@ class Session:
                 current.items, items, arguments, form
             )
             return answer_draft(
-                current, items_known, asked, compared, outcome, self.space, user
+                current,
+                items_known,
+                asked,
+                compared,
+                outcome,
+                self.space,
+                user,
+                tuple(asked[k] for k in unusable),
             ), leases
 
         self._write_event(answer)
@@ -359,10 +370,11 @@ class Session:
 
     # -- results -------------------------------------------------------------------------
 
-    def recommended_item(self, fixed: tuple = ()) -> Any:
+    def recommended_item(self, probability_usable: float | None = None, fixed: tuple = ()) -> Any:
         """Return the item of the largest posterior mean, as people see it."""
         with self._lock:
-            return self.space.present(self._questions.best(self.state, fixed))
+            best = self._questions.best(self.state, probability_usable, fixed)
+            return self.space.present(best)
 
     def fitted(self) -> Any:
         """Return what questions are found with, fitted to the answers."""

@@ -3,6 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -155,7 +156,11 @@ class Space(ABC):
 
     @abstractmethod
     def describe(self) -> list:
-        """Return plain values that tell this space from others."""
+        """Return plain values that tell this space from others, but for its limits."""
+
+    def describe_limits(self) -> list | None:
+        """Return plain values that tell limits from others; None if there are none."""
+        return None
 
 
 class ParameterBox(Space):
@@ -276,37 +281,50 @@ class Pool(Space):
         self.places = first_places.tolist()  # in the candidates
         self.names = None if names is None else [names[i] for i in first_places]
         firsts = first[inverse.reshape(-1)]
-        kept = np.flatnonzero(np.isin(firsts, first_places))
         owner = np.searchsorted(first_places, firsts)
-        self._named = {} if names is None else {names[k]: int(owner[k]) for k in kept}
+        within = np.flatnonzero(np.isin(firsts, first_places))
+        self._named = {} if names is None else {names[k]: int(owner[k]) for k in within}
         self._low, self._range = self._scale()
         self.pool = (self._items - self._low) / self._range
-        self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
-        self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
+        self._number_items()
         self.n_columns = self.n_dimensions = table.shape[1]
         self.free = self.ordered = np.zeros(self.n_columns, dtype=bool)
         if self.has_features:
             self._check_apart()
 
+    def _number_items(self):
+        self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
+        self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
+
+    def part(self, feasible: np.ndarray) -> "Pool":
+        """Return the pool of some of the items, whose rows are the same."""
+        part = copy(self)
+        part.pool, part._items = self.pool[feasible], self._items[feasible]
+        if self.names is not None:
+            part.names = [self.names[k] for k in np.flatnonzero(feasible)]
+        part._number_items()
+        return part
+
+    def project(self, rows: np.ndarray) -> np.ndarray:
+        rows = rows[[row.tobytes() in self._row_at for row in rows]]
+        return rows if len(rows) else self.pool[:1]
+
     def _places_within(self, make_limits, table, names, places):
         """Return the places of the candidates that keep limits, or raise ValueError."""
         limits = make_limits(self.feature_names or [f"x[{k}]" for k in range(table.shape[1])])
-        if limits.has_numbers and not self.has_features:
+        if limits.inequalities and not self.has_features:
             raise ValueError(
                 "LinearConstraint and NonlinearConstraint are of numbers, and the candidates are "
                 "names alone. Give functions of a name, or candidates with features."
             )
         items = table[places] if names is None else [names[k] for k in places]
-        kept = [
-            limits.keeps_numbers(table[place]) and limits.keeps_functions(item)
-            for place, item in zip(places, items, strict=True)
-        ]
-        if sum(kept) < 2:
+        feasible = limits.are_kept(table[places]) & [limits.allow(item) for item in items]
+        if np.count_nonzero(feasible) < 2:
             raise ValueError(
-                f"constraints leave {sum(kept)} of {len(places)} candidates; two are needed. Widen "
-                "them, or give more candidates."
+                f"constraints leave {np.count_nonzero(feasible)} of {len(places)} candidates; two "
+                "are needed. Widen them, or give more candidates."
             )
-        return places[kept]
+        return places[feasible]
 
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._items.min(axis=0), self._items.max(axis=0)

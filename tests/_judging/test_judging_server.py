@@ -404,3 +404,10 @@ def is_alive(child):
         return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_space_with_constraints_is_refused(tmp_path):
+    path = tmp_path / "space.toml"
+    path.write_text('constraints = ["radius < 3"]\n[space]\nradius = [1, 9]')
+    with pytest.raises(ValueError, match="with constraints; the table"):
+        read_space(path)

@@ -9,7 +9,12 @@ from scipy.optimize import LinearConstraint, NonlinearConstraint, linprog
 from scipy.stats import loguniform
 
 from skpref.data import ItemTable
-from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
+from skpref.optimize import (
+    STRATEGIES,
+    HallucinationBelieverOptimizer,
+    PreferenceOptimizer,
+    read_journal,
+)
 from skpref.optimize._acquisition import Numeric
 from skpref.optimize._limits import make_limited_space
 from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
@@ -155,8 +160,8 @@ def test_draws_keep_the_limits_and_are_many(case):
     ):
         assert all(keeps(limited.to_item(row)) for row in rows)
     assert len(np.unique(candidate_rows(limited, seeds[:0], rng), axis=0)) > 200
-    plain = make_limited_space(space, None, ())
-    assert json.dumps(limited.describe()) != json.dumps(plain.describe())
+    assert make_limited_space(space, None, ()).describe_limits() is None
+    assert json.dumps(limited.describe_limits(), allow_nan=False)
 
 
 def test_draws_reach_all_of_the_feasible_part():
@@ -248,7 +253,7 @@ def test_a_chord_ends_at_the_limits():
         rows = grid_points(anchor, [chord_axis(anchor, direction, 33, space)], 33, space)
         assert np.all(rows.sum(axis=1) <= 1.0)
         step = rows[1] - rows[0]
-        for end in (rows[-1] + 1e-3 * step, rows[0] - 2.0 * step):
+        for end in (rows[-1] + 0.2 * step, rows[0] - 2.0 * step):
             assert end.min() < 0.0 or end.max() > 1.0 or end.sum() > 1.0
 
 
@@ -302,6 +307,8 @@ def test_a_journal_goes_on_under_the_same_limits_alone(tmp_path):
             build(others)
     first.skip(question)
     np.testing.assert_array_equal(first.undo().ask(), question)
+    shown = read_journal(tmp_path / "run.db")["items"][1]
+    np.testing.assert_array_equal(shown, first.history_[0].items)
     copy = pickle.loads(pickle.dumps(first))
     np.testing.assert_array_equal(copy.ask(), question)
 
@@ -360,7 +367,7 @@ def test_the_plane_of_an_acquisition_is_empty_beyond_the_limits():
         ([NonlinearConstraint(lambda x: x[0], np.nan, 1.0)], "numbers are allowed"),
         ([lambda item: False], "None of 4096 items"),
         ([lambda item: 1.0], r"constraints\[0\] returned 1.0"),
-        ([NonlinearConstraint(lambda x: "a", 0.0, 1.0)], r"constraints\[0\] failed at"),
+        ([NonlinearConstraint(lambda x: "a", 0.0, 1.0)], r"constraints\[0\] failed, "),
         (
             [LinearConstraint([[1.0, 1.0]], ub=1.0), LinearConstraint([[1.0, 1.0]], lb=1.0)],
             "None of 4096 items",
