@@ -110,6 +110,15 @@ class PreferenceOptimizer(Asking):
         the default index, which counts the rows. Candidates of equal features are one item, shown
         by the first of their names. Those of ``ItemTable.from_names`` have no features and
         independent utilities (`Identity` kernel).
+    constraints : list, default=None
+        What every item that is asked about, drawn, recommended or told must keep. A
+        ``scipy.optimize.LinearConstraint`` or ``NonlinearConstraint`` is on the numbers of an item
+        in the order of the space: categories by their codes, from 0, and a parameter that is not
+        there (`when`) as 0. Any other function gets an item and returns whether it may be asked
+        about. Inequalities only. Candidates that break one are left out. Along a constraint of
+        scipy the best item is climbed to, up to a boundary that is slanted or curved; of a function
+        only yes and no are known, so that the climb ends where it meets its boundary. In a journal
+        functions are known by their names.
     earlier : dict, path, list of paths or CollaborativePreferenceRegressor, default=None
         Answers of earlier people, of whom the one who is asked is another. A dict has the keys
         "X", the items of each question as `tell` takes them, "y", the answers (of a duel 1 if the
@@ -120,15 +129,6 @@ class PreferenceOptimizer(Asking):
         own, whose share is learned as answers come. There is no initial design, and `recommend`
         knows an item before the first answer. Sets and rankings count as the duels they state,
         and ties as nothing.
-    constraints : list, default=None
-        What every item that is asked about, drawn, recommended or told must keep. A
-        ``scipy.optimize.LinearConstraint`` or ``NonlinearConstraint`` is on the numbers of an item
-        in the order of the space: categories by their codes, from 0, and a parameter that is not
-        there (`when`) as 0. Any other function gets an item and returns whether it may be asked
-        about. Inequalities only. Candidates that break one are left out. Along a constraint of
-        scipy the best item is climbed to, up to a boundary that is slanted or curved; of a function
-        only yes and no are known, so that the climb ends where it meets its boundary. In a journal
-        functions are known by their names.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
