@@ -15,7 +15,7 @@ from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make
 # Share of an inequality's terms that rounding may be: items that people tell may break it by as
 # much, and where values are rounded an item that is asked keeps a linear one by the smaller share,
 # in whatever order its terms are added up.
-_SLACK, _MARGIN = 1e-9, 1e-12
+_ROUNDING, _MARGIN = 1e-9, 1e-12
 # Halvings of a way that leaves the limits: 2e-5 of a climb is lost, 4e-3 of a line or plane, which
 # has more places to look at.
 _N_HALVINGS, _N_HALVINGS_OF_GRIDS = 16, 8
@@ -58,11 +58,10 @@ class Inequality(NamedTuple):
         terms = values if self.matrix is None else np.abs(numbers) @ np.abs(self.matrix).T
         rounding = slack * (np.abs(terms) + (self.matrix is None)) if slack else 0.0
         with np.errstate(invalid="ignore"):
-            slacks = [self.high - values + rounding, values - self.low + rounding]
-        for each, bound in zip(slacks, (self.high, self.low), strict=True):
-            each[:, np.isinf(bound)] = np.inf
-            each[np.isnan(values)] = -np.inf
-        return np.concatenate(slacks, axis=1)
+            above = np.where(np.isinf(self.low), np.inf, values - self.low + rounding)
+            below = np.where(np.isinf(self.high), np.inf, self.high - values + rounding)
+        slacks = np.concatenate([below, above], axis=1)
+        return np.where(np.tile(np.isnan(values), 2), -np.inf, slacks)
 
 
 class Limits:
@@ -124,7 +123,7 @@ class Limits:
         broken = [
             each.place
             for each in self.inequalities
-            if np.any(each.slacks(numbers[None], _SLACK) < 0.0)
+            if np.any(each.slacks(numbers[None], _ROUNDING) < 0.0)
         ]
         broken += [
             place for function, place in self.functions if not _allows(function, place, item)
@@ -180,7 +179,7 @@ def _read_inequality(constraint, place, names):
             f"constraints[{place}] has the lower bounds {low.tolist()} and the upper bounds "
             f"{high.tolist()}; numbers are allowed, the lower ones not above the upper."
         )
-    for k in np.flatnonzero(np.isfinite(low) & (high - low <= _SLACK * (1.0 + np.abs(low)))):
+    for k in np.flatnonzero(np.isfinite(low) & (high - low <= _ROUNDING * (1.0 + np.abs(low)))):
         terms = "its function"
         if matrix is not None:
             terms = " + ".join(

@@ -267,8 +267,15 @@ class PreferenceOptimizer(Asking):
             **strategy._asdict(),
             "answers told": len(state.answers),
             "pending": len(state.pending),
-            "recommended": titled(self.recommend()) if state.answers else "nothing was told yet",
+            "recommended": self._recommended_title(state),
         }
+
+    def _recommended_title(self, state):
+        if not state.answers:
+            return "nothing was told yet"
+        if not len(state.answered_rows(usable=True)):
+            return "none: all were told unusable"
+        return titled(self.recommend())
 
     # -- the loop ------------------------------------------------------------------------
 

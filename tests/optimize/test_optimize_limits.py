@@ -36,6 +36,12 @@ def in_disc(item):
     return bool(item @ item <= 0.5)
 
 
+def two_values(x):
+    """Return two values, the second of which is NaN beyond where it is defined."""
+    rest = x[0] - x[1] / 9.0 - 0.01
+    return [0.5 - x @ x, np.log(rest) if rest > 0.0 else np.nan]
+
+
 def in_half(item):
     return bool(item[0] <= 0.5)
 
@@ -61,6 +67,11 @@ CASES = {
         SQUARE,
         [NonlinearConstraint(lambda x: x @ x, 0.4, 0.5)],
         lambda x: 0.4 <= x @ x <= 0.5,
+    ),
+    "two values": (
+        SQUARE,
+        [NonlinearConstraint(two_values, -2.0, np.inf)],
+        lambda x: x @ x <= 2.5 and x[0] - x[1] / 9.0 - 0.01 >= np.exp(-2.0),
     ),
     "function": (SQUARE, [in_disc], in_disc),
     "both": (SQUARE, [LESS, in_disc], lambda x: x[0] + x[1] <= 1.0 and in_disc(x)),

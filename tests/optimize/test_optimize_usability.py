@@ -177,3 +177,4 @@ def test_other_refusals():
     optimizer.tell(items, unusable=[0, 1])
     with pytest.raises(ValueError, match="none of them can be used"):
         optimizer.recommend()
+    assert "all were told unusable" in optimizer._repr_html_()
