@@ -44,6 +44,7 @@ _OF_THE_STUDY = (
     "journal",
     "random_state",
     "initial_duels",
+    "earlier",
 )
 # Seconds that a worker waits for another to choose the trial before its own.
 _PATIENCE, _POLL = 5.0, 0.05

@@ -4,6 +4,7 @@ They go with scikit-learn's in sums, products and powers. One walk over the tree
 all that is asked of it: values, gradients in hyperparameters and inputs, spectra, units.
 """
 
+from skpref.kernels._anchored import AnchorFeatures
 from skpref.kernels._board import leaderboard_kernel
 from skpref.kernels._contracts import Kernel, difference_steps, far_origin, paired
 from skpref.kernels._features import (

@@ -28,6 +28,7 @@ from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
+from skpref.optimize._earlier import own_variance_prior, read_earlier
 from skpref.optimize._lookahead import LOOKAHEADS
 from skpref.optimize._model import PRIORS, Models, shorter_lengthscale_prior
 from skpref.optimize._spaces import Space
@@ -114,6 +115,13 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     of_noise = _check_noise_prior(options, automatic)
     has_pair_effects = check_pair_effects(kernel, engine)
     rate = _check_forgetting(options["forgetting_rate"], engine, has_pair_effects)
+    tastes = _read_tastes(options, space, kernel, of_lengthscales)
+    if tastes is not None:
+        kernel = tastes.kernel
+        if options["lengthscale_prior"] == "auto":
+            of_lengthscales = tastes.carried_over(of_lengthscales, tastes.lengthscale)
+        if options["noise_prior"] == "auto":
+            of_noise = tastes.carried_over(of_noise, tastes.noise_variance)
 
     def model_with(likelihood):
         own = options["likelihood"] is None
@@ -123,23 +131,43 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
             *pair_effect_priors(kernel, space.typical_rows()),
             *likelihood_priors(likelihood, kernel, of_likelihood),
         )
+        if tastes is not None:
+            priors = (*priors, own_variance_prior())
         whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
         return Model(whole, likelihood, engine, priors)
 
     likelihood, plain = _make_likelihoods(options)
     without_ties = None if plain is None else model_with(plain)
-    models = Models(model_with(likelihood), without_ties, forgets=rate is not None)
+    extremes = None if tastes is None else tastes.extremes
+    models = Models(model_with(likelihood), without_ties, rate is not None, extremes)
     if believing:
         _check_margins(likelihood)
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
     usual = _N_INITIAL if automatic else 3 * space.n_dimensions
+    if tastes is not None:
+        usual = 0  # earlier people answered the design
     n_initial = _check_n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
     return Configuration(
         strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
     )
+
+
+def _read_tastes(options, space, kernel, lengthscale_prior):
+    """Return the prior that earlier answers give, or None without any; it is then the option."""
+    earlier = options["earlier"]
+    if earlier is None:
+        return None
+    if options["forgetting_rate"] is not None:
+        raise ValueError(
+            "got earlier= and forgetting_rate=; one of the two is allowed, as a prior of earlier "
+            "people does not drift. Leave one out."
+        )
+    tastes = read_earlier(earlier, space, kernel, lengthscale_prior)
+    options["earlier"] = tastes.digest
+    return tastes
 
 
 def _check_kernel(kernel, space):

@@ -145,7 +145,8 @@ def dump_arrays(memory: Memory, state: RunState, models: Models) -> bytes | None
 
 def _is_usable(name, part, state, models):
     """Return whether solver or sampler can go on from an array of theirs."""
-    if part.ndim == 0 or part.shape[-1] > state.max_rows or not np.all(np.isfinite(part)):
+    most = state.max_rows + (models.extremes is not None)  # a duel of earlier people is the first
+    if part.ndim == 0 or part.shape[-1] > most or not np.all(np.isfinite(part)):
         return False
     positive = name == "sites.precision" or (
         name == "margins" and models.has_positive_margins(state.answers)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from skpref._utils import NEGLIGIBLE, Array, check_number
 from skpref.active import outcome_effects
 from skpref.fitting import Fitted, Hyperprior, LogNormal, Model, SharedLevel, average
-from skpref.gp import Posterior, SamplePaths, at_present
+from skpref.gp import Posterior, SamplePaths
 from skpref.inference import State, hallucinations
 from skpref.kernels import lengthscale_indices, shortest_lengths
 from skpref.likelihoods import Likelihood
@@ -23,7 +23,7 @@ from skpref.optimize._acquisition import (
     margin_moments,
 )
 from skpref.optimize._maximiser import EFFORT, candidate_rows
-from skpref.optimize._model import ANSWERS, PRIORS, shorter_lengthscale_prior
+from skpref.optimize._model import ANSWERS, PRIORS, on_item_rows, shorter_lengthscale_prior
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
@@ -277,7 +277,7 @@ def _draw_margins(model: Model, start: State | None, n: int, context: GainContex
     problem, gaussian, _ = model.evaluate(context.fitted.comparisons, start)
     drawn = hallucinations(problem, gaussian, n, context.rng)
     posterior = problem.prior.posterior(drawn.sites, drawn.conditioned, model.likelihood)
-    return at_present(posterior, context.answered_rows.shape[1])
+    return on_item_rows(posterior, context.answered_rows.shape[1])
 
 
 # --- drawn functions ------------------------------------------------------------------------

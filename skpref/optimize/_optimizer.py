@@ -119,6 +119,16 @@ class PreferenceOptimizer(Asking):
         scipy the best item is climbed to, up to a boundary that is slanted or curved; of a function
         only yes and no are known, so that the climb ends where it meets its boundary. In a journal
         functions are known by their names.
+    earlier : dict, path, list of paths or CollaborativePreferenceRegressor, default=None
+        Answers of earlier people, of whom the one who is asked is another. A dict has the keys
+        "X", the items of each question as `tell` takes them, "y", the answers (of a duel 1 if the
+        first won, 0 if the second did; of a set the position of the chosen item, or ranks), and
+        "users", whose each is (all of one person without it). A path is the journal of an earlier
+        person. A model is one of items as numbers, in the order of the space. The utility is
+        then a multiple of the earlier people's mean, a deviation as theirs are, and a part of its
+        own, whose share is learned as answers come. There is no initial design, and `recommend`
+        knows an item before the first answer. Sets and rankings count as the duels they state,
+        and ties as nothing.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -203,6 +213,7 @@ class PreferenceOptimizer(Asking):
         forgetting_rate: float | None = None,
         candidates: Any = None,
         constraints: Sequence | None = None,
+        earlier: Any = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
         lease_minutes: float = 30.0,
@@ -224,6 +235,7 @@ class PreferenceOptimizer(Asking):
             "n_initial": n_initial,
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
+            "earlier": earlier,
         }
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior", "noise_prior"):
@@ -275,6 +287,7 @@ class PreferenceOptimizer(Asking):
         kind: str | Sequence[str] = "set",
         beside: Any = None,
         fixed: Mapping | None = None,
+        at: Mapping | None = None,
     ) -> Any:
         """Return the next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -308,6 +321,9 @@ class PreferenceOptimizer(Asking):
             items are arrays, positions: ``fixed={"roast": "dark"}``. The others are chosen for
             these values, and what was learned with other values counts. The items of ``beside``
             are shown as they are, and ``initial_duels`` are not asked.
+        at : dict, optional
+            Values that are given and not chosen, as where or when the items are judged:
+            ``at={"room": "bath"}``. It holds them as ``fixed`` does, and `recommend` takes it too.
 
         Returns
         -------
@@ -324,13 +340,24 @@ class PreferenceOptimizer(Asking):
             are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
             likelihood takes no answers to sets.
         """
-        held = read_fixed(self._space, fixed)
+        held = self._held(at, fixed)
         space = hold_parameters(self._space, held)
         if beside is None:
             return self._ask_questions(n, layouts_of(kind, size, space), fixed=held)
         items = self._given_items(beside)
         layouts = layouts_with_given_items(kind, size, space, len(items))
         return self._ask_questions(n, layouts, beside=items, fixed=held)
+
+    def _held(self, at, fixed=None):
+        """Return the parameters that a question holds, checked."""
+        if at and fixed and isinstance(at, Mapping) and isinstance(fixed, Mapping):
+            if common := at.keys() & fixed.keys():
+                raise ValueError(
+                    f"got {sorted(map(str, common))} both in at= and in fixed=; a parameter is "
+                    "held at one value. Leave it out of one of the two."
+                )
+            return read_fixed(self._space, {**at, **fixed})
+        return read_fixed(self._space, at or fixed)
 
     def _given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""
@@ -468,11 +495,17 @@ class PreferenceOptimizer(Asking):
 
     # -- results -------------------------------------------------------------------------
 
-    def recommend(self, *, probability_usable: float | None = None) -> Any:
+    def recommend(
+        self, *, at: Mapping | None = None, probability_usable: float | None = None
+    ) -> Any:
         """Return the item of the largest posterior mean among those that answers are about.
+
+        With ``at``, or where there are ``earlier`` answers, it is that of the whole space.
 
         Parameters
         ----------
+        at : dict, optional
+            Values that are given and not chosen, as in `ask`; the item has them.
         probability_usable : float, default=None
             How probable it must be that the item can be used, by what was told ``unusable``, such
             as 0.9. None: it was not told unusable.
@@ -480,9 +513,10 @@ class PreferenceOptimizer(Asking):
         Raises
         ------
         NotFittedError
-            If nothing was told.
+            If nothing was told, and there are no ``earlier`` answers.
         ValueError
-            If no item is as probably usable.
+            If ``at`` names no parameters of the space, no values of theirs, or all. If no item is
+            as probably usable.
 
         Examples
         --------
@@ -497,7 +531,7 @@ class PreferenceOptimizer(Asking):
         """
         if probability_usable is not None:
             check_number("probability_usable", probability_usable, low=0.0, high=1.0)
-        return self._session.recommended_item(probability_usable)
+        return self._session.recommended_item(probability_usable, self._held(at))
 
     @property
     def incumbent_(self) -> Any:
@@ -572,6 +606,7 @@ class PreferenceOptimizer(Asking):
         >>> found.method, found.acquisition.shape, found.grid[1][[0, -1]].tolist()
         ('log_ei', (20, 20), [0.0, 10.0])
         """
+        check_answered(self._session.state)
         places = check_plane(self._space, dimensions, resolution)
         method = check_method(self._session.configuration.strategies["duel"], acquisition)
         (incumbent,) = self.to_unit([self.incumbent_])

@@ -18,12 +18,13 @@ from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
 from skpref.optimize._limits import hold_parameters
-from skpref.optimize._maximiser import EFFORT, candidate_rows
+from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
 from skpref.optimize._state import Items, KnownMemory, Layout, RunState, exclusion
 from skpref.optimize._strategies import (
     AskContext,
+    acquisition_surface,
     best_answered,
     may_be_asked,
     propose,
@@ -78,7 +79,8 @@ class Questions:
 
     def fit(self, state: RunState) -> tuple[Fitted, Memory]:
         """Return the fit of the answers, and the memory for the next fit."""
-        check_answered(state)
+        if self._extremes is None:
+            check_answered(state)
         last = self._last
         if last is None or last[0] is not state.answers or last[1] is not state.base:
             models, memory, answers = self._configuration.models, state.base.memory, state.answers
@@ -86,7 +88,8 @@ class Questions:
             due = len(answers) >= memory.fitted_at + every or models.has_new_parameters(
                 answers, memory.fitted_at
             )
-            learning = memory.fitted_at == 0 or (due and self._is_design_answered(state))
+            first = memory.fitted_at == 0 and len(answers) > 0
+            learning = first or (due and self._is_design_answered(state))
             with blas_threads(state.max_rows):
                 fitted_and_memory = _model.fit(models, memory, state.items.rows, answers, learning)
             last = self._last = (state.answers, state.base, *fitted_and_memory)
@@ -100,26 +103,62 @@ class Questions:
         with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: RunState, probability_usable: float | None = None) -> int:
-        """Return the index of the answered item of the largest posterior mean.
+    def best(
+        self, state: RunState, probability_usable: float | None = None, fixed: tuple = ()
+    ) -> Any:
+        """Return the item of the largest posterior mean, as the space keeps it.
 
-        Of those that are usable with some probability, and were not told unusable; ValueError if
-        there are none.
+        It is one that answers are about; of all items where there are earlier people, or parameters
+        are ``fixed``. It is usable with some probability, and was not told unusable; ValueError if
+        there is none.
         """
-        fit, _ = self.fit(state)
-        rows, n_rows = state.answered_rows(usable=True), len(state.answered_rows())
-        reached = "none of them can be used"
+        if fixed != self._fixed:
+            return self._holding(fixed).best(state, probability_usable, fixed)
+        row = self._best_row(state, probability_usable)
+        items, index = state.items.with_row(row, self._space)
+        return items.values[index]
+
+    def _best_row(self, state, probability_usable=None):
+        posterior = self.fit(state)[0].gaussian
+        rows, n_rows = self._answered_rows(state), len(state.answered_rows())
+        reached, usability = "none of them can be used", None
         if probability_usable is not None and state.unusable_items and len(rows):
-            probability = Usability.fit(state).probability(rows)
-            reached = f"the largest is {probability.max():.2f}"
-            rows = rows[probability >= probability_usable]
-        if not len(rows):
+            usability = Usability.fit(state)
+            reached = f"the largest is {usability.probability(rows).max():.2f}"
+
+        def is_usable(rows):
+            unusable = state.items.rows[sorted(state.unusable_items)]
+            usable = np.all(np.any(rows[:, None] != unusable, axis=2), axis=1)
+            return usable & (
+                True if usability is None else usability.probability(rows) >= probability_usable
+            )
+
+        with blas_threads(state.max_rows):
+            if self._extremes is None and not self._fixed:
+                rows = rows[is_usable(rows)]
+                row = best_answered(posterior, rows) if len(rows) else None
+            else:
+                rng = np.random.default_rng([self._seed, len(state.answers), 2])
+                surface = acquisition_surface("mean", posterior, rows[0], rows)
+                seeds = rows[np.argsort(-posterior.mean(rows), kind="stable")[: EFFORT.n_seeds]]
+                row = maximise(surface, self._space, seeds, rng, is_usable)[0]
+        if row is None:
             raise ValueError(
                 f"No item of {n_rows} that answers are about is usable enough; {reached}. Ask on, "
                 "or give a smaller probability_usable."
             )
-        with blas_threads(state.max_rows):
-            return state.items.with_row(best_answered(fit.gaussian, rows), self._space)[1]
+        return row
+
+    @property
+    def _extremes(self):
+        return self._configuration.models.extremes
+
+    def _answered_rows(self, state, usable=False):
+        """Return the rows that answers are about, and that of the best item of earlier people."""
+        rows = state.answered_rows(usable)
+        if self._extremes is not None:
+            rows = np.concatenate([rows, self._extremes[:1]])
+        return self._space.project(rows)
 
     # -- whether to go on ----------------------------------------------------------------
 
@@ -138,11 +177,11 @@ class Questions:
             return is_close_enough(context, probability, within)
 
     def _gain_context(self, state):
-        fitted, best = self.fit(state)[0], self.best(state)
+        fitted, best = self.fit(state)[0], self._best_row(state)
         # A stream of its own: no random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.answers), 1])
-        space, rows = self._usable_space(state, 0.5, 1), state.answered_rows(usable=True)
-        return GainContext(fitted, space, rows, state.items.rows[best], rng)
+        space = self._usable_space(state, 0.5, 1)
+        return GainContext(fitted, space, self._answered_rows(state, usable=True), best, rng)
 
     def _is_design_answered(self, state):
         """Return whether the design is answered; a question of k items is k/2 duels of it."""
@@ -238,7 +277,8 @@ class Questions:
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.answers, *state.pending))
-        designed = n_shown < 2 * self._configuration.n_initial or not state.answers
+        designed = n_shown < 2 * self._configuration.n_initial
+        designed |= not state.answers and self._extremes is None
         if form is not None:
             items, indices, recalled = self._grid_question(state, allowed, form, rng, designed)
         elif designed or (not given and self._open_initial_duels(state)):
@@ -320,7 +360,7 @@ class Questions:
         separation = 0.0 if hallucinating else self._near
         context = AskContext(
             self._space,
-            self._space.project(state.answered_rows()),
+            self._answered_rows(state),
             last_winner,
             fit.gaussian,
             draw,
@@ -332,8 +372,12 @@ class Questions:
         return context._replace(first_rows=first_rows), lambda: memory
 
     def _last_winner_row(self, state):
-        """Return the row of the last winner, or one like it that may be asked about."""
-        return self._space.project(state.items.rows[[state.last_winner]])[0]
+        """Return the row of the last winner, or one like it that may be asked about.
+
+        Before any answer it is that of the best item of earlier people.
+        """
+        rows = state.items.rows[[state.last_winner]] if state.answers else self._extremes[:1]
+        return self._space.project(rows)[0]
 
     def _draw_fit(self, fit, rng):
         """Return a fit at hyperparameters drawn from their posterior around those of a fit."""

@@ -370,12 +370,11 @@ class Session:
 
     # -- results -------------------------------------------------------------------------
 
-    def recommended_item(self, probability_usable: float | None = None) -> Any:
-        """Return the answered item of the largest posterior mean, as people see it."""
+    def recommended_item(self, probability_usable: float | None = None, fixed: tuple = ()) -> Any:
+        """Return the item of the largest posterior mean, as people see it."""
         with self._lock:
-            state = self.state
-            best = self._questions.best(state, probability_usable)
-            return self.present_items(state, [best])[0]
+            best = self._questions.best(self.state, probability_usable, fixed)
+            return self.space.present(best)
 
     def fitted(self) -> Any:
         """Return what questions are found with, fitted to the answers."""
