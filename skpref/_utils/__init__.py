@@ -41,6 +41,7 @@ from skpref._utils._metadata import (
     given_metadata,
     refuse_dropped,
     unrequested_metadata,
+    validates_methods,
 )
 from skpref._utils._older_sklearn import (
     CallbackSupportMixin,
@@ -132,6 +133,7 @@ __all__ = [
     "symmetric_root",
     "unit_band",
     "unrequested_metadata",
+    "validates_methods",
     "warn",
     "with_callbacks",
 ]

@@ -335,8 +335,10 @@ def check_means(found: Array, mean: Array, variance: Array) -> None:
     if np.any(np.abs(found - mean) > _NOTICED * np.sqrt(variance)):
         raise ValueError(
             "Rounding errors change probabilities: the noise is too small for the weights, or "
-            "repeats, of these answers. Divide all of sample_weight by a number, or raise "
-            "noise_variance and its lower bound."
+            "repeats, of these answers, or beside what the kernel is on the items. Divide all of "
+            "sample_weight by a number, or raise noise_variance and its lower bound; of a "
+            "polynomial kernel centre and scale the features, for instance by "
+            "Itemwise(StandardScaler())."
         )
 
 
