@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel, WhiteKernel
 
-from skpref._utils import check_choice, check_number, warn
+from skpref._utils import Array, check_choice, check_number, warn
 from skpref.data import Comparisons, Reader, Training
 from skpref.fitting._biases import (
     Biases,
@@ -246,120 +246,209 @@ def _refuse_missing_columns(kernel: Kernel, n_features: int, n_columns: int) -> 
 
 def make_model(estimator, settings: Settings, training: Training) -> Model:
     """Make the model that an estimator's parameters stand for, given its answers."""
-    learned, comparisons = settings.search is not None, training.comparisons
-    engine, user_kernel = settings.engine, estimator.kernel
-    reader = training.reader
-    has_features = reader.table is None or reader.table.has_features
-    group_column = comparisons.group_column
-    grouped = group_column is not None
-    # What is known of items apart from the time, or from the groups of answers.
-    beside = reader.time is not None or grouped
-    static = comparisons.with_first_columns(reader.n_features) if beside else comparisons
-    times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
-    drifts = times is not None and times.drift is not None
-    named_groups = grouped and user_kernel is not None and _names(user_kernel, group_column)
-    has_pair_effects = check_pair_effects(user_kernel, engine)
-    if has_pair_effects:
-        check_pairs_alone(user_kernel, training)
-        for term in terms_of_sum(intransitive_parts(user_kernel)[1]):
-            check_kernel(term.kernel, comparisons.items)
-    if user_kernel is not None:
-        if grouped:
-            _refuse_white_noise(user_kernel)
-        if reader.time is None:
-            _refuse_missing_columns(user_kernel, reader.n_features, comparisons.items.shape[1])
-        apart = drifts or (grouped and not named_groups)
-        own_items = static.items if apart else comparisons.items
-        check_kernel(user_kernel, own_items)
-        user_kernel = with_centred_linear_terms(clone(user_kernel), own_items)
-    has_unit = grouped and user_kernel is not None and not named_groups
-    unit = mean_variance(user_kernel, static.items) if has_unit else 1.0
-    if group_column is not None and named_groups:
-        parts_by_column(user_kernel, group_column, comparisons.items.shape[1])  # or refuse it
-    biases, shared, user_kernel = _biases_of(estimator, settings, training, user_kernel)
-    if biases and named_groups:
-        raise ValueError(
-            f"got the kernel {user_kernel}, which names column {group_column}, the prompt, with "
-            "judges who have biases on controls or by order; kernel=None, or one of the items "
-            "alone, is allowed. Leave the terms of that column out: effects of prompts come by "
-            "themselves."
-        )
-    variances = _bias_variances(estimator)
-    effects, n_group_columns = None, 0
-    if group_column is not None and not named_groups:
-        n_group_columns = comparisons.items.shape[1] - group_column
-        effects = group_effects(group_column, n_group_columns, reader.id_column, unit)
+    design = _ModelDesign.of(estimator, settings, training)
+    engine = design.chosen_engine() if settings.engine is None else settings.engine
+    teacher = engine.evidence_engine(search=True) or EP()
+    is_apart = design.is_learned and teacher.prior_rule.tells_items_apart(training.comparisons)
+    utility = design.utility_kernel(is_apart)
+    kernel = design.whole_kernel(utility)
+    comparisons = judged_rows(training.comparisons, kernel)
+    if design.user_kernel is None or design.drifts:
+        check_kernel(kernel, comparisons.items)
+    if design.user_kernel is not None:
+        _warn_measured_ids(kernel, training.reader.id_column)
+        if design.times is not None:
+            _warn_named_times(kernel, design.times.column)
+    check_answers(engine, comparisons, settings.likelihood, kernel)
+    priors = design.hyperpriors(utility, kernel, comparisons) if design.is_learned else ()
+    return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
 
-    def utility_kernel(own: bool) -> Kernel:
-        kernel = user_kernel
-        if user_kernel is None:
-            kernel = _default_kernel(static, has_features, own, reader.id_column, biases.controls)
-            if drifts and learned and not kernel.n_dims:  # how much of it stays is learned too
+
+class _ModelDesign(NamedTuple):
+    """What the kernel and the hyperpriors of a model are made of.
+
+    Attributes
+    ----------
+    estimator : estimator
+    settings : Settings
+    training : Training
+    static : Comparisons
+        What is known of items apart from the time, or from the groups of answers.
+    times : _Times or None
+    user_kernel : Kernel or None
+        Without the terms of controls, where these are the judges' own effects too.
+    names_groups : bool
+        Whether the user's kernel names the column of groups.
+    biases : Biases
+        The judges' own effects.
+    shared : Kernel or None
+        Of controls, for all judges.
+    effects : Kernel or None
+        Of groups of answers.
+    unit : float
+        Variance of the utility, which effects of groups are measured by.
+    """
+
+    estimator: Any
+    settings: Settings
+    training: Training
+    static: Comparisons
+    times: "_Times | None"
+    user_kernel: Kernel | None
+    names_groups: bool
+    biases: Biases
+    shared: Kernel | None
+    effects: Kernel | None
+    unit: float
+
+    @classmethod
+    def of(cls, estimator: Any, settings: Settings, training: Training) -> "_ModelDesign":
+        """Take apart what an estimator's parameters and its answers say; refuse what differs."""
+        comparisons, reader = training.comparisons, training.reader
+        kernel, column = estimator.kernel, comparisons.group_column
+        is_plain = reader.time is None and column is None
+        static = comparisons if is_plain else comparisons.with_first_columns(reader.n_features)
+        times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
+        names_groups = kernel is not None and column is not None and _names(kernel, column)
+        _check_circles(kernel, settings.engine, training)
+        unit = 1.0
+        if kernel is not None:
+            drifts = times is not None and times.drift is not None
+            is_apart = drifts or (column is not None and not names_groups)
+            own_items = static.items if is_apart else comparisons.items
+            kernel = _checked_kernel(kernel, training, own_items)
+            if column is not None and not names_groups:
+                unit = mean_variance(kernel, static.items)
+        n_columns = comparisons.items.shape[1]
+        if column is not None and names_groups:
+            parts_by_column(kernel, column, n_columns)  # or refuse it
+        biases, shared, kernel = _biases_of(estimator, settings, training, kernel)
+        if biases and names_groups:
+            raise ValueError(
+                f"got the kernel {kernel}, which names column {column}, the prompt, with judges "
+                "who have biases on controls or by order; kernel=None, or one of the items alone, "
+                "is allowed. Leave the terms of that column out: effects of prompts come by "
+                "themselves."
+            )
+        effects = None
+        if column is not None and not names_groups:
+            effects = group_effects(column, n_columns - column, reader.id_column, unit)
+        own = kernel, names_groups, biases, shared, effects, unit
+        return cls(estimator, settings, training, static, times, *own)
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether hyperparameters are learned."""
+        return self.settings.search is not None
+
+    @property
+    def drifts(self) -> bool:
+        """Whether utilities move through time."""
+        return self.times is not None and self.times.drift is not None
+
+    @property
+    def has_features(self) -> bool:
+        """Whether anything but their names is known of items."""
+        table = self.training.reader.table
+        return table is None or table.has_features
+
+    def utility_kernel(self, is_apart: bool) -> Kernel:
+        """Return the kernel of the utility; ``is_apart`` where items have effects of their own."""
+        kernel, id_column = self.user_kernel, self.training.reader.id_column
+        if kernel is None:
+            controls = self.biases.controls
+            kernel = _default_kernel(self.static, self.has_features, is_apart, id_column, controls)
+            # How much of it stays is learned too.
+            if self.drifts and self.is_learned and not kernel.n_dims:
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
-        if times is not None:
-            return times.beside(kernel, reader.id_column)
-        if group_column is not None and not named_groups and _sees(kernel, group_column):
-            kernel = OnColumns(kernel, list(range(group_column)))
+        if self.times is not None:
+            return self.times.beside(kernel, id_column)
+        column = self.training.comparisons.group_column
+        if column is not None and not self.names_groups and _sees(kernel, column):
+            kernel = OnColumns(kernel, list(range(column)))
         return kernel
 
-    def whole_kernel(utility: Kernel) -> Kernel:
-        if biases:
-            items = training.comparisons.items[:, :group_column]
-            control, order = variances
-            return with_biases(
-                utility, shared, items, biases, control, order, effects, n_group_columns
-            )
-        return utility if effects is None else utility + effects
-
-    if engine is None:
-        named = not has_features
-        if user_kernel is not None:
-            # Effects of pairs have an exact prior alone.
-            named = has_pair_effects or _names_alone(user_kernel, comparisons.items)
-        provisional_kernel = user_kernel
-        if drifts or biases or grouped:
-            provisional_kernel = whole_kernel(utility_kernel(learned))
-        rows = judged_rows(comparisons, provisional_kernel)
-        engine = chosen_engine(rows, named and not drifts, provisional_kernel, settings.likelihood)
-    teacher = engine.evidence_engine(search=True) or EP()
-    utility = utility_kernel(learned and teacher.prior_rule.tells_items_apart(comparisons))
-    kernel = whole_kernel(utility)
-    comparisons = judged_rows(comparisons, kernel)
-    if user_kernel is None or drifts:
-        check_kernel(kernel, comparisons.items)
-    if user_kernel is not None:
-        _warn_measured_ids(kernel, reader.id_column)
-        if times is not None:
-            _warn_named_times(kernel, times.column)
-    check_answers(engine, comparisons, settings.likelihood, kernel)
-    priors: tuple[Hyperprior, ...] = ()
-    if learned:
-        beside_ids = user_kernel is None and (
-            reader.id_column is not None or (drifts and not has_features)
+    def whole_kernel(self, utility: Kernel) -> Kernel:
+        """Return the kernel of the utility with the effects of judges and of groups."""
+        if not self.biases:
+            return utility if self.effects is None else utility + self.effects
+        comparisons = self.training.comparisons
+        column, n_columns = comparisons.group_column, comparisons.items.shape[1]
+        items = comparisons.items[:, :column]
+        n_group_columns = 0 if self.effects is None or column is None else n_columns - column
+        control, order = _bias_variances(self.estimator)
+        return with_biases(
+            utility, self.shared, items, self.biases, control, order, self.effects, n_group_columns
         )
-        static_part = _stays(utility) if drifts else utility
-        of_variances = variance_priors(static_part, drifts) if beside_ids else ()
-        prior, column = estimator.lengthscale_prior, None if times is None else times.column
-        own_items = comparisons.items if named_groups else static.items
+
+    def chosen_engine(self) -> Engine:
+        """Choose the engine by the size and kind of the problem."""
+        comparisons, kernel = self.training.comparisons, self.user_kernel
+        names = not self.has_features
+        if kernel is not None:
+            # Effects of pairs have an exact prior alone.
+            has_circles = check_pair_effects(self.estimator.kernel, None)
+            names = has_circles or _names_alone(kernel, comparisons.items)
+        if self.drifts or self.biases or comparisons.group_column is not None:
+            kernel = self.whole_kernel(self.utility_kernel(self.is_learned))
+        rows = judged_rows(comparisons, kernel)
+        return chosen_engine(rows, names and not self.drifts, kernel, self.settings.likelihood)
+
+    def hyperpriors(
+        self, utility: Kernel, kernel: Kernel, comparisons: Comparisons
+    ) -> tuple[Hyperprior, ...]:
+        """Return the densities of the hyperparameters of the utility's and the whole kernel."""
+        id_column, times = self.training.reader.id_column, self.times
+        static_part = _stays(utility) if self.drifts else utility
+        of_variances: tuple[Hyperprior, ...] = ()
+        has_ids = id_column is not None or (self.drifts and not self.has_features)
+        if self.user_kernel is None and has_ids:
+            of_variances = variance_priors(static_part, self.drifts)
+        prior, column = self.estimator.lengthscale_prior, None if times is None else times.column
+        own_items = comparisons.items if self.names_groups else self.static.items
         priors = lengthscale_priors(prior, utility, own_items, bool(of_variances), column)
-        priors += of_variances
-        priors += pair_effect_priors(utility, own_items)
+        priors += of_variances + pair_effect_priors(utility, own_items)
         if times is not None:
-            static_theta = static_part.theta
-            priors += drift_priors(
-                utility, times.column, times.spread, len(static_theta), times.unit, prior
-            )
+            n_static = len(static_part.theta)
+            priors += drift_priors(utility, times.column, times.spread, n_static, times.unit, prior)
+        priors += self._effect_priors(utility, kernel)
+        likelihood = self.settings.likelihood
+        return priors + likelihood_priors(likelihood, kernel, likelihood.priors)
+
+    def _effect_priors(self, utility: Kernel, kernel: Kernel) -> tuple[Hyperprior, ...]:
+        """Return the densities of the hyperparameters of groups and judges."""
+        priors: tuple[Hyperprior, ...] = ()
         n_before = utility.n_dims
-        if effects is not None:
+        if self.effects is not None:
             # Where the scale of the utility is free, a density of deviations would shrink it.
-            if user_kernel is None or not np.any(amplitude_powers(utility)):
-                priors += group_priors(effects, n_before, unit)
-            n_before += effects.n_dims
-        if biases:
-            n_before += 0 if user_kernel is None or shared is None else shared.n_dims
+            if self.user_kernel is None or not np.any(amplitude_powers(utility)):
+                priors += group_priors(self.effects, n_before, self.unit)
+            n_before += self.effects.n_dims
+        if self.biases:
+            if self.user_kernel is not None and self.shared is not None:
+                n_before += self.shared.n_dims
             priors += bias_priors(kernel, n_before)
-        priors += likelihood_priors(settings.likelihood, kernel, settings.likelihood.priors)
-    return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
+        return priors
+
+
+def _check_circles(kernel: Kernel | None, engine: Engine | None, training: Training) -> None:
+    """Raise ValueError of effects of pairs that the engine or the answers do not allow."""
+    if kernel is None or not check_pair_effects(kernel, engine):
+        return
+    check_pairs_alone(kernel, training)
+    for term in terms_of_sum(intransitive_parts(kernel)[1]):
+        check_kernel(term.kernel, training.comparisons.items)
+
+
+def _checked_kernel(kernel: Kernel, training: Training, own_items: Array) -> Kernel:
+    """Return a copy of the user's kernel whose linear terms are centred; refuse what it lacks."""
+    comparisons, reader = training.comparisons, training.reader
+    if comparisons.group_column is not None:
+        _refuse_white_noise(kernel)
+    if reader.time is None:
+        _refuse_missing_columns(kernel, reader.n_features, comparisons.items.shape[1])
+    check_kernel(kernel, own_items)
+    return with_centred_linear_terms(clone(kernel), own_items)
 
 
 def _judge_prior(estimator):

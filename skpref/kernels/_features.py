@@ -229,7 +229,8 @@ def intransitive_parts(kernel: Kernel | None) -> tuple[Kernel | None, Kernel | N
                 "Identity() + Intransitive(OnColumns(Identity(), [0]), 0.5)."
             )
         parts[is_effect] = _added(parts[is_effect], term)
-    return parts[0], parts[1]
+    # What is around a sum, as `Padded` is around that of judges, stays around it.
+    return (kernel, None) if parts[1] is None else (parts[0], parts[1])
 
 
 def theta_places(kernel: Kernel) -> list[tuple[Kernel, slice]]:
