@@ -282,7 +282,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         kernel = user_kernel
         if user_kernel is None:
             kernel = _default_kernel(static, has_features, own, reader.id_column, biases.controls)
-            # How much of it stays is learned too; and an offset has a unit, which duels alone have not.
+            # How much of it stays is learned too; and an offset has a unit, unlike duels alone.
             has_unit_of_own = comparisons.offset is not None and reader.id_column is None
             if learned and (has_unit_of_own or (drifts and not kernel.n_dims)):
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
