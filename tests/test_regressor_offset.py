@@ -78,31 +78,31 @@ def test_ties_and_an_order_effect_go_with_it():
     np.testing.assert_allclose(predicted, expected, atol=0.005)
 
 
+def chance_of_each(utility):
+    """P(each is the best of its set) with noise of variance 1/2, by Gauss-Hermite quadrature."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
+    noisy = np.sqrt(0.5) * nodes
+    chances = np.empty(utility.shape)
+    for i in range(utility.shape[-1]):
+        rest = np.delete(utility, i, axis=-1)
+        below = ndtr((utility[..., i, None, None] + noisy[:, None] - rest[..., None, :]) * 2.0**0.5)
+        chances[..., i] = np.prod(below, axis=-1) @ weights / np.sqrt(2.0 * np.pi)
+    return chances
+
+
 def test_choices_of_three_are_those_of_noisy_utilities():
     items, sets, y, offset = duels(2, n=4, k=3)
-    f = prior_draws(items, 4_000)[:, sets]
-    noise = np.sqrt(0.5) * np.random.default_rng(2).standard_normal((500, 1, 3))
-    chosen = np.stack(
-        [np.mean((f[:, i] + offset[i] + noise).argmax(axis=2) == y[i], axis=0) for i in range(4)]
-    )
-    weight = np.prod(chosen, axis=0)
+    f = prior_draws(items, 40_000)[:, sets]
+    chances = chance_of_each(f + offset)
+    weight = np.prod(chances[:, np.arange(4), y], axis=1)
     weight /= weight.sum()
     model = PairwisePreferenceRegressor(**HELD, inference=TIGHT)
     model.fit(items[sets], y, offset=offset)
     expected = np.einsum("s,snk->nk", weight, f - f.mean(axis=2, keepdims=True))
     mean = model.predict(items[sets])
-    np.testing.assert_allclose(mean - mean.mean(axis=1, keepdims=True), expected, atol=0.05)
-    best = [
-        np.bincount(
-            (f[:, i] + offset[i] + noise).argmax(axis=2).ravel(),
-            np.broadcast_to(weight, (500, len(weight))).ravel(),
-            3,
-        )
-        / 500
-        for i in range(4)
-    ]
+    np.testing.assert_allclose(mean - mean.mean(axis=1, keepdims=True), expected, atol=0.02)
     proba = model.predict_proba(items[sets], offset=offset)
-    np.testing.assert_allclose(proba, best, atol=0.03)
+    np.testing.assert_allclose(proba, np.einsum("s,snk->nk", weight, chances), atol=0.01)
 
 
 @pytest.mark.parametrize("k", [2, 3])
