@@ -725,8 +725,8 @@ class Comparisons(ByValue):
         single = ties | (np.count_nonzero(ranks, axis=1) == 2)
         small = np.int8 if k < 128 else np.int16
         kinds = np.where(single, kinds, SET).astype(np.int8)
-        columns = positions, places.astype(small), kinds, weights, judges, ranks
-        return cls(distinct, *columns, offset=offset)
+        places = places.astype(small)
+        return cls(distinct, positions, places, kinds, weights, judges, ranks, offset=offset)
 
     def part(self, answers: NDArray[np.intp]) -> Self:
         """Return some of the answers, and the items in them."""
