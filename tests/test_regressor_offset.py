@@ -114,6 +114,7 @@ def test_zero_is_bitwise_none_and_a_constant_in_an_answer_says_nothing(engine, k
     plain = model.fit(X, y).predict(items)
     for nothing in (np.zeros((8, k)), constant * np.ones(k)):
         assert np.array_equal(model.fit(X, y, offset=nothing).predict(items), plain)
+        assert model.comparisons_.offset is None
     whole = model.fit(X, y, offset=np.rint(offset)).predict_proba(X, offset=np.rint(offset))
     moved = np.rint(offset) + constant
     shifted = model.fit(X, y, offset=moved).predict_proba(X, offset=moved)
@@ -269,6 +270,7 @@ def test_where_no_item_was_shown_it_does_not_count():
     mean = model.fit(X, y, offset=known).predict(items)
     known[0, (y[0] + 1) % 3] = 7.0
     assert np.array_equal(model.fit(X, y, offset=known).predict(items), mean)
+    assert model.fit(X, y, offset=np.full((8, 3), 3.0)).comparisons_.offset is None
 
 
 def test_the_default_kernel_learns_an_amplitude_beside_it():
