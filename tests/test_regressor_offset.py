@@ -280,3 +280,17 @@ def test_the_default_kernel_learns_an_amplitude_beside_it():
     plain = PairwisePreferenceRegressor().fit(items[pairs], y)
     others = [k for k in plain.kernel_.get_params().values() if isinstance(k, ConstantKernel)]
     assert len(constants) == len(others) + 1
+
+
+def test_grades_are_those_of_sampling_the_prior():
+    items, pairs, _, offset = duels(14)
+    y = np.array([2, -1, 1, -2, 1, 2, -1, -1])
+    f, known = prior_draws(items), offset[:, 0] - offset[:, 1]
+    margin = f[:, pairs[:, 0]] - f[:, pairs[:, 1]]
+    won = np.sign(y) * (margin + known)
+    proba = np.where(abs(y) == 2, ndtr(won - 0.8), ndtr(won) - ndtr(won - 0.8))
+    weight = np.prod(proba, axis=1)
+    weight /= weight.sum()
+    model = PairwisePreferenceRegressor(**HELD, grade_thresholds=(0.8,), inference=TIGHT)
+    model.fit(items[pairs], y, offset=offset)
+    np.testing.assert_allclose(model.predict(items[pairs]), weight @ margin, atol=0.005)
