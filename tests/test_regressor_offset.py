@@ -12,6 +12,7 @@ from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.inference import EP, SVI
 from skpref.inspection import loo
 from skpref.likelihoods import Derivatives, Likelihood
+from skpref.metrics import log_loss_scorer, with_metadata
 
 HELD = {"kernel": RBF(0.8), "noise_variance": 0.5, "optimizer": None}
 TIGHT = EP(tol=1e-12, max_iter=2000)
@@ -199,11 +200,16 @@ def test_folds_get_their_offsets_by_routing():
         scores = cross_val_score(model, X, y, params={"offset": offset}, cv=3)
         search = GridSearchCV(model, {"noise_variance": [0.1, 1.0]}, cv=3)
         assert search.fit(X, y, offset=offset).best_score_ > 0.0
+        for scoring in (log_loss_scorer, with_metadata("neg_log_loss")):
+            options = {"params": {"offset": offset}, "scoring": scoring, "cv": 3}
+            losses = -cross_val_score(model, X, y, **options)
     rows = np.arange(30)
     for test, score in zip(np.array_split(rows, 3), scores, strict=True):
         train = np.setdiff1d(rows, test)
         model.fit(X[train], y[train], offset=offset[train])
         assert model.score(X[test], y[test], offset=offset[test]) == pytest.approx(score)
+        loss = -log_loss_scorer(model, X[test], y[test], offset=offset[test])
+        assert losses[test[0] // 10] == pytest.approx(loss)
 
 
 def test_a_file_holds_it():
