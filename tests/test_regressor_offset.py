@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skpref import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.inference import EP, SVI
-from skpref.inspection import loo
+from skpref.inspection import loo, permutation_importance
 from skpref.likelihoods import Derivatives, Likelihood
 from skpref.metrics import log_loss_scorer, with_metadata
 
@@ -300,3 +300,13 @@ def test_grades_are_those_of_sampling_the_prior():
     model = PairwisePreferenceRegressor(**HELD, grade_thresholds=(0.8,), inference=TIGHT)
     model.fit(items[pairs], y, offset=offset)
     np.testing.assert_allclose(model.predict(items[pairs]), weight @ margin, atol=0.005)
+
+
+def test_importances_keep_the_offsets_of_the_answers():
+    _, _, _, offset = duels(15, n=60)
+    X = np.random.default_rng(15).uniform(-1.0, 1.0, (60, 2, 2))
+    y = (X[:, 0, 0] + offset[:, 0] > X[:, 1, 0] + offset[:, 1]).astype(int)
+    model = PairwisePreferenceRegressor(RBF([1.0, 1.0]), noise_variance=0.1, optimizer=None)
+    model.fit(X, y, offset=offset)
+    importances = permutation_importance(model, X, y, offset=offset).importances_mean
+    assert importances[0] > 0.1 > abs(importances[1])
