@@ -26,6 +26,7 @@ from skpref._utils import (
     skpref_version,
     source_of,
     unrequested_metadata,
+    validates_methods,
     warn,
     with_callbacks,
 )
@@ -75,8 +76,13 @@ from skpref.metrics import concordance
 
 
 def fitted_on_duels(estimator: Any) -> bool:
-    """Whether an estimator predicts outcomes; if not, an AttributeError says what to do."""
+    """Whether an estimator predicts outcomes; if not, an AttributeError says what to do.
+
+    One without a fit does where scikit-learn validates it, as it may yet be fitted on duels.
+    """
     if getattr(estimator, "classes_", None) is not None:
+        return True
+    if not hasattr(estimator, "posterior_") and validates_methods():
         return True
     raise AttributeError(
         f"{type(estimator).__name__} predicts outcomes once it was fitted on duels. After a fit on "

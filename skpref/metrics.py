@@ -26,7 +26,13 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from skpref._utils import check_choice, check_scoring_weights, given_metadata, scored_tags
+from skpref._utils import (
+    PrintableBunch,
+    check_choice,
+    check_scoring_weights,
+    given_metadata,
+    scored_tags,
+)
 from skpref.data import (
     DuelScale,
     chosen_of,
@@ -857,4 +863,4 @@ def score_by_group(
     size = np.bincount(code, minlength=len(names))
     columns = {"score": np.array(score), "size": size}
     frame = table_frame(columns, names, name="group")
-    return Bunch(groups=names, score=np.array(score), size=size, frame=frame)
+    return PrintableBunch(groups=names, score=np.array(score), size=size, frame=frame)

@@ -14,8 +14,11 @@ import pytest
 
 
 @contextlib.contextmanager
-def open_page(width: int = 1280, height: int = 900) -> Iterator:
-    """A page of a browser that is closed at the end; skips where there is no browser."""
+def open_page(width: int = 1280, height: int = 900, **options: object) -> Iterator:
+    """A page of a browser that is closed at the end; skips where there is no browser.
+
+    Options, such as has_touch and color_scheme, are those of Playwright's new_page.
+    """
     api = pytest.importorskip("playwright.sync_api")
     names = ("chromium", "chromium-browser", "google-chrome")
     path = next(filter(None, map(shutil.which, names)), None)
@@ -24,9 +27,21 @@ def open_page(width: int = 1280, height: int = 900) -> Iterator:
     with api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
         try:
-            yield browser.new_page(viewport={"width": width, "height": height})
+            yield browser.new_page(viewport={"width": width, "height": height}, **options)
         finally:
             browser.close()
+
+
+def check_accessibility(page) -> None:
+    """Fail where axe has something serious against a page, at the place where it is now."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    violations = axe.run(page).response["violations"]
+    serious = [
+        (each["id"], [node["html"] for node in each["nodes"]])
+        for each in violations
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert not serious, serious
 
 
 def free_port() -> int:

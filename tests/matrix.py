@@ -24,6 +24,7 @@ class Case(NamedTuple):
     kernel: str = "smooth"
     learning: str = "fixed"
     fitting: str = "whole"
+    prompts: str = "none"
 
     def __str__(self):
         plain = Case()
@@ -56,6 +57,7 @@ FACTORS = {
     "learning": ("fixed", "learned"),
     "fitting": ("whole", "pieces"),
 }
+# Answers on prompts are cases of their own, `PROMPTED`, and no factor of the others.
 CONTEXT = ("judges", "order", "weights", "users", "time", "identity", "kernel")
 SETS = ("best", "worst", "rankings")
 SPARSE = ("svi", "minibatches", "ekf")
@@ -146,6 +148,39 @@ def is_case(case):
 def refusals(case):
     """Why a case is refused: none if it is not."""
     return [each for each in REFUSED if each.holds(case)]
+
+
+def _prompted():
+    """Each engine that takes prompts with each kind of answers, other levels in turn."""
+    kinds = itertools.product(OTHERS, FACTORS["answers"][:-1])
+    for k, (engine, answers) in enumerate(kinds):
+        case = Case(
+            engine,
+            answers,
+            order=FACTORS["order"][k % 2],
+            weights=FACTORS["weights"][k // 3 % 2],
+            identity="names" if k % 4 == 0 else FACTORS["identity"][k % 3],
+            shape=SEVERAL[k // 2 % 3],
+            kernel=FACTORS["kernel"][k // 5 % 2],
+            learning=FACTORS["learning"][k // 4 % 2],
+            prompts="some",
+        )
+        if is_case(case) and not refusals(case):
+            yield case
+
+
+PROMPTED = tuple(_prompted())
+REFUSED_PROMPTS = {
+    Case(prompts="some", **levels): (Refusal(levels, kind, remedy),)
+    for levels, kind, remedy in (
+        *(({"engine": engine}, ValueError, "Use inference='ep'") for engine in SPARSE),
+        ({"engine": "svi", "fitting": "pieces"}, ValueError, "Use inference='ep'"),
+        ({"time": "some"}, ValueError, "Leave one of the two out"),
+        ({"engine": "chains", "time": "some"}, ValueError, "Leave one of the two out"),
+        ({"users": "some"}, TypeError, "Leave out what it does not take"),
+        ({"answers": "ratings"}, ValueError, "from_ratings"),
+    )
+}
 
 
 def product(contexts=1):

@@ -34,8 +34,8 @@ class Problem(NamedTuple):
 
 
 def problem_of(case):
-    """The problem that the levels other than engine, kernel, learning and fitting make."""
-    return made_of(*case[1:-3])
+    """The problem that the levels other than engine, kernel, learning, fitting and prompts make."""
+    return made_of(*case[1:-4])
 
 
 @cache

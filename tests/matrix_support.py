@@ -47,8 +47,10 @@ def truth_of(case, model):
     At the hyperparameters given or, where they are learned, those of the model; of users at the
     covariance of tastes that it found, which always is.
     """
+    if case.prompts == "some":
+        return _truth_of_prompts(case, model)
     if case.learning == "fixed" and not hasattr(model.posterior_, "tastes"):
-        return _fixed_truth(*case[1:-3], linear=case.kernel == "linear")
+        return _fixed_truth(*case[1:-4], linear=case.kernel == "linear")
     return _exact(problem_of(case), *_learned(case, model), tastes=_tastes(case, model))
 
 
@@ -145,6 +147,40 @@ def _fixed_truth(answers, judges, order, weights, users, time, identity, shape, 
         law = JudgesLaw(RELIABILITY, *SHARES, OWN_ORDER if judges == "partial" else 0.0)
     K = covariance(made.rows, identity, linear)
     return _exact(made, K, _noise(answers, order), law)
+
+
+def _truth_of_prompts(case, model):
+    """Exact probabilities where items have effects of their own in prompts, and in pairs there.
+
+    The kernel is the model's own, on rows that are written here.
+    """
+    problem, rows, number = problem_of(case), [], {}
+    encoded, width = _encoded(case, problem.rows), model.comparisons_.items.shape[1]
+
+    def in_prompt(one, prompt):
+        pair = number.setdefault((prompt, *sorted(one.shown)), len(number))
+        first = len(rows)
+        rows.extend([*encoded[i], prompt, pair] for i in one.shown)
+        return one._replace(shown=tuple(range(first, len(rows))))
+
+    said = [in_prompt(*each) for each in zip(problem.answers, _prompts(problem), strict=True)]
+    asked = [in_prompt(*each) for each in zip(problem.asked, problem.asked_user, strict=True)]
+    distinct, place = np.unique(np.array(rows)[:, :width], axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    said, asked = (
+        [one._replace(shown=tuple(place[list(one.shown)].tolist())) for one in some]
+        for some in (said, asked)
+    )
+    noise = _noise(case.answers, case.order)
+    if case.learning == "learned":
+        grades = model.grade_thresholds_ if case.answers == "graded" else ()
+        noise = Noise(model.noise_variance_, model.tie_threshold_, model.order_effect_, grades)
+    return exact(model.kernel_(distinct), noise, said, asked)
+
+
+def _prompts(problem):
+    """Number of the prompt of each answer; that of each question is ``asked_user``."""
+    return np.arange(len(problem.answers)) % 3
 
 
 def _noise(answers, order):
@@ -272,6 +308,8 @@ def arguments(case):
             told["users"] = USERS[user]
         if case.judges != "none":
             told["judges"] = JUDGES[group % 3]
+        if case.prompts == "some":
+            told["prompts"] = group % 3
         if case.order != "none":
             told["order"] = np.ones(len(shown), dtype=int)
         if case.time != "none":
@@ -293,6 +331,8 @@ def arguments(case):
         told["judges"] = JUDGES[judge]
     if case.users == "some":
         told["users"] = USERS[problem.user]
+    if case.prompts == "some":
+        told["prompts"] = _prompts(problem)
     if case.time != "none":
         told["time"] = _times(problem.rows, shown)
     return X, y, told
@@ -391,6 +431,8 @@ def _proba(case, model, problem, asked, shown, users):
         told["judges"] = [names[0 if one.judge is None else one.judge + 1 or 4] for one in asked]
     if case.users == "some":
         told["users"] = users
+    if case.prompts == "some":
+        told["prompts"] = [problem.asked_user[problem.asked.index(one)] for one in asked]
     if case.time != "none":
         told["time"] = _times(problem.rows, shown)
     return model.predict_proba(X, **told)

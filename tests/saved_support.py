@@ -17,7 +17,7 @@ from skpref import (
 from skpref.duels import from_teams
 from skpref.inference import EP, HMC, SVI, Gibbs, KrigingBeliever
 from skpref.inspection import leaderboard
-from skpref.kernels import leaderboard_kernel
+from skpref.kernels import Intransitive, leaderboard_kernel
 
 _RNG = np.random.default_rng(5)
 N = 30
@@ -84,6 +84,7 @@ MODELS = {
     "stream": lambda: _stream(N),
     "names": lambda: One(optimizer=None).fit(GAMES),
     "table": lambda: One(items=TABLE, optimizer=None).fit(GAMES),
+    "circles": lambda: One(RBF(1.0) + Intransitive(RBF(1.0)), optimizer=None).fit(X, Y),
     "board": lambda: One(leaderboard_kernel(LONG, id_column=0), id_column=0, optimizer=None).fit(
         LONG, Y
     ),

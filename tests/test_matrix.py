@@ -1,7 +1,7 @@
 """Everything meets everything: cases of the matrix against exact integrals, or refused at once."""
 
 import pytest
-from matrix import OTHERS, Case, covering, refused_cases
+from matrix import OTHERS, PROMPTED, REFUSED_PROMPTS, Case, covering, refused_cases
 from matrix_check import compared, finite_rank_alone, refused
 
 # Largest error of a probability, as measured over all cases (benchmarks/posterior/matrix.py),
@@ -31,7 +31,7 @@ ERRORS, SHARP, SHARP_JUDGED = 4.0, 0.01, 0.1 * JUDGED
 # turns with reliability, a few times at most.
 STATIONARY, BY_TURNS = 0.02, 0.15
 
-COVERING, REFUSED = covering(), refused_cases()
+COVERING, REFUSED = covering(), refused_cases() | REFUSED_PROMPTS
 # A prior of finite rank is exact. Problems of this size have fewer margins than features.
 OF_FINITE_RANK = [
     case
@@ -87,6 +87,25 @@ def test_a_prior_of_finite_rank_is_exact(case):
         assert found.truth_error < SHARP
         assert found.error < TOLERANCE[case.engine] + ERRORS * found.truth_error
     if found.gain is not None:
+        assert found.gain < STATIONARY
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow if case.learning == "learned" else ())
+        for case in PROMPTED
+    ],
+    ids=str,
+)
+def test_answers_on_prompts_are_exact(case):
+    found = compared(case)
+    if case.learning == "fixed":
+        assert found.truth_error < SHARP
+        assert found.error < TOLERANCE[case.engine] + ERRORS * found.truth_error
+    else:
+        assert found.refit < TOLERANCE[case.engine]
         assert found.gain < STATIONARY
 
 

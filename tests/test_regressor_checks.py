@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import ENGINES, HMC, Gibbs, Hallucination
+from skpref.kernels import Intransitive
 
 pytestmark = pytest.mark.filterwarnings("ignore:The chains have not mixed")
 
@@ -32,6 +33,9 @@ OTHERS = ("svi", Gibbs(draws=20, burn_in=5), HMC(draws=20, burn_in=5), Hallucina
 CHECKED = [
     {"optimizer": None},
     pytest.param({"inference": "hmc", "optimizer": None}, marks=pytest.mark.slow),
+    pytest.param(
+        {"kernel": RBF() + Intransitive(RBF()), "optimizer": None}, marks=pytest.mark.slow
+    ),
     *(pytest.param({"inference": name}, marks=pytest.mark.slow) for name in ("ep", "laplace")),
     *(
         pytest.param({"inference": engine, "optimizer": None}, marks=pytest.mark.slow)

@@ -6,11 +6,14 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
 from skpref.inspection import leaderboard
 from skpref.likelihoods import Probit
+from skpref.preprocessing import Itemwise
 
 CYCLE = [["a", "b"], ["b", "c"], ["c", "a"]]
 
@@ -157,3 +160,13 @@ def test_the_remedy_for_items_of_equal_features():
 def test_an_item_against_itself(X):
     with pytest.raises(ValueError, match="Row 1 of X sets an item against itself"):
         PairwisePreferenceRegressor().fit(X, [1, 0])
+
+
+@pytest.mark.filterwarnings("ignore:EP stopped after")
+def test_a_polynomial_kernel_far_from_zero_is_told_to_scale():
+    """The remedy works: the same features, scaled, are fitted."""
+    X, y = duels(30)
+    model = PairwisePreferenceRegressor(DotProduct() ** 2, optimizer=None)
+    with pytest.raises(ValueError, match=r"polynomial kernel centre and scale .*Itemwise"):
+        model.fit(X + 1e6, y)
+    make_pipeline(Itemwise(StandardScaler()), model).fit(X + 1e6, y)

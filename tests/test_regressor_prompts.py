@@ -110,6 +110,32 @@ def test_probabilities_of_known_and_of_new_prompts(engine, kind, seed):
     assert_allclose(without, found[4:], atol=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["ep", "gibbs"])
+@pytest.mark.parametrize("kind", ["best", "worst", "rankings"])
+def test_choices_and_rankings_of_people_whose_tastes_go_by_features(kind, engine):
+    rng = np.random.default_rng(len(kind))
+    items, person = rng.normal(size=(4, 1)), np.arange(6) % 2
+    shown = np.array([rng.permutation(4)[:3] for _ in person])
+    place = np.array([rng.permutation(3) for _ in person])
+    y = {"best": np.where(place == 0, 1, 2), "worst": np.where(place == 2, 2, 1)}.get(
+        kind, place + 1
+    )
+    taste = OnColumns(RBF(1.5), [0])
+    fitted = model("choices", engine, kernel=taste + 0.5 * taste * OnColumns(Identity(), [1]))
+    fitted.fit(items[shown], y, prompts=person)
+    # Utilities of the items for the two people and for somebody else.
+    K = np.kron(np.ones((3, 3)) + 0.5 * np.eye(3), np.exp(-0.5 * (items - items.T) ** 2 / 1.5**2))
+    said = [
+        AnswerArguments(tuple((4 * p + row).tolist()), tuple(rank.tolist()))
+        for p, row, rank in zip(person, shown, y, strict=True)
+    ]
+    asked = [AnswerArguments((4 * p, 4 * p + 1, 4 * p + 2), (1, 2, 2)) for p in range(3)]
+    expected = exact(K, Noise(NOISE), said, asked)
+    assert expected.error < 0.01
+    found = fitted.predict_proba(items[[[0, 1, 2]] * 3], prompts=[0, 1, "new"])
+    assert_allclose(found, np.array(expected.proba), atol=ENGINES[engine])
+
+
 def test_weights_count_as_answers_of_one_prompt():
     shown, y, prompt = problem("duels", 5)
     weight = np.array([1, 3, 1, 2, 1, 1, 1, 2, 1])

@@ -283,12 +283,12 @@ def test_calibration_of_a_fitted_model_by_duels_held_out():
     y = (X[:, 0] - X[:, 1]).sum(axis=1) + rng.standard_normal(600) > 0.0
     # Told that there is no noise, the model is far too sure.
     sure = PairwisePreferenceRegressor(RBF(1.0), noise_variance=1e-4, optimizer=None)
-    with pytest.raises(ValueError, match="predict_proba"):
-        CalibratedClassifierCV(sure).fit(X[:100], y[:100])
+    in_folds = CalibratedClassifierCV(sure, ensemble=False).fit(X[:300], y[:300])
     sure.fit(X[:100], y[:100])
     mended = CalibratedClassifierCV(FrozenEstimator(sure)).fit(X[100:300], y[100:300])
-    loss = [log_loss(y[300:], model.predict_proba(X[300:])) for model in (sure, mended)]
-    assert loss[1] < loss[0] - 0.05
+    models = sure, mended, in_folds
+    loss = [log_loss(y[300:], model.predict_proba(X[300:])) for model in models]
+    assert max(loss[1:]) < loss[0] - 0.05
     assert_array_equal(mended.classes_, [False, True])
 
 
@@ -315,10 +315,14 @@ def test_calibration_of_more_than_two_outcomes(kind, method, estimator):
         X[150:500], y[150:500]
     )
     assert_array_equal(mended.classes_, sure.classes_)
+    in_folds = CalibratedClassifierCV(clone(sure), method=method, cv=3).fit(X[:500], y[:500])
+    assert_array_equal(in_folds.classes_, sure.classes_)
     proba = mended.predict_proba(X[500:])
     assert_allclose(proba.sum(axis=1), 1.0)
-    loss = [log_loss(y[500:], each.predict_proba(X[500:])) for each in (sure, mended)]
-    assert loss[1] < loss[0] - 0.1
+    loss = [log_loss(y[500:], each.predict_proba(X[500:])) for each in (sure, mended, in_folds)]
+    assert max(loss[1:]) < loss[0] - 0.1
+    with pytest.raises(ValueError, match=r"number the labels from 0: .* or take ensemble=True"):
+        CalibratedClassifierCV(clone(sure), ensemble=False).fit(X[:150], y[:150])
     assert sure.decision_function(X[:3]).shape == (3,)  # by hand the margin, as ever
 
 

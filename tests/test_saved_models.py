@@ -183,8 +183,14 @@ NEEDED = {
     "base": Probit(0.3),
     "reliability": np.array([0.5, -1.0]),
 }
-# Of these no model of one utility can be made: a kernel of several outputs, one of margins.
-ALONE = (shipped.CompoundKernel, skpref.kernels.PreferenceKernel, JudgeReliability)
+# Of these no model of one utility can be made: a kernel of several outputs, one of margins, one of
+# what is no utility.
+ALONE = (
+    shipped.CompoundKernel,
+    skpref.kernels.PreferenceKernel,
+    skpref.kernels.Intransitive,
+    JudgeReliability,
+)
 
 OF_ONE_COLUMN = (skpref.kernels.Wiener, shipped.ExpSineSquared)
 

@@ -24,7 +24,7 @@ finally:
         ("../CHANGELOG.md", "changelog.md"),
         ("../benchmarks/README.md", "benchmarks.md"),
         ("../README.md", "index.md"),
-        ("../README.md#two-commands", "index.md"),
+        ("../README.md#install", "index.md"),
         ("model.md#laplace", "model.md#laplace"),
         ("https://example.org/a.md", "https://example.org/a.md"),
         ("#here", "#here"),

@@ -12,6 +12,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 TOOLS = {"ruff", "mypy", "build", "pytest-cov"}
 TOOLS |= {"sphinx", "docutils", "myst-parser", "numpydoc", "sphinx-gallery"}
 TOOLS |= {"pydata-sphinx-theme", "sphinx-copybutton", "playwright", "jupyterlab", "anywidget"}
+TOOLS |= {"axe-playwright-python"}
 
 
 def least():

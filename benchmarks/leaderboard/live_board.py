@@ -18,6 +18,16 @@ others uniform; at most 3 000. A statement is false if another is as good or bet
 share of tournaments settled, and the mean number of votes until then, those that are not settled
 counted with all.
 
+``--part five``: 40 competitors, utilities N(0, 1) in units of the noise, whose fifth and sixth are
+at least 0.5 apart. Three judges vote in turn, with 0.7, 1 and 1.5 times that noise, which the model
+is not told. All strategies start with a circle of the 40. Votes until each of the first five is
+among the first five with a posterior probability of at least 0.95, looked at after every 50 votes;
+at most 4 000, which count where it is not settled then. A statement is false if the five are
+not the true first five. "ours" is `next_pairs` with the goal "members", and "ours, ranks" with its
+default; "TrueSkill" asks about the competitor of the largest variance and the one that is closest
+to it by TrueSkill's quality of a match, without ties and with its default variances (Herbrich et
+al., NIPS 2006); "round robin" is every pair once, round by round, and so on.
+
 Strategies: "uniform" pairs; "ours", `next_pairs`, with the goal of the part; "asap", expected
 information gain on all utilities, pairs of a minimum spanning tree of its inverse, the model being
 fitted after each tree (Mikhailiuk et al., ICPR 2021); "arena", at random in proportion to
@@ -25,7 +35,7 @@ fitted after each tree (Mikhailiuk et al., ICPR 2021); "arena", at random in pro
 the pair's own votes, one added to wins and losses). Models are fitted with the true noise, by
 Laplace.
 
-    python benchmarks/leaderboard/live_board.py --part ranks|first|peeking [--repeats 20]
+    python benchmarks/leaderboard/live_board.py --part ranks|first|five|peeking [--repeats 20]
         [--simulations 2000]
 """
 
@@ -38,6 +48,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import ndtr
+from scipy.stats import norm
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import StoppingRule, all_pairs, bald, next_pairs
@@ -194,6 +205,124 @@ def first_place(repeats, most=60_000):
     return rows
 
 
+N_FIRST, N_LOOK = 5, 50
+JUDGE_NOISE = np.array([0.7, 1.0, 1.5])
+
+
+class JudgedTournament(Tournament):
+    """Votes of judges in turn, of whom the model learns how reliable they are."""
+
+    def vote(self, pairs):
+        # Among two utilities noise of an item each.
+        noise = np.sqrt(2.0) * JUDGE_NOISE[self._judges(len(pairs), len(self.won))]
+        margin = (self.utility[pairs[:, 0]] - self.utility[pairs[:, 1]]) / noise
+        won = (self._rng.random(len(pairs)) < ndtr(margin)).astype(int)
+        self.pairs, self.won = np.concatenate([self.pairs, pairs]), np.append(self.won, won)
+        return pairs, won
+
+    def _judges(self, n, start=0):
+        return (start + np.arange(n)) % len(JUDGE_NOISE)
+
+    def model(self):
+        model = PairwisePreferenceRegressor(
+            items=self._table, noise_variance=1.0, optimizer=None, inference="laplace"
+        )
+        return model.fit(self.pairs, self.won, judges=self._judges(len(self.won)))
+
+
+class TrueSkill:
+    """Means and variances by duels without ties, and the closest pair of the least sure."""
+
+    def __init__(self, n):
+        self._mean, self._variance = np.zeros(n), np.ones(n)
+        self._noise = 0.25  # β², with β half the prior's deviation, as by default
+
+    def learn(self, pairs, won):
+        for (a, b), first in zip(pairs, won, strict=True):
+            winner, loser = (a, b) if first else (b, a)
+            total = self._variance[winner] + self._variance[loser] + 2.0 * self._noise
+            t = (self._mean[winner] - self._mean[loser]) / np.sqrt(total)
+            v = np.exp(norm.logpdf(t) - norm.logcdf(t))
+            for who, sign in ((winner, 1.0), (loser, -1.0)):
+                share = self._variance[who] / total
+                self._mean[who] += sign * share * np.sqrt(total) * v
+                self._variance[who] *= 1.0 - share * v * (v + t)
+
+    def pair(self):
+        first = int(np.argmax(self._variance))
+        total = self._variance[first] + self._variance + 2.0 * self._noise
+        gap = self._mean[first] - self._mean
+        quality = np.sqrt(2.0 * self._noise / total) * np.exp(-0.5 * gap**2 / total)
+        quality[first] = -1.0
+        return [first, int(np.argmax(quality))]
+
+
+def round_robin(n):
+    """All pairs of an even number of competitors, round by round (circle method)."""
+    circle = np.arange(n)
+    for _ in range(n - 1):
+        yield from zip(circle[: n // 2], circle[: n // 2 - 1 : -1], strict=True)
+        circle[1:] = np.roll(circle[1:], 1)
+
+
+def first_five(repeats, most=4000):
+    """Votes until the first five are settled."""
+    strategies = ("uniform", "ours", "ours, ranks", "TrueSkill", "round robin")
+    found = {strategy: [] for strategy in strategies}
+    for seed in range(repeats):
+        for strategy in strategies:
+            rng = np.random.default_rng([4, seed])
+            while True:
+                utility = rng.standard_normal(40)
+                if -np.diff(np.sort(utility)[::-1])[N_FIRST - 1] >= 0.5:
+                    break
+            found[strategy].append(_settle_five(utility, strategy, rng, most))
+    uniform = np.array(found["uniform"], float)[:, 0]
+    rows = []
+    for strategy, values in found.items():
+        votes, settled, false = np.array(values, float).T
+        rows.append(
+            {
+                "strategy": strategy,
+                "tournaments": repeats,
+                "votes": votes.mean(),
+                "median": float(np.median(votes)),
+                "of_uniform": votes.mean() / uniform.mean(),
+                "mean_share": (votes / uniform).mean(),
+                "settled": settled.mean(),
+                "false": false.mean(),
+            }
+        )
+    return rows
+
+
+def _settle_five(utility, strategy, rng, most):
+    """Votes by one strategy, whether the first five are settled by them, and falsely so."""
+    n = len(utility)
+    board, skill = JudgedTournament(utility, rng), TrueSkill(n)
+    rounds = itertools.cycle([list(pair) for pair in round_robin(n)])
+    circle = rng.permutation(n)
+    skill.learn(*board.vote(np.stack([circle, np.roll(circle, 1)], axis=1)))
+    true = set(np.argsort(-utility)[:N_FIRST].tolist())
+    while True:
+        model = board.model()
+        table = leaderboard(model, level=0.9, n_draws=2000, average=False)
+        settled = bool((table.rank_upper[:N_FIRST] <= N_FIRST).all())
+        if settled or len(board.won) >= most:
+            return len(board.won), settled, settled and set(table.position[:N_FIRST]) != true
+        if strategy == "TrueSkill":
+            for _ in range(N_LOOK):
+                skill.learn(*board.vote(np.array([skill.pair()])))
+        elif strategy == "round robin":
+            board.vote(np.array([next(rounds) for _ in range(N_LOOK)]))
+        elif strategy == "uniform":
+            board.vote(board.uniform(N_LOOK))
+        else:
+            goal = {"goal": "members", "k": N_FIRST} if strategy == "ours" else {}
+            plan = next_pairs(model, N_LOOK, **goal)
+            board.vote(rng.permutation(np.repeat(plan.position, plan.votes, axis=0)))
+
+
 TRUTHS = {
     "two, equal": [0.0, 0.0],
     "two, 0.05 apart": [0.05, 0.0],
@@ -264,7 +393,7 @@ def _one(truth, utility, rule, seed, most):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=("ranks", "first", "peeking"), required=True)
+    parser.add_argument("--part", choices=("ranks", "first", "five", "peeking"), required=True)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--by-posterior", type=int, default=300)
@@ -272,10 +401,12 @@ def main():
     parts = {
         "ranks": lambda: ranks(options.repeats),
         "first": lambda: first_place(options.repeats, few(60_000, 500)),
+        "five": lambda: first_five(options.repeats, few(4000, 100)),
         "peeking": lambda: peeking(options.simulations, options.by_posterior),
     }
     rows = parts[options.part]()
-    report(rows, RESULTS / f"live_board_{options.part}.csv", level=LEVEL, spread=SPREAD)
+    spread = 1.0 if options.part == "five" else SPREAD
+    report(rows, RESULTS / f"live_board_{options.part}.csv", level=LEVEL, spread=spread)
 
 
 if __name__ == "__main__":

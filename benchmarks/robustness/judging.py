@@ -1,21 +1,24 @@
-"""Ten judges at once on `skpref judge`, whose server is killed: every vote counts once.
+"""Ten people judge at once by HTTP, the server is killed again and again, one client floods.
 
-    python benchmarks/robustness/judging.py [--votes 2000] [--judges 10] [--kills 50] [--seed 0]
+    python benchmarks/robustness/judging.py [--judges 10] [--answers 2000] [--kills 50]
 
-Judges are clients by HTTP with a link each. The server is killed (SIGKILL) at random moments and
-begun again. A judge whose answer was not acknowledged sends it again, as the page does. After a
-kill each judge must be asked the question that was open. In the end the export must hold every
-acknowledged vote exactly once, and no other. Latency is that of acknowledged answers between kills.
+`skpref judge` serves pictures as a process of its own. Each judge has a link and answers as the
+page does: the next answer goes out when the last one is confirmed, and a message that is not
+confirmed is sent again. At random moments the server gets SIGKILL and is started anew. In the end
+every answer must be in the export exactly once, as its judge gave it. After each kill every judge
+looks at the page again, which must show the question that she had, or the next one where the answer
+that was on its way is on disk.
+
+Then one client floods the server, by a link of its own and by links that were never given out,
+while the others go on: the longest wait for the next question must be below a second.
 """
 
 import argparse
-import csv
 import http.client
-import io
 import json
+import os
 import random
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -23,162 +26,247 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, few, report
+from common import RESULTS, report
 
-N_ITEMS = 40
-WAIT = 0.05  # seconds until a judge tries again
+from skpref.widgets._files import png_of
+
+# Seconds before a message is sent again, and at most until a kill that is due: of some ten answers.
+AGAIN, LONGEST_LIFE = 0.2, 0.4
+# Clients that flood, at once, and what a judge bears to wait.
+N_FLOODS, BEARABLE = 4, 1.0
 
 
 def free_port():
-    """A port of this machine that is free now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
 
 
 class Server:
-    """A server on a folder of texts that is killed and begun again."""
+    """The command as a process, which can be killed and started again."""
 
-    def __init__(self, folder, n_judges):
-        self.port, self.log = free_port(), folder / "log"
-        things, names = folder / "things", folder / "judges.csv"
-        things.mkdir()
-        for k in range(N_ITEMS):
-            (things / f"text {k}.txt").write_text(f"text {k}", "utf-8")
-        names.write_text("\n".join(f"judge {k}" for k in range(n_judges)), "utf-8")
-        self.command = [sys.executable, "-m", "skpref", "judge", str(things), "--no-browser"]
-        self.command += ["--judges", str(names), "--port", str(self.port)]
+    def __init__(self, folder, names):
+        self._folder, self.port, self.lives = Path(folder), free_port(), 0
+        self._log = self._folder / "log.txt"
+        invited = self._folder / "invited.csv"
+        invited.write_text("\n".join(["judge", *names]) + "\n")
+        self._command = [sys.executable, "-m", "skpref", "judge", str(self._folder / "pictures")]
+        self._command += ["--no-browser", "--port", str(self.port), "--judges", str(invited)]
 
-    def begin(self):
-        """Start it, and wait until it answers."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
-        while True:
-            try:
-                return self.get("/")
-            except OSError:
-                if self.process.poll() is not None:
-                    raise RuntimeError(self.log.read_text("utf-8")) from None
-                time.sleep(WAIT)
+    def start(self):
+        """Start it, and return once it has printed where it is."""
+        self._log.write_text("")
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        while "Ctrl-C ends" not in self._log.read_text():
+            if self._process.poll() is not None:
+                raise RuntimeError(self._log.read_text())
+            time.sleep(0.02)
+        self.lives += 1
 
     def kill(self):
-        """End it at once."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        self._process.kill()
+        self._process.wait()
 
-    def keys(self):
-        """The keys of the judges' links."""
-        links = re.findall(r"link of .+: http://[^/]+/([^/]+)/", self.log.read_text("utf-8"))
-        return list(dict.fromkeys(links))
-
-    @property
-    def owner(self):
-        """Path of the pages that are not for judges."""
-        return re.findall(r"board at http://[^/]+(/.*)board", self.log.read_text("utf-8"))[-1]
-
-    def get(self, path, message=None):
-        """The body of an answer; OSError where there is none."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            body = None if message is None else json.dumps(message)
-            headers = {} if message is None else {"Content-Type": "application/json"}
-            connection.request("GET" if message is None else "POST", path, body, headers)
-            response = connection.getresponse()
-            content = response.read().decode()
-            if response.status == 429:
-                raise OSError("too many")
-            return content
-        except http.client.HTTPException as error:
-            raise OSError(str(error)) from error
-        finally:
-            connection.close()
+    def links(self):
+        """Paths of the links of the judges by name, and of whoever runs the vote under ''."""
+        text = self._log.read_text()
+        pairs = re.findall(r"link of (.+?): (http\S+)", text)
+        pairs += [("", url) for url in re.findall(r"vote at (http\S+)", text)]
+        return {name: urlsplit(url).path for name, url in pairs}
 
 
-class Judge(threading.Thread):
-    """A client that answers until it has given enough votes."""
+def request(port, path, message=None):
+    """Status and content of an answer, by one connection as a browser without keep-alive has it."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        if message is None:
+            connection.request("GET", path)
+        else:
+            content = json.dumps(message)
+            connection.request("POST", path, content, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
 
-    def __init__(self, server, key, n_votes, seed):
-        super().__init__(daemon=True)
-        self.server, self.path, self.n_votes = server, f"/{key}/message", n_votes
-        self.rng, self.seconds, self.told, self.moved = random.Random(seed), [], 0, 0
 
-    def send(self, message):
-        """Send a message until it is acknowledged; return the page, and whether it was repeated."""
-        begin, again = time.perf_counter(), False
+def shown(items):
+    return [item["url"] for item in items]
+
+
+class Person:
+    """A judge: what was answered, how long the next question took, and what was wrong."""
+
+    def __init__(self, server, name, seed):
+        self._server, self._path = server, f"{server.links()[name]}message"
+        self._rng = random.Random(seed)
+        self.answers, self.waits, self.strange = {}, [], []
+
+    def _send(self, **message):
+        """Send until it is confirmed; the page, and whether the server was another meanwhile."""
+        life = self._server.lives
         while True:
-            try:
-                page = json.loads(self.server.get(self.path, message))
-                break
-            except (OSError, ValueError):
-                again = True
-                time.sleep(WAIT)
-        if not again:
-            self.seconds.append(time.perf_counter() - begin)
-        return page, again
+            with suppress(OSError, http.client.HTTPException):
+                status, content = request(self._server.port, self._path, message)
+                if status == 200:
+                    return json.loads(content), self._server.lives != life
+                if status != 429:
+                    raise RuntimeError(f"{status}: {content}")
+            time.sleep(AGAIN)
 
-    def run(self):
-        """Answer question after question."""
-        page, _ = self.send({"type": "show"})
-        while self.told < self.n_votes:
-            question = page["question"]
-            outcome = self.rng.choice([0, 1, "tie"])
+    def judge(self, n_answers):
+        """Answer until so many answers are given."""
+        page, _ = self._send(type="show")
+        while len(self.answers) < n_answers:
+            question, life = page["question"], self._server.lives
+            outcome = self._rng.choice([0, 1, "tie"])
+            began = time.perf_counter()
             number = question["number"]
-            page, again = self.send({"type": "answer", "number": number, "outcome": outcome})
-            self.told += 1
-            if again:  # the same question as that which was open
-                shown, _ = self.send({"type": "show"})
-                self.moved += shown["question"]["number"] != page["question"]["number"]
-                page = shown
+            page, is_new = self._send(type="answer", number=number, outcome=outcome, seconds=1.0)
+            self.waits.append(time.perf_counter() - began)
+            if number in self.answers:
+                self.strange.append(f"question {number} came again after its answer")
+            self.answers[number] = outcome
+            ahead = shown(question["ahead"])
+            if shown(page["question"]["items"]) != ahead and len(ahead) == 2:
+                self.strange.append(f"after {number} came another question than was announced")
+            if is_new or self._server.lives != life:
+                again, _ = self._send(type="show")
+                if again["question"]["items"] != page["question"]["items"]:
+                    self.strange.append(f"after {number} and a kill another question came")
+                page = again
+
+
+def judge_at_once(people, n_answers):
+    """Threads in which people judge."""
+    threads = [threading.Thread(target=person.judge, args=(n_answers,)) for person in people]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def flood(port, paths, ends, counts):
+    """Send messages as fast as they are answered, until it ends."""
+    rng = random.Random(0)
+    while not ends.is_set():
+        path = rng.choice(paths)
+        if not path:
+            path = f"/{rng.getrandbits(64):x}/message"
+        with suppress(OSError, http.client.HTTPException):
+            counts[request(port, path, {"type": "show"})[0]] += 1
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--votes", type=int, default=2000)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--judges", type=int, default=10)
+    parser.add_argument("--answers", type=int, default=2000)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--items", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS / "judging.csv")
     options = parser.parse_args()
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
     rng = random.Random(options.seed)
+    names = [f"judge {k}" for k in range(options.judges)]
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(Path(folder), options.judges)
-        server.begin()
-        keys = server.keys()
-        share = options.votes // options.judges
-        judges = [Judge(server, key, share, k) for k, key in enumerate(keys)]
-        for judge in judges:
-            judge.start()
-        for _ in range(options.kills):
-            time.sleep(rng.uniform(0.0, few(2.0, 0.2)))
+        pictures = Path(folder) / "pictures"
+        pictures.mkdir()
+        for k in range(options.items):
+            shade = np.full((20, 30), k / options.items)
+            (pictures / f"{k:03d}.png").write_bytes(png_of(shade))
+        server = Server(folder, [*names, "flood"])
+        server.start()
+        try:
+            rows = [
+                kill_while_they_judge(server, names, options, rng),
+                *flood_while_they_judge(server, names, options),
+            ]
+        finally:
             server.kill()
-            server.begin()
-        for judge in judges:
-            judge.join()
-        export = json.loads(server.get(f"{server.owner}export/votes.json"))
-        rows = list(csv.DictReader(io.StringIO(server.get(f"{server.owner}export/votes.csv"))))
-        server.kill()
-    kept = Counter(row["judge"] for row in rows)
-    lost = sum(max(0, share - kept[f"judge {k}"]) for k in range(len(judges)))
-    seconds = np.concatenate([judge.seconds for judge in judges])
-    told = sum(judge.told for judge in judges)
-    row = {
-        "votes": told,
-        "judges": len(judges),
-        "kills": options.kills,
-        "lost": lost,
-        "doubled": len(rows) - told + lost,
-        "in both exports": len(export) == len(rows),
-        "asked another question after a kill": sum(judge.moved for judge in judges),
-        "ms median": 1e3 * float(np.median(seconds)),
-        "ms 99 %": 1e3 * float(np.quantile(seconds, 0.99)),
+    report(rows, options.out, items=options.items, seed=options.seed)
+    bad = ("lost", "doubled", "differing", "other questions")
+    return int(any(row.get(name) for row in rows for name in bad))
+
+
+def kill_while_they_judge(server, names, options, rng):
+    """A row of the answers, the kills, and what was lost, doubled or different."""
+    people = [Person(server, name, k) for k, name in enumerate(names)]
+    threads = judge_at_once(people, options.answers // options.judges)
+    kills = 0
+    while any(thread.is_alive() for thread in threads):
+        n_given = sum(len(person.answers) for person in people)
+        # The kills are spread over the answers, each at a random moment.
+        if kills < options.kills and n_given >= kills * options.answers / (options.kills + 1):
+            time.sleep(rng.uniform(0.0, LONGEST_LIFE) if kills else 0.0)
+            server.kill()
+            server.start()
+            kills += 1
+        time.sleep(0.02)
+    held = Counter()
+    _, content = request(server.port, f"{server.links()['']}export/votes.json")
+    for record in json.loads(content):
+        held[record["question"], record["judge"], json.dumps(record["outcome"])] += 1
+    given = Counter(
+        (number, name, json.dumps(outcome))
+        for name, person in zip(names, people, strict=True)
+        for number, outcome in person.answers.items()
+    )
+    questions = Counter(number for number, *_ in held.elements())
+    strange = [text for person in people for text in person.strange]
+    print(*strange, sep="\n")
+    return {
+        "part": "kills",
+        "judges": len(people),
+        "answers": given.total(),
+        "kills": kills,
+        "lost": (given - held).total(),
+        "differing": (held - given).total(),
+        "doubled": questions.total() - len(questions),
+        "other questions": len(strange),
     }
-    report([row], RESULTS / "judging.csv")
-    assert row["lost"] == row["doubled"] == 0
+
+
+def flood_while_they_judge(server, names, options):
+    """Rows of the waits for the next question, without a flood and with one."""
+    n_answers = max(2, options.answers // options.judges // 5)
+    for part in ("quiet", "flood"):
+        people = [Person(server, name, k) for k, name in enumerate(names)]
+        ends, counts = threading.Event(), Counter()
+        paths = [f"{server.links()['flood']}message", ""]
+        n_floods = N_FLOODS if part == "flood" else 0
+        floods = [
+            threading.Thread(target=flood, args=(server.port, paths, ends, counts))
+            for _ in range(n_floods)
+        ]
+        began = time.perf_counter()
+        for thread in floods:
+            thread.start()
+        for thread in judge_at_once(people, n_answers):
+            thread.join()
+        seconds = time.perf_counter() - began
+        ends.set()
+        for thread in floods:
+            thread.join()
+        waits = np.concatenate([person.waits for person in people])
+        yield {
+            "part": part,
+            "judges": len(people),
+            "answers": len(waits),
+            "messages a second of the flood": round(counts.total() / seconds),
+            "refused": counts[429] + counts[404],
+            "median wait in ms": round(1e3 * float(np.median(waits)), 1),
+            "longest wait in ms": round(1e3 * float(waits.max()), 1),
+            "waits above a second": int((waits > BEARABLE).sum()),
+        }
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

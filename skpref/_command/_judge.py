@@ -55,6 +55,12 @@ def _add_questions(judge: argparse.ArgumentParser) -> None:
         help="end once the best is known with this probability, such as .95",
     )
     judge.add_argument(
+        "--top",
+        type=int,
+        metavar="K",
+        help="ask who are the first K, in whatever order (default: about all ranks)",
+    )
+    judge.add_argument(
         "--checks",
         type=_parse_share,
         default=0.0,

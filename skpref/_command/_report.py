@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sklearn.utils import Bunch
 
 from skpref._command._times import BoardTimes, StrengthDrift
+from skpref._utils import probability_text
 from skpref.fitting import components_in_words
 from skpref.inspection import ModelCheck
 
@@ -134,8 +135,8 @@ class BoardReport:
             f"{first} is first{of_group}, by {self.number(lead.margin)} over {second} "
             f"({self.percent} interval {self.number(lead.lower)} to {self.number(lead.upper)}). "
             f"The probability that it is better than {second} is "
-            f"{_write_chance(lead.probability)}, that it is the best of "
-            f"{'its group' if several else 'all'} {_write_chance(best)}."
+            f"{probability_text(lead.probability)}, that it is the best of "
+            f"{'its group' if several else 'all'} {probability_text(best)}."
         )
 
     def open_pairs(self) -> str:
@@ -152,8 +153,8 @@ class BoardReport:
         """Say what the columns of the board are."""
         lines = self._about_judges()
         lines += [
-            f"Utilities are above their mean over {self._mean_over()}, in {self.unit_in_words}; "
-            f"intervals hold with probability {self.percent}."
+            f"A utility of 0 is the mean of {self._mean_over()}; the unit is {self.unit_in_words}. "
+            f"The true value lies in its interval with a probability of {self.percent}."
         ]
         lines += [f"{line}." for line in self.board.about_prompts]
         lines += self._about_held()
@@ -290,13 +291,6 @@ def _first_few(names: Sequence[Any]) -> str:
 def _write_length(value: float) -> str:
     """Write a length of time."""
     return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
-
-
-def _write_chance(probability: float) -> str:
-    """Write a probability."""
-    if probability >= 0.9995:
-        return "above 0.999"
-    return "below 0.001" if probability < 0.0005 else f"{probability:.3f}"
 
 
 def as_options(text: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from skpref._command._report import BoardReport, ReportTable, own_effects
-from skpref._utils import html_text, printable_text
+from skpref._utils import csv_cell, html_text, printable_text, probability_text
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
@@ -40,19 +40,24 @@ _NONE = "–"
 # Rows of a page and of its picture.
 _MOST_PAIRS, _MOST_DRAWN = 100, 60
 _STYLE = """
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --rule: #ddd; --head: #888; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6eaef; --paper: #0f1215; --rule: #3a424b; --head: #8c959f; }
+}
 body { font: 16px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem;
-  color: #1b1b1b; background: #fff; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd; }
-th { border-bottom: 2px solid #888; }
+  color: var(--ink); background: var(--paper); overflow-wrap: anywhere; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0;
+  display: block; overflow-x: auto; overflow-wrap: normal; }
+th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); }
+th { border-bottom: 2px solid var(--head); }
 .text { text-align: left; }
 svg { max-width: 100%; height: auto; }
+@media (max-width: 520px) {
+  body { margin: 1rem auto; padding: 0 .5rem; }
+  table { font-size: 13px; }
+  th, td { padding: .25rem .15rem; }
+}
 """
-
-
-# A spreadsheet takes a cell that begins so for a formula, also with the wide signs of Japanese.
-_FORMULA = tuple("=+-@＝＋－＠\t\r\n")
-_NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def write(report: BoardReport, folder: Path, raw: bool = False) -> list[str]:
@@ -132,21 +137,6 @@ def _groups_table(report: BoardReport) -> ReportTable:
 # -- tables --------------------------------------------------------------------------------
 
 
-def csv_cell(value: Any) -> Any:
-    """Return a value as a cell that no spreadsheet runs as a formula.
-
-    Numbers are as they are, and so are texts of negative ones, which a spreadsheet leaves alone.
-
-    Examples
-    --------
-    >>> from skpref._command._writers import csv_cell
-    >>> [csv_cell(each) for each in ("=1+1", "+1", "-5", -0.5, "a=b")]
-    ["'=1+1", "'+1", '-5', -0.5, 'a=b']
-    """
-    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
-    return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
-
-
 def _write_csv(table: ReportTable, raw: bool) -> str:
     """Return a table as CSV."""
     text = io.StringIO()
@@ -163,10 +153,11 @@ def _formatted_columns(
     """Return heads and cells as texts; the two ends of an interval are one column."""
     formats: dict[str, Callable[[Any], str]] = {
         **dict.fromkeys(("utility", "lower", "upper", "margin"), report.number),
-        **dict.fromkeys(
-            ("probability", "probability_best", "probability_positive"), _write_probability
-        ),
-        **dict.fromkeys(("probability_random", "probability_adversarial"), _write_probability),
+        **{
+            name: probability_text
+            for name in table.columns
+            if name.partition("_")[0] == "probability"
+        },
         "tau": lambda value: _NONE if value is None else f"{value:.2f}",
         "moved": lambda value: _NONE if value is None else str(value),
         "reliability": lambda value: f"{value:.2f}",
@@ -217,13 +208,6 @@ def _with_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
                 _NONE if low == high == _NONE else f"[{low}, {high}]" for low, high in ends
             ]
     return made
-
-
-def _write_probability(value: float) -> str:
-    """Write a probability, or a dash for one near 0."""
-    if value < 0.0005:
-        return _NONE
-    return f"{value:.3f}"
 
 
 def _text_columns(table: ReportTable) -> list[bool]:

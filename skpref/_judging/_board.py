@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from skpref._utils import html_text, share_text
+from skpref._utils import html_text, probability_text
 from skpref.plotting import board_svg
 
 # Rows of the page that are shown; the rest is in the files of `/export`.
@@ -31,9 +29,10 @@ def board_page(desk: Any) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{title}</title><link rel="stylesheet" href="page.css">'
+        f'<title>{title}</title><link rel="icon" href="data:,">'
+        '<link rel="stylesheet" href="page.css">'
         '<script type="module" src="board.js"></script></head><body>'
-        f'<h1>{title}</h1><main id="board">{desk.board_html()}</main>'
+        f'<header><h1>{title}</h1></header><main id="board">{desk.board_html()}</main>'
         '<footer><nav><a href="./">Vote</a> <a href="export">Export</a></nav></footer>'
         "</body></html>"
     )
@@ -62,7 +61,7 @@ def votes_html(desk: Any) -> str:
         parts.append(_paragraph(f"There are {board.n_components} groups of items: {how}."))
     elif board.lead is not None:
         first, second = board.lead.names
-        chance = share_text(board.lead.probability)
+        chance = probability_text(board.lead.probability)
         parts.append(_paragraph(f"{first} is better than {second} with a probability of {chance}."))
     if view.n_needed is not None and view.n_needed:
         parts.append(
@@ -70,7 +69,8 @@ def votes_html(desk: Any) -> str:
                 f"About {_rounded(view.n_needed)} more votes are likely to settle the first place."
             )
         )
-    parts += [board_svg(board), _places_html(board), _undecided_html(view.undecided)]
+    places = _table(f"Utilities in units of {board.unit}; 0 is their mean", *board.cells())
+    parts += [board_svg(board), places, _undecided_html(view.undecided)]
     return "".join(parts) + _judges_html(desk, view.judges)
 
 
@@ -84,37 +84,12 @@ def _rounded(n: int) -> int:
     return round(n, -digits)
 
 
-def _places_html(board: Any) -> str:
-    several = board.n_components > 1
-    rows = []
-    for k, name in enumerate(board.names.tolist()):
-        low, high = board.rank_lower[k], board.rank_upper[k]
-        rows.append(
-            [
-                k + 1,
-                name,
-                *[board.component[k] + 1] * several,
-                f"{board.utility[k]:.2f}",
-                _interval_text(board.lower[k], board.upper[k]),
-                low if low == high else f"{low}–{high}",
-                share_text(board.probability_best[k]),
-            ]
-        )
-    heads = ["rank", "name", *["group"] * several, "utility"]
-    heads += [f"{100 * board.level:g} % interval", "rank interval", "P(best)"]
-    return _table(f"Utilities in units of {board.unit}, above their mean", heads, rows)
-
-
-def _interval_text(lower: float, upper: float) -> str:
-    """Write an interval; that of an item that no vote joins to another has no ends."""
-    return "–" if np.isinf(lower) and np.isinf(upper) else f"{lower:.2f} to {upper:.2f}"
-
-
 def _undecided_html(pairs: Any) -> str:
     n_open = len(pairs.first)
     closest = sorted(range(n_open), key=lambda k: abs(pairs.probability[k] - 0.5))[:_MOST_PAIRS]
     rows = [
-        [pairs.first[k], pairs.second[k], share_text(pairs.probability[k])] for k in sorted(closest)
+        [pairs.first[k], pairs.second[k], probability_text(pairs.probability[k])]
+        for k in sorted(closest)
     ]
     caption = f"Undecided pairs: {n_open} of {n_open + pairs.n_decided}"
     caption += f", the {_MOST_PAIRS} closest" if n_open > _MOST_PAIRS else ""
@@ -131,7 +106,7 @@ def _judges_html(desk: Any, reliability: Any) -> str:
         if judge in known:
             k = known[judge]
             row.append(f"{reliability.reliability[k]:.2f}")
-            row.append(share_text(reliability.probability_random[k]))
+            row.append(probability_text(reliability.probability_random[k]))
         else:
             row += ["–", "–"]
         rows.append(row)

@@ -19,7 +19,7 @@ from skpref._judging._board import votes_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
 from skpref._judging._planning import Planner, PlanTask, VoteForm, duels_of
 from skpref._judging._store import Vote, VoteQuestion, VoteStore
-from skpref._utils import printable_text
+from skpref._utils import csv_cell, printable_text
 from skpref.data import DuelScale
 from skpref.widgets import WAYS, choices_of, prompt_of
 
@@ -47,6 +47,9 @@ class VoteDesk:
         Votes at which to end.
     until : float, optional
         Probability with which the best must be known to end.
+    top : int, optional
+        How many first ones the questions are to tell from the rest; by default they are about all
+        ranks, or with `until` about the first one.
     plans : bool, default=True
         Whether a process beside this one chooses the pairs; otherwise those shown least are asked.
     prompt : str, optional
@@ -63,6 +66,7 @@ class VoteDesk:
         checks: float = 0.0,
         goal: int | None = None,
         until: float | None = None,
+        top: int | None = None,
         plans: bool = True,
         prompt: str | None = None,
     ) -> None:
@@ -74,7 +78,7 @@ class VoteDesk:
             )
         self.store, self.source, self.form = store, source, form
         self._features, self._checks, self._goal, self._until = features, checks, goal, until
-        self._prompt = prompt
+        self._prompt, self._top = prompt, top
         numbers = store.item_numbers([item.name for item in source.items])
         self._items = {numbers[item.name]: item for item in source.items}
         self._place = {name: k for k, name in enumerate(source.competitors)}
@@ -232,6 +236,7 @@ class VoteDesk:
             [(pair[0], pair[1]) for pair in pending if None not in pair],
             self._excluded_pairs(),
             None if self._until is None else 1.0 - self._until,
+            self._top,
         )
 
     def _counts(self, vote: Vote) -> bool:
@@ -373,6 +378,8 @@ class VoteDesk:
                 notice = self._close_question(judge, message)
             else:
                 raise ValueError(f"got a message of type {kind!r}.")
+            if not self._end_reason(judge):
+                self._questions(judge)  # which reach the disk together with the answer
         if self.planner is not None and kind in ("answer", "undo"):
             self.planner.update()
         return self.page(judge, notice)
@@ -451,7 +458,8 @@ class VoteDesk:
     def export_csv(self) -> str:
         """Return the votes as a table that `skpref rank` reads; repetitions are left out.
 
-        An answer to a set has a row for each of its duels, under one number of the question.
+        An answer to a set has a row for each of its duels, under one number of the question. A text
+        that a spreadsheet would run begins with an apostrophe.
         """
         text = io.StringIO()
         prompts = len(self._of_prompt) > 1
@@ -466,7 +474,7 @@ class VoteDesk:
                 winner = "tie" if not label else "a" if label > 0 else "b"
                 row = [a.competitor, b.competitor, winner, vote.question.judge]
                 row += [a.prompt] * prompts + [vote.question.number, abs(label), vote.seconds]
-                writer.writerow([*row, _iso_time(vote.time), vote.comment])
+                writer.writerow(map(csv_cell, [*row, _iso_time(vote.time), vote.comment]))
         return text.getvalue()
 
     def export_json(self) -> str:

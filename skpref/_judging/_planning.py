@@ -63,6 +63,9 @@ class PlanTask(NamedTuple):
         Pairs that nobody can vote on.
     level : float or None
         Largest probability that a best is named that is none; None: none is named.
+    top : int or None
+        How many first ones the votes are to tell from the rest; None: they are for all ranks, or
+        where a best is named for that one.
     """
 
     competitors: list[str]
@@ -75,6 +78,7 @@ class PlanTask(NamedTuple):
     pending: list[tuple[int, int]]
     excluded: list[tuple[int, int]]
     level: float | None
+    top: int | None = None
 
 
 class VotePlan(NamedTuple):
@@ -202,8 +206,12 @@ def make_plan(task: PlanTask, model: Any) -> VotePlan:
         allowed = np.argwhere(mask)
         if not len(allowed):
             return VotePlan([], _named_best(task))
+    # Where a best is named, the first place is what ends it.
+    top = 1 if task.top is None and task.level is not None else task.top
+    goal = {"goal": "ranks"} if top is None else {"goal": "members", "k": top}
+    pending = task.pending or None
     try:
-        plan = next_pairs(model, _PLANNED, allowed=allowed, pending=task.pending or None)
+        plan = next_pairs(model, _PLANNED, **goal, allowed=allowed, pending=pending)
     except ValueError:  # nothing is left to learn: any pair will do
         return VotePlan([], _named_best(task))
     pairs = [

@@ -72,6 +72,11 @@ def make_desk(arguments: Any) -> Any:
     source = read_items(path, arguments.text, arguments.competitor, arguments.prompt)
     for note in source.notes:
         _write_line(f"skpref: note: {note}")
+    n_competitors = len(source.competitors)
+    if arguments.top is not None and arguments.top >= n_competitors:
+        raise ValueError(
+            f"got --top {arguments.top} of {n_competitors} items; fewer than all are allowed."
+        )
     features = None if arguments.features is None else read_features(arguments.features, source)
     folder = path.resolve()
     store = VoteStore(arguments.file or folder.with_name(f"{folder.name}.votes.db"))
@@ -84,6 +89,7 @@ def make_desk(arguments: Any) -> Any:
             checks=arguments.checks,
             goal=arguments.votes,
             until=arguments.until,
+            top=arguments.top,
             prompt=arguments.question,
         )
     except BaseException:
@@ -101,6 +107,8 @@ def _check_arguments(arguments: Any) -> None:
     check_number("--checks", arguments.checks, low=0.0, high=0.5)
     if arguments.until is not None:
         check_number("--until", arguments.until, low=0.5, high=1.0, open_low=True, open_high=True)
+    if arguments.top is not None:
+        check_number("--top", arguments.top, low=1, integer=True)
     if arguments.size > 2 and arguments.grades:
         raise ValueError(f"got --grades with --size {arguments.size}; grades are of pairs alone.")
     if arguments.size == 2 and arguments.answer != "best":

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -30,6 +30,7 @@ _PAGE_POLICY = (
 _FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 _HEADERS = {
     "Content-Security-Policy": _PAGE_POLICY,
+    "Cross-Origin-Resource-Policy": "same-origin",  # no other site shows these pictures
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",  # addresses hold tokens
     "Cache-Control": "no-store",
@@ -71,10 +72,17 @@ class Access(NamedTuple):
 
 
 class _Gate:
-    """Middleware that refuses floods, other sites' messages and large ones, before any work."""
+    """Middleware that refuses floods, other sites' messages and large ones, before any work.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    Parameters
+    ----------
+    app : callable
+    links : collection of str
+        Tokens that were given out: each has a rate of its own.
+    """
+
+    def __init__(self, app: ASGIApp, links: Collection[str]) -> None:
+        self._app, self._links = app, links
         self._levels: OrderedDict[tuple, tuple[float, float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,7 +115,7 @@ class _Gate:
         kind = "POST" if request.method == "POST" else "GET"
         client = request.client.host if request.client else ""
         link, now = request.url.path.split("/")[1], time.monotonic()
-        name = client, link if len(link) > len("messages") else "", kind
+        name = client, link if link in self._links else "", kind
         level, since = self._levels.pop(name, (0.0, now))
         level = max(0.0, level - (now - since) * _RATES[kind])
         is_over = level >= 2.0 * _RATES[kind]
@@ -160,7 +168,7 @@ def make_app(desk: Any, access: Access) -> Starlette:
         routes=[*routes, Mount("/{key}", routes=routes)],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False),
-            Middleware(_Gate),
+            Middleware(_Gate, links={access.token, *access.judges}),
         ],
         exception_handlers={ValueError: _tell_error},
     )
@@ -254,9 +262,12 @@ class _Pages:
         if content is None:
             raise HTTPException(404, "There is no such file.")
         mime, path = content
-        headers = {"Cache-Control": "private, max-age=3600"}
-        if mime != "application/pdf":  # whose viewer is the browser's own, and needs to run
-            headers["Content-Security-Policy"] = _FILE_POLICY
+        # The viewer of a PDF is the browser's own, and needs to run.
+        policy = "frame-ancestors 'self'" if mime == "application/pdf" else _FILE_POLICY
+        headers = {
+            "Cache-Control": "private, max-age=3600",
+            "Content-Security-Policy": policy,
+        }
         return FileResponse(path, media_type=mime, headers=headers)
 
     async def blob(self, request: Request) -> Response:
@@ -284,8 +295,9 @@ class _Pages:
         )
         return Response(
             '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Export</title>'
-            '<link rel="stylesheet" href="page.css"><main><h1>Export</h1>'
-            f"<ul>{links}</ul></main></html>",
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<link rel="icon" href="data:,"><link rel="stylesheet" href="page.css">'
+            f"<main><h1>Export</h1><ul>{links}</ul></main></html>",
             media_type="text/html",
         )
 

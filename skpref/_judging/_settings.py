@@ -18,9 +18,9 @@ from typing import Any
 from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
-from skpref._utils import html_table
-from skpref.optimize import PreferenceOptimizer, read_journal
-from skpref.widgets import Judge
+from skpref._utils import csv_cell, html_table, probability_text
+from skpref.optimize import PreferenceOptimizer, read_journal, titled
+from skpref.widgets import Judge, described
 
 # Pictures and sounds that are kept for pages, which ask for them once.
 _MOST_BLOBS = 200
@@ -92,6 +92,7 @@ class SettingsDesk:
         self._lock = threading.Lock()
         self._judges: dict[str, _ServedJudge] = {}
         self._blobs: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        self._pictures: dict[str, str] = {}  # addresses by the setting
 
     @classmethod
     def of_arguments(cls, arguments: Any) -> "SettingsDesk":
@@ -101,6 +102,7 @@ class SettingsDesk:
             "--features": arguments.features,
             "--grades": arguments.grades,
             "--text": arguments.text,
+            "--top": arguments.top,
         }
         for option, value in refused.items():
             if value:
@@ -171,11 +173,23 @@ class SettingsDesk:
     def _page(self, judge: _ServedJudge) -> dict:
         question = judge.widget.question
         items = [self._stimulus(item) for item in question["items"]]
+        if len(items) > 1:
+            shown = zip(judge.question, items, strict=True)
+            self._pictures |= {titled(item): stimulus.get("url", "") for item, stimulus in shown}
         number = f"{self._run}:{question['number']}"
         return {
             "question": {**question, "number": number, "items": items},
-            "status": judge.widget.status,
+            "status": {
+                **judge.widget.status,
+                "history": [self._pictured(each) for each in judge.widget.status["history"]],
+            },
         }
+
+    def _pictured(self, entry: dict) -> dict:
+        """Return an entry of the strip with the picture of its setting, if that is still kept."""
+        url = self._pictures.get(entry["text"], "")
+        mime, _ = self._blobs.get(url.removeprefix("blobs/"), ("", b""))
+        return {**entry, "url": url} if mime.startswith("image/") else entry
 
     def _stimulus(self, stimulus: dict) -> dict:
         """Return what is shown of an item, bytes by their address."""
@@ -204,10 +218,11 @@ class SettingsDesk:
                 return "<p>There are no answers yet.</p>"
             best = optimizer.recommend()
             near = optimizer.expected_gain_.probability()
-        rows = list(best.items())
-        answers = html_table("Answers", [("answers", optimizer.n_told_)])
-        percent = f"P(within 0.01 of the best) {min(near, 0.999):.3f}"
-        return html_table(f"The best settings so far. {percent}", rows) + answers
+        chance = f"P(within 0.01 of the best) {probability_text(near)}"
+        return html_table(
+            f"The best settings so far, by {optimizer.n_told_} answers. {chance}",
+            [(name, described({"": value}).removeprefix(": ")) for name, value in best.items()],
+        )
 
     def _history(self) -> dict[str, list]:
         return read_journal(self.path) if self.path.exists() else {}
@@ -220,7 +235,10 @@ class SettingsDesk:
         writer.writerow(history)
         for row in zip(*history.values(), strict=True):
             writer.writerow(
-                [json.dumps(cell) if isinstance(cell, dict | list) else cell for cell in row]
+                [
+                    json.dumps(cell) if isinstance(cell, dict | list) else csv_cell(cell)
+                    for cell in row
+                ]
             )
         return text.getvalue()
 
@@ -254,9 +272,15 @@ def read_space(path: Path) -> dict:
     {'radius': (1, 9), 'kind': ['soft', 'hard']}
     """
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get("space")
+        content = tomllib.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"got {path}, which is no TOML: {error}.") from error
+    table = content.get("space")
+    if "constraints" in content:
+        raise ValueError(
+            f"got {path} with constraints; the table [space] alone is allowed. Limits are those of "
+            "PreferenceOptimizer(constraints=), which skpref.widgets.Judge shows in a notebook."
+        )
     if not isinstance(table, dict) or not table:
         raise ValueError(
             f"got {path} without settings; give a table [space] with lines such as "

@@ -221,11 +221,16 @@ class VoteStore:
             )
 
     def renew_leases(self, judge: str) -> None:
-        """Withhold the open questions of a judge from others, from now on."""
+        """Withhold the open questions of a judge from others, from now on.
+
+        Leases that have hardly begun stay, so that who looks again and again writes nothing.
+        """
+        now = time.time()
         with self.transaction():
             self._rows(
-                "UPDATE questions SET since = ? WHERE judge = ? AND state = 'open'",
-                *(time.time(), judge),
+                "UPDATE questions SET since = ? "
+                "WHERE judge = ? AND state = 'open' AND since NOT BETWEEN ? AND ?",
+                *(now, judge, now - 0.1 * _LEASE_SECONDS, now),
             )
 
     def withdraw(self, number: int) -> None:

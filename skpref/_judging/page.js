@@ -64,6 +64,9 @@ const model = {
 };
 
 page.render({ model, el: document.getElementById("page") });
+const prompt = document.querySelector(".prompt"); // which heads no more than a cell in a notebook
+prompt.setAttribute("role", "heading");
+prompt.setAttribute("aria-level", "1");
 await send({ type: "show" });
 const form = document.getElementById("who");
 form.judge.value = judge === "judge" ? "" : judge;

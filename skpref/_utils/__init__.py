@@ -41,6 +41,7 @@ from skpref._utils._metadata import (
     given_metadata,
     refuse_dropped,
     unrequested_metadata,
+    validates_methods,
 )
 from skpref._utils._older_sklearn import (
     CallbackSupportMixin,
@@ -62,10 +63,11 @@ from skpref._utils._roots import bracketed_roots
 from skpref._utils._summary import (
     PrintableBunch,
     Summarised,
+    csv_cell,
     html_table,
     html_text,
     printable_text,
-    share_text,
+    probability_text,
 )
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
@@ -96,6 +98,7 @@ __all__ = [
     "cholesky",
     "cholesky_blocks",
     "covariance_of",
+    "csv_cell",
     "eigen_root",
     "floor_variance",
     "generator_of",
@@ -110,6 +113,7 @@ __all__ = [
     "pivoted_cholesky",
     "positive_blocks",
     "printable_text",
+    "probability_text",
     "pseudosolve_blocks",
     "refuse_dropped",
     "row_blocks",
@@ -118,7 +122,6 @@ __all__ = [
     "semidefinite_blocks",
     "semidefinite_root",
     "serializable_types",
-    "share_text",
     "skpref_version",
     "sobol",
     "solve_band",
@@ -130,6 +133,7 @@ __all__ = [
     "symmetric_root",
     "unit_band",
     "unrequested_metadata",
+    "validates_methods",
     "warn",
     "with_callbacks",
 ]

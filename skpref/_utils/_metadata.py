@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED, get_routing_for_object
 
+# Of scikit-learn: who says which methods an estimator has, and who asks before any fit.
+_AVAILABILITY = "sklearn.utils._available_if"
+_VALIDATION = "sklearn.utils._param_validation", "sklearn.utils.validation"
 _SCORERS, _CALIBRATION = "sklearn.metrics._scorer", "sklearn.calibration"
 _IMPORTANCE = "sklearn.inspection._permutation_importance"
 _OUR_IMPORTANCE = "skpref.inspection._features"
@@ -96,6 +99,14 @@ def calibration_method() -> str | None:
             return str(inner.get("method") or getattr(inner.get("self"), "method", "sigmoid"))
         frame = frame.f_back
     return None
+
+
+def validates_methods() -> bool:
+    """Tell whether scikit-learn's validation of parameters asks which methods there are."""
+    frame: FrameType | None = sys._getframe(2)  # the caller of who asks us
+    while frame is not None and frame.f_globals.get("__name__") == _AVAILABILITY:
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__") in _VALIDATION
 
 
 def check_metadata_requested(estimator: BaseEstimator, names: Collection[str]) -> None:

@@ -1,10 +1,15 @@
-"""Texts of others on a terminal and in HTML, and summaries of objects as tables for notebooks."""
+"""Texts of others on a terminal, in HTML and in CSV; summaries of objects for notebooks."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 from sklearn.utils import Bunch
+
+# A spreadsheet takes a cell that begins so for a formula, also with the wide signs of Japanese.
+_FORMULA = tuple("=+-@＝＋－＠\t\r\n")
+_NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def printable_text(value: Any) -> str:
@@ -34,23 +39,38 @@ class PrintableBunch(Bunch):
         return "\n".join(map(printable_text, super().__repr__().split("\n")))
 
 
-def share_text(probability: float) -> str:
-    """Return a probability in percent, which is never 0 or 100.
+def probability_text(probability: float) -> str:
+    """Return a probability with three digits, which is never that of what is certain.
 
     Examples
     --------
-    >>> from skpref._utils import share_text
-    >>> [share_text(p) for p in (0.5, 0.9996, 0.0001)]
-    ['50.0 %', '> 99.9 %', '< 0.1 %']
+    >>> from skpref._utils import probability_text
+    >>> [probability_text(p) for p in (0.5, 0.9996, 0.0001)]
+    ['0.500', '> 0.999', '< 0.001']
     """
     if probability > 0.999:
-        return "> 99.9 %"
-    return "< 0.1 %" if probability < 0.001 else f"{100.0 * probability:.1f} %"
+        return "> 0.999"
+    return "< 0.001" if probability < 0.001 else f"{probability:.3f}"
 
 
 def html_text(value: Any) -> str:
     """Return a value as text of HTML, without tags or entities of its own."""
     return escape(printable_text(value))
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value as a cell that no spreadsheet runs as a formula.
+
+    Numbers are as they are, and so are texts of negative ones, which a spreadsheet leaves alone.
+
+    Examples
+    --------
+    >>> from skpref._utils import csv_cell
+    >>> [csv_cell(each) for each in ("=1+1", "+1", "-5", -0.5, "a=b")]
+    ["'=1+1", "'+1", '-5', -0.5, 'a=b']
+    """
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
+    return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
 
 
 def html_table(

@@ -82,15 +82,19 @@ class Worlds:
         nothing = np.zeros((1, 0, len(mean)))
         return cls(covariance, np.ones(1), mean[None], variance[None], nothing)
 
-    def with_answer(self, at: int, likelihood: Likelihood, lead: int) -> Self:
+    def with_answer(
+        self, at: int, likelihood: Likelihood, lead: int, effect_variance: float = 0.0
+    ) -> Self:
         """Return the worlds after an answer to a duel, each of its outcomes in its own.
 
-        ``lead`` says who is shown first in it.
+        ``lead`` says who is shown first in it, and ``effect_variance`` is that of the answer's
+        margin beside the one that is followed, as of a new prompt.
         """
         mean, variance = self.mean[:, at], self.variance[:, at]
         if not np.all(variance > 0.0):  # a known margin: nothing is learned
             return self
-        candidates = outcome_effects(likelihood, mean, variance, np.full(len(mean), lead))
+        leads = np.full(len(mean), lead)
+        candidates = outcome_effects(likelihood, mean, variance + effect_variance, leads)
         column = self.prior[at] - np.einsum("wt,wtk->wk", self.told[:, :, at], self.told)
         weight = (self.weight * candidates.probability).ravel()
         indices, weight = _resample_worlds(weight / weight.sum())
@@ -177,9 +181,10 @@ def choose_diverse(
         _remaining_information(worlds, candidates, rows, of_variance),
         candidates.posterior.likelihood,
     )
+    lead, effects = candidates.lead[rows], candidates.effect_variance[rows]
     chosen = list(range(len(pending)))
     for at in chosen:
-        worlds = worlds.with_answer(at, likelihood, candidates.lead[rows[at]])
+        worlds = worlds.with_answer(at, likelihood, lead[at], effects[at])
     free = scores[rows] > -np.inf
     while len(chosen) < len(pending) + n and free.any():
         shared = before - _remaining_information(worlds, candidates, rows, of_variance)
@@ -189,7 +194,7 @@ def choose_diverse(
         if distinct:
             free &= ~np.isin(pairs[rows], pairs[rows[at]]).any(axis=1)
         if len(chosen) < len(pending) + n:
-            worlds = worlds.with_answer(at, likelihood, candidates.lead[rows[at]])
+            worlds = worlds.with_answer(at, likelihood, lead[at], effects[at])
     best = rows[chosen[len(pending) :]]
     if len(best) < n:  # none of the shortlist is left
         rest = scores.copy()
@@ -204,11 +209,15 @@ def _remaining_information(worlds, candidates, rows, of_variance):
     """Return the remaining information of answers, or variances, averaged over the worlds."""
     if of_variance:
         return worlds.weight @ worlds.variance
-    lead = np.broadcast_to(candidates.lead[rows], worlds.mean.shape).ravel()
+    lead, effects = (
+        np.broadcast_to(each[rows], worlds.mean.shape).ravel()
+        for each in (candidates.lead, candidates.effect_variance)
+    )
     alone = candidates._replace(
         posterior=posterior_parts(candidates.posterior)[1][0],  # a Gaussian has no parts
         means=worlds.mean.reshape(-1, 1),
         variance=worlds.variance.ravel(),
         lead=lead,
+        effect_variance=effects,
     )
     return worlds.weight @ information(alone).reshape(worlds.mean.shape)

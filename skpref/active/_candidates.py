@@ -146,6 +146,8 @@ class Candidates(NamedTuple):
         That all components share.
     lead : ndarray of int of shape (n,)
         Who is shown first: 1 the first item, −1 the second, 0 neither.
+    effect_variance : ndarray of shape (n,)
+        Of what the items of a margin have of their own on a new prompt.
     """
 
     posterior: DuelPosterior
@@ -154,6 +156,7 @@ class Candidates(NamedTuple):
     means: Array
     variance: Array
     lead: NDArray[np.int8]
+    effect_variance: Array
 
     @classmethod
     def of(cls, posterior: DuelPosterior, duels: Any, order: ArrayLike = 1) -> "Candidates":
@@ -172,7 +175,10 @@ class Candidates(NamedTuple):
         n = len(variance)
         order = np.full(n, order) if np.ndim(order) == 0 else order
         lead = np.asarray(check_order(order, n, 2), dtype=np.int8)
-        return cls(posterior, first, second, means, variance, lead)
+        effect_variance, part = np.zeros(n), posterior_parts(posterior)[1][0]
+        if isinstance(part, GroupedPosterior):  # parts of a mixture share their kernel
+            effect_variance = part.new_variance(*part.reader.sides(first, second))
+        return cls(posterior, first, second, means, variance, lead, effect_variance)
 
     def split_by_part(self) -> tuple[Array, list["Candidates"]]:
         """Split candidates of a `PosteriorMixture` into its weights and those of each part."""
@@ -184,14 +190,6 @@ class Candidates(NamedTuple):
             means, variance = part.component_margins(self.first, self.second)
             every.append(self._replace(posterior=part, means=means, variance=variance))
         return weights, every
-
-    @property
-    def effect_variance(self) -> Array:
-        """Variance of what the items of a margin have of their own on a new prompt, (n,)."""
-        posterior = self.posterior
-        if not isinstance(posterior, GroupedPosterior):
-            return np.zeros(len(self.variance))
-        return posterior.new_variance(*posterior.reader.sides(self.first, self.second))
 
     @property
     def gaussian(self) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Which pairs of a leaderboard to vote on next: those whose votes tell most of the order."""
+"""Pairs of a leaderboard to vote on next, by how much their votes are expected to say."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import (
     Array,
+    PrintableBunch,
     RandomLike,
     check_choice,
     check_number,
@@ -23,7 +24,7 @@ from skpref.gp import NEW_GROUP, GroupedPosterior, posterior_parts
 from skpref.inspection import Contenders, contenders
 from skpref.likelihoods import Likelihood
 
-GOALS = ("ranks", "top")
+GOALS = ("ranks", "top", "members")
 # Votes are handed out one at a time, but in at most so many portions.
 _PORTIONS = 1000
 # So often the weights of the orders are found anew while votes are handed out.
@@ -49,7 +50,7 @@ def next_pairs(
     pending: ArrayLike | None = None,
     random_state: RandomLike = 0,
 ) -> Bunch:
-    """Return the votes that are expected to tell most of the order of a leaderboard.
+    """Return the pairs whose votes are expected to say most about the ranking of a leaderboard.
 
     Items that fall into groups which neither answers nor the kernel join
     (`skpref.inspection.connected_items`) are joined first, items without an answer too: as long as
@@ -63,12 +64,14 @@ def next_pairs(
     n : int, default=1000
         Number of votes to hand out, up to the largest that positions are counted in (2⁶³ − 1); a
         pair may get several.
-    goal : {"ranks", "top"}, default="ranks"
+    goal : {"ranks", "top", "members"}, default="ranks"
         "ranks": every order of two items counts, so that the intervals of all ranks get shorter.
         "top": an order counts as much as it is probable that one of the two items is among the
         first ``k``, and so does a vote on them, so that the first k places are settled.
+        "members": as much as it is probable that one of the two is among the first ``k`` and the
+        other is not, so that it is settled who they are, in whatever order.
     k : int, default=1
-        Number of first places, of "top".
+        Number of first places, of "top" and "members", which are the same for one place.
     items, user, at
         As in `skpref.inspection.leaderboard`: what is on the board, and at which values the columns
         that change from answer to answer (controls) are held.
@@ -170,7 +173,8 @@ def next_pairs(
             "a random part of them for each batch; of competitors whose features change from vote "
             "to vote one row each."
         )
-    check_number("k", k, low=1, high=size, integer=True)
+    # Of all items every one is among the first.
+    check_number("k", k, low=1, high=size - (goal == "members"), integer=True)
     within = _PairsInPrompts.of(ranked, allowed, prompts)
     item = np.concatenate([np.arange(size), within.pairs.ravel()])
     if len(item) > _MOST:
@@ -196,8 +200,9 @@ def next_pairs(
     precision[votable] = _vote_precision(likelihood, margin[votable], (variance + new)[votable])
     precision /= 1.0 + precision * new
     count = np.ones(len(margin))
-    if goal == "top":
-        top = _top_probability(mean[:size], cov[:size, :size], k, generator_of(random_state))
+    if goal != "ranks":
+        moments = mean[:size], cov[:size, :size]
+        top = _top_probability(*moments, k, generator_of(random_state), both=goal == "top")
         count = top[item[every[0]], item[every[1]]]
         # Where groups stand nobody knows, so that no order across is out of the question.
         count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)
@@ -234,7 +239,7 @@ def next_pairs(
         "own": own[at] / np.maximum(gain[at], np.finfo(float).tiny),
     }
     shown = columns if prompts is None else {"prompt": named, **columns}
-    return Bunch(
+    return PrintableBunch(
         pairs=pairs,
         position=position,
         prompts=named,
@@ -533,14 +538,16 @@ def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> A
     return precision
 
 
-def _top_probability(mean: Array, cov: Array, k: int, rng: np.random.Generator) -> Array:
-    """Probability that one of two items or both are among the first k, (n, n)."""
+def _top_probability(
+    mean: Array, cov: Array, k: int, rng: np.random.Generator, both: bool = True
+) -> Array:
+    """Return the probability that one of two items is among the first k, or both if so, (n, n)."""
     draws = mean[:, None] + symmetric_root(cov) @ rng.standard_normal((len(mean), _DRAWS))
     top = np.zeros(draws.shape)
     first = np.argpartition(-draws, k - 1, axis=0)[:k]
     np.put_along_axis(top, first, 1.0, axis=0)
     share = top.mean(axis=1)
-    return share[:, None] + share[None, :] - top @ top.T / _DRAWS
+    return share[:, None] + share[None, :] - (1 if both else 2) * (top @ top.T) / _DRAWS
 
 
 def _check_pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:

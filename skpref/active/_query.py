@@ -1,7 +1,7 @@
 """Which duels to ask about next."""
 
 from collections.abc import Callable
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,8 @@ def query(
     Raises
     ------
     TypeError, ValueError
-        If there is no posterior, the pool is none, or it has fewer than n duels to ask.
+        If there is no posterior, the pool is none, it has fewer than n duels to ask, or the
+        strategy does not take an option: ``prompts``, ``judges`` and ``time`` are none.
 
     Notes
     -----
@@ -126,6 +127,8 @@ def query(
     [2, 1]
     """
     check_number("n", n, low=1, integer=True)
+    score, own = _score_function(strategy), {"order": order, "random_state": random_state}
+    _check_options(score, options)
     table = _item_table(estimator)
     duels = read_pool(pool, table)
     size = len(split_duels(duels)[0])
@@ -141,7 +144,6 @@ def query(
             "those of an item with itself, answered and pending. Ask for fewer, or enlarge it."
         )
     posterior_of, duels = _posterior_by_row(estimator, duels, who)
-    score, own = _score_function(strategy), {"order": order, "random_state": random_state}
     options |= {name: own[name] for name in own if name in signature(score).parameters}
     posterior = posterior_of(np.arange(size))
     scores = np.where(free, _check_scores(score(posterior, duels, **options), size), -np.inf)
@@ -177,6 +179,29 @@ def _score_function(strategy):
     if callable(strategy):
         return strategy
     return STRATEGIES[check_choice("strategy", strategy, STRATEGIES)]
+
+
+# What to do in place of passing on what answers carry.
+_REMEDIES = {
+    "prompts": "next_pairs(model, allowed=pairs, prompts=prompts) plans votes on named prompts",
+    "judges": "scores are of the reference judge",
+    "time": "query(model.posterior_.at_time(time), pool) scores duels at another time",
+}
+
+
+def _check_options(score, options):
+    """Raise TypeError of options that the function of a strategy does not take."""
+    parameters = signature(score).parameters
+    if any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values()):
+        return
+    unknown = [name for name in options if name not in parameters]
+    if unknown:
+        allowed = [name for name in list(parameters)[2:] if name not in ("order", "random_state")]
+        advice = [f"{_REMEDIES[name]}. " for name in unknown if name in _REMEDIES]
+        raise TypeError(
+            f"got {', '.join(f'{name}=' for name in unknown)} with a strategy whose options are "
+            f"{allowed}. {''.join(advice)}Leave out what it does not take."
+        )
 
 
 def _check_scores(scores, size):

@@ -368,6 +368,7 @@ def committee_disagreement(
         check_number("members", members, low=2, high=np.iinfo(np.int32).max, integer=True)
         margins = _draw_margins(candidates, int(members), generator_of(random_state))
         variance = np.zeros(len(margins))
+    variance = variance + candidates.effect_variance
     return _committee_information(
         candidates.posterior.likelihood, margins, variance, candidates.lead, vote
     )
@@ -448,7 +449,8 @@ of shape (n_items,), default=None
     likelihood, nats = posterior.likelihood, np.empty(len(first))
     for part in row_blocks(len(first), int(n_draws) * likelihood.n_outcomes, BLOCK):
         margins = utility[first[part]] - utility[second[part]]
-        proba = outcome_proba(likelihood, margins, 0.0, candidates.lead[part, None])
+        effects = candidates.effect_variance[part, None]
+        proba = outcome_proba(likelihood, margins, effects, candidates.lead[part, None])
         given_best = np.add.reduceat(proba, starts, axis=1) / counts[:, None]
         nats[part] = outcome_entropy(proba.mean(axis=1)) - outcome_entropy(given_best) @ share
     return np.maximum(nats, 0.0)

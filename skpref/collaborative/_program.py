@@ -144,9 +144,10 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
     comparisons, users, user = training.comparisons, training.users, training.user
     if users is None or user is None or comparisons.rank is not None:
         raise ValueError(
-            "got choices or rankings with the ids of several users, whose answers must be duels "
-            "or rated items. Take them apart, from_rankings(..., joint=False), each duel with the "
-            "user of its ranking; without users= they are taken as they are."
+            "got choices or rankings with the ids of several users; duels and rated items are "
+            "allowed. Fit PairwisePreferenceRegressor with prompts=users, in which each user has "
+            "effects of their own, or take them apart, from_rankings(..., joint=False), each duel "
+            "with the user of its ranking."
         )
     name = _method_name(estimator)
     method = METHODS[name]

@@ -161,13 +161,13 @@ class DuelScale(NamedTuple):
                 f"Outcomes of duels must be in {{{allowed}}} with {self.levels - 1} "
                 f"{_GRADES.parameter} (above 0: the first won, the larger the more clearly; below "
                 f"0: the second; {tie}), got values such as [{some}]. Encode them so, or give one "
-                "threshold fewer than there are grades."
+                f"threshold fewer than there are grades.{self._numbered_remedy(y)}"
             )
         if self.ties:
             raise ValueError(
                 f"Outcomes of duels must be in {{-1, 0, 1}} with {_TIES.parameter} (1: the first "
                 f"won, 0: a tie, -1: the second won), got values such as [{some}]. Encode them so."
-                f"{_soft_remedy(y)}"
+                f"{self._numbered_remedy(y)}{_soft_remedy(y)}"
             )
         more = ""
         if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
@@ -184,6 +184,15 @@ class DuelScale(NamedTuple):
             f"values such as [{some}].{more} Encode them so, leave out ties, or pass y=None if the "
             f"first item won every duel. Ratings belong to 2-D items, not to duels."
             f"{_soft_remedy(y)}"
+        )
+
+    def _numbered_remedy(self, y: NDArray) -> str:
+        """Return what to do where scikit-learn has numbered the labels, else an empty text."""
+        if y.dtype.kind not in "iu" or set(y.tolist()) != set(range(len(self.labels))):
+            return ""
+        return (
+            " cross_val_predict and CalibratedClassifierCV(ensemble=False) number the labels from "
+            "0: fit and predict fold by fold, or take ensemble=True."
         )
 
     def refuse_ambiguous(self, what: str) -> NoReturn:

@@ -53,6 +53,7 @@ from skpref.fitting._judges import (
 )
 from skpref.fitting._judging import fit_judged
 from skpref.fitting._model import Model
+from skpref.fitting._pair_effects import check_pair_effects, pair_effect_priors
 from skpref.fitting._predictions import Prediction
 from skpref.fitting._progress import progress, reported
 from skpref.fitting._search import Monitor, Search, learn
@@ -110,6 +111,7 @@ __all__ = [
     "check_judge_prior",
     "check_kernel",
     "check_likelihood",
+    "check_pair_effects",
     "check_settings",
     "components_in_words",
     "continues_stream",
@@ -139,6 +141,7 @@ __all__ = [
     "n_components_of",
     "new_stream",
     "noise_deviation",
+    "pair_effect_priors",
     "positive",
     "progress",
     "ratio_prior",

@@ -1,7 +1,7 @@
 """Averages over hyperparameters: a few points around the best, weighed by their evidence.
 
-Few answers leave hyperparameters open, and the best ones are then often at an end: no noise, or no
-effect of a control. A posterior at these alone is too sure of itself.
+Few answers are compatible with many hyperparameters. Those of the highest evidence are then often
+extreme, such as no noise or no effect of a control, and a posterior at these alone is too narrow.
 """
 
 from collections.abc import Sequence
@@ -266,6 +266,7 @@ def average(
         low, high = model.bounds.T
         spread = _WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
+        points = np.where(low < high, points, mode)
         inside = np.all((points >= low) & (points <= high), axis=1)
         logs, fits = [], []
         for theta, less in zip(points[inside], log_proposal[inside], strict=True):

@@ -14,6 +14,7 @@ from skpref.data import Comparisons, match
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._pair_effects import with_supported_effects
 from skpref.fitting._search import Learned, Monitor, Search, learn
 from skpref.gp import Posterior, PosteriorMixture, utility_posterior
 from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_memory
@@ -239,7 +240,8 @@ def learned(
     """
     part = learning_part(comparisons, model, search.n_learning_answers)
     if part is comparisons and model.learner is model:
-        return learn(model, comparisons, search, sites, rng, monitor)
+        result = learn(model, comparisons, search, sites, rng, monitor)
+        return _with_supported_effects(part, result, search)
     learner = model.learner
     if learner.rule.exact:
         check_memory(
@@ -247,8 +249,17 @@ def learned(
             f"Learning hyperparameters from {len(part.rows)} of the answers",
             "Use a smaller n_learning_answers, or optimizer=None.",
         )
-    result = learn(learner, part, search, None, rng, monitor)
+    result = _with_supported_effects(part, learn(learner, part, search, None, rng, monitor), search)
     return Learned(replace(result.model, engine=model.engine, prepared=model.prepared), sites)
+
+
+def _with_supported_effects(comparisons, result, search):
+    """Return what was learned, without effects of pairs where the answers do not support them."""
+    again = replace(search, warn_not_converged=False)
+    model = with_supported_effects(
+        comparisons, result.model, lambda model: learn(model, comparisons, again).model
+    )
+    return result._replace(model=model)
 
 
 def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:

@@ -18,7 +18,7 @@ from skpref.likelihoods import Likelihood
 # ones, a few quite unlike.
 _LEVEL = 1.0
 _DEVIATION = 0.3
-_FREEDOM = 4.0
+FREEDOM = 4.0
 # Deviation of the level towards short lengthscales beside item effects by ids: what is rough in
 # features these explain too.
 _SHORTER_BESIDE_IDS = 0.5
@@ -87,8 +87,8 @@ class LogStudent:
 
 def _student(scaled):
     """Return the unnormalised log density of Student's t, and its slopes."""
-    value = -0.5 * (_FREEDOM + 1.0) * float(np.log1p(scaled**2 / _FREEDOM).sum())
-    return value, -(_FREEDOM + 1.0) * scaled / (_FREEDOM + scaled**2)
+    value = -0.5 * (FREEDOM + 1.0) * float(np.log1p(scaled**2 / FREEDOM).sum())
+    return value, -(FREEDOM + 1.0) * scaled / (FREEDOM + scaled**2)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,9 @@ class Model:
         On the hyperparameters while they are learned.
     prepared : PriorRule or None
         How priors of the margins are made, once that is prepared for some answers.
+    log_odds_of_effects : float or None
+        Of effects of pairs that no order explains, see `with_supported_effects`; None where there
+        are none, or their variance was not learned.
     """
 
     kernel: Kernel
@@ -47,6 +50,7 @@ class Model:
     engine: Engine
     priors: tuple[Hyperprior, ...] = ()
     prepared: PriorRule | None = None
+    log_odds_of_effects: float | None = None
 
     @property
     def theta(self) -> NDArray[np.float64]:

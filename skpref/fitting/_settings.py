@@ -32,6 +32,11 @@ from skpref.fitting._hyperpriors import (
 )
 from skpref.fitting._judges import check_judge_prior
 from skpref.fitting._model import Model
+from skpref.fitting._pair_effects import (
+    check_pair_effects,
+    check_pairs_alone,
+    pair_effect_priors,
+)
 from skpref.fitting._search import Search
 from skpref.gp import (
     DRIFTS,
@@ -48,9 +53,11 @@ from skpref.kernels import (
     Teams,
     amplitude_powers,
     check_hyperparameters,
+    intransitive_parts,
     measures,
     parts_by_column,
     seen_columns,
+    terms_of_sum,
     with_centred_linear_terms,
 )
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
@@ -251,6 +258,11 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
     drifts = times is not None and times.drift is not None
     named_groups = grouped and user_kernel is not None and _names(user_kernel, group_column)
+    has_pair_effects = check_pair_effects(user_kernel, engine)
+    if has_pair_effects:
+        check_pairs_alone(user_kernel, training)
+        for term in terms_of_sum(intransitive_parts(user_kernel)[1]):
+            check_kernel(term.kernel, comparisons.items)
     if user_kernel is not None:
         if grouped:
             _refuse_white_noise(user_kernel)
@@ -304,7 +316,8 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     if engine is None:
         named = not has_features
         if user_kernel is not None:
-            named = _names_alone(user_kernel, comparisons.items)
+            # Effects of pairs have an exact prior alone.
+            named = has_pair_effects or _names_alone(user_kernel, comparisons.items)
         provisional_kernel = user_kernel
         if drifts or biases or grouped:
             provisional_kernel = whole_kernel(utility_kernel(learned))
@@ -332,6 +345,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         own_items = comparisons.items if named_groups else static.items
         priors = lengthscale_priors(prior, utility, own_items, bool(of_variances), column)
         priors += of_variances
+        priors += pair_effect_priors(utility, own_items)
         if times is not None:
             static_theta = static_part.theta
             priors += drift_priors(

@@ -43,6 +43,7 @@ from skpref.gp._inducing import (
     unexplained_share,
     whitening,
 )
+from skpref.gp._intransitive import IntransitivePosterior, PairMargins
 from skpref.gp._mixture import (
     PosteriorMixture,
     mixed_choice_proba,
@@ -54,7 +55,7 @@ from skpref.gp._orthant_moments import (
     OrthantMoments,
     orthant_moments,
 )
-from skpref.gp._orthants import log_multivariate
+from skpref.gp._orthants import best_of, log_multivariate
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
     Components,
@@ -75,6 +76,7 @@ from skpref.gp._prior import (
     Prior,
     PriorRule,
     Sites,
+    check_sets,
     choose_prior,
 )
 from skpref.gp._shared_noise import SitePrecision
@@ -95,6 +97,7 @@ __all__ = [
     "IndependentItems",
     "Inducing",
     "InducingPoints",
+    "IntransitivePosterior",
     "JointMoments",
     "JointRows",
     "MarginErrors",
@@ -102,6 +105,7 @@ __all__ = [
     "Marginals",
     "Moments",
     "OrthantMoments",
+    "PairMargins",
     "Posterior",
     "PosteriorMixture",
     "Prior",
@@ -115,8 +119,10 @@ __all__ = [
     "TimeSpread",
     "Weights",
     "at_present",
+    "best_of",
     "carried",
     "carry_groups",
+    "check_sets",
     "choice_proba",
     "choose_prior",
     "condition_groups",

@@ -62,7 +62,7 @@ _LOST_BELOW = 1e-6
 _LOSSY = 1e4
 # Square matrices of an exact fit that are held at once: by margins those of their side and of the
 # items', by items; as traced at 400 to 1400 items, learning included.
-_HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
+HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
 
 
 class Dense(Prior):
@@ -234,7 +234,7 @@ class DenseMargins(Dense):
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`; infinite where the margins' covariance is singular up to noise."""
         margins, n_items = comparisons.rows.margins, len(comparisons.items)
-        side, (held, of_items) = float(len(margins.first)), _HELD_BY_MARGINS
+        side, (held, of_items) = float(len(margins.first)), HELD_BY_MARGINS
         multiplications = 2.0 / 3.0 * side**3
         if margins.blocks and JointNoise(margins, 1.0).counted:
             multiplications = np.inf
@@ -364,12 +364,12 @@ class DenseMargins(Dense):
 
     def gain(self, marginals, precision, shift):
         """Compute D with posterior covariance K − K D Dᵀ K, and the weights of the items."""
-        factor = self.incidence @ _root_times(precision, marginals.root.T)
+        factor = self.incidence @ root_times(precision, marginals.root.T)
         return Gain(factor, self.incidence @ columns(marginals.dual))
 
     def gram(self, marginals, precision):
         """Compute D Dᵀ, see `gain`."""
-        half = _root_times(precision, marginals.root.T)
+        half = root_times(precision, marginals.root.T)
         return self.incidence @ (self.incidence @ (half @ half.T)).T
 
 
@@ -463,7 +463,7 @@ def _scale(precision):
     return np.where(np.isinf(precision), 1.0, np.sqrt(precision))
 
 
-def _root_times(precision, matrix):
+def root_times(precision, matrix):
     """Compute the root of the precision times the rows of a matrix."""
     if isinstance(precision, SitePrecision):
         return precision.root_times(matrix)

@@ -22,6 +22,7 @@ from skpref.gp._utilities import columns
 from skpref.kernels import (
     Kernel,
     Padded,
+    intransitive_parts,
     kernel_values,
     parts_by_column,
     seen_columns,
@@ -435,9 +436,9 @@ def _values_by_group(kernel: Kernel, rows: Array, others: Array) -> Array:
 
 
 def utility_kernel(kernel: Kernel, comparisons: Comparisons) -> Kernel:
-    """Return the part of a kernel that is the utility's, without effects of groups of answers."""
+    """Return the part of a kernel that is the utility's, without effects of groups or pairs."""
     if comparisons.group_column is None:
-        return kernel
+        return intransitive_parts(kernel)[0]
     return parts_by_column(kernel, comparisons.group_column, comparisons.items.shape[1])[0]
 
 

@@ -72,6 +72,19 @@ class _Batch(NamedTuple):
         dense.ravel()[self.place] = self.value
         return dense
 
+    def dense(self, row: NDArray[np.intp], column: NDArray[np.intp], value: Array) -> Array:
+        """Return a matrix of all margins within each group, (n_groups, n, n), by its entries."""
+        n_groups, n = self.margin.shape
+        # The number of all margins, which stands where a group has none, is no row.
+        group, place = np.full((2, 1 + max(self.margin.max(), row.max(initial=0))), -1)
+        group[self.margin] = np.arange(n_groups)[:, None]
+        place[self.margin] = np.arange(n)
+        blocks = np.zeros((n_groups, n, n))
+        inside = group[row] >= 0
+        at = row[inside]
+        blocks[group[at], place[at], place[column[inside]]] = value[inside]
+        return blocks
+
 
 class GroupFeatures:
     """Features of margins that belong to one group of answers each.
@@ -318,14 +331,12 @@ class _GroupedWeights:
         self.shrink = prior.shrink(precision)
         self.log_det -= float(np.log(self.shrink).sum())
         single = np.append(np.where(np.isinf(single), 0.0, single * self.shrink), 0.0)
-        joint = prior.joint_matrix(precision)
+        entries = prior.joint_entries(precision)
         scale = np.append(prior.group_scale, 0.0)
         for batch in prior.batches:
             own_scale = scale[batch.feature]
             effects = batch.effects * own_scale[:, None, :]
-            whole = None
-            if joint is not None:
-                whole = np.stack([joint[at][:, at].toarray() for at in batch.margin])
+            whole = None if entries is None else batch.dense(*entries)
             sites = BatchSites(single[batch.margin], whole)
             weights = condition_groups(effects, prior.shared_rows(batch), sites)
             gain += weights.gain
@@ -470,7 +481,8 @@ class Grouped(FiniteRank):
     finite : FiniteFeatures
         Of the kernel.
     comparisons : Comparisons
-        Both items of every margin are of one group, by ``comparisons.group_column``.
+        Both items of every margin are of one group, by ``comparisons.group_column``, or by a column
+        of the items that is the same within every answer, such as who is asked.
     margins : Margins
         Of these, or others between the same items.
     noise : JointNoise, optional
@@ -485,7 +497,10 @@ class Grouped(FiniteRank):
         margins: Margins,
         noise: JointNoise | None = None,
     ):
-        column = _group_column(comparisons)
+        column = _group_column(finite, comparisons)
+        if column is None:
+            raise ValueError("These answers are in no groups, so that no effect belongs to one.")
+        self._column = column
         self._shared_finite, self._shared_index = _shared_features(finite, column)
         super().__init__(kernel, self._shared_finite, comparisons, margins, noise)
         self._whole_finite = finite
@@ -502,15 +517,14 @@ class Grouped(FiniteRank):
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`; infinite where no effect belongs to a group."""
         no_cost = Cost(np.inf, np.inf, np.inf)
-        if kernel is None or comparisons.group_column is None:
+        finite = None if kernel is None else finite_features(kernel, comparisons.items.shape[1])
+        column = None if finite is None else _group_column(finite, comparisons)
+        if finite is None or column is None:
             return no_cost
-        finite = finite_features(kernel, comparisons.items.shape[1])
-        if finite is None or not _is_grouped(finite, comparisons.group_column):
-            return no_cost
-        shared, _ = _shared_features(finite, comparisons.group_column)
+        shared, _ = _shared_features(finite, column)
         margins = comparisons.rows.margins
         features = MarginFeatures.of(comparisons, shared.terms, margins)
-        groups = GroupFeatures.of(comparisons, finite.terms, margins, comparisons.group_column)
+        groups = GroupFeatures.of(comparisons, finite.terms, margins, column)
         within, held = groups.multiplications()
         n, rank = float(features.n_margins), float(features.rank)
         entries = float(groups.matrix.nnz)
@@ -518,8 +532,11 @@ class Grouped(FiniteRank):
         n_bytes = 8.0 * (2.0 * held + groups.rank * rank + rank**2 + n * 10.0)
         return Cost(linear + rank**3, rank, n_bytes, linear)
 
-    def on_duels(self, margins: Margins) -> "Grouped":
-        """See `Prior.on_duels`."""
+    def on_duels(self, margins: Margins) -> FiniteRank:
+        """See `Prior.on_duels`; items of two groups are compared by all features."""
+        group = self._comparisons.items[:, self._column]
+        if np.any(group[margins.first] != group[margins.second]):
+            return FiniteRank(self.kernel, self._whole_finite, self._comparisons, margins)
         return Grouped(self.kernel, self._whole_finite, self._comparisons, margins)
 
     def shared_rows(self, batch: _Batch) -> Array:
@@ -528,15 +545,17 @@ class Grouped(FiniteRank):
         rows = self._features.rows(margin.ravel()) * self.shared_scale
         return rows.reshape(*margin.shape, len(self.shared_scale))
 
-    def joint_matrix(self, precision: Any) -> csr_array | None:
-        """Precision of the sites of joint answers, one row more than there are margins."""
+    def joint_entries(
+        self, precision: Any
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array] | None:
+        """Return row, column and value of the precision of all sites; None of single ones alone."""
         if self.noise is None:
             return None
         sites = site_entries(self.noise, precision, np.zeros((self.n_margins, 1)))
         values = sites.precision * np.where(
             sites.row == sites.column, self.shrink(precision)[sites.row], 1.0
         )
-        return csr_array((values, (sites.row, sites.column)), shape=(self.n_margins + 1,) * 2)
+        return sites.row, sites.column, values
 
     def shrink(self, precision: Any) -> Array:
         """Return 1/(1 + τ d), by which sites are weaker on what is not u, (n_margins,)."""
@@ -591,8 +610,7 @@ class Grouped(FiniteRank):
             features = MarginFeatures.of(each, self._finite.terms, margins)
             if not np.array_equal(features.source, self._features.source):
                 return self._margins_by_group(several, found, likelihood)
-            column = _group_column(self._comparisons)
-            keyed, _ = keyed_features(each, self._whole_finite.terms, margins, column)
+            keyed, _ = keyed_features(each, self._whole_finite.terms, margins, self._column)
             own_entries = keyed[:, is_rest]
             # Of what belongs to a margin alone: its covariance with that of the fit, and variance.
             covariance = rest.multiply(own_entries) @ own[is_rest]
@@ -697,10 +715,12 @@ class Grouped(FiniteRank):
         return 0.5 * slope
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
-        """See `Prior.posterior`; it is that of the utility without effects of groups."""
-        shared, _ = parts_by_column(
-            self.kernel, _group_column(self._comparisons), self._comparisons.items.shape[1]
-        )
+        """See `Prior.posterior`; without effects of groups where these are of the answers."""
+        if self._comparisons.group_column is None:
+            whole = FiniteRank.of(self.kernel, self._comparisons, likelihood)
+            marginals = whole.condition(sites.precision, sites.shift)
+            return whole.posterior(sites, marginals, likelihood)
+        shared, _ = parts_by_column(self.kernel, self._column, self._comparisons.items.shape[1])
         return replace(super().posterior(sites, marginals, likelihood), kernel=shared)
 
     def _gain_of(self, weights, precision):
@@ -735,10 +755,24 @@ class Grouped(FiniteRank):
 EXACT += [Grouped]
 
 
-def _group_column(comparisons: Comparisons) -> int:
-    if comparisons.group_column is None:
-        raise ValueError("These answers are in no groups, so that no effect belongs to one.")
-    return comparisons.group_column
+def _group_column(finite: FiniteFeatures, comparisons: Comparisons) -> int | None:
+    """Return the column of groups: that of the answers, or the one of items with most groups.
+
+    Of items a column has groups if both items of every margin are alike in it.
+    """
+    column = comparisons.group_column
+    if column is not None:
+        return column if _is_grouped(finite, column) else None
+    margins, counts = comparisons.rows.margins, {}
+    for each in sorted({column for term in finite.terms for column in term.group}):
+        name = "groups of column", each
+        if name not in comparisons.kept:
+            values = comparisons.items[:, each]
+            alike = np.array_equal(values[margins.first], values[margins.second])
+            comparisons.kept[name] = len(np.unique(values)) if alike else 0
+        if comparisons.kept[name] and _is_grouped(finite, each):
+            counts[each] = comparisons.kept[name]
+    return max(counts, key=lambda each: counts[each]) if counts else None
 
 
 def _is_grouped(finite: FiniteFeatures, column: int) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.cluster import MiniBatchKMeans
+from threadpoolctl import threadpool_limits
 
 from skpref._utils import (
     Array,
@@ -558,7 +559,10 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
         random_state=int(rng.integers(2**31)),
         reassignment_ratio=0.0,
     )
-    centres = search.fit(scaled).cluster_centers_
+    # Its threads would wait for each other longer than they work, and of GNU's OpenMP those of a
+    # process do not live on in its forks, which would wait for ever.
+    with threadpool_limits(1, user_api="openmp"):
+        centres = search.fit(scaled).cluster_centers_
     if not named:
         return distinct_rows(centres * scale + origin)[0]
     squares = np.einsum("ij,ij->i", scaled, scaled)

@@ -1,11 +1,14 @@
 """Draws of whole functions from a posterior (pathwise conditioning, Wilson et al. 2020)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Product, Sum
 
 from skpref._utils import (
     NEGLIGIBLE,
@@ -16,8 +19,12 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.kernels import (
+    AnchorFeatures,
     CrossKernel,
     Kernel,
+    Linear,
+    OnColumns,
+    Padded,
     all_columns,
     difference_steps,
     far_origin,
@@ -69,13 +76,12 @@ class SamplePaths:
         # What is known of the draw depends on differences of rows: see `far_origin`.
         far = far_origin(posterior.anchors) if posterior.kernel.is_stationary() else None
         self._origin: Array | float = 0.0 if far is None else far
-        spectrum = spectral_sample(posterior.kernel, n_frequencies, n_features, rng)
-        if spectrum is None:
-            self._prior: _LazyPrior | _FourierPrior = _LazyPrior(
-                posterior.kernel, weights.shape[1], n_features, rng
-            )
-        else:
-            self._prior = _FourierPrior(*spectrum, weights.shape[1], rng)
+        drawn = _draw_by_features(
+            posterior.kernel, n_features, n_frequencies, weights.shape[1], rng
+        )
+        self._prior: Any = drawn
+        if drawn is None:
+            self._prior = _LazyPrior(posterior.kernel, weights.shape[1], n_features, rng)
         D = posterior.factor
         at_anchors = self._prior(posterior.anchors - self._origin)
         self._weights = weights - D @ (D.T @ at_anchors)
@@ -83,7 +89,7 @@ class SamplePaths:
     @property
     def has_features(self) -> bool:
         """Say whether random features draw the prior: gradients are then in closed form."""
-        return isinstance(self._prior, _FourierPrior)
+        return not isinstance(self._prior, _LazyPrior)
 
     def __call__(self, X: Any) -> Array:
         posterior = self._posterior
@@ -204,6 +210,134 @@ class _FourierPrior:
             value += np.einsum("ij,ij->i", sine, across)
             slope += cosine * across
         return value, 2.0 * np.pi * slope @ self._frequencies
+
+
+def _draw_by_features(kernel, width, n_frequencies, n_paths, rng):
+    """Return prior functions on rows of so many columns, or None where a kernel has no features."""
+    draw = partial(_draw_by_features, n_frequencies=n_frequencies, n_paths=n_paths, rng=rng)
+    spectrum = spectral_sample(kernel, n_frequencies, width, rng)
+    if spectrum is not None:
+        return _FourierPrior(*spectrum, n_paths, rng)
+    if isinstance(kernel, Padded):
+        return draw(kernel.kernel, width)
+    if isinstance(kernel, OnColumns):
+        columns = list(kernel.positions())
+        inner = draw(kernel.kernel, len(columns))
+        return None if inner is None else _ColumnsPrior(inner, columns)
+    if isinstance(kernel, AnchorFeatures):
+        weights = kernel.root @ rng.standard_normal((kernel.root.shape[1], n_paths))
+        return _AnchorPrior(kernel, weights)
+    if isinstance(kernel, Sum):
+        parts = [draw(kernel.k1, width), draw(kernel.k2, width)]
+        return None if None in parts else _SumPrior(parts)
+    if isinstance(kernel, Product) and _is_slope(kernel.k2):
+        inner = draw(kernel.k1, width)
+        return None if inner is None else _SlopePrior(inner, kernel.k2.positions()[0])
+    return None
+
+
+def _is_slope(kernel):
+    """Return whether a kernel is the product of two values of one column."""
+    single = isinstance(kernel, OnColumns) and len(kernel.positions()) == 1
+    return single and kernel.kernel == Linear()
+
+
+class _FeaturePrior(ABC):
+    """Functions with gradients in closed form, whose values of single paths follow from all."""
+
+    @abstractmethod
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        """Return values (n, n_paths) and gradients (n, d, n_paths)."""
+
+    def __call__(self, X: Array) -> Array:
+        return self.value_and_gradient(X)[0]
+
+    @abstractmethod
+    def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return values (n,) and gradients (n, d), each of its own path."""
+
+
+class _AnchorPrior(_FeaturePrior):
+    """c(x, Z) w, the functions that `AnchorFeatures` are the covariance of."""
+
+    def __init__(self, kernel: AnchorFeatures, weights: Array) -> None:
+        self._kernel, self._anchors, self._weights = kernel.kernel, kernel.anchors, weights
+
+    def __call__(self, X: Array) -> Array:
+        return kernel_values(self._kernel, X, self._anchors) @ self._weights
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        cross = CrossKernel(self._kernel, X, self._anchors)
+        along = [cross.contract(np.broadcast_to(w, cross.value.shape)) for w in self._weights.T]
+        return cross.value @ self._weights, np.stack(along, axis=2)
+
+    def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        cross, weights = CrossKernel(self._kernel, X, self._anchors), self._weights.T[path]
+        return np.einsum("ij,ij->i", cross.value, weights), cross.contract(weights)
+
+
+class _ColumnsPrior(_FeaturePrior):
+    """Functions of some columns of a row."""
+
+    def __init__(self, inner: Any, columns: list[int]) -> None:
+        self._inner, self._columns = inner, columns
+
+    def _widen(self, gradient, X):
+        whole = np.zeros((*X.shape, *gradient.shape[2:]))
+        whole[:, self._columns] = gradient
+        return whole
+
+    def __call__(self, X: Array) -> Array:
+        return self._inner(X[:, self._columns])
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        value, gradient = self._inner.value_and_gradient(X[:, self._columns])
+        return value, self._widen(gradient, X)
+
+    def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        value, gradient = self._inner.value_and_gradient_of(X[:, self._columns], path)
+        return value, self._widen(gradient, X)
+
+
+class _SumPrior(_FeaturePrior):
+    """Sums of independent functions."""
+
+    def __init__(self, parts: list) -> None:
+        self._parts = parts
+
+    def __call__(self, X: Array) -> Array:
+        return sum(part(X) for part in self._parts)
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        values, gradients = zip(*(part.value_and_gradient(X) for part in self._parts), strict=True)
+        return sum(values), sum(gradients)
+
+    def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        drawn = (part.value_and_gradient_of(X, path) for part in self._parts)
+        values, gradients = zip(*drawn, strict=True)
+        return sum(values), sum(gradients)
+
+
+class _SlopePrior(_FeaturePrior):
+    """Functions times the value of one column."""
+
+    def __init__(self, inner: Any, column: int) -> None:
+        self._inner, self._column = inner, column
+
+    def _scale(self, X, value, gradient):
+        slope = X[:, self._column].reshape(-1, *[1] * (value.ndim - 1))
+        gradient = gradient * slope[:, None]
+        gradient[:, self._column] += value
+        return value * slope, gradient
+
+    def __call__(self, X: Array) -> Array:
+        return self._inner(X) * X[:, [self._column]]
+
+    def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
+        return self._scale(X, *self._inner.value_and_gradient(X))
+
+    def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
+        return self._scale(X, *self._inner.value_and_gradient_of(X, path))
 
 
 class _LazyPrior:

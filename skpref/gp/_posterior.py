@@ -565,23 +565,30 @@ def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMome
             return
         if posterior.n_components == 1 and is_anchor.sum() >= enough:
             parts = [list(own.moments(first[is_anchor], second[is_anchor]))]
-            parts.append(list(_by_blocks(posterior, A[~is_anchor], B[~is_anchor])))
+            parts.append(list(pairs_by_blocks(posterior, A[~is_anchor], B[~is_anchor])))
             means, variance = np.empty((len(A), 1)), np.empty(len(A))
             for rows, part in zip((is_anchor, ~is_anchor), parts, strict=True):
                 means[rows] = np.concatenate([each.means for each in part])
                 variance[rows] = np.concatenate([each.variance for each in part])
             yield PairMoments(slice(0, len(A)), means, variance)
             return
-    yield from _by_blocks(posterior, A, B)
+    yield from pairs_by_blocks(posterior, A, B)
 
 
-def _by_blocks(posterior, A, B):
+def pairs_by_blocks(
+    posterior: Components,
+    A: Array,
+    B: Array,
+    moments: Callable[[Array, Array], tuple[Array, Array]] | None = None,
+) -> Iterator[PairMoments]:
+    """Yield the moments of pairs of rows block by block, by default those of `pair_block`."""
+    moments = posterior.pair_block if moments is None else moments
     n_anchors = len(posterior.anchors)
     widest = max(n_anchors, posterior.n_components, posterior.factor.shape[1], 1)
     step = max(1, BLOCK // widest)
     for begin in range(0, len(A), step):
         rows = slice(begin, begin + step)
-        yield PairMoments(rows, *posterior.pair_block(A[rows], B[rows]))
+        yield PairMoments(rows, *moments(A[rows], B[rows]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

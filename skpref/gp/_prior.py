@@ -17,6 +17,7 @@ from skpref._utils import Array, Fields, RandomLike, semidefinite_root
 from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
+from skpref.kernels import intransitive_parts
 from skpref.likelihoods import Likelihood
 
 _NO_JOINT = (
@@ -163,6 +164,8 @@ class Prior(ABC):
         That the inequalities of joint answers share, with ``takes_joint``.
     takes_joint : bool
         Whether there may be answers of several inequalities.
+    takes_pair_effects : bool
+        Whether it is for kernels with `skpref.kernels.Intransitive`, and for no others.
     starts_at_mode : bool
         Whether EP begins at the mode: with many answers for each degree of freedom the way from
         zero may diverge.
@@ -186,6 +189,7 @@ class Prior(ABC):
     """
 
     takes_joint: ClassVar[bool] = False
+    takes_pair_effects: ClassVar[bool] = False
     starts_at_mode: ClassVar[bool] = True
     kernel: Kernel
     n_margins: int
@@ -331,8 +335,10 @@ def check_means(found: Array, mean: Array, variance: Array) -> None:
     if np.any(np.abs(found - mean) > _NOTICED * np.sqrt(variance)):
         raise ValueError(
             "Rounding errors change probabilities: the noise is too small for the weights, or "
-            "repeats, of these answers. Divide all of sample_weight by a number, or raise "
-            "noise_variance and its lower bound."
+            "repeats, of these answers, or beside what the kernel is on the items. Divide all of "
+            "sample_weight by a number, or raise noise_variance and its lower bound; of a "
+            "polynomial kernel centre and scale the features, for instance by "
+            "Itemwise(StandardScaler())."
         )
 
 
@@ -428,9 +434,20 @@ def _cheapest(
             f"skpref.gp.Prior, such as (MyPrior,); got {own!r}."
         )
     candidates = (*EXACT, *own)
+    check_sets(kernel, comparisons)
+    pair_effects = intransitive_parts(kernel)[1] is not None
     costs = (
         (each.cost(kernel, comparisons, likelihood), each)
         for each in candidates
-        if each.takes_joint or not joint
+        if (each.takes_joint or not joint) and each.takes_pair_effects == pair_effects
     )
     return min(costs, key=lambda found: found[0].multiplications)
+
+
+def check_sets(kernel: Kernel | None, comparisons: Comparisons) -> None:
+    """Raise ValueError if answers are about more than pairs, and a kernel has effects of these."""
+    if comparisons.rows.joint and intransitive_parts(kernel)[1] is not None:
+        raise ValueError(
+            f"got choices or rankings of more than two items with the kernel {kernel}; duels are "
+            "allowed. Leave the term Intransitive out, or break sets into duels by from_rankings."
+        )

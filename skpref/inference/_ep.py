@@ -68,6 +68,9 @@ _PROPER = 1e-12
 _JOINT_FLOOR = 1e-3
 # These are lifted by this share of their trace, so that they have a root.
 _JITTER = 1e-14
+# Share of a noisy margin's variance below which its utilities are as good as one, as those of an
+# item that is there twice: of less than that rounding hides whether sites are settled.
+_ALIKE = 1e-6
 
 
 class EP(Engine):
@@ -659,7 +662,8 @@ class _JointSites(_NoisyBlock):
         tilted_moments, site_precision, site_shift = self._match_moments(centre, noisy)
         off_mean = np.abs(_times(noisy, tilted_moments.gradient - slope)) / _diagonal_root(noisy)
         tilted_covariance = cavity - cavity @ tilted_moments.curvature @ cavity
-        scale = _diagonal_root(covariance)
+        own = np.einsum("bii->bi", covariance)
+        scale = np.sqrt(np.maximum(own, _ALIKE * self.variance))
         off = np.abs(tilted_covariance - covariance) / (scale[:, :, None] * scale[:, None, :])
         log_gain = tilted_moments.log_probability - 0.5 * inverse_blocks(share)[1]
         log_gain += 0.5 * np.einsum("bi,bij,bj->b", slope, cavity, slope)
@@ -853,6 +857,8 @@ class _SitePath:
 
     def __init__(self, rows, step):
         prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
+        for each in rows.parts:
+            prior[each.place] = each.variance
         self._floor = _FLOOR / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
         self._floors = [each.floor for each in rows.whole]

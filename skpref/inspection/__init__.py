@@ -8,7 +8,9 @@ from skpref.inspection._check import Finding, ModelCheck, check
 from skpref.inspection._connected import connected_items
 from skpref.inspection._contenders import Contenders, contenders
 from skpref.inspection._controls import control_effects
+from skpref.inspection._demand import elasticities, shares, willingness_to_pay
 from skpref.inspection._features import permutation_importance, without_item_effects
+from skpref.inspection._intransitivity import intransitivity
 from skpref.inspection._judges import judge_reliability
 from skpref.inspection._leaderboard import (
     leaderboard,
@@ -33,7 +35,9 @@ __all__ = [
     "compare",
     "connected_items",
     "control_effects",
+    "elasticities",
     "group_residuals",
+    "intransitivity",
     "judge_reliability",
     "leaderboard",
     "leaderboards",
@@ -41,10 +45,12 @@ __all__ = [
     "loo_scorer",
     "permutation_importance",
     "sampler_traces",
+    "shares",
     "trajectories",
     "undecided_pairs",
     "user_tastes",
     "variance_shares",
+    "willingness_to_pay",
     "win_rates",
     "without_item_effects",
 ]

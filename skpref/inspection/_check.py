@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from skpref._utils import Array, html_table, printable_text
+from skpref._utils import Array, html_table, printable_text, row_blocks
 from skpref.data import Answers
 from skpref.fitting import components_in_words, evidence, last_step
 from skpref.inspection._connected import connected_items
@@ -30,7 +30,7 @@ _BLOCK = 2_000_000
 _TELLS_ALL = 0.98
 # Triangles of items that are looked at; those of the pairs that met most often.
 _MOST_TRIANGLES = 20_000
-# Blocks of equally many answers into which times are cut.
+# Blocks of equally many answers into which times, and the answers as they come, are cut.
 _N_PERIODS = 8
 # Powers of probabilities that are compared with them as they are: less sure, and surer.
 _POWERS = (0.25, 0.5, 2.0, 4.0)
@@ -72,7 +72,7 @@ class ModelCheck:
     Attributes
     ----------
     findings : list of Finding
-        The least probable first; empty where nothing was found.
+        The least probable first, of equal ones the most specific; empty if nothing is wrong.
     topics : list of str
         All that was looked at.
     p_values : ndarray of shape (n_topics,)
@@ -81,6 +81,9 @@ class ModelCheck:
         Probability that a model that is right has any finding.
     left_out : LeaveOneOut
         How well each answer is predicted by the others.
+    chance : float
+        Mean log-probability of an answer whose outcomes are equally probable; NaN of answers that
+        are not all duels.
 
     Examples
     --------
@@ -90,7 +93,7 @@ class ModelCheck:
     >>> X, first_wins = circle + [duel[::-1] for duel in circle], [1] * 30 + [0] * 30
     >>> model = PairwisePreferenceRegressor(noise_variance=1.0, optimizer=None)
     >>> result = check(model.fit(X, first_wins))
-    >>> [finding.topic for finding in result.findings]
+    >>> [finding.topic for finding in result.findings][:2]
     ['circles', 'dependence by pair']
     """
 
@@ -99,6 +102,7 @@ class ModelCheck:
     p_values: Array
     level: float
     left_out: LeaveOneOut
+    chance: float
 
     def __repr__(self) -> str:
         return printable_text(f"<ModelCheck: {self._summary()}>")
@@ -123,9 +127,10 @@ class ModelCheck:
     def _summary(self) -> str:
         n = len(self.findings)
         verdict = f"{n or 'nothing'} {'is' if n < 2 else 'are'} wrong"
+        chance = "" if np.isnan(self.chance) else f" ({self.chance:.3f} by chance)"
         return (
             f"{verdict} of {len(self.topics)} things checked; each answer is predicted by the "
-            f"others with {self.left_out.mean:.3f} nats"
+            f"others with {self.left_out.mean:.3f} nats{chance}"
         )
 
 
@@ -157,7 +162,7 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
     Raises
     ------
     TypeError
-        If the model does not keep its answers.
+        If the model does not keep its answers, or was fitted to several users.
     ValueError
         If answers cannot be left out, see `loo`, or groups have another length.
 
@@ -183,30 +188,26 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
     What is shown first wins 1.66 times as often as expected
     """
     last = last_step(model)
+    if hasattr(getattr(last, "posterior_", None), "of"):
+        raise TypeError(
+            f"got {type(last).__name__} fitted to several users; models of one utility can be "
+            "checked. Fit a PairwisePreferenceRegressor, and give users as groups."
+        )
+    members = _members(model, groups) if hasattr(last, "comparisons_") else {}
     left_out = loo(model)
     duels = _Duels.of(model)
-    unjoined, leaks, tests, ratios = _unjoined_items(model), [], [], []
+    unjoined, leaks, tests = _unjoined_items(model), [], []
     if duels is not None:
-        labels = _labels(model, duels, groups)
         leaks = _columns_of_answers(model, duels)
-        tests, ratios = _tests(model, duels, labels), _ratios(model, duels, labels)
-    ratios += _alternatives(last)
-    for test, (p_value, at, value) in zip(tests, _simulated(duels, tests), strict=True):
-        ratios.append(_Ratio(test.topic, p_value, *test.describe(at, value)))
-    findings = (
-        unjoined
-        + leaks
-        + [
-            Finding(each.topic, each.sentence, each.remedy, each.p_value)
-            for each in ratios
-            if each.p_value <= _LEVEL / len(ratios)
-        ]
-    )
-    topics = ["groups of items", "leaks", *(each.topic for each in ratios)]
+        tests = _tests(model, duels, _labels(members, duels))
+    results = [*_alternatives(last), *_simulated(duels, tests)]
+    wrong = [each for each in results if each.p_value <= _LEVEL / len(results)]
+    findings = [*unjoined, *leaks, *sorted(wrong, key=lambda each: each.p_value)]
+    topics = ["groups of items", "leaks", *(each.topic for each in results)]
     certain = [0.0 if each else 1.0 for each in (unjoined, leaks)]
-    p_values = [*certain, *(each.p_value for each in ratios)]
-    findings.sort(key=lambda each: each.p_value)
-    return ModelCheck(findings, topics, np.array(p_values), _LEVEL, left_out)
+    p_values = np.array([*certain, *(each.p_value for each in results)])
+    chance = np.nan if duels is None else -np.log(len(duels.score))
+    return ModelCheck(findings, topics, p_values, _LEVEL, left_out, float(chance))
 
 
 # -- duels, each predicted from the others -----------------------------------------------------
@@ -330,10 +331,8 @@ class _Labels(NamedTuple):
     code: NDArray[np.intp]
 
 
-def _labels(
-    model: Any, duels: _Duels, groups: Mapping[str, ArrayLike] | None
-) -> dict[str, _Labels]:
-    """Return groups of duels by name: those that the fit knows, and those that are given."""
+def _members(model: Any, groups: Mapping[str, ArrayLike] | None) -> dict[str, GroupMembers]:
+    """Return groups of answers by name: those that the fit knows, and those that are given."""
     every: dict[str, GroupMembers] = {}
     for name in ("judge", "prompt", "time"):
         try:
@@ -342,9 +341,14 @@ def _labels(
             continue  # the fit knows none
     for name, labels in (groups or {}).items():
         every[name] = GroupMembers.of(model, np.asarray(labels))
+    return every
+
+
+def _labels(every: dict[str, GroupMembers], duels: _Duels) -> dict[str, _Labels]:
+    """Return the group of each duel."""
     labelled = {}
     for name, members in every.items():
-        code = np.full(len(last_step(model).comparisons_.positions), -1)
+        code = np.full(duels.answer.max() + 1, -1)
         for k, some in enumerate(members.answers):
             code[some] = k
         code = code[duels.answer]
@@ -355,92 +359,6 @@ def _labels(
     return labelled
 
 
-# -- other probabilities of the same outcomes ---------------------------------------------------
-
-
-class _Ratio(NamedTuple):
-    """Answers beside other probabilities of them.
-
-    Attributes
-    ----------
-    topic : str
-    p_value : float
-        One over the likelihood ratio of these probabilities, times the number of others tried: at
-        least the probability of as large a ratio (Markov's inequality).
-    sentence, remedy : str
-    """
-
-    topic: str
-    p_value: float
-    sentence: str
-    remedy: str
-
-
-def _ratios(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Ratio]:
-    """Compare the predictions with surer, less sure, random and reversed ones."""
-    gains = np.array([_gain(duels, power).sum() for power in _POWERS])
-    best = int(np.argmax(gains))
-    doubt = "sure" if _POWERS[best] < 1.0 else "timid"
-    ratios = [
-        _Ratio(
-            "calibration",
-            _p_value(gains[best], len(gains)),
-            f"Predictions are too {doubt}: with log odds times {_POWERS[best]:g} the answers are "
-            f"more probable by {gains[best]:.1f} nats",
-            "Let noise and kernel be learned (optimizer=, bounds), or tell the model what else "
-            "the answers depend on",
-        )
-    ]
-    names = item_codes(model)[0]
-    of_items = np.stack(
-        [
-            np.bincount(duels.first, gain, len(names)) + np.bincount(duels.second, gain, len(names))
-            for gain in (_gain(duels, 0.0), _gain(duels, 0.5))
-        ]
-    )
-    word, odd = np.unravel_index(np.argmax(of_items), of_items.shape)
-    less = ("at random", "with half the log odds")[word]
-    ratios.append(
-        _Ratio(
-            "items",
-            _p_value(of_items.max(), of_items.size),
-            f"Answers about {names[odd]} are more probable {less} than as predicted, by "
-            f"{of_items.max():.1f} nats",
-            "Look at these answers: it may be two things of one name, or judged by other rules",
-        )
-    )
-    if "judge" in groups:
-        who, code = groups["judge"]
-        some = code >= 0
-        of_judges = np.stack(
-            [np.bincount(code[some], _gain(duels, power)[some], len(who)) for power in (0.0, -1.0)]
-        )
-        reversed_, liar = np.unravel_index(np.argmax(of_judges), of_judges.shape)
-        how = ("at random", "the wrong way round")[reversed_]
-        ratios.append(
-            _Ratio(
-                "judges",
-                _p_value(of_judges.max(), of_judges.size),
-                f"The judge {who[liar]} seems to answer {how}: more probable by "
-                f"{of_judges.max():.1f} nats",
-                "Fit with judges=, which learns how reliable each is",
-            )
-        )
-    return ratios
-
-
-def _gain(duels: _Duels, power: float) -> Array:
-    """Return by how much the outcomes are more probable with probabilities to a power, (n,)."""
-    log_proba = np.log(np.maximum(duels.proba, 1e-300))
-    other = power * log_proba
-    other -= logsumexp(other, axis=1, keepdims=True)
-    return (other - log_proba)[np.arange(len(other)), duels.outcome]
-
-
-def _p_value(gain: float, n_tried: int) -> float:
-    return float(min(1.0, n_tried * np.exp(-gain)))
-
-
 # -- statistics of duels -----------------------------------------------------------------------
 
 
@@ -449,14 +367,14 @@ class _Draws(NamedTuple):
 
     Attributes
     ----------
+    outcome : ndarray of int
+        Columns that happen.
     residual : ndarray
         Score less its expectation.
-    tie : ndarray
-        1 of a tie, less its probability.
     """
 
+    outcome: NDArray[np.intp]
     residual: Array
-    tie: Array
 
 
 class _Test(NamedTuple):
@@ -469,63 +387,141 @@ class _Test(NamedTuple):
         Of `_Draws`: one or more values for each set, (n_values, n_sets).
     describe : callable
         Of the number of the largest value and of that: sentence and remedy.
+    is_log_ratio : bool
+        Whether values are logarithms of likelihood ratios.
     """
 
     topic: str
     values: Callable[[_Draws], Array]
     describe: Callable[[int, float], tuple[str, str]]
+    is_log_ratio: bool = False
 
 
-def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[tuple[float, int, float]]:
-    """Return p-value, place and size of the largest value of each statistic."""
+def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
+    """Compare the largest value of each statistic with those of outcomes drawn as predicted."""
     if duels is None:
         return []
     rng = np.random.default_rng(0)
     n = len(duels.outcome)
     ends = np.cumsum(duels.proba, axis=1)[:, :-1]
-    is_tie = (duels.score == 0.5).astype(float)
 
     def draws(outcome: NDArray[np.intp]) -> _Draws:
-        return _Draws(
-            duels.score[outcome] - duels.expected[:, None],
-            is_tie[outcome] - (duels.proba @ is_tie)[:, None],
-        )
+        return _Draws(outcome, duels.score[outcome] - duels.expected[:, None])
 
     observed = [test.values(draws(duels.outcome[:, None]))[:, 0] for test in tests]
-    larger = np.zeros(len(tests))
-    size = max(1, min(_N_SIMULATIONS, _BLOCK // max(n, 1)))
-    for start in range(0, _N_SIMULATIONS, size):
-        n_sets = min(size, _N_SIMULATIONS - start)
-        outcome = np.zeros((n, n_sets), dtype=np.intp)
-        uniform = rng.random((n, n_sets))
+    largest = np.empty((len(tests), _N_SIMULATIONS))
+    for some in row_blocks(_N_SIMULATIONS, n, _BLOCK):
+        uniform = rng.random((n, largest[:, some].shape[1]))
+        outcome = np.zeros(uniform.shape, dtype=np.intp)
         for end in ends.T:
             outcome += uniform > end[:, None]
         sets = draws(outcome)
-        for k, test in enumerate(tests):
-            # Equal outcomes are equally large, however their sums are rounded.
-            least = observed[k].max() - 1e-9 * np.abs(observed[k]).max()
-            larger[k] += np.count_nonzero(test.values(sets).max(axis=0) >= least)
-    return [
-        ((1.0 + larger[k]) / (1.0 + _N_SIMULATIONS), int(np.argmax(each)), float(each.max()))
-        for k, each in enumerate(observed)
-    ]
+        largest[:, some] = [test.values(sets).max(axis=0) for test in tests]
+    results = []
+    for test, values, simulated in zip(tests, observed, largest, strict=True):
+        at = int(np.argmax(values))
+        # Equal outcomes are equally large, however their sums are rounded.
+        least = values[at] - 1e-9 * np.abs(values[at])
+        p_value = float(1 + np.count_nonzero(simulated >= least)) / (1 + _N_SIMULATIONS)
+        if test.is_log_ratio:
+            # Leaving an answer out draws its prediction away from it, which simulations do not
+            # show: a ratio is also to be as large as its p-value is small (Markov's inequality).
+            p_value = max(p_value, float(np.exp(-max(values[at], 0.0))))
+        results.append(Finding(test.topic, *test.describe(at, float(values[at])), p_value))
+    return results
 
 
 def _tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Test]:
-    """Make the statistics that these duels allow."""
+    """Make the statistics that these duels allow, the most specific first."""
     names = [str(name) for name in item_codes(model)[0]]
     tests = [*_ties(duels), *_leads(duels), *_circles(duels, names), *_columns(model, duels)]
     pair = np.unique(duels.first * len(names) + duels.second, return_inverse=True)[1]
-    tests += _dependence("pair", pair, duels)
-    for name, labels in groups.items():
-        tests += _dependence(name, labels.code, duels)
-    return tests
+    if "judge" in groups:
+        tests.append(_judges(duels, groups["judge"]))
+    for name, labels in {**groups, "pair": _Labels(np.array([]), pair)}.items():
+        tests += _dependence(name, labels, duels)
+    return [*tests, _items(duels, names), _calibration(duels)]
 
 
 def _standardised(weights: Any, duels: _Duels) -> tuple[Any, Array]:
     """Return weights of residuals, (n_values, n), with deviations of their sums where right."""
     square = weights.power(2) if hasattr(weights, "power") else weights**2
     return weights, np.sqrt(np.maximum(square @ duels.variance, 1e-12))[:, None]
+
+
+def _gains(topic, duels, powers, members, describe):
+    """Make the statistic of log-likelihood ratios, of probabilities to powers over themselves.
+
+    Parameters
+    ----------
+    topic : str
+    duels : _Duels
+    powers : sequence of float
+        0 is at random, −1 the wrong way round.
+    members : array of shape (n_groups, n)
+        1 where a duel is of a group.
+    describe : callable
+        Of number of the power, number of the group, and ratio: sentence and remedy.
+    """
+    log_proba, gains = np.log(np.maximum(duels.proba, 1e-300)), []
+    for power in powers:
+        log_power = power * log_proba
+        gains.append(log_power - logsumexp(log_power, axis=1, keepdims=True) - log_proba)
+    lowest = np.concatenate([members @ gain[:, 0] for gain in gains])[:, None]
+    steps = [  # from each outcome to the next
+        vstack([csr_array(members * step) for step in every])
+        for every in np.moveaxis(np.diff(gains, axis=2), 2, 0)
+    ]
+
+    def values(sets):
+        above = (step @ (sets.outcome > k).astype(float) for k, step in enumerate(steps))
+        return lowest + sum(above)
+
+    n_groups = members.shape[0]
+    return _Test(topic, values, lambda at, value: describe(*divmod(at, n_groups), value), True)
+
+
+def _calibration(duels):
+    def describe(at, _, value):
+        doubt = "sure" if _POWERS[at] < 1.0 else "timid"
+        return (
+            f"Predictions are too {doubt}: with log odds times {_POWERS[at]:g} the answers are "
+            f"more probable by {value:.1f} nats",
+            "Let noise and kernel be learned (optimizer=, bounds), or tell the model what else "
+            "the answers depend on",
+        )
+
+    return _gains("calibration", duels, _POWERS, np.ones((1, len(duels.outcome))), describe)
+
+
+def _items(duels, names):
+    def describe(at, item, value):
+        less = ("at random", "with half the log odds")[at]
+        return (
+            f"Answers about {names[item]} are more probable {less} than as predicted, by "
+            f"{value:.1f} nats",
+            "Look at these answers: it may be two things of one name, or judged by other rules",
+        )
+
+    ends, n = np.concatenate([duels.first, duels.second]), len(duels.outcome)
+    place = ends, np.tile(np.arange(n), 2)
+    members = csr_array((np.ones(2 * n), place), shape=(len(names), n))
+    return _gains("items", duels, (0.0, 0.5), members, describe)
+
+
+def _judges(duels, labels):
+    def describe(at, judge, value):
+        how = ("at random", "the wrong way round")[at]
+        return (
+            f"The judge {labels.names[judge]} seems to answer {how}: more probable by "
+            f"{value:.1f} nats",
+            "Fit with judges=, which learns how reliable each is",
+        )
+
+    some = np.flatnonzero(labels.code >= 0)
+    place, shape = (labels.code[some], some), (len(labels.names), len(labels.code))
+    members = csr_array((np.ones(len(some)), place), shape=shape)
+    return _gains("judges", duels, (0.0, -1.0), members, describe)
 
 
 def _ties(duels):
@@ -542,7 +538,10 @@ def _ties(duels):
             "Let tie_threshold be learned (tie_threshold_bounds=, optimizer=)",
         )
 
-    return [_Test("ties", lambda sets: np.abs(sets.tie.sum(axis=0))[None] / deviation, describe)]
+    def values(sets):
+        return np.abs(np.sum(is_tie[sets.outcome], axis=0) - p.sum())[None] / deviation
+
+    return [_Test("ties", values, describe)]
 
 
 def _leads(duels):
@@ -616,35 +615,54 @@ def _ends(triangle, first, second):
 
 
 def _columns(model, duels):
-    columns = _feature_columns(model)
-    difference = duels.columns[:, columns].T
-    difference = difference[np.ptp(difference, axis=1) > 0.0] if len(columns) else difference
-    if not len(difference):
+    """Make the statistic of residuals along features, of all answers and of blocks of them."""
+    columns = [k for k in _feature_columns(model) if np.ptp(duels.columns[:, k]) > 0.0]
+    if not columns:
         return []
-    labels = [k for k in columns if np.ptp(duels.columns[:, k]) > 0.0]
-    scale = difference.std(axis=1, keepdims=True)
-    weights, deviation = _standardised(difference / scale, duels)
+    difference = duels.columns[:, columns]
+    difference = (difference / difference.std(axis=0)).T.ravel()
+    n, n_columns = len(duels.answer), len(columns)
+    block = 1 + duels.answer * _N_PERIODS // (duels.answer.max() + 1)
+    every = np.repeat(np.arange(n_columns) * (1 + _N_PERIODS), n)  # of a column, then its blocks
+    place = (
+        np.append(every, every + np.tile(block, n_columns)),
+        np.tile(np.arange(n), 2 * n_columns),
+    )
+    shape = n_columns * (1 + _N_PERIODS), n
+    weights, deviation = _standardised(csr_array((np.tile(difference, 2), place), shape), duels)
 
     def describe(at, value):
+        column, part = divmod(at, 1 + _N_PERIODS)
+        rows = duels.answer[block == part]
+        where = f"In answers {rows.min() + 1} to {rows.max() + 1} the more" if part else "The more"
         return (
-            f"The more of {_column_name(model, labels[at])}, the further predictions are off, by "
-            f"{value:.1f} standard deviations",
+            f"{where} of {_column_name(model, columns[column])}, the further predictions are off, "
+            f"by {value:.1f} standard deviations",
             "Look whether its sides or units are mixed up, and give it a linear term",
         )
 
     return [_Test("columns", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
 
 
-def _dependence(name, code, duels):
-    """Make the statistic of answers of one group that lean the same way about an item."""
-    n, some = len(code), np.flatnonzero(code >= 0)
+def _dependence(name, labels, duels):
+    """Make the statistic of answers of one group that lean the same way about an item.
+
+    Of judges it is that of each, beside that of all.
+    """
+    code = labels.code
+    some = np.flatnonzero(code >= 0)
     n_items = int(max(duels.first.max(), duels.second.max())) + 1
     cell = np.concatenate([code[some] * n_items + end[some] for end in (duels.first, duels.second)])
-    cell = np.unique(cell, return_inverse=True)[1]
+    cells, cell = np.unique(cell, return_inverse=True)
     if len(cell) == 0 or np.bincount(cell).max() < 2:
         return []
     sign = np.repeat([1.0, -1.0], len(some))
-    sums = csr_array((sign, (cell, np.tile(some, 2))), shape=(int(cell.max()) + 1, n))
+    place = cell, np.tile(some, 2)
+    sums = csr_array((sign, place), shape=(len(cells), len(code)))
+    within = csr_array(np.ones((1, len(cells))))
+    if name == "judge":
+        each = np.ones(len(cells)), (cells // n_items, np.arange(len(cells)))
+        within = vstack([within, csr_array(each, (len(labels.names), len(cells)))])
     words = {
         "pair": "Answers about one pair agree more than independent ones would",
         "time": "Utilities move through time",
@@ -658,11 +676,22 @@ def _dependence(name, code, duels):
     sentence = words.get(name, f"Answers of one {name} agree more than independent ones would")
     remedy = remedies.get(name, "Tell fit which answers share it (prompts=)")
 
-    def values(sets):  # products of residuals in one cell, of two answers each
-        own = 2.0 * np.sum(sets.residual[some] ** 2, axis=0)
-        return (np.sum((sums @ sets.residual) ** 2, axis=0) - own)[None]
+    def products(squares, own):  # of two answers each
+        return within @ (squares - own)
 
-    return [_Test(f"dependence by {name}", values, lambda *_: (sentence, remedy))]
+    square = abs(sums)
+    of_two = products((square @ duels.variance) ** 2, square @ duels.variance**2)
+    deviation = np.sqrt(np.maximum(2.0 * of_two, 1e-12))[:, None]
+
+    def values(sets):
+        return products((sums @ sets.residual) ** 2, square @ sets.residual**2) / deviation
+
+    def describe(at, _):
+        if at == 0:
+            return sentence, remedy
+        return f"The judge {labels.names[at - 1]} likes other things than the others", remedy
+
+    return [_Test(f"dependence by {name}", values, describe)]
 
 
 # -- what needs no simulation ------------------------------------------------------------------
@@ -723,7 +752,7 @@ def _column_name(model, column):
     return f"column {column}" if names is None else str(names[column])
 
 
-def _alternatives(last: Any) -> list[_Ratio]:
+def _alternatives(last: Any) -> list[Finding]:
     """Compare the evidence with that of other kernels, where a single utility is fitted."""
     model, comparisons = getattr(last, "_model", None), last.comparisons_
     if model is None or getattr(last, "judges_", None) is not None:
@@ -746,11 +775,13 @@ def _alternatives(last: Any) -> list[_Ratio]:
         remedy = "Add item effects (kernel + Identity()), or other features"
         every.append(("features", names, sentence, remedy))
     own_evidence = _log_evidence(model, comparisons)
-    ratios = []
+    results = []
     for topic, kernel, sentence, remedy in every:
         gain = _log_evidence(replace(model, kernel=kernel, prepared=None), comparisons)
-        ratios.append(_Ratio(topic, _p_value(gain - own_evidence, 1), sentence, remedy))
-    return ratios
+        gain -= own_evidence
+        p_value = float(np.exp(-max(gain, 0.0)))  # at most, by Markov's inequality
+        results.append(Finding(topic, sentence, remedy, p_value))
+    return results
 
 
 def _with_lengthscales(kernel, factor):

@@ -37,6 +37,7 @@ def permutation_importance(
     judges: ArrayLike | None = None,
     order: ArrayLike | None = None,
     users: ArrayLike | None = None,
+    prompts: ArrayLike | None = None,
     time: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     random_state: RandomLike = 0,
@@ -58,7 +59,7 @@ def permutation_importance(
         `skpref.metrics.with_metadata`. None: the model's ``score``.
     n_repeats : int, default=5
         How often each feature is exchanged.
-    sample_weight, qid, judges, order, users, time : array-like of shape (n,), default=None
+    sample_weight, qid, judges, order, users, prompts, time : array-like of shape (n,), default=None
         What the answers carry. What `fit` was told has to be told here.
     offset : array-like of shape (n, 2), (n, k) or (n_items,), default=None
         Likewise; it stays with its answer while features are exchanged.
@@ -97,7 +98,9 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    metadata = given_metadata(judges=judges, order=order, users=users, time=time, offset=offset)
+    metadata = given_metadata(
+        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
+    )
     more = given_metadata(sample_weight=sample_weight, qid=qid)
     value = _own_score if scoring is None else with_metadata(scoring, tuple(metadata))
     baseline = value(model, X, y, **metadata, **more)

@@ -16,12 +16,13 @@ from skpref._utils import (
     check_number,
     html_table,
     printable_text,
-    share_text,
+    probability_text,
 )
 from skpref.data import first_wins, table_frame
 from skpref.fitting import (
     UNITS,
     Averaged,
+    Inspected,
     Mixture,
     components_in_words,
     estimator_of,
@@ -29,7 +30,9 @@ from skpref.fitting import (
     readings_in_words,
     unit_length,
 )
+from skpref.gp import IntransitivePosterior
 from skpref.inspection._contenders import Columns, Contenders, contenders
+from skpref.inspection._intransitivity import intransitivity
 
 # Draws are ranked in blocks of at most this many numbers (8 MiB).
 _BLOCK = 2**20
@@ -137,6 +140,7 @@ or votes, default=None
             the board is a mean over; [1] without judges
         about_judges : sentences on who may answer the wrong way round, where that is open
         about_prompts : sentences on what belongs to the prompts of answers
+        about_circles : sentences on how far one order holds, with `skpref.kernels.Intransitive`
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
             and ``upper`` in units, and the ``probability`` that the first is better than the
@@ -198,10 +202,10 @@ or votes, default=None
     >>> model = PairwisePreferenceRegressor(items=players, noise_variance=0.5, optimizer=None)
     >>> board = leaderboard(model.fit(games))
     >>> print(board)
-    Leaderboard of 3 in units of noise, 90 % intervals: place, utility, ranks, chance of being best
-       1  ann     1.30  [   0.05,    2.56]    1 to   2    86.8 %
-       2  bob    -0.22  [  -1.38,    0.94]    1 to   3    10.1 %
-       3  cid    -1.09  [  -2.44,    0.26]    2 to   3     3.1 %
+    Leaderboard of 3 in units of noise, 90 % intervals: rank, utility, rank interval, P(best)
+       1  ann     1.30  [   0.05,    2.56]    1 to   2    0.868
+       2  bob    -0.22  [  -1.38,    0.94]    1 to   3    0.101
+       3  cid    -1.09  [  -2.44,    0.26]    2 to   3    0.031
     >>> board.rank_lower.tolist(), board.rank_upper.tolist()
     ([1, 1, 2], [2, 3, 3])
     """
@@ -252,6 +256,7 @@ or votes, default=None
         readings=np.ones(1) if judges is None else judges.weights,
         about_judges=readings_in_words(judges),
         about_prompts=_prompts_in_words(over),
+        about_circles=_circles_in_words(ranked.subject, level),
         has_prompts=posterior.reader.prompts is not None,
         lead=_lead_of_first(ranked, mixture, order[component[order] == component[order[0]]], level),
         held=ranked.held,
@@ -262,42 +267,45 @@ class _Board(Bunch):
     """A leaderboard, which shows its first places."""
 
     def __repr__(self) -> str:
-        rows, heads = self._rows(), self._group_heads()
+        rows, heads = self._rows(_SHOWN), self._group_heads()
         width = max((len(name) for name, *_ in rows), default=0)
-        lines = [f"{self._head()}: place, utility, ranks, chance of being best"]
+        lines = [f"{self._head()}: rank, utility, rank interval, P(best)"]
         lines += self._notes()
         for k, (name, mean, low, high, first, last, best) in enumerate(rows, start=1):
             lines += heads.get(k, [])
             lines.append(
                 f"  {k:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
-                f"  {first:3d} to {last:3d}  {share_text(best):>8s}"
+                f"  {first:3d} to {last:3d}  {probability_text(best):>7}"
             )
         return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
 
     def _repr_html_(self) -> str:
+        titles, rows = self.cells(_SHOWN)
+        return html_table(". ".join([self._head(), *self._notes()]), rows, titles, self._rest())
+
+    def cells(self, top: int | None = None) -> tuple[list[str], list[list]]:
+        """Return the heads and the rows of a table of the first places, without a limit of all."""
         several = self["n_components"] > 1
+        titles = ["rank", "name", *["group"] * several, "utility"]
+        titles += [f"{100.0 * self['level']:g} % interval", "rank interval", "P(best)"]
         rows = [
-            (
+            [
                 k,
                 name,
                 *[self["component"][k - 1] + 1] * several,
                 f"{mean:.2f}",
-                f"{low:.2f} to {high:.2f}",
-                f"{first} to {last}",
-                share_text(best),
-            )
-            for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(), start=1)
+                f"{low:.2f} to {high:.2f}" if np.isfinite(high - low) else "–",
+                str(first) if first == last else f"{first}–{last}",
+                probability_text(best),
+            ]
+            for k, (name, mean, low, high, first, last, best) in enumerate(self._rows(top), 1)
         ]
-        titles = ("utility", "interval", "ranks", "chance of being best")
-        head = ". ".join([self._head(), *self._notes()])
-        return html_table(
-            head, rows, ("place", "name", *["group"] * several, *titles), self._rest()
-        )
+        return titles, rows
 
     def _notes(self):
-        """List sentences on groups of items, on judges, and on prompts where the fit had some."""
+        """List sentences on groups of items, on judges, on circles, and on prompts of the fit."""
         prompts = self["about_prompts"] if self["has_prompts"] else []
-        return [*self._about_groups(), *self["about_judges"], *prompts]
+        return [*self._about_groups(), *self["about_judges"], *prompts, *self["about_circles"]]
 
     def _group_heads(self):
         """Return lines above the first place of each group; of all lone items one line."""
@@ -322,10 +330,10 @@ class _Board(Bunch):
             f"Leaderboard of {len(self['names'])} in units of {self['unit']}, {percent} intervals"
         )
 
-    def _rows(self):
-        """Return name, utility with ends, ranks and chance of being best of the first places."""
+    def _rows(self, top):
+        """Return name, utility with ends, rank interval and P(best) of the first places."""
         table_rows = []
-        for k, name in enumerate(self["names"][:_SHOWN].tolist()):
+        for k, name in enumerate(self["names"][:top].tolist()):
             # 0 without a sign
             utility = (round(float(self[of][k]), 2) + 0.0 for of in _ENDS)
             ranks = self["rank_lower"][k], self["rank_upper"][k]
@@ -355,6 +363,18 @@ def _prompts_in_words(over: Averaged) -> list[str]:
         f"Utilities are means over {prompts}; what an item has of its own in a "
         f"prompt is {share:.0%} of the variance beside them in a vote. The unit is that of a vote "
         "on a new prompt"
+    ]
+
+
+def _circles_in_words(subject: Inspected, level: float) -> list[str]:
+    """Say in words by how much one order of the items holds, where circles may be."""
+    if not isinstance(subject.posterior, IntransitivePosterior):
+        return []
+    circles = intransitivity(subject.posterior, level=level)
+    return [
+        f"One order explains {1.0 - circles.share:.0%} ({1.0 - circles.upper:.0%} to "
+        f"{1.0 - circles.lower:.0%}) of what decides duels beside noise; this board is of that "
+        "order alone, win_rates has the circles too"
     ]
 
 

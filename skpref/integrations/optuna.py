@@ -37,7 +37,15 @@ from skpref.integrations._optuna_study import (
 __all__ = ["PreferentialSampler"]
 
 # What the storage says, and not the user.
-_OF_THE_STUDY = ("space", "candidates", "journal", "random_state", "initial_duels")
+_OF_THE_STUDY = (
+    "space",
+    "candidates",
+    "constraints",
+    "journal",
+    "random_state",
+    "initial_duels",
+    "earlier",
+)
 # Seconds that a worker waits for another to choose the trial before its own.
 _PATIENCE, _POLL = 5.0, 0.05
 # Items closer than this in the unit cube cannot be told of as two.

@@ -4,6 +4,7 @@ They go with scikit-learn's in sums, products and powers. One walk over the tree
 all that is asked of it: values, gradients in hyperparameters and inputs, spectra, units.
 """
 
+from skpref.kernels._anchored import AnchorFeatures
 from skpref.kernels._board import leaderboard_kernel
 from skpref.kernels._contracts import Kernel, difference_steps, far_origin, paired
 from skpref.kernels._features import (
@@ -11,8 +12,10 @@ from skpref.kernels._features import (
     Term,
     finite_features,
     finite_parts,
+    intransitive_parts,
     parts_by_column,
     terms_of_sum,
+    theta_places,
 )
 from skpref.kernels._gradients import (
     CrossKernel,
@@ -43,10 +46,18 @@ from skpref.kernels._hyperparameters import (
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
 from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
 from skpref.kernels._views import features_part, with_centred_linear_terms
-from skpref.kernels._wrappers import OnColumns, Padded, PreferenceKernel, Teams, all_columns
+from skpref.kernels._wrappers import (
+    Intransitive,
+    OnColumns,
+    Padded,
+    PreferenceKernel,
+    Teams,
+    all_columns,
+)
 
 __all__ = [
     "Identity",
+    "Intransitive",
     "ItemEffect",
     "Linear",
     "OnColumns",

@@ -16,7 +16,7 @@ from sklearn.gaussian_process import kernels as gp
 from skpref.kernels._contracts import Array, Kernel
 from skpref.kernels._hyperparameters import seen_columns
 from skpref.kernels._leaves import Identity, Linear, lengths_of
-from skpref.kernels._wrappers import OnColumns, Padded, View, fold
+from skpref.kernels._wrappers import Intransitive, OnColumns, Padded, View, fold
 
 # Columns of a monomial, ascending, and what is subtracted of each; () is 1; a column that occurs
 # twice is squared.
@@ -192,6 +192,64 @@ def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel
             "OnColumns(Identity(), [0])."
         )
     return without, beside
+
+
+def intransitive_parts(kernel: Kernel | None) -> tuple[Kernel | None, Kernel | None]:
+    """Divide a sum of kernels into the terms of the utility, and those of `Intransitive`.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel or None
+
+    Returns
+    -------
+    utility, effects : Kernel or None
+        None where there are no such terms.
+
+    Raises
+    ------
+    ValueError
+        If an `Intransitive` is no term of the sum, but a part of one.
+
+    Examples
+    --------
+    >>> from skpref.kernels import Identity, Intransitive, intransitive_parts
+    >>> intransitive_parts(Identity() + Intransitive(Identity()))
+    (Identity(), Intransitive(Identity(), variance=1))
+    """
+    parts: list[Kernel | None] = [None, None]
+    for term in [] if kernel is None else terms_of_sum(kernel):
+        is_effect = type(term) is Intransitive
+        inner = term.kernel if is_effect else term
+        if _has_intransitive(inner):
+            raise ValueError(
+                f"got the kernel {kernel}, in which Intransitive is a factor or inside another "
+                "kernel; a term of a sum is allowed. Write utility + Intransitive(kernel, "
+                "variance), with columns and factors inside, as in "
+                "Identity() + Intransitive(OnColumns(Identity(), [0]), 0.5)."
+            )
+        parts[is_effect] = _added(parts[is_effect], term)
+    return parts[0], parts[1]
+
+
+def theta_places(kernel: Kernel) -> list[tuple[Kernel, slice]]:
+    """List the terms of a sum of kernels, and where the hyperparameters of each are in theta.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.kernels import Identity, theta_places
+    >>> [place for _, place in theta_places(Identity() + RBF() + RBF([1.0, 2.0]))]
+    [slice(0, 0, None), slice(0, 1, None), slice(1, 3, None)]
+    """
+    terms = terms_of_sum(kernel)
+    ends = np.cumsum([0, *(term.n_dims for term in terms)]).tolist()
+    return [(term, slice(*ends[k : k + 2])) for k, term in enumerate(terms)]
+
+
+def _has_intransitive(kernel: Kernel) -> bool:
+    every = [kernel, *kernel.get_params().values()]
+    return any(isinstance(part, Intransitive) for part in every)
 
 
 def terms_of_sum(kernel: Kernel) -> list[Kernel]:

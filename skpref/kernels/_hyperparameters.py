@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import (
 from skpref.kernels._contracts import Array, Kernel, own_length
 from skpref.kernels._leaves import LEAVES, Identity, ItemEffect, Wiener
 from skpref.kernels._views import SEEN
-from skpref.kernels._wrappers import Teams, View, check_rows, fold
+from skpref.kernels._wrappers import Intransitive, Teams, View, check_rows, fold
 
 # Hyperparameters that are lengths or shapes, for which 0 makes no kernel even where it is fixed.
 _VARIANCES = ("constant_value", "noise_level", "rate")
@@ -174,6 +174,13 @@ class _NamesView(View[_Owned]):
 
     def of_teams(self, kernel: Teams, *rows: Array) -> _Owned:
         return fold(kernel.kernel, self)
+
+    def intransitive(self, kernel: Intransitive, *rows: Array) -> _Owned:
+        inner = fold(kernel.kernel, self)
+        what = f"intransitive {inner.what}"
+        is_free = kernel.variance_bounds != "fixed"
+        own = [_Called(what, "variance")] * is_free
+        return _Owned(what, own + [each._replace(owner=what) for each in inner.free])
 
 
 _NAMES = _NamesView()

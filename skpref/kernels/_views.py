@@ -24,7 +24,15 @@ from skpref.kernels._contracts import (
     power_slope,
 )
 from skpref.kernels._leaves import OTHER, Identity, ItemEffect, Linear, leaf_of
-from skpref.kernels._wrappers import OnColumns, Padded, Teams, View, fold, fold_margins
+from skpref.kernels._wrappers import (
+    Intransitive,
+    OnColumns,
+    Padded,
+    Teams,
+    View,
+    fold,
+    fold_margins,
+)
 
 
 def _spread(inner: Array, columns: tuple[int, ...], width: int) -> Array:
@@ -326,6 +334,9 @@ class _SeenView(View[list[Seen]]):
             for leaf, seen in inner
         ]
 
+    def intransitive(self, kernel: Intransitive, *rows: Array) -> list[Seen]:
+        return fold(kernel.scaled(), self)
+
     def of_teams(self, kernel: Teams, *rows: Array) -> list[Seen]:
         leaves = []
         for leaf, own in fold(kernel.kernel, self):
@@ -413,6 +424,9 @@ class _FeaturesPart(View[Kernel | None]):
 
     def padded(self, inner: Kernel | None, kernel: Padded, *rows: Array) -> Kernel | None:
         return None if inner is None else Padded(inner, kernel.n_columns, kernel.fill)
+
+    def intransitive(self, kernel: Intransitive, *rows: Array) -> None:
+        return None
 
 
 class _CentredView(View[tuple[Kernel, Kernel]]):

@@ -147,6 +147,128 @@ class PreferenceKernel(Wrapper):
         return False
 
 
+class Intransitive(gp.Kernel):
+    """What no order explains of the margins of duels: circles such as rock, paper, scissors.
+
+    A term beside those of the utility, as in ``Identity() + Intransitive(Identity())``: each pair
+    of items gets an effect h(a, b) = −h(b, a) of its own, of covariance
+
+        variance · (k(a, c) k(b, d) − k(a, d) k(b, c)),
+
+    where k is a kernel of items whose mean over the items of the answers is taken out. With that no
+    difference of utilities of these items is in h: over all their pairs the two are orthogonal.
+    Called on items it is zero: it adds nothing to a utility.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Kernel on items, by which pairs are alike. Its hyperparameters are those of this kernel,
+        prefixed ``kernel__``.
+    variance : float, default=1.0
+        In units of the squared margin, where k is 1 for equal items and 0 for others; 0 is allowed
+        where it is fixed.
+    variance_bounds : (float, float) or "fixed", default=(1e-6, 1e3)
+        A fit holds the variance at its lower bound, as good as zero, where the answers do not speak
+        for circles: see `skpref.inspection.intransitivity`.
+
+    Notes
+    -----
+    For duels alone: choices and rankings, judges, prompts, times and users are refused. What is
+    said of pairs has it: ``predict_proba``, ``decision_function``, ``score`` and ``win_rates``.
+    What is said of items is about the utility: ``predict``, leaderboards and optimisers.
+
+    References
+    ----------
+    Jiang, Lim, Yao and Ye, "Statistical ranking and combinatorial Hodge theory", Mathematical
+    Programming 2011, for the orthogonal parts. Pahikkala, Waegeman, Tsivtsivadze, Salakoski and De
+    Baets, "Learning intransitive reciprocal relations with kernel methods", European Journal of
+    Operational Research 2010, for the kernel of pairs.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.kernels import Identity, Intransitive
+    >>> duels = [["rock", "scissors"], ["scissors", "paper"], ["paper", "rock"]] * 20
+    >>> kernel = Identity() + Intransitive(Identity())
+    >>> model = PairwisePreferenceRegressor(kernel).fit(duels)  # the winner first
+    >>> bool(model.predict_proba([["rock", "scissors"]])[0, 1] > 0.9)
+    True
+    >>> model.predict(["rock", "paper", "scissors"]).round(3) + 0.0
+    array([0., 0., 0.])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        variance: float = 1.0,
+        variance_bounds: str | tuple[float, float] = (1e-6, 1e3),
+    ) -> None:
+        self.kernel = kernel
+        self.variance = variance
+        self.variance_bounds = variance_bounds
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return parameters of this kernel and, if ``deep``, of the one inside."""
+        params = super().get_params(deep=False)
+        if deep:
+            params |= {f"kernel__{name}": v for name, v in self.kernel.get_params().items()}
+        return params
+
+    def scaled(self) -> Kernel:
+        """Return the kernel of the same hyperparameters that multiplies the inner one."""
+        return gp.ConstantKernel(self.variance, self.variance_bounds) * self.kernel
+
+    @property
+    def hyperparameters(self) -> list[gp.Hyperparameter]:
+        """List the variance and the hyperparameters of the kernel inside."""
+        inner = [
+            gp.Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements)
+            for h in self.kernel.hyperparameters
+        ]
+        return [gp.Hyperparameter("variance", "numeric", self.variance_bounds), *inner]
+
+    @property
+    def theta(self) -> Array:
+        """Return logarithms of the free hyperparameters, (n_theta,)."""
+        return self.scaled().theta
+
+    @theta.setter
+    def theta(self, theta: Array) -> None:
+        n_own = len(theta) - self.kernel.n_dims
+        if n_own:
+            self.variance = float(np.exp(theta[0]))
+        self.kernel.theta = theta[n_own:]
+
+    @property
+    def bounds(self) -> Array:
+        """Return logarithms of the bounds on theta, (n_theta, 2)."""
+        return self.scaled().bounds
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and bool(self.scaled() == other.scaled())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.kernel}, variance={self.variance:.3g})"
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Return zeros of shape (n, m): nothing of it is in the utility of items."""
+        n = len(check_rows(X))
+        if eval_gradient:
+            _check_symmetric(Y)
+            return np.zeros((n, n)), np.zeros((n, n, self.n_dims))
+        return np.zeros((n, n if Y is None else len(check_rows(Y))))
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Return zeros of shape (n,)."""
+        return np.zeros(len(check_rows(X)))
+
+    def is_stationary(self) -> bool:
+        """Return True: it is zero everywhere."""
+        return True
+
+
 class RowWrapper(Wrapper):
     """A kernel inside on rows that `inner_rows` makes of those outside."""
 
@@ -533,6 +655,10 @@ class View(ABC, Generic[T]):
         """Return the answer of `Teams`, by default as of an elementary kernel."""
         return self.leaf(kernel, *rows)
 
+    def intransitive(self, kernel: Intransitive, *rows: Array) -> T:
+        """Return that of `Intransitive`, by default as of an elementary kernel, which is zero."""
+        return self.leaf(kernel, *rows)
+
     def padded(self, inner: T, kernel: Padded, *rows: Array) -> T:
         """Return that of `Padded`, by default that of the kernel inside, asked at all columns."""
         return inner
@@ -558,4 +684,6 @@ def fold(kernel: Kernel, view: View[T], *rows: Array) -> T:
         return view.of_duels(inner, kernel, *rows)
     if kind is Teams:
         return view.of_teams(kernel, *rows)
+    if kind is Intransitive:
+        return view.intransitive(kernel, *rows)
     return view.leaf(kernel, *rows)

@@ -8,6 +8,7 @@ event on disk before a call returns, so that a run goes on after a crash or on a
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import export_journal, read_journal
 from skpref.optimize._learner import ActiveLearner, Question
+from skpref.optimize._limits import when
 from skpref.optimize._optimizer import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
 from skpref.optimize._spaces import titled
@@ -26,4 +27,5 @@ __all__ = [
     "Strategy",
     "export_journal",
     "read_journal",
+    "when",
 ]

@@ -71,7 +71,7 @@ def surface_over(
         np.tile(unit[1], shape[0]),
     )
     value = acquisition_surface(method, posterior, incumbent, seen).value(rows)
-    value = np.where(np.isfinite(value), value, np.nan)
+    value = np.where(np.isfinite(value) & space.is_feasible(rows), value, np.nan)
     name = method if isinstance(method, str) else getattr(method, "__name__", "<")
     name = "acquisition" if name.startswith("<") else name  # of no name of its own
     if np.isnan(value).all():

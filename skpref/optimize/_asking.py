@@ -191,13 +191,13 @@ class Asking(Summarised, CallbackSupportMixin):
 
     # -- questions -----------------------------------------------------------------------
 
-    def _ask_questions(self, n, layouts=DUELS, user=None, beside=None):
+    def _ask_questions(self, n, layouts=DUELS, user=None, beside=None, fixed=()):
         """Return one question, or n of them, each of one of some layouts, and to a user.
 
-        Each begins with the items of ``beside``.
+        Each begins with the items of ``beside``, and holds the parameters that are ``fixed``.
         """
         n_questions = 1 if n is None else int(check_number("n", n, low=1, integer=True))
-        questions = self._session.ask_questions(n_questions, layouts, user, beside)
+        questions = self._session.ask_questions(n_questions, layouts, user, beside, fixed)
         return self._pack_question(*questions[0]) if n is None else self._pack_questions(questions)
 
     def _record(self, items, said):

@@ -16,8 +16,10 @@ from skpref.fitting import (
     check_engine,
     check_kernel,
     check_likelihood,
+    check_pair_effects,
     lengthscale_priors,
     likelihood_priors,
+    pair_effect_priors,
 )
 from skpref.gp import forgetting
 from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
@@ -26,6 +28,7 @@ from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._dimensions import plain
+from skpref.optimize._earlier import own_variance_prior, read_earlier
 from skpref.optimize._lookahead import LOOKAHEADS
 from skpref.optimize._model import PRIORS, Models, shorter_lengthscale_prior
 from skpref.optimize._spaces import Space
@@ -110,32 +113,61 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         options["lengthscale_prior"], automatic, space.n_columns
     )
     of_noise = _check_noise_prior(options, automatic)
-    rate = _check_forgetting(options["forgetting_rate"], engine)
+    has_pair_effects = check_pair_effects(kernel, engine)
+    rate = _check_forgetting(options["forgetting_rate"], engine, has_pair_effects)
+    tastes = _read_tastes(options, space, kernel, of_lengthscales)
+    if tastes is not None:
+        kernel = tastes.kernel
+        if options["lengthscale_prior"] == "auto":
+            of_lengthscales = tastes.carried_over(of_lengthscales, tastes.lengthscale)
+        if options["noise_prior"] == "auto":
+            of_noise = tastes.carried_over(of_noise, tastes.noise_variance)
 
     def model_with(likelihood):
         own = options["likelihood"] is None
         of_likelihood = _model.answer_priors(likelihood, of_noise) if own else likelihood.priors
         priors = (
             *lengthscale_priors(of_lengthscales, kernel, space.typical_rows()),
+            *pair_effect_priors(kernel, space.typical_rows()),
             *likelihood_priors(likelihood, kernel, of_likelihood),
         )
+        if tastes is not None:
+            priors = (*priors, own_variance_prior())
         whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
         return Model(whole, likelihood, engine, priors)
 
     likelihood, plain = _make_likelihoods(options)
     without_ties = None if plain is None else model_with(plain)
-    models = Models(model_with(likelihood), without_ties, forgets=rate is not None)
+    extremes = None if tastes is None else tastes.extremes
+    models = Models(model_with(likelihood), without_ties, rate is not None, extremes)
     if believing:
         _check_margins(likelihood)
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
     usual = _N_INITIAL if automatic else 3 * space.n_dimensions
+    if tastes is not None:
+        usual = 0  # earlier people answered the design
     n_initial = _check_n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
     return Configuration(
         strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
     )
+
+
+def _read_tastes(options, space, kernel, lengthscale_prior):
+    """Return the prior that earlier answers give, or None without any; it is then the option."""
+    earlier = options["earlier"]
+    if earlier is None:
+        return None
+    if options["forgetting_rate"] is not None:
+        raise ValueError(
+            "got earlier= and forgetting_rate=; one of the two is allowed, as a prior of earlier "
+            "people does not drift. Leave one out."
+        )
+    tastes = read_earlier(earlier, space, kernel, lengthscale_prior)
+    options["earlier"] = tastes.digest
+    return tastes
 
 
 def _check_kernel(kernel, space):
@@ -151,11 +183,16 @@ def _check_kernel(kernel, space):
     return kernel
 
 
-def _check_forgetting(rate, engine):
-    """Return the rate of forgetting, or raise ValueError if the engine does not take it."""
+def _check_forgetting(rate, engine, has_pair_effects):
+    """Return the rate of forgetting, or raise ValueError if engine or kernel do not take it."""
     if rate is None:
         return None
     check_number("forgetting_rate", rate, low=0.0, high=1.0, open_low=True, open_high=True)
+    if has_pair_effects:
+        raise ValueError(
+            f"got forgetting_rate={rate} with Intransitive in the kernel; a utility that moves has "
+            "no such term beside it. Leave one of the two out."
+        )
     if not engine.prior_rule.exact:
         raise ValueError(
             f"forgetting_rate needs an engine that keeps all answers, and {engine} does not. "
@@ -300,7 +337,9 @@ def _make_engine(inference):
 def describe(space: Space, options: dict) -> dict:
     """Return the arguments as plain values; two equal descriptions make the same run."""
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
-        described = {"space": space.describe()}
+        described: dict = {"space": space.describe()}
+        if (limits := space.describe_limits()) is not None:
+            described["limits"] = limits
         return described | {name: _as_plain(value) for name, value in options.items()}
 
 

@@ -124,6 +124,10 @@ class Dimension(ABC):
         """Return the value of columns."""
 
     @abstractmethod
+    def decode_all(self, columns: np.ndarray) -> list:
+        """Return the values of columns (n, width), as `decode` does of each."""
+
+    @abstractmethod
     def clean(self, value: Any) -> Any:
         """Return a checked value as it is kept."""
 
@@ -138,6 +142,10 @@ class Dimension(ABC):
     def load(self, value: Any) -> Any:
         """Return the value that `dump` wrote."""
         return value
+
+    def number(self, value: Any) -> float:
+        """Return a value as a number; of categories it is their code."""
+        return float(value)
 
     @abstractmethod
     def describe(self) -> list:
@@ -175,6 +183,10 @@ class Interval(Dimension):
         value = self.low + float(columns[0]) * (self.high - self.low)
         return min(max(value, self.low), self.high)
 
+    def decode_all(self, columns: np.ndarray) -> list:
+        values = self.low + columns[:, 0] * (self.high - self.low)
+        return np.clip(values, self.low, self.high).tolist()
+
     def clean(self, value: Any) -> Any:
         return min(max(float(value), self.low), self.high)
 
@@ -211,6 +223,11 @@ class OrderedValues(Dimension):
 
     def decode(self, columns: np.ndarray | list) -> Any:
         return self.values[self._index(columns)]
+
+    def decode_all(self, columns: np.ndarray) -> list:
+        n = len(self.values)
+        indices = np.minimum((columns[:, 0] * n).astype(np.intp), n - 1)
+        return [self.values[k] for k in indices.tolist()]
 
     def clean(self, value: Any) -> Any:
         return self.values[self.values.index(value)]
@@ -263,12 +280,18 @@ class Choice(Dimension):
     def decode(self, columns: np.ndarray | list) -> Any:
         return self.values[int(self._index(np.asarray(columns)[None, :])[0])]
 
+    def decode_all(self, columns: np.ndarray) -> list:
+        return [self.values[k] for k in self._index(columns).tolist()]
+
     def clean(self, value: Any) -> Any:
         return self.decode(self.encode(value))
 
     def neighbours(self, columns: np.ndarray) -> np.ndarray:
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
+
+    def number(self, value: Any) -> float:
+        return float(self.values.index(value))
 
     def dump(self, value: Any) -> int:
         return self.values.index(value)
@@ -306,6 +329,9 @@ class Distribution(Dimension):
 
     def decode(self, columns: np.ndarray | list) -> Any:
         return float(self._ppf(float(columns[0])))
+
+    def decode_all(self, columns: np.ndarray) -> list:
+        return np.asarray(self._ppf(columns[:, 0]), dtype=np.float64).tolist()
 
     def clean(self, value: Any) -> Any:
         return float(value)
@@ -354,6 +380,9 @@ class DiscreteDistribution(Dimension):
 
     def decode(self, columns: np.ndarray | list) -> Any:
         return int(self._ppf(float(columns[0])))
+
+    def decode_all(self, columns: np.ndarray) -> list:
+        return np.asarray(self._ppf(columns[:, 0])).astype(np.int64).tolist()
 
     def clean(self, value: Any) -> Any:
         return int(value)

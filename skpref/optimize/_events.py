@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skpref.optimize._limits import FixedParameter
 from skpref.optimize._model import Memory, Models
 from skpref.optimize._state import GridForm, Items, KnownMemory, RunState, User
 
@@ -87,6 +88,8 @@ def ask_draft(
     payload |= _new_items_payload(before, after.items, space)
     if new and new[0].form is not None:
         payload["form"] = new[0].form
+    if new and new[0].fixed:
+        payload["fixed"] = new[0].fixed
     if any(each.user is not None for each in new):
         payload["users"] = [each.user for each in new]
     arrays = None
@@ -105,6 +108,7 @@ def answer_draft(
     outcome: int | str | dict | None,
     space: Any,
     user: User = None,
+    unusable: tuple = (),
 ) -> Draft:
     """Return the draft of an answer; of a refusal if the outcome is None.
 
@@ -113,6 +117,7 @@ def answer_draft(
     payload: dict = {"question": question, "compared": compared}
     payload |= {} if outcome is None else {"outcome": outcome}
     payload |= {} if user is None else {"user": user}
+    payload |= {"unusable": unusable} if unusable else {}
     kind = "skip" if outcome is None else "tell"
     return Draft(kind, payload | _new_items_payload(before, items, space))
 
@@ -140,7 +145,8 @@ def dump_arrays(memory: Memory, state: RunState, models: Models) -> bytes | None
 
 def _is_usable(name, part, state, models):
     """Return whether solver or sampler can go on from an array of theirs."""
-    if part.ndim == 0 or part.shape[-1] > state.max_rows or not np.all(np.isfinite(part)):
+    most = state.max_rows + (models.extremes is not None)  # a duel of earlier people is the first
+    if part.ndim == 0 or part.shape[-1] > most or not np.all(np.isfinite(part)):
         return False
     positive = name == "sites.precision" or (
         name == "margins" and models.has_positive_margins(state.answers)
@@ -205,7 +211,7 @@ def _apply_payload(state, event, values):
         return _asked(state, event, values)
     question, user = tuple(values["question"]), values.get("user")
     if event.kind == "skip":
-        return state.with_skip(question, user)
+        return state.with_skip(question, user, tuple(values.get("unusable", ())))
     return state.with_answer(question, tuple(values["compared"]), values["outcome"], user)
 
 
@@ -213,7 +219,8 @@ def _asked(state, event, values):
     questions = list(map(tuple, values["questions"]))
     recalled = _read_memory(values, event) if "theta" in values else state.recalled
     form = GridForm(*values["form"]) if "form" in values else None
-    return state.with_questions(questions, recalled, values.get("users"), form)
+    fixed = tuple(FixedParameter(*each) for each in values.get("fixed", ()))
+    return state.with_questions(questions, recalled, values.get("users"), form, fixed)
 
 
 def _read_memory(values, event):

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from skpref._utils import NEGLIGIBLE, Array, check_number
 from skpref.active import outcome_effects
 from skpref.fitting import Fitted, Hyperprior, LogNormal, Model, SharedLevel, average
-from skpref.gp import Posterior, SamplePaths, at_present
+from skpref.gp import Posterior, SamplePaths
 from skpref.inference import State, hallucinations
 from skpref.kernels import lengthscale_indices, shortest_lengths
 from skpref.likelihoods import Likelihood
@@ -23,7 +23,7 @@ from skpref.optimize._acquisition import (
     margin_moments,
 )
 from skpref.optimize._maximiser import EFFORT, candidate_rows
-from skpref.optimize._model import ANSWERS, PRIORS, shorter_lengthscale_prior
+from skpref.optimize._model import ANSWERS, PRIORS, on_item_rows, shorter_lengthscale_prior
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
@@ -277,7 +277,7 @@ def _draw_margins(model: Model, start: State | None, n: int, context: GainContex
     problem, gaussian, _ = model.evaluate(context.fitted.comparisons, start)
     drawn = hallucinations(problem, gaussian, n, context.rng)
     posterior = problem.prior.posterior(drawn.sites, drawn.conditioned, model.likelihood)
-    return at_present(posterior, context.answered_rows.shape[1])
+    return on_item_rows(posterior, context.answered_rows.shape[1])
 
 
 # --- drawn functions ------------------------------------------------------------------------
@@ -331,13 +331,14 @@ def _climb_paths(
     lengths = np.minimum(shortest_lengths(posterior.kernel, space.n_columns), 1.0)
     starts = _spread_starts(rows / lengths, values)
     path = np.tile(np.arange(values.shape[1]), len(starts))
-    lengths = np.where(space.free, lengths, 0.0)
-    tops, reached = _ascend_paths(paths, path, rows[starts.ravel()], lengths)
+    tops, reached = _ascend_paths(paths, path, rows[starts.ravel()], lengths, space)
     while not space.free.all():
         tops = space.snap(tops)
         near = [space.neighbours(row) for row in tops]
         owner = np.repeat(np.arange(len(tops)), [len(each) for each in near])
         beside = np.concatenate(near)
+        if not len(beside):
+            break
         values_beside = paths.value_and_gradient_of(beside, path[owner])[0]
         order = np.lexsort((values_beside, owner))  # the last of each owner is its best
         best = order[np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)]
@@ -345,7 +346,7 @@ def _climb_paths(
         if not len(better):
             break
         tops[owner[better]] = beside[better]
-        tops, reached = _ascend_paths(paths, path, tops, lengths)
+        tops, reached = _ascend_paths(paths, path, tops, lengths, space)
     return reached.reshape(starts.shape).max(axis=0)
 
 
@@ -365,12 +366,14 @@ def _ascend_paths(
     path: NDArray[np.intp],
     rows: NDArray[np.float64],
     lengths: NDArray[np.float64],
+    space: Any,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return where the gradient leads from rows, each of its own path, and the value there.
 
     A step becomes twice as long after a success, and half as long after a failure.
     """
     value, gradient = paths.value_and_gradient_of(rows, path)
+    lengths = np.where(space.free_columns(rows), lengths, 0.0)
     step = np.full(len(rows), GAIN_EFFORT.first_step)
     for _ in range(GAIN_EFFORT.n_steps):
         slope = gradient * lengths
@@ -379,6 +382,7 @@ def _ascend_paths(
         moved = np.clip(rows + (step / norm)[:, None] * slope * lengths, 0.0, 1.0)
         new_value, new_gradient = paths.value_and_gradient_of(moved, path)
         better = new_value > value
+        better[better] = space.is_feasible(moved[better])
         rows = np.where(better[:, None], moved, rows)
         gradient = np.where(better[:, None], new_gradient, gradient)
         value, step = np.where(better, new_value, value), step * np.where(better, 2.0, 0.5)

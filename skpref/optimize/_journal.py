@@ -382,7 +382,7 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
           number, boolean or None is its ``repr``. None with "undo", and of a set.
         - ``outcome``: of a duel 1 if the first won, 0 if the second did, "tie"; of a set a dict
           with the positions "chosen", "worst", or "ranking" (see `HistoryEntry`); None but for
-          "tell".
+          "tell", and but for a "skip" that told positions "unusable".
         - ``time``: ISO 8601, UTC; None where the clock gave no date (of the years 1 to 9999).
         - ``items``: the list of all items, of a duel or a set; None with "undo".
         - ``user``: who was asked or answered, if the run has several users; None with "undo".
@@ -477,6 +477,8 @@ def _history_rows(events: list[Event], configuration: dict) -> list[dict]:
             shown = [items[k] for k in question]
             first, second = shown if len(shown) == 2 else (None, None)
             outcome = values.get("outcome")
+            if "unusable" in values:
+                outcome = {"unusable": [question.index(k) for k in values["unusable"]]}
             row = (
                 event.seq,
                 event.kind,
@@ -515,7 +517,7 @@ def _name_items(items, configuration):
 
 
 def _choice_value(value, kind):
-    if kind[0] != "choice":
+    if kind[0] != "choice" or value is None:
         return value
     text = kind[1 + value]
     if text in ("inf", "-inf"):

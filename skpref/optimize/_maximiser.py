@@ -136,8 +136,14 @@ def candidate_rows(
     # Every second row differs from its seed in about three columns alone.
     sparse = rng.random(step.shape) < min(1.0, 3.0 / space.n_columns)
     step[::2] *= sparse[::2]
-    near = 1.0 - np.abs(1.0 - np.abs(seeds + step) % 2.0)  # reflected into the cube
-    return np.concatenate([seeds, space.snap(near.reshape(-1, space.n_columns)), spread])
+    near = space.snap(reflect_into_cube(seeds + step).reshape(-1, space.n_columns))
+    return np.concatenate([seeds, near[space.is_feasible(near)], spread])
+
+
+def reflect_into_cube(rows: Array) -> Array:
+    """Return rows reflected at the walls of the unit cube."""
+    reflected: Array = 1.0 - np.abs(1.0 - np.abs(rows) % 2.0)
+    return reflected
 
 
 def maximise(
@@ -233,11 +239,11 @@ def spread_best(points: Array, values: Array) -> NDArray[np.intp]:
 
 
 def _climb(surface, space, start, value, moving):
-    """Return the end of L-BFGS-B over the free columns of the rows that move, and its value.
+    """Return the end of a climb over the free columns of the rows that move, and its value.
 
     ``value`` is that of the start.
     """
-    varied = moving[:, None] & space.free
+    varied = moving[:, None] & space.free_columns(start)
     if not varied.any():
         return start, value
     scale = max(abs(value), 1e-12) if np.isfinite(value) else 1.0
@@ -255,11 +261,15 @@ def _climb(surface, space, start, value, moving):
         negative,
         start[varied],
         jac=True,
-        method="L-BFGS-B",
         bounds=[(0.0, 1.0)] * int(varied.sum()),
         options={"maxiter": EFFORT.n_steps},
+        **space.climb_options(point_at, varied),
     )
-    return space.snap(point_at(result.x)), float(-result.fun) * scale
+    end = space.snap(point_at(result.x))
+    feasible_end = space.cut(start, end)
+    if feasible_end is end:
+        return end, float(-result.fun) * scale
+    return feasible_end, float(surface.values(feasible_end[None])[0])
 
 
 def _swap(surface, space, point, value, moving):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process.kernels import Kernel, Matern
+from sklearn.gaussian_process.kernels import Kernel, Matern, Product
 
-from skpref.data import DUEL, Comparisons, DuelScale
+from skpref.data import DUEL, Comparisons, DuelScale, Reader
 from skpref.fitting import (
     Fitted,
     Model,
@@ -22,8 +22,9 @@ from skpref.fitting import (
     carried,
     fit_posterior,
 )
-from skpref.gp import Posterior, at_present
+from skpref.gp import Posterior, at_present, check_sets
 from skpref.inference import State, check_answers
+from skpref.kernels import Padded
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
 from skpref.optimize._answers import TIE, label_of, ranks_of_outcome
 
@@ -48,6 +49,8 @@ class DefaultPriors(NamedTuple):
         Of ties and of grades.
     order_effect : tuple of two float
         Mean and deviation, of a normal prior.
+    own_variance : tuple of two float
+        Of the part of a utility that is a new person's own, in units of earlier people's utility.
     """
 
     lengthscale: tuple[float, float] = (0.5, 0.75)
@@ -56,6 +59,7 @@ class DefaultPriors(NamedTuple):
     broader_noise: tuple[float, float] = (3e-3, 3.0)
     threshold: tuple[float, float] = (0.1, 1.5)
     order_effect: tuple[float, float] = (0.0, 0.5)
+    own_variance: tuple[float, float] = (0.1, 2.0)
 
 
 PRIORS = DefaultPriors()
@@ -99,10 +103,25 @@ def default_kernel(n_columns: int) -> Kernel:
 
 
 class PresentFit(Fitted):
-    """A fit of a utility that moves; its posteriors are those of the present."""
+    """A fit on rows with one more column than items; its posteriors are on rows of items.
+
+    They are those of the present where the utility moves, and of the new person beside others.
+    """
 
     def _posterior_at(self, approximation):
-        return at_present(super()._posterior_at(approximation), self.comparisons.items.shape[1] - 1)
+        return on_item_rows(
+            super()._posterior_at(approximation), self.comparisons.items.shape[1] - 1
+        )
+
+
+def on_item_rows(posterior: Posterior, n_columns: int) -> Posterior:
+    """Return a posterior on rows of items, as it is at present, or of the new person."""
+    if posterior.anchors.shape[1] == n_columns:
+        return posterior
+    if isinstance(posterior.kernel, Product):
+        return at_present(posterior, n_columns)
+    kernel = Padded(posterior.kernel, n_columns, [1.0])
+    return replace(posterior, kernel=kernel, reader=Reader(n_columns), utilities=None)
 
 
 def shorter_lengthscale_prior(n_columns: int) -> tuple[float, float]:
@@ -131,11 +150,14 @@ class Models:
         ``whole`` without the threshold, until a tie is told; None: ``whole`` from the start.
     forgets : bool
         Whether their kernel is one of `forgetting`.
+    extremes : ndarray of shape (2, n_columns) or None
+        Rows of the best item of earlier people and of the worst, see `EarlierTastes`.
     """
 
     whole: Model
     plain: Model | None = None
     forgets: bool = False
+    extremes: NDArray[np.float64] | None = None
 
     @property
     def theta(self) -> NDArray[np.float64]:
@@ -192,19 +214,29 @@ class Models:
                 np.arange(float(n))[:, None], answers, self.whole, self.forgets
             )
             check_answers(self.whole.engine, comparisons, self.whole.likelihood)
+            check_sets(self.whole.kernel, comparisons)
 
 
 def comparisons_of(
-    rows: NDArray[np.float64], answers: Sequence, model: Model, forgets: bool = False
+    rows: NDArray[np.float64],
+    answers: Sequence,
+    model: Model,
+    forgets: bool = False,
+    extremes: NDArray[np.float64] | None = None,
 ) -> Comparisons:
     """Return answers as a model takes them, given rows of the items shown.
 
     A choice among many items is one among those that tell most, see `compared_rows`.
-    Where the model ``forgets``, each row has the number of its answer as its last column.
+    Where the model ``forgets``, each row has the number of its answer as its last column. Beside
+    the ``extremes`` of earlier people, whose duel is the first, it has 1, and 0 for these.
     """
     answers = [_thin_choice(rows, items, outcome) for items, outcome, *_ in answers]
     if forgets:
         rows, answers = _number_answers(rows, answers)
+    if extremes is not None:
+        person = np.repeat([1.0, 0.0], [len(rows), 2])
+        answers = [((len(rows), len(rows) + 1), model.likelihood.duel_scale.levels), *answers]
+        rows = np.column_stack([np.concatenate([rows, extremes]), person])
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):
         winner, loser = np.array(
@@ -266,12 +298,12 @@ def fit(
     """Fit what was told, after learning the hyperparameters if asked to."""
     model = models.of(answers, memory.theta)
     fitted = fit_posterior(
-        comparisons_of(rows, answers, model, models.forgets),
+        comparisons_of(rows, answers, model, models.forgets, models.extremes),
         model,
         Start(memory.sites),
         search=_REFIT if relearn else None,
     )
-    if models.forgets:
+    if models.forgets or models.extremes is not None:
         fitted = PresentFit(**fit_fields(fitted))
     learned = relearn and len(memory.theta) > 0
     return fitted, replace(

@@ -19,9 +19,10 @@ from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, configure
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import layouts_of, layouts_with_given_items
+from skpref.optimize._limits import hold_parameters, make_limited_space, read_fixed
 from skpref.optimize._questions import check_answered
 from skpref.optimize._session import Session, lease_claim
-from skpref.optimize._spaces import make_space, titled
+from skpref.optimize._spaces import titled
 
 
 class PreferenceOptimizer(Asking):
@@ -43,9 +44,10 @@ class PreferenceOptimizer(Asking):
     space : array-like of shape (d, 2) or dict, default=None
         Bounds, a row (low, high) for each feature; items are then arrays (d,). Or a dict by name;
         items are then dicts. Its values are frozen ``scipy.stats`` distributions, tuples (low,
-        high), or lists of choices. The cdf of a distribution maps its values to the unit interval,
-        so a ``loguniform`` is searched on a log scale. A tuple of two ints means integers, both
-        ends included. Choices that are increasing numbers are ordered, others are categories.
+        high), or lists of choices; `when` makes one that is there under a condition. The cdf of a
+        distribution maps its values to the unit interval, so a ``loguniform`` is searched on a log
+        scale. A tuple of two ints means integers, both ends included. Choices that are increasing
+        numbers are ordered, others are categories.
     inference : str or engine, default="auto"
         Gives the posterior that the acquisition sees. With "auto" here and in the next three
         parameters the methods above are taken. Beside one that is given "auto" stands for
@@ -108,6 +110,25 @@ class PreferenceOptimizer(Asking):
         the default index, which counts the rows. Candidates of equal features are one item, shown
         by the first of their names. Those of ``ItemTable.from_names`` have no features and
         independent utilities (`Identity` kernel).
+    constraints : list, default=None
+        What every item that is asked about, drawn, recommended or told must keep. A
+        ``scipy.optimize.LinearConstraint`` or ``NonlinearConstraint`` is on the numbers of an item
+        in the order of the space: categories by their codes, from 0, and a parameter that is not
+        there (`when`) as 0. Any other function gets an item and returns whether it may be asked
+        about. Inequalities only. Candidates that break one are left out. Along a constraint of
+        scipy the best item is climbed to, up to a boundary that is slanted or curved; of a function
+        only yes and no are known, so that the climb ends where it meets its boundary. In a journal
+        functions are known by their names.
+    earlier : dict, path, list of paths or CollaborativePreferenceRegressor, default=None
+        Answers of earlier people, of whom the one who is asked is another. A dict has the keys
+        "X", the items of each question as `tell` takes them, "y", the answers (of a duel 1 if the
+        first won, 0 if the second did; of a set the position of the chosen item, or ranks), and
+        "users", whose each is (all of one person without it). A path is the journal of an earlier
+        person. A model is one of items as numbers, in the order of the space. The utility is
+        then a multiple of the earlier people's mean, a deviation as theirs are, and a part of its
+        own, whose share is learned as answers come. There is no initial design, and `recommend`
+        knows an item before the first answer. Sets and rankings count as the duels they state,
+        and ties as nothing.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -191,13 +212,15 @@ class PreferenceOptimizer(Asking):
         refit_every: int | None = None,
         forgetting_rate: float | None = None,
         candidates: Any = None,
+        constraints: Sequence | None = None,
+        earlier: Any = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
         lease_minutes: float = 30.0,
         random_state: RandomLike = None,
         **answers: Unpack[AnswerParameters],
     ):
-        self._space = make_space(space, candidates)
+        self._space = make_limited_space(space, candidates, constraints)
         initial = _listed_duels(initial_duels)
         options = {
             "inference": inference,
@@ -212,6 +235,7 @@ class PreferenceOptimizer(Asking):
             "n_initial": n_initial,
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
+            "earlier": earlier,
         }
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior", "noise_prior"):
@@ -243,8 +267,15 @@ class PreferenceOptimizer(Asking):
             **strategy._asdict(),
             "answers told": len(state.answers),
             "pending": len(state.pending),
-            "recommended": titled(self.recommend()) if state.answers else "nothing was told yet",
+            "recommended": self._recommended_title(state),
         }
+
+    def _recommended_title(self, state):
+        if not state.answers:
+            return "nothing was told yet"
+        if not len(state.answered_rows(usable=True)):
+            return "none: all were told unusable"
+        return titled(self.recommend())
 
     # -- the loop ------------------------------------------------------------------------
 
@@ -255,6 +286,8 @@ class PreferenceOptimizer(Asking):
         size: int | dict | None = None,
         kind: str | Sequence[str] = "set",
         beside: Any = None,
+        fixed: Mapping | None = None,
+        at: Mapping | None = None,
     ) -> Any:
         """Return the next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -283,6 +316,14 @@ class PreferenceOptimizer(Asking):
             last answer. A set or duel then begins with them, in their order, and the others are
             chosen to join them; ``size`` is ``m + 1`` unless it is given. In the initial design
             these are far from all that was shown, and ``initial_duels`` are not asked.
+        fixed : dict, optional
+            Values that parameters of ``space`` have in this question, by their names or, where
+            items are arrays, positions: ``fixed={"roast": "dark"}``. The others are chosen for
+            these values, and what was learned with other values counts. The items of ``beside``
+            are shown as they are, and ``initial_duels`` are not asked.
+        at : dict, optional
+            Values that are given and not chosen, as where or when the items are judged:
+            ``at={"room": "bath"}``. It holds them as ``fixed`` does, and `recommend` takes it too.
 
         Returns
         -------
@@ -294,15 +335,29 @@ class PreferenceOptimizer(Asking):
         ------
         ValueError
             If ``beside`` is no sequence of items of the space, holds one twice or as many as
-            ``size``, or stands with lines or planes. If no question is left (all of a small pool
+            ``size``, or stands with lines or planes. If ``fixed`` names no parameters of the space,
+            no values of theirs, or all. If no question is left (all of a small pool
             are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
             likelihood takes no answers to sets.
         """
+        held = self._held(at, fixed)
+        space = hold_parameters(self._space, held)
         if beside is None:
-            return self._ask_questions(n, layouts_of(kind, size, self._space))
+            return self._ask_questions(n, layouts_of(kind, size, space), fixed=held)
         items = self._given_items(beside)
-        layouts = layouts_with_given_items(kind, size, self._space, len(items))
-        return self._ask_questions(n, layouts, beside=items)
+        layouts = layouts_with_given_items(kind, size, space, len(items))
+        return self._ask_questions(n, layouts, beside=items, fixed=held)
+
+    def _held(self, at, fixed=None):
+        """Return the parameters that a question holds, checked."""
+        if at and fixed and isinstance(at, Mapping) and isinstance(fixed, Mapping):
+            if common := at.keys() & fixed.keys():
+                raise ValueError(
+                    f"got {sorted(map(str, common))} both in at= and in fixed=; a parameter is "
+                    "held at one value. Leave it out of one of the two."
+                )
+            return read_fixed(self._space, {**at, **fixed})
+        return read_fixed(self._space, at or fixed)
 
     def _given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""
@@ -328,6 +383,7 @@ class PreferenceOptimizer(Asking):
         worst: int | None = None,
         ranking: Any = None,
         position: Any = None,
+        unusable: Sequence[int] | None = None,
     ) -> Self:
         """Tell which is better.
 
@@ -357,6 +413,10 @@ class PreferenceOptimizer(Asking):
             Of the best place on a pending line or plane. 2 is its third point, 2.25 a place between
             this one and the next; (row, column) is one on a plane. The item at a place between the
             points is taken for one that was shown with them and chosen.
+        unusable : sequence of int, optional
+            Positions of items that crashed, are unsafe or could not be made. The others could be
+            used; which of them is better is told by a call of its own. Later questions are about
+            items that are probably usable, by a probit of its own: each as often as it is probable.
 
         Returns
         -------
@@ -372,7 +432,13 @@ class PreferenceOptimizer(Asking):
             If the question was pending when this object last looked, and another judge has answered
             it since. Nothing is recorded then.
         """
-        if all(each is None for each in (outcome, chosen, worst, ranking, position)):
+        no_position = all(each is None for each in (chosen, worst, ranking, position))
+        if unusable is not None:
+            is_alone = no_position and (outcome is NO_OUTCOME or outcome is None)
+            places = _check_unusable(unusable, len(items), is_alone)
+            self._session.record_answer(items, None, unusable=places)
+            return self
+        if no_position and outcome is None:
             return self.skip(items)
         return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
 
@@ -429,15 +495,43 @@ class PreferenceOptimizer(Asking):
 
     # -- results -------------------------------------------------------------------------
 
-    def recommend(self) -> Any:
+    def recommend(
+        self, *, at: Mapping | None = None, probability_usable: float | None = None
+    ) -> Any:
         """Return the item of the largest posterior mean among those that answers are about.
+
+        With ``at``, or where there are ``earlier`` answers, it is that of the whole space.
+
+        Parameters
+        ----------
+        at : dict, optional
+            Values that are given and not chosen, as in `ask`; the item has them.
+        probability_usable : float, default=None
+            How probable it must be that the item can be used, by what was told ``unusable``, such
+            as 0.9. None: it was not told unusable.
 
         Raises
         ------
         NotFittedError
-            If nothing was told.
+            If nothing was told, and there are no ``earlier`` answers.
+        ValueError
+            If ``at`` names no parameters of the space, no values of theirs, or all. If no item is
+            as probably usable.
+
+        Examples
+        --------
+        >>> from skpref import PreferenceOptimizer
+        >>> optimizer = PreferenceOptimizer([(0.0, 1.0)], random_state=0)
+        >>> optimizer = optimizer.tell([[0.2], [0.3]], 1).tell([[0.8], [0.2]], 1)
+        >>> optimizer.recommend()
+        array([0.8])
+        >>> optimizer = optimizer.tell([[0.8], [0.9]], unusable=[0, 1])
+        >>> optimizer.recommend(probability_usable=0.7)
+        array([0.2])
         """
-        return self._session.recommended_item()
+        if probability_usable is not None:
+            check_number("probability_usable", probability_usable, low=0.0, high=1.0)
+        return self._session.recommended_item(probability_usable, self._held(at))
 
     @property
     def incumbent_(self) -> Any:
@@ -512,6 +606,7 @@ class PreferenceOptimizer(Asking):
         >>> found.method, found.acquisition.shape, found.grid[1][[0, -1]].tolist()
         ('log_ei', (20, 20), [0.0, 10.0])
         """
+        check_answered(self._session.state)
         places = check_plane(self._space, dimensions, resolution)
         method = check_method(self._session.configuration.strategies["duel"], acquisition)
         (incumbent,) = self.to_unit([self.incumbent_])
@@ -561,6 +656,23 @@ class PreferenceOptimizer(Asking):
         return np.array([self._space.to_row(item) for item in self._space.listed(items)])
 
     _as_rows = to_unit
+
+
+def _check_unusable(unusable, n, is_alone):
+    """Return positions of unusable items among n, or raise TypeError or ValueError."""
+    if not is_alone:
+        raise ValueError(
+            "got unusable= beside an answer; one of the two is allowed. Tell which of the others "
+            "is better by a call of its own, with these items alone."
+        )
+    places = [] if isinstance(unusable, str) else np.atleast_1d(unusable).tolist()
+    good = places and all(type(k) is int and k in range(n) for k in places)
+    if not good or len(set(places)) < len(places):
+        raise ValueError(
+            f"got unusable={unusable!r}; different positions from 0 to {n - 1} are allowed, such "
+            "as [1]. To say nothing of any, skip the question."
+        )
+    return places
 
 
 def _listed_duels(given):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +17,21 @@ from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
-from skpref.optimize._maximiser import EFFORT, candidate_rows
+from skpref.optimize._limits import hold_parameters
+from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
 from skpref.optimize._state import Items, KnownMemory, Layout, RunState, exclusion
 from skpref.optimize._strategies import (
     AskContext,
+    acquisition_surface,
     best_answered,
     may_be_asked,
     propose,
     random_question,
     spread_question,
 )
+from skpref.optimize._usability import Usability, usable_part
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
@@ -55,15 +59,28 @@ class Questions:
         self._last: tuple[tuple, KnownMemory, Fitted, Memory] | None = None
         # a fit, and how far its hyperparameters are spread
         self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
+        # the parameters that questions hold, and what finds questions that last held some
+        self._fixed: tuple = ()
+        self._last_holding: Questions | None = None
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_last": None, "_spread": None}
+        return {**self.__dict__, "_last": None, "_spread": None, "_last_holding": None}
+
+    def _holding(self, fixed):
+        """Return what finds questions of the part of the space where parameters are held."""
+        view = self._last_holding
+        if view is None or view._fixed != fixed:
+            self._last_holding = view = copy(self)
+            view._space, view._fixed = hold_parameters(self._space, fixed), fixed
+            view._initial, view._last_holding = [], None
+        return view
 
     # -- the model -----------------------------------------------------------------------
 
     def fit(self, state: RunState) -> tuple[Fitted, Memory]:
         """Return the fit of the answers, and the memory for the next fit."""
-        check_answered(state)
+        if self._extremes is None:
+            check_answered(state)
         last = self._last
         if last is None or last[0] is not state.answers or last[1] is not state.base:
             models, memory, answers = self._configuration.models, state.base.memory, state.answers
@@ -71,7 +88,8 @@ class Questions:
             due = len(answers) >= memory.fitted_at + every or models.has_new_parameters(
                 answers, memory.fitted_at
             )
-            learning = memory.fitted_at == 0 or (due and self._is_design_answered(state))
+            first = memory.fitted_at == 0 and len(answers) > 0
+            learning = first or (due and self._is_design_answered(state))
             with blas_threads(state.max_rows):
                 fitted_and_memory = _model.fit(models, memory, state.items.rows, answers, learning)
             last = self._last = (state.answers, state.base, *fitted_and_memory)
@@ -85,13 +103,62 @@ class Questions:
         with blas_threads(state.max_rows):
             return fit.refined(self._generator(0)).posterior
 
-    def best(self, state: RunState) -> int:
-        """Return the index of the answered item of the largest posterior mean."""
-        fit, _ = self.fit(state)
+    def best(
+        self, state: RunState, probability_usable: float | None = None, fixed: tuple = ()
+    ) -> Any:
+        """Return the item of the largest posterior mean, as the space keeps it.
+
+        It is one that answers are about; of all items where there are earlier people, or parameters
+        are ``fixed``. It is usable with some probability, and was not told unusable; ValueError if
+        there is none.
+        """
+        if fixed != self._fixed:
+            return self._holding(fixed).best(state, probability_usable, fixed)
+        row = self._best_row(state, probability_usable)
+        items, index = state.items.with_row(row, self._space)
+        return items.values[index]
+
+    def _best_row(self, state, probability_usable=None):
+        posterior = self.fit(state)[0].gaussian
+        rows, n_rows = self._answered_rows(state), len(state.answered_rows())
+        reached, usability = "none of them can be used", None
+        if probability_usable is not None and state.unusable_items and len(rows):
+            usability = Usability.fit(state)
+            reached = f"the largest is {usability.probability(rows).max():.2f}"
+
+        def is_usable(rows):
+            unusable = state.items.rows[sorted(state.unusable_items)]
+            usable = np.all(np.any(rows[:, None] != unusable, axis=2), axis=1)
+            return usable & (
+                True if usability is None else usability.probability(rows) >= probability_usable
+            )
+
         with blas_threads(state.max_rows):
-            return state.items.with_row(
-                best_answered(fit.gaussian, state.answered_rows()), self._space
-            )[1]
+            if self._extremes is None and not self._fixed:
+                rows = rows[is_usable(rows)]
+                row = best_answered(posterior, rows) if len(rows) else None
+            else:
+                rng = np.random.default_rng([self._seed, len(state.answers), 2])
+                surface = acquisition_surface("mean", posterior, rows[0], rows)
+                seeds = rows[np.argsort(-posterior.mean(rows), kind="stable")[: EFFORT.n_seeds]]
+                row = maximise(surface, self._space, seeds, rng, is_usable)[0]
+        if row is None:
+            raise ValueError(
+                f"No item of {n_rows} that answers are about is usable enough; {reached}. Ask on, "
+                "or give a smaller probability_usable."
+            )
+        return row
+
+    @property
+    def _extremes(self):
+        return self._configuration.models.extremes
+
+    def _answered_rows(self, state, usable=False):
+        """Return the rows that answers are about, and that of the best item of earlier people."""
+        rows = state.answered_rows(usable)
+        if self._extremes is not None:
+            rows = np.concatenate([rows, self._extremes[:1]])
+        return self._space.project(rows)
 
     # -- whether to go on ----------------------------------------------------------------
 
@@ -110,10 +177,11 @@ class Questions:
             return is_close_enough(context, probability, within)
 
     def _gain_context(self, state):
-        fitted, best = self.fit(state)[0], self.best(state)
+        fitted, best = self.fit(state)[0], self._best_row(state)
         # A stream of its own: no random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.answers), 1])
-        return GainContext(fitted, self._space, state.answered_rows(), state.items.rows[best], rng)
+        space = self._usable_space(state, 0.5, 1)
+        return GainContext(fitted, space, self._answered_rows(state, usable=True), best, rng)
 
     def _is_design_answered(self, state):
         """Return whether the design is answered; a question of k items is k/2 duels of it."""
@@ -128,11 +196,14 @@ class Questions:
         n: int,
         layouts: Sequence[Layout],
         given: tuple[int, ...] = (),
+        fixed: tuple = (),
     ) -> RunState:
         """Return the state after n more questions of the layout that suits it best.
 
-        Each begins with the items of the indices ``given``.
+        Each begins with the items of the indices ``given``, and holds the parameters ``fixed``.
         """
+        if fixed != self._fixed:
+            return self._holding(fixed).with_questions(state, n, layouts, given, fixed)
         with blas_threads(state.max_rows):  # entered once for the fit and all the questions
             if n and self._is_design_answered(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
@@ -148,8 +219,32 @@ class Questions:
     def _after(self, state, n, layout, given):
         """Return the state after n more questions of a layout, or raise NoQuestionLeftError."""
         for _ in range(n):
-            state = self._next(state, layout.size, layout.form, given)
+            part = self._usable_part(state, layout.size)
+            try:
+                state = part._next(state, layout.size, layout.form, given)
+            except NoQuestionLeftError:
+                if part is self:
+                    raise
+                state = self._next(state, layout.size, layout.form, given)
         return state
+
+    def _usable_part(self, state, size):
+        """Return what finds the next question among items as usable as a level drawn for it."""
+        if not state.unusable_items:
+            return self
+        part = copy(self)
+        # A stream of its own: no random number of a question is used up.
+        share = np.random.default_rng([self._seed, state.counter + 1, 2]).random()
+        part._space = self._usable_space(state, share, size)
+        return part
+
+    def _usable_space(self, state, share, n):
+        """Return the items whose probability to be usable is such a share of the largest one."""
+        if not state.unusable_items:
+            return self._space
+        usability = Usability.fit(state)
+        level = share * usability.probability(state.items.rows).max()
+        return usable_part(self._space, usability.at_level(level), n)
 
     def _layouts(self, state, layouts):
         """Layouts, the one that suits the next question first; initial duels are asked as sets."""
@@ -182,7 +277,8 @@ class Questions:
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.answers, *state.pending))
-        designed = n_shown < 2 * self._configuration.n_initial or not state.answers
+        designed = n_shown < 2 * self._configuration.n_initial
+        designed |= not state.answers and self._extremes is None
         if form is not None:
             items, indices, recalled = self._grid_question(state, allowed, form, rng, designed)
         elif designed or (not given and self._open_initial_duels(state)):
@@ -194,7 +290,9 @@ class Questions:
             items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
-        return replace(state, items=items).with_questions([indices], recalled, form=form)
+        return replace(state, items=items).with_questions(
+            [indices], recalled, form=form, fixed=self._fixed
+        )
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, indices of the next line or plane, and the memory after it."""
@@ -204,7 +302,7 @@ class Questions:
             return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
 
         if designed:
-            anchor = state.items.rows[state.last_winner] if state.answers else None
+            anchor = self._last_winner_row(state) if state.answers else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
             strategy = self._configuration.strategy_for(
@@ -258,11 +356,11 @@ class Questions:
             memory = replace(memory, margins=margins)
             return posterior
 
-        last_winner = state.items.rows[state.last_winner]
+        last_winner = self._last_winner_row(state)
         separation = 0.0 if hallucinating else self._near
         context = AskContext(
             self._space,
-            state.answered_rows(),
+            self._answered_rows(state),
             last_winner,
             fit.gaussian,
             draw,
@@ -272,6 +370,14 @@ class Questions:
             separation,
         )
         return context._replace(first_rows=first_rows), lambda: memory
+
+    def _last_winner_row(self, state):
+        """Return the row of the last winner, or one like it that may be asked about.
+
+        Before any answer it is that of the best item of earlier people.
+        """
+        rows = state.items.rows[[state.last_winner]] if state.answers else self._extremes[:1]
+        return self._space.project(rows)[0]
 
     def _draw_fit(self, fit, rng):
         """Return a fit at hyperparameters drawn from their posterior around those of a fit."""

@@ -40,10 +40,11 @@ class Axis(NamedTuple):
     behind: int
 
 
-def grid_points(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
+def grid_points(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Array | None:
     """Return points of a grid of n an axis that holds the anchor, (n, d) or (n * n, d).
 
-    It is shrunk towards the anchor until it lies in the unit cube. None: to a point.
+    It is shrunk towards the anchor until it lies in the unit cube and may be asked about. None: to
+    a point.
     """
     axes = list(axes)
     steps = np.array([axis.span / (n - 1 - axis.behind) for axis in axes])
@@ -51,6 +52,9 @@ def grid_points(anchor: Array, axes: Iterable[Axis], n: int) -> Array | None:
     corners = np.array(list(product(*((place[0], place[-1]) for place in places)))) @ steps
     share = float(np.min(_steps_to_wall(anchor, corners), initial=1.0))
     steps *= share
+    # Places between the points may be told, so that those half-way are looked at, too.
+    between = [np.arange(2 * n - 1) / 2 - axis.behind for axis in axes]
+    steps *= space.feasible_share(anchor, np.array(list(product(*between))) @ steps)
     if np.abs(steps).max(axis=1).min() * (n - 1) < 1e-4:
         return None
     rows: Array = np.clip(anchor + np.array(list(product(*places))) @ steps, 0.0, 1.0)
@@ -66,10 +70,16 @@ def _steps_to_wall(anchor, steps):
     return np.where(steps == 0.0, np.inf, np.maximum(room, 0.0))
 
 
-def chord_axis(anchor: Array, direction: Array, n: int) -> Axis:
-    """Return the axis along a direction, from near one side of the cube to the other."""
-    before = float(_steps_to_wall(anchor, -direction).min())
-    after = float(_steps_to_wall(anchor, direction).min())
+def _steps_within(anchor, step, n, space):
+    """Return how often a step fits into the cube and the limits of the space, by n places."""
+    most = float(_steps_to_wall(anchor, step).min())
+    places = np.linspace(0.0, most, n + 1)[1:, None]
+    return most * space.feasible_share(anchor, places * step)
+
+
+def chord_axis(anchor: Array, direction: Array, n: int, space: Any) -> Axis:
+    """Return the axis along a direction, from near one side of the space to the other."""
+    before, after = (_steps_within(anchor, sign * direction, 2 * n, space) for sign in (-1.0, 1.0))
     if before > after:
         before, after, direction = after, before, -direction
     behind = min(int((n - 1) * before / (before + after)), n - 2) if after else 0
@@ -150,11 +160,11 @@ def _valued_grids(context, candidates, n):
     """Return grids of anchors and axes, those of the best points first."""
     grids = []
     for anchor, axes in candidates:
-        rows = grid_points(anchor, axes, n)
+        rows = grid_points(anchor, axes, n, context.space)
         if rows is None:
             continue
         rows = distinct_rows(context.space.snap(rows), context.space)
-        if len(rows) > 1:
+        if len(rows) > 1 and context.space.is_feasible(rows).all():
             grids.append((anchor, axes, rows))
     most = max((len(rows) for _, _, rows in grids), default=1)
     normals = common_normals(most, 1, context.rng)
@@ -180,11 +190,12 @@ def random_grid(
         spans = (drawn[1:] - here) * space.ordered
         if not np.all(np.any(spans, axis=1)):
             continue
-        rows = grid_points(here, [chord_axis(here, span, form.size) for span in spans], form.size)
+        axes = [chord_axis(here, span, form.size, space) for span in spans]
+        rows = grid_points(here, axes, form.size, space)
         if rows is None:
             continue
         rows = distinct_rows(space.snap(rows), space)
-        if len(rows) > 1 and free(rows):
+        if len(rows) > 1 and space.is_feasible(rows).all() and free(rows):
             return rows
     return None
 
@@ -215,7 +226,8 @@ def _axes_towards(space, anchor, end, n):
     span = (end - anchor) * space.ordered
     if not np.any(span):
         return []
-    return [Axis(_REACH * span, 0), Axis(_REACH * span, (n - 1) // 2), chord_axis(anchor, span, n)]
+    whole = chord_axis(anchor, span, n, space)
+    return [Axis(_REACH * span, 0), Axis(_REACH * span, (n - 1) // 2), whole]
 
 
 # --- answers --------------------------------------------------------------------------------

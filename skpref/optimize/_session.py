@@ -168,13 +168,15 @@ class Session:
         layouts: Sequence[Layout],
         user: User = None,
         beside: Sequence | None = None,
+        fixed: tuple = (),
     ) -> list:
         """Return n pending questions that this judge holds a lease on; of one user if given.
 
-        Each has one of the layouts, and begins with the items of ``beside``. Pairs of whom each is
+        Each has one of the layouts, begins with the items of ``beside``, and holds the parameters
+        that are ``fixed``. Pairs of whom each is
         for and its items, as people see them.
         """
-        form = (layouts, user, [] if beside is None else list(beside))
+        form = (layouts, user, [] if beside is None else list(beside), fixed)
         most = max(each.size for each in layouts)
         if most > 2:
             self.configuration.models.check_takes({"chosen": 0}, most)
@@ -205,7 +207,7 @@ class Session:
         draft = plan[1] if n_new else None
         return draft, leases | self._lease_from_now([*(each.number for each in ready), *new])
 
-    def _available_questions(self, state, leases, layouts, user, given):
+    def _available_questions(self, state, leases, layouts, user, given, fixed):
         """Pending questions of this judge and then those of nobody; of a user if there is one.
 
         They have one of some layouts and begin with given items.
@@ -226,6 +228,7 @@ class Session:
             and (each.form or Layout(len(each.items))) in forms
             and each.items[: len(first)] == first
             and user in (None, each.user)
+            and each.fixed == fixed
         ]
         return sorted(ready, key=lambda each: each.number not in holders)
 
@@ -233,11 +236,12 @@ class Session:
         """Leases of this judge, from now on."""
         return dict.fromkeys(numbers, self._claim._replace(since=self.clock()))
 
-    def _draft_questions(self, state, n, layouts, user, given):
+    def _draft_questions(self, state, n, layouts, user, given, fixed):
         """Return the draft of n new questions; None if n is 0."""
         if not n:
             return None
-        more = {} if user is None else {"user": user}
+        more: dict = {} if user is None else {"user": user}
+        more |= {"fixed": fixed} if fixed else {}
         extended = state
         if given:
             items, more["given"] = self._check_distinct(state.items, given)
@@ -247,9 +251,13 @@ class Session:
         return ask_draft(state, after, memory, self.space, self.configuration.models)
 
     def record_answer(
-        self, items: Any, arguments: AnswerArguments | None, user: User = None
+        self,
+        items: Any,
+        arguments: AnswerArguments | None,
+        user: User = None,
+        unusable: Sequence[int] = (),
     ) -> None:
-        """Take an answer in, or a refusal, which says nothing."""
+        """Take an answer in, or a refusal, which says at most which positions are unusable."""
         # Refused before anything is waited for.
         form = self._pending_form(items, arguments, user)
         _, compared, outcome = self._compared_items(self._state.items, items, arguments, form)
@@ -278,7 +286,14 @@ class Session:
                 current.items, items, arguments, form
             )
             return answer_draft(
-                current, items_known, asked, compared, outcome, self.space, user
+                current,
+                items_known,
+                asked,
+                compared,
+                outcome,
+                self.space,
+                user,
+                tuple(asked[k] for k in unusable),
             ), leases
 
         self._write_event(answer)
@@ -355,11 +370,11 @@ class Session:
 
     # -- results -------------------------------------------------------------------------
 
-    def recommended_item(self) -> Any:
-        """Return the answered item of the largest posterior mean, as people see it."""
+    def recommended_item(self, probability_usable: float | None = None, fixed: tuple = ()) -> Any:
+        """Return the item of the largest posterior mean, as people see it."""
         with self._lock:
-            state = self.state
-            return self.present_items(state, [self._questions.best(state)])[0]
+            best = self._questions.best(self.state, probability_usable, fixed)
+            return self.space.present(best)
 
     def fitted(self) -> Any:
         """Return what questions are found with, fitted to the answers."""

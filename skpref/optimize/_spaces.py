@@ -2,7 +2,8 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -120,13 +121,46 @@ class Space(ABC):
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
         """Return rows (n, n_columns) of the first questions, from a place of that design on."""
 
+    # -- limits: here there are none ------------------------------------------------------
+
+    def is_feasible(self, rows: np.ndarray) -> np.ndarray:
+        """Return which rows (n, n_columns) may be asked about, (n,)."""
+        return np.ones(len(rows), dtype=bool)
+
+    def free_columns(self, rows: np.ndarray) -> np.ndarray:
+        """Return along which columns of each row a gradient can be followed, as `free`."""
+        return np.broadcast_to(self.free, rows.shape)
+
+    def project(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows like these that may be asked about, at least one."""
+        return rows
+
+    def feasible_share(self, anchor: np.ndarray, offsets: np.ndarray) -> float:
+        """Return a share of offsets from an anchor within which all of them may be asked about."""
+        return 1.0
+
+    def climb_options(self, point_at: Callable, varied: np.ndarray) -> dict:
+        """Return the method and limits of `scipy.optimize.minimize` over the columns varied.
+
+        ``point_at(x)`` is the point (k, n_columns) of values of these columns.
+        """
+        return {"method": "L-BFGS-B"}
+
+    def cut(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return rows on the way from a start to an end, the last that may be asked about."""
+        return end
+
     def table(self) -> ItemTable | None:
         """Return rows under the names of items, if these are texts, else None."""
         return None
 
     @abstractmethod
     def describe(self) -> list:
-        """Return plain values that tell this space from others."""
+        """Return plain values that tell this space from others, but for its limits."""
+
+    def describe_limits(self) -> list | None:
+        """Return plain values that tell limits from others; None if there are none."""
+        return None
 
 
 class ParameterBox(Space):
@@ -163,7 +197,7 @@ class ParameterBox(Space):
     def _values(self, item: Any) -> Any:
         if self.names is None:
             return check_vector(item, self.n_dimensions)
-        if not _is_labelled(item):
+        if not is_labelled(item):
             raise ValueError(
                 f"Items of this space are dicts with the keys {self.names}, got "
                 f"{type(item).__name__}."
@@ -228,29 +262,69 @@ class Pool(Space):
     ----------
     candidates : array-like or DataFrame of shape (n, d), or ItemTable
         Names are the table's, or the index of a pandas frame unless it just counts the rows.
+    make_limits : callable, optional
+        ``make_limits(names)`` returns the `Limits` of features of these names; candidates that
+        break them are left out.
     """
 
     same = apart = 0.0
 
-    def __init__(self, candidates: Any):
+    def __init__(self, candidates: Any, make_limits: Callable | None = None):
         table, names, self.feature_names, self.has_features = _read_candidates(candidates)
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
         if len(first) < 2:
             raise ValueError("candidates must hold at least two distinct rows.")
         first_places = np.sort(first)
+        if make_limits is not None:
+            first_places = self._places_within(make_limits, table, names, first_places)
         self._items = table[first_places]
         self.places = first_places.tolist()  # in the candidates
         self.names = None if names is None else [names[i] for i in first_places]
-        owner = np.searchsorted(first_places, first[inverse.reshape(-1)])
-        self._named = {} if names is None else dict(zip(names, owner.tolist(), strict=True))
+        firsts = first[inverse.reshape(-1)]
+        owner = np.searchsorted(first_places, firsts)
+        within = np.flatnonzero(np.isin(firsts, first_places))
+        self._named = {} if names is None else {names[k]: int(owner[k]) for k in within}
         self._low, self._range = self._scale()
         self.pool = (self._items - self._low) / self._range
-        self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
-        self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
+        self._number_items()
         self.n_columns = self.n_dimensions = table.shape[1]
         self.free = self.ordered = np.zeros(self.n_columns, dtype=bool)
         if self.has_features:
             self._check_apart()
+
+    def _number_items(self):
+        self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
+        self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
+
+    def part(self, feasible: np.ndarray) -> "Pool":
+        """Return the pool of some of the items, whose rows are the same."""
+        part = copy(self)
+        part.pool, part._items = self.pool[feasible], self._items[feasible]
+        if self.names is not None:
+            part.names = [self.names[k] for k in np.flatnonzero(feasible)]
+        part._number_items()
+        return part
+
+    def project(self, rows: np.ndarray) -> np.ndarray:
+        rows = rows[[row.tobytes() in self._row_at for row in rows]]
+        return rows if len(rows) else self.pool[:1]
+
+    def _places_within(self, make_limits, table, names, places):
+        """Return the places of the candidates that keep limits, or raise ValueError."""
+        limits = make_limits(self.feature_names or [f"x[{k}]" for k in range(table.shape[1])])
+        if limits.inequalities and not self.has_features:
+            raise ValueError(
+                "LinearConstraint and NonlinearConstraint are of numbers, and the candidates are "
+                "names alone. Give functions of a name, or candidates with features."
+            )
+        items = table[places] if names is None else [names[k] for k in places]
+        feasible = limits.are_kept(table[places]) & [limits.allow(item) for item in items]
+        if np.count_nonzero(feasible) < 2:
+            raise ValueError(
+                f"constraints leave {np.count_nonzero(feasible)} of {len(places)} candidates; two "
+                "are needed. Widen them, or give more candidates."
+            )
+        return places[feasible]
 
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._items.min(axis=0), self._items.max(axis=0)
@@ -340,7 +414,7 @@ class Pool(Space):
 
     def _in_order(self, item: Any) -> Any:
         """Features that came with labels, a dict or a row of a frame, in the order of the pool."""
-        if self.feature_names is None or not _is_labelled(item):
+        if self.feature_names is None or not is_labelled(item):
             return item
         return _values_by_name(item, self.feature_names, "features")
 
@@ -502,7 +576,7 @@ def _shuffled_order(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 
-def _is_labelled(item):
+def is_labelled(item):
     """Return whether the values of an item have names: a dict, or a row of a frame."""
     return isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
 

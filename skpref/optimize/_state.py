@@ -126,13 +126,14 @@ DUELS = (Layout(),)
 class Pending(NamedTuple):
     """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
-    A set has no form.
+    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them.
     """
 
     number: int
     items: tuple[int, ...]
     user: User = None
     form: GridForm | None = None
+    fixed: tuple = ()
 
 
 class AnswerRecord(NamedTuple):
@@ -144,11 +145,15 @@ class AnswerRecord(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """Indices of the items of a question turned down, the number of answers by then, by whom."""
+    """Indices of the items of a question turned down, the number of answers by then, by whom.
+
+    ``unusable`` are those that could not be used; then the others could.
+    """
 
     items: tuple[int, ...]
     n_told: int
     user: User = None
+    unusable: tuple[int, ...] = ()
 
 
 class UndoPoint(NamedTuple):
@@ -207,11 +212,12 @@ class RunState:
         recalled: KnownMemory,
         users: list[User] | None = None,
         form: GridForm | None = None,
+        fixed: tuple = (),
     ) -> Self:
         """Return the state after new questions, all of one form, each to its user."""
         whom = [None] * len(questions) if users is None else users
         pairs = enumerate(zip(questions, whom, strict=True), start=self.counter + 1)
-        new = [Pending(number, items, user, form) for number, (items, user) in pairs]
+        new = [Pending(number, items, user, form, fixed) for number, (items, user) in pairs]
         return replace(
             self,
             pending=(*self.pending, *new),
@@ -236,9 +242,11 @@ class RunState:
             past=self._with_undo_point(),
         )
 
-    def with_skip(self, items: tuple[int, ...], user: User = None) -> Self:
-        """Return the state after a question was turned down."""
-        skipped = (*self.skipped, Skipped(items, len(self.answers), user))
+    def with_skip(
+        self, items: tuple[int, ...], user: User = None, unusable: tuple[int, ...] = ()
+    ) -> Self:
+        """Return the state after a question was turned down, as some items are unusable or not."""
+        skipped = (*self.skipped, Skipped(items, len(self.answers), user, unusable))
         pending = self._without(items, user)
         return replace(self, skipped=skipped, pending=pending, past=self._with_undo_point())
 
@@ -304,10 +312,15 @@ class RunState:
         items, outcome, _ = self.answers[-1]
         return items[best_position(outcome, len(items))]
 
-    def answered_rows(self) -> NDArray[np.float64]:
-        """Return the rows of the items that answers are about."""
-        shown = sorted({index for answer in self.answers for index in answer.items})
-        return self.items.rows[shown]
+    @property
+    def unusable_items(self) -> set[int]:
+        """Indices of the items that were told unusable."""
+        return {index for each in self.skipped for index in each.unusable}
+
+    def answered_rows(self, usable: bool = False) -> NDArray[np.float64]:
+        """Return the rows of the items that answers are about, or of those told unusable none."""
+        shown = {index for answer in self.answers for index in answer.items}
+        return self.items.rows[sorted(shown - self.unusable_items if usable else shown)]
 
 
 class HistoryEntry(NamedTuple):
@@ -368,7 +381,7 @@ def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callab
         rows of which one is to join them.
     """
     questions = [(each.items, 0.0) for each in state.pending]
-    for items, n_told, _ in state.skipped:
+    for items, n_told, *_ in state.skipped:
         questions.append((items, near if n_told == len(state.answers) else 0.0))
     if near > 0.0:
         tied = takewhile(lambda each: each.outcome == TIE, reversed(state.answers))

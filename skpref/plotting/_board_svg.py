@@ -5,10 +5,10 @@ from typing import Any
 
 from skpref._utils import html_text
 
-# Pixels.
-_ROW, _LABELS, _WIDTH, _FOOT = 24, 220, 640, 30
-# Letters of a name that the labels have room for.
-_LONGEST_NAME = 28
+# Pixels of a row, whose name stands above its interval, and of the axis below.
+_ROW, _NAME, _FOOT = 36, 22, 30
+# Letters of a name that a screen of 400 pixels has room for.
+_LONGEST_NAME = 44
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:currentColor}"
     "line{stroke:currentColor}.grid{opacity:.25}circle{fill:#0072b2;stroke:currentColor}"
@@ -16,7 +16,9 @@ _STYLE = (
 
 
 def board_svg(board: Any, top: int = 60) -> str:
-    """Return a picture of the first places of a leaderboard, in the colour of the text around it.
+    """Return a picture of the first places of a leaderboard, as wide as what it stands in.
+
+    Its colour is that of the text around it, and its letters keep their size at any width.
 
     Parameters
     ----------
@@ -46,28 +48,26 @@ def board_svg(board: Any, top: int = 60) -> str:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     low, high = low - 0.03 * span, high + 0.03 * span
-    height = _ROW * len(rows) + _FOOT
+    foot = _ROW * len(rows)
 
-    def x(value: float) -> float:
-        share = (min(max(value, low), high) - low) / (high - low)
-        return round(_LABELS + share * (_WIDTH - _LABELS - 10), 1)
+    def x(value: float) -> str:
+        return f"{100.0 * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
-    foot = height - _FOOT
     parts = [
         f'<line class="grid" x1="{x(at)}" x2="{x(at)}" y1="0" y2="{foot}"/>'
         f'<text x="{x(at)}" y="{foot + 16}" text-anchor="middle">{at:g}</text>'
         for at in _round_ticks(low, high)
     ]
     for k, (name, (mean, start, end)) in enumerate(zip(names, rows, strict=True)):
-        y = _ROW * k + _ROW // 2
+        y = _ROW * k + _NAME
         parts.append(
-            f'<text x="{_LABELS - 10}" y="{y + 4}" text-anchor="end">{name}</text>'
+            f'<text x="0" y="{y - 8}">{name}</text>'
             f'<line x1="{x(start)}" x2="{x(end)}" y1="{y}" y2="{y}" stroke-width="2"/>'
             f'<circle cx="{x(mean)}" cy="{y}" r="4"/>'
         )
     about = f"Utilities in units of {board['unit']}, with {100 * board['level']:g} % intervals"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{foot + _FOOT}" role="img" '
         f'aria-label="{html_text(about)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
     )
 

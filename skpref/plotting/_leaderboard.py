@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._utils import RandomLike, check_number
+from skpref._utils import RandomLike, check_number, probability_text
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     check_matplotlib,
@@ -32,8 +32,8 @@ _OF_ITEMS = (
     "rank_lower",
     "rank_upper",
 )
-# In letters, from the axes: right ends of the columns of ranks and chances.
-_ENDS = (5.0, 9.0)
+# In letters, from the axes: right ends of the columns of ranks and probabilities.
+_ENDS = (5.0, 10.0)
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -242,7 +242,7 @@ class LeaderboardDisplay:
         low, high = np.asarray(self.rank_lower), np.asarray(self.rank_upper)
         columns = (
             (f"rank\n({percent(self.level)})", map(_range, low, high)),
-            ("is best", map(_chance, np.asarray(self.probability_best))),
+            ("P(best)", map(probability_text, np.asarray(self.probability_best))),
         )
         style = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
         top = style | {"va": "bottom", "fontstyle": "italic"}
@@ -260,9 +260,3 @@ class LeaderboardDisplay:
 
 def _range(low, high):
     return f"{low}" if low == high else f"{low}–{high}"
-
-
-def _chance(probability):
-    if probability < 0.0005:
-        return "–"
-    return "< 1 %" if probability < 0.01 else f"{100.0 * probability:.0f} %"

@@ -71,7 +71,7 @@ def _winner(outcome: Any) -> int | None:
     if isinstance(outcome, dict):
         position = outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
         return None if isinstance(position, list) else position
-    return {1: 0, 0: 1}.get(outcome)
+    return None if outcome == "tie" else int(outcome <= 0)
 
 
 def best_so_far(run: Run, mean: Array) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ import numpy as np
 from skpref._utils import check_choice, check_number
 from skpref.optimize import ActiveLearner, AlreadyAnswered, PreferenceOptimizer, Question
 from skpref.widgets._choices import WAYS, choices_of, prompt_of, size_of_sets
-from skpref.widgets._panel import course_of, make_panel
+from skpref.widgets._panel import course_of, last_answers, make_panel
 from skpref.widgets._stimuli import described, stimulus_of
 
 
@@ -263,6 +263,7 @@ class Judge:
             "notice": notice,
             "end": end,
             "course": course,
+            "history": last_answers(self.optimizer),
         }
 
     # -- messages of the page ------------------------------------------------------------

@@ -6,9 +6,12 @@ from importlib.resources import files
 from typing import Any
 
 from skpref.fitting import Inspected, unit_length
+from skpref.optimize import titled
 from skpref.plotting import best_so_far, run_of
 
 _LEVEL = 0.9
+# Answers in the strip of the last ones, which has room for no more.
+LAST_ANSWERS = 10
 
 
 def make_panel(heard: Callable[[dict], None]) -> Any:
@@ -44,6 +47,20 @@ def _panel_class():
         status = traitlets.Dict().tag(sync=True)
 
     return JudgePanel
+
+
+def last_answers(optimizer: Any) -> list[dict]:
+    """Return what the last answers chose, as the strip of the page shows it, the oldest first."""
+    if not hasattr(optimizer, "to_unit") or not optimizer.n_told_:
+        return []
+    run = run_of(optimizer)
+    last = zip(run.best, optimizer.history_, strict=True)
+    return [
+        {"text": titled(run.items[won])}
+        if won is not None
+        else {"text": "no difference" if outcome == "tie" else "several"}
+        for won, (_, outcome) in list(last)[-LAST_ANSWERS:]
+    ]
 
 
 def course_of(optimizer: Any) -> dict | None:

@@ -8,6 +8,9 @@ const NARROW = 520; // pixels
 const STEP = 0.25; // of the slider, in points of the line
 const PATIENCE = 20000; // milliseconds without a word from the kernel
 const ORDINALS = ["Best", "2nd", "3rd"];
+const SCALES = [1, 2, 4]; // of pictures, one after the other
+const MOST_CELLS = 4e6; // pairs of words that are compared: some 50 milliseconds
+const DIFFERENCES = "skpref-differences"; // name of the highlight in style sheets
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -29,7 +32,9 @@ function drawn(name, attributes, text = "") {
 /** A document in which no script runs, as high as what is in it. */
 function sandboxed(html) {
   const frame = element("iframe", { sandbox: "allow-same-origin", tabindex: "-1" });
-  frame.srcdoc = `<style>body{margin:8px;font:15px/1.45 system-ui,sans-serif}img{max-width:100%}</style>${html}`;
+  frame.srcdoc =
+    `<style>body{margin:8px;font:15px/1.45 system-ui,sans-serif}img{max-width:100%}` +
+    `::highlight(${DIFFERENCES}){background:#ffe08a;color:#1b1f24;text-decoration:underline}</style>${html}`;
   frame.addEventListener("load", () => {
     const fit = () => {
       const inside = frame.contentDocument;
@@ -63,6 +68,55 @@ function shown(stimulus, label, addresses) {
     return element("div", { class: "pdf" }, element("iframe", { src: address, title: label }), open);
   }
   return element("img", { src: address, alt: label, draggable: false });
+}
+
+/** The words that are seen of an element, each with its place. */
+function words_of(root) {
+  const walker = root.ownerDocument.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const words = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (["STYLE", "SCRIPT"].includes(node.parentElement.tagName)) continue;
+    for (const { 0: word, index } of node.data.matchAll(/\S+/g)) {
+      words.push({ word, node, start: index, end: index + word.length });
+    }
+  }
+  return words;
+}
+
+/** The words of two texts that are outside their longest common subsequence; none of long texts and
+ * of those that share less than half, where nearly all differs. */
+function differing_words(first, second) {
+  let [start, ends] = [0, [first.length, second.length]];
+  const longest = Math.max(...ends);
+  const codes = new Map(); // of words, as numbers are compared faster
+  const code = ({ word }) => codes.get(word) ?? codes.set(word, codes.size).get(word);
+  const [a, b] = [first, second].map((words) => Int32Array.from(words, code));
+  const is_same = (i, j) => a[i] === b[j];
+  while (start < Math.min(...ends) && is_same(start, start)) start += 1;
+  while (start < Math.min(...ends) && is_same(ends[0] - 1, ends[1] - 1)) ends = ends.map((each) => each - 1);
+  const [n, m] = ends.map((each) => each - start);
+  if (n * m > MOST_CELLS) return [];
+  // lengths[i * (m + 1) + j]: of the words from i and j on.
+  const lengths = new Uint16Array((n + 1) * (m + 1));
+  for (let i = n - 1; i >= 0; i--) {
+    for (let j = m - 1; j >= 0; j--) {
+      const at = i * (m + 1) + j;
+      lengths[at] = is_same(start + i, start + j)
+        ? lengths[at + m + 2] + 1
+        : Math.max(lengths[at + m + 1], lengths[at + 1]);
+    }
+  }
+  if (2 * (longest - Math.max(n, m) + lengths[0]) < longest) return [];
+  const words = [];
+  let [i, j] = [0, 0];
+  while (i < n || j < m) {
+    const at = i * (m + 1) + j;
+    if (i < n && j < m && is_same(start + i, start + j)) [i, j] = [i + 1, j + 1];
+    else if (j === m || (i < n && lengths[at + m + 1] >= lengths[at + 1])) words.push(first[start + i++]);
+    else words.push(second[start + j++]);
+  }
+  return words;
 }
 
 function button(label, key, act, kind = "") {
@@ -165,6 +219,8 @@ function render({ model, el }) {
   let marks = []; // of a set: what was chosen so far
   let keys = {}; // what each key does
   let waiting = null;
+  let highlighted = []; // ranges of words, each with the highlight that it is in
+  let shows_differences = true;
   let undos = 0; // that were asked for while an answer was on its way
 
   const question = () => model.get("question");
@@ -356,14 +412,18 @@ function render({ model, el }) {
     addresses = [];
     marks = [];
     keys = {};
+    hide_differences();
     prompt.textContent = asked.prompt;
     context.textContent = asked.context ?? "";
     items.className = `items ${asked.kind}`;
+    items.style.removeProperty("--scale");
     const wide = (each) => !each.mime.startsWith("image/");
     items.classList.toggle("long", asked.items.some(wide) || asked.choices?.length > 3);
     for (const part of [items, below, tools]) part.replaceChildren();
     kinds[asked.kind](asked);
     join_sounds();
+    if (["duel", "set"].includes(asked.kind)) offer_scales();
+    if (asked.kind === "duel") offer_differences();
     if (asked.comment) {
       const words = element("textarea", { rows: "1", maxlength: "2000" });
       below.append(element("label", { class: "comment" }, "Comment, sent with your answer", words));
@@ -393,6 +453,89 @@ function render({ model, el }) {
         before.pause();
       });
     }
+  }
+
+  /** A button for larger pictures, all of which show the place that is looked at in one. */
+  function offer_scales() {
+    const frames = [...items.querySelectorAll(".content.picture")];
+    if (!frames.length) return;
+    let turn = 0;
+    const places = (frame) => [frame.scrollWidth - frame.clientWidth, frame.scrollHeight - frame.clientHeight];
+    const scroll_to = (frame, x, y) => {
+      const [across, down] = places(frame);
+      // A pixel apart is no news: otherwise two frames would answer each other.
+      if (Math.abs(frame.scrollLeft - x * across) > 1) frame.scrollLeft = x * across;
+      if (Math.abs(frame.scrollTop - y * down) > 1) frame.scrollTop = y * down;
+    };
+    for (const frame of frames) {
+      frame.addEventListener("scroll", () => {
+        const [across, down] = places(frame);
+        const [x, y] = [frame.scrollLeft / (across || 1), frame.scrollTop / (down || 1)];
+        frames.forEach((each) => each !== frame && scroll_to(each, x, y));
+      });
+      frame.addEventListener("mousemove", (event) => {
+        const box = frame.getBoundingClientRect();
+        if (turn) scroll_to(frame, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
+      });
+    }
+    keys.z = () => {
+      if (!turn) {
+        const heights = frames.map((frame) => [frame.offsetHeight, frame.firstChild.offsetHeight]);
+        frames.forEach((frame, k) => {
+          frame.style.setProperty("--frame", `${heights[k][0]}px`);
+          frame.style.setProperty("--picture", `${heights[k][1]}px`);
+        });
+      }
+      turn = (turn + 1) % SCALES.length;
+      items.style.setProperty("--scale", SCALES[turn]);
+      items.classList.toggle("zoomed", turn > 0);
+      made.firstChild.data = turn ? `Zoom ×${SCALES[turn]}` : "Zoom";
+      for (const frame of frames) {
+        if (turn) frame.tabIndex = 0; // where the arrows move the pictures
+        else frame.removeAttribute("tabindex");
+        scroll_to(frame, 0.5, 0.5);
+      }
+    };
+    const made = button("Zoom", "z", keys.z);
+    tools.append(made);
+  }
+
+  function hide_differences() {
+    for (const [highlight, range] of highlighted) highlight.delete(range);
+    highlighted = [];
+  }
+
+  /** A button for the words that differ, which are marked unless it was used to hide them. */
+  async function offer_differences() {
+    const asked = question();
+    const frames = [...items.querySelectorAll("iframe[srcdoc]")];
+    await Promise.all(frames.map((frame) => new Promise((rest) => frame.addEventListener("load", rest))));
+    const texts = [...items.querySelectorAll(".text, iframe[srcdoc]")].map((each) => each.contentDocument?.body ?? each);
+    if (asked !== question() || texts.length !== 2 || !globalThis.CSS?.highlights) return;
+    const words = differing_words(...texts.map(words_of));
+    if (!words.length) return;
+    const show = () => {
+      for (const { node, start, end } of words) {
+        const view = node.ownerDocument.defaultView;
+        const range = node.ownerDocument.createRange();
+        range.setStart(node, start);
+        range.setEnd(node, end);
+        const all = view.CSS.highlights;
+        if (!all.has(DIFFERENCES)) all.set(DIFFERENCES, new view.Highlight());
+        highlighted.push([all.get(DIFFERENCES).add(range), range]);
+      }
+    };
+    const made = button("Differences", "d", () => keys.d());
+    const report_use = () => made.setAttribute("aria-pressed", String(shows_differences));
+    keys.d = () => {
+      shows_differences = !shows_differences;
+      hide_differences();
+      if (shows_differences) show();
+      report_use();
+    };
+    if (shows_differences) show();
+    report_use();
+    tools.insertBefore(made, tools.querySelector(".spring"));
   }
 
   // -- how things stand ------------------------------------------------------------------
@@ -431,6 +574,7 @@ function render({ model, el }) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat && !event.key.startsWith("Arrow")) return;
     const at = event.target;
     if (["AUDIO", "VIDEO", "TEXTAREA"].includes(at.tagName)) return; // which have keys of their own
+    if (at.classList.contains("picture") && event.key.startsWith("Arrow")) return; // it scrolls
     if (event.key === "Enter" && at.tagName === "BUTTON") return;
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const act = keys[event.shiftKey && name.startsWith("Arrow") ? `Shift+${name}` : name];

@@ -24,7 +24,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref._command import _rank, main
 from skpref._command._report import as_options
 from skpref._command._times import StrengthDrift
-from skpref._command._writers import csv_cell
+from skpref._utils import csv_cell
 from skpref.duels import from_votes
 from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
 

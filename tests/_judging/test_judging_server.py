@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import anyio
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
@@ -58,6 +59,10 @@ def desk(folder):
     desk.close()
 
 
+def number_of(desk, name):
+    return next(number for number, item in desk._items.items() if item.name == name)
+
+
 def answer(client, page, outcome=1, **more):
     return post(client, type="answer", number=page["question"]["number"], outcome=outcome, **more)
 
@@ -70,9 +75,11 @@ def test_answers_reach_the_export_that_from_votes_reads(desk):
     rows = list(csv.DictReader(io.StringIO(client.get("/export/votes.csv").text)))
     assert [row["winner"] for row in rows] == ["a", "b", "tie", "a", "b"]
     assert {row["judge"] for row in rows} == {"ann"}
+    assert {row["comment"] for row in rows} == {"'=1+1"}  # a spreadsheet would run it
     table = {name: [row[name] for row in rows] for name in rows[0]}
     assert sorted(from_votes(table).y.tolist()) == [-1, -1, 0, 1, 1]
-    assert len(json.loads(client.get("/export/votes.json").text)) == 5
+    votes = json.loads(client.get("/export/votes.json").text)
+    assert [vote["comment"] for vote in votes] == ["=1+1"] * 5
 
 
 def test_undo_takes_back_as_often_as_it_is_asked(desk):
@@ -111,6 +118,14 @@ def test_a_second_server_is_refused_and_a_later_one_is_not(folder):
         VoteStore(desk.path)
     desk.close()
     VoteStore(desk.path).close()
+
+
+def test_a_second_server_of_settings_is_refused(tmp_path):
+    desks = [{"x": (0.0, 1.0)}, None]
+    first = SettingsDesk(tmp_path / "run.db", *desks, title="space")
+    with pytest.raises(ValueError, match="another skpref judge has open"):
+        SettingsDesk(tmp_path / "run.db", *desks, title="space")
+    first.close()
 
 
 def test_judges_at_once_lose_and_double_nothing(folder):
@@ -162,9 +177,51 @@ def test_checks_repeat_with_the_sides_exchanged_and_are_no_votes(folder):
     desk.close()
 
 
-@pytest.mark.parametrize("path", ["/../votes.db", "/items/..%2fvotes.db", "/items/99", "/x/board"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../votes.db",
+        "/items/..%2fvotes.db",
+        "/items/99",
+        "/items/-1",
+        "/x/board",
+        "/blobs/..%2f..%2fvotes.db",
+        "/export/..%2fvotes.db",
+        "/export/%2e%2e/votes.db",
+        "/page.css/..%2f__init__.py",
+        "//etc/passwd",
+    ],
+)
 def test_no_path_leads_out_of_the_folder(desk, path):
     assert client_of(desk).get(path).status_code == 404
+
+
+def test_raw_paths_reach_the_application_as_they_are(desk):
+    """Clients shorten paths; this one does not."""
+    app = make_app(desk, Access("", {}, ["testserver"]))
+    for path in ("/../votes.db", "/items/../../votes.db", "/export/../../../etc/passwd"):
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "scheme": "http",
+            "query_string": b"",
+            "headers": [(b"host", b"testserver")],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 1),
+        }
+        statuses = []
+
+        async def receive():
+            return {"type": "http.request", "body": b""}
+
+        async def send(message, statuses=statuses):
+            statuses.append(message.get("status"))
+
+        anyio.run(app, scope, receive, send)
+        assert statuses[0] == 404, path
 
 
 def test_links_out_of_the_folder_are_left_out_also_later(folder, tmp_path):
@@ -173,10 +230,26 @@ def test_links_out_of_the_folder_are_left_out_also_later(folder, tmp_path):
     desk = open_desk(folder)
     assert "out.png" not in [item.name for item in desk.source.items]
     assert "lead out" in " ".join(desk.source.notes)
-    number = next(number for number, item in desk._items.items() if item.name == "p0.png")
+    number = number_of(desk, "p0.png")
     (folder / "p0.png").unlink()
     (folder / "p0.png").symlink_to(tmp_path / "secret.png")
     assert client_of(desk).get(f"/items/{number}").status_code == 404
+    desk.close()
+
+
+def test_linked_folders_and_texts_stay_shut(folder, tmp_path):
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "text.txt").write_text("secret")
+    (secret / "picture.png").write_bytes(PNG)
+    (folder / "linked").symlink_to(secret)
+    (folder / "note.txt").write_text("a note")
+    desk = open_desk(folder)
+    assert not [item.name for item in desk.source.items if "linked" in item.name]
+    (folder / "note.txt").unlink()
+    (folder / "note.txt").symlink_to(secret / "text.txt")
+    text = desk._stimulus(number_of(desk, "note.txt"))["text"]
+    assert "secret" not in text and "not in the folder" in text
     desk.close()
 
 
@@ -192,14 +265,38 @@ def test_names_and_files_run_nothing(folder):
     (folder / "note.md").write_text(f"**bold** {SCRIPT} [x](javascript:alert(1))")
     desk = open_desk(folder)
     client = client_of(desk)
-    number = next(number for number, item in desk._items.items() if item.name.endswith("svg"))
-    svg = client.get(f"/items/{number}")
+    svg = client.get(f"/items/{number_of(desk, '<img src=x onerror=alert(1)>.svg')}")
     assert "sandbox" in svg.headers["content-security-policy"]
     assert "script-src 'self';" in client.get("/").headers["content-security-policy"]
-    markdown = next(number for number, item in desk._items.items() if item.name == "note.md")
-    text = desk._stimulus(markdown)["text"]
+    text = desk._stimulus(number_of(desk, "note.md"))["text"]
     assert "<strong>bold" in text and "<script" not in text and 'href="javascript' not in text
-    assert "<img" not in board_page(desk)
+    assert client.get(f"/items/{number_of(desk, 'note.md')}").status_code == 404
+    page = post(client, type="show", judge=SCRIPT).json()
+    answer(client, page, judge=SCRIPT, comment=SCRIPT)
+    board = board_page(desk)
+    assert "<img" not in board and "<script>" not in board and "&lt;script&gt;" in board
+    desk.close()
+
+
+def test_no_text_of_a_stranger_is_a_formula_of_the_export(folder):
+    (folder / "=cmd.png").write_bytes(PNG)
+    desk = open_desk(folder)
+    desk.store.add_question("@ann", [number_of(desk, "=cmd.png"), number_of(desk, "p0.png")])
+    client = client_of(desk)
+    page = post(client, type="show", judge="@ann").json()
+    answer(client, page, judge="@ann", comment="+1+cmd|' /C calc'!A0")
+    (row,) = csv.DictReader(io.StringIO(client.get("/export/votes.csv").text))
+    assert (row["a"], row["judge"]) == ("'=cmd.png", "'@ann")
+    assert row["comment"].startswith("'+1")
+    desk.close()
+
+
+def test_pages_of_this_server_alone_frame_a_pdf(folder):
+    (folder / "sheet.pdf").write_bytes(b"%PDF-1.4")
+    desk = open_desk(folder)
+    sheet = client_of(desk).get(f"/items/{number_of(desk, 'sheet.pdf')}")
+    policy = sheet.headers["content-security-policy"]
+    assert policy == "frame-ancestors 'self'"
     desk.close()
 
 
@@ -207,7 +304,10 @@ def test_names_and_files_run_nothing(folder):
     ("headers", "status"),
     [
         ({"host": "evil.example"}, 400),
+        ({"host": "127.0.0.1.evil.example"}, 400),
         ({"origin": "http://evil.example"}, 403),
+        ({"origin": "http://testserver.evil.example"}, 403),
+        ({"origin": "null"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),
         ({"content-type": "text/plain"}, 415),
     ],
@@ -216,6 +316,11 @@ def test_other_sites_are_refused(desk, headers, status):
     content = json.dumps({"type": "show"})
     headers = {"content-type": "application/json", **headers}
     assert client_of(desk).post("/message", content=content, headers=headers).status_code == status
+
+
+def test_other_sites_show_none_of_the_pictures(desk):
+    policy = client_of(desk).get("/items/1").headers["cross-origin-resource-policy"]
+    assert policy == "same-origin"
 
 
 def test_without_the_token_there_is_nothing(desk):
@@ -243,9 +348,15 @@ def test_large_and_odd_messages_are_refused(desk):
     assert desk.store.n_votes() == 0
 
 
-def test_a_flood_is_refused(desk):
-    client = client_of(desk)
-    assert 429 in [post(client, type="show").status_code for _ in range(200)]
+def test_a_flood_is_refused_to_whoever_floods_alone(desk):
+    client = client_of(desk, "token", {"ann-key": "ann", "bob-key": "bob"})
+    flood = [post(client, "/ann-key/message", type="show").status_code for _ in range(200)]
+    assert 429 in flood
+    assert post(client, "/bob-key/message", type="show").status_code == 200
+    assert client.get("/ann-key/").status_code == 200
+    guesses = [post(client, f"/{k:020x}/message", type="show").status_code for k in range(200)]
+    assert set(guesses) == {404, 429}
+    assert post(client, "/bob-key/message", type="show").status_code == 200
 
 
 def test_a_set_is_answered_by_its_best_and_worst(folder):
@@ -317,7 +428,10 @@ def test_settings_are_tuned_by_the_journal(tmp_path):
     client = client_of(desk)
     for _ in range(2):
         again = answer(client, again, 0, judge="ann").json()
-    assert again["question"]["kind"] == "end" and "strength" in again["question"]["facts"]
+    facts = again["question"]["facts"].splitlines()
+    assert again["question"]["kind"] == "end" and facts[0].startswith("strength: ")
+    board = board_page(desk)  # which has the same numbers, of four digits
+    assert all(f">{fact.partition(': ')[2]}<" in board for fact in facts)
     assert len(client.get("/export/answers.csv").text.splitlines()) > 3
     desk.close()
 
@@ -341,6 +455,29 @@ def test_rows_of_a_table_meet_within_their_prompt(tmp_path):
     desk.close()
 
 
+def test_an_answer_and_the_next_question_reach_the_disk_together(desk):
+    client = client_of(desk)
+    page = post(client, type="show").json()
+    statements = []
+    desk.store._connection.set_trace_callback(statements.append)
+    answer(client, page)
+    groups = " ".join(statements).split("COMMIT")
+    (writing,) = [each for each in groups if "INSERT INTO" in each]
+    assert "INTO answers" in writing and "INTO questions" in writing
+
+
+def test_who_looks_again_writes_nothing_until_the_lease_is_worth_it(desk):
+    client = client_of(desk)
+    before = post(client, type="show").json()
+    n_changes = desk.store._connection.total_changes
+    assert post(client, type="show").json() == before
+    assert desk.store._connection.total_changes == n_changes
+    desk.store._rows("UPDATE questions SET since = since - 600")
+    post(client, type="show")
+    (since, _) = (row[0] for row in desk.store._rows("SELECT since FROM questions"))
+    assert time.time() - since < 60
+
+
 def test_a_lease_that_is_over_frees_a_pair_for_others_alone(desk):
     desk.store.add_question("ann", [1, 2])
     assert not desk.store.is_free([2, 1], "bob")
@@ -349,8 +486,10 @@ def test_a_lease_that_is_over_frees_a_pair_for_others_alone(desk):
     assert not desk.store.is_free([1, 2], "ann")
 
 
-@pytest.mark.parametrize("outcomes", [[1, 1, "tie"], [0, "tie", "tie"], [1, 0, "tie"]])
-def test_a_board_is_made_of_the_first_votes_whoever_won(desk, outcomes):
+@pytest.mark.parametrize("form", [VoteForm(), VoteForm(grades=True)])
+@pytest.mark.parametrize("outcomes", [[1], [1, 1, "tie"], [0, "tie", "tie"], [1, 0, "tie"]])
+def test_a_board_is_made_of_the_first_votes_whoever_won(folder, form, outcomes):
+    desk = open_desk(folder, form)
     client = client_of(desk)
     page = post(client, type="show").json()
     for outcome in outcomes:
@@ -361,6 +500,7 @@ def test_a_board_is_made_of_the_first_votes_whoever_won(desk, outcomes):
     loser = task.shown[0][1 if outcomes[0] == 1 else 0]
     utility = dict(zip(board.names.tolist(), board.utility.tolist(), strict=True))
     assert utility[task.competitors[winner]] > utility[task.competitors[loser]]
+    desk.close()
 
 
 def test_votes_that_are_all_ties_are_said_to_be(desk):
@@ -404,3 +544,10 @@ def is_alive(child):
         return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_space_with_constraints_is_refused(tmp_path):
+    path = tmp_path / "space.toml"
+    path.write_text('constraints = ["radius < 3"]\n[space]\nradius = [1, 9]')
+    with pytest.raises(ValueError, match="with constraints; the table"):
+        read_space(path)

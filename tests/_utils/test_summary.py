@@ -7,7 +7,7 @@ import pytest
 
 from skpref import ItemTable, PairwisePreferenceRegressor, PreferenceOptimizer
 from skpref._utils import html_table, printable_text
-from skpref.active import StoppingRule
+from skpref.active import StoppingRule, next_pairs
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import DuelFrame
 from skpref.inspection import (
@@ -17,6 +17,7 @@ from skpref.inspection import (
     undecided_pairs,
     win_rates,
 )
+from skpref.metrics import score_by_group
 from skpref.optimize import ActiveLearner
 
 NASTY = "<img src=x onerror=alert(1)> & 'co'"
@@ -90,7 +91,7 @@ def test_a_board_shows_what_it_prints():
     model = PairwisePreferenceRegressor(items=ItemTable.from_names(games), optimizer=None)
     board = leaderboard(model.fit(games), n_draws=200)
     head, *rows = cells(board._repr_html_())
-    assert head[:3] == ["place", "name", "utility"]
+    assert head[:3] == ["rank", "name", "utility"]
     assert len(rows) == 20
     printed = repr(board).splitlines()
     for row, line in zip(rows, printed[1:], strict=False):
@@ -121,7 +122,8 @@ def test_what_prints_itself_steers_no_terminal():
     frame = pd.DataFrame([[0.0], [1.0]], columns=[CONTROLS])
     told = [leaderboard(model), model.judges_, trajectories(dated), DuelFrame(frame, [[0, 1]])]
     told += [judge_reliability(model), win_rates(model), undecided_pairs(model)]
-    told += [StoppingRule().update(games[:1])]
+    told += [StoppingRule().update(games[:1]), next_pairs(model, 2)]
+    told += [score_by_group([1, 0], [0.5, 0.5], [CONTROLS, "x"])]
     for each in told:
         assert all(letter.isprintable() for line in repr(each).split("\n") for letter in line)
     assert leaderboard(model)._repr_html_().isprintable()

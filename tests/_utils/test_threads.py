@@ -4,18 +4,21 @@ import contextlib
 import dis
 import gc
 import os
+import signal
 import sys
 import threading
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skpref import PairwisePreferenceRegressor
 from skpref._utils import _threads
 from skpref._utils._threads import blas_threads
+from skpref.gp import place
 from skpref.inference import HMC
 from skpref.inference import _sampling as _skew
 from skpref.optimize import HallucinationBelieverOptimizer
@@ -204,6 +207,20 @@ def test_a_child_forked_while_another_thread_fits_goes_on():
     enough.set()
     other.join()
     assert status == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_after_threads_of_openmp_places_inducing_points():
+    items = np.random.default_rng(0).random((2000, 3))
+    with threadpool_limits(2, user_api="openmp"):
+        KMeans(5, n_init=1).fit(items)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # it waits for ever for threads that only its parent has
+            place(items, RBF(), 10, 0)
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_the_evidence_is_computed_with_one_thread():

@@ -31,7 +31,7 @@ def n_groups(*pairs):
     return len(np.unique(component_labels(len(NAMES), every)))
 
 
-@pytest.mark.parametrize("goal", ["ranks", "top"])
+@pytest.mark.parametrize("goal", ["ranks", "top", "members"])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 20])
 def test_the_first_votes_join_groups(model, goal, n):
     plan = next_pairs(model, n=n, goal=goal)

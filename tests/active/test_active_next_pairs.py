@@ -209,7 +209,7 @@ def test_first_better_is_the_posterior_probability():
     assert (plan.first_better >= 0.5).all()
 
 
-@pytest.mark.parametrize("goal", ["ranks", "top"])
+@pytest.mark.parametrize("goal", ["ranks", "top", "members"])
 @pytest.mark.parametrize("n", [1, 7, 100, 2500])
 def test_all_votes_are_handed_out(goal, n):
     plan = next_pairs(MODEL, n=n, goal=goal, k=3)
@@ -320,6 +320,22 @@ def test_goal_of_the_first_places():
     # All places are the ranks.
     whole = next_pairs(MODEL, n=50, goal="top", k=12)
     assert_array_equal(whole.position, next_pairs(MODEL, n=50).position)
+
+
+def test_goal_of_the_first_items_whatever_their_order():
+    one = next_pairs(MODEL, n=50, goal="members")
+    assert_array_equal(one.position, next_pairs(MODEL, n=50, goal="top").position)
+    # Three even pairs, each far above the next: the border of the first three is in the second.
+    better = [(0, 2), (0, 3), (1, 2), (1, 3), (2, 4), (2, 5), (3, 4), (3, 5)]
+    even = [(0, 1), (1, 0), (2, 3), (3, 2), (4, 5), (5, 4)]
+    items = ItemTable.from_names(list("abcdef"))
+    board = PairwisePreferenceRegressor(items=items, noise_variance=0.1, optimizer=None)
+    board = board.fit(np.array((better + even) * 20))
+    for k, border in ((1, "ab"), (3, "cd"), (5, "ef")):
+        plan = next_pairs(board, n=20, goal="members", k=k)
+        assert plan.votes[np.isin(plan.pairs, list(border)).all(axis=1)].sum() >= 19
+    with pytest.raises(ValueError, match="k"):
+        next_pairs(board, goal="members", k=6)
 
 
 def test_controls_are_held():

@@ -127,6 +127,31 @@ def test_posteriors_of_the_population_and_of_known_groups(kind, seed):
             close(one, other)
 
 
+@pytest.mark.parametrize("kind", ["duels", "choices"])
+def test_a_column_that_is_one_within_every_answer_has_groups_too(kind):
+    rng = np.random.default_rng(7)
+    kernel, seen = kernel_of(rng), replace(answers_of(rng, kind), group_column=None)
+    assert choose_prior(kernel, seen, Probit(0.8)) is Grouped
+    (dense, truth), (problem, found) = runs(kernel, seen, Probit(0.8), ENGINES["ep"])
+    close(found.sites.log_evidence, truth.sites.log_evidence)
+    slopes = [ENGINES["ep"].evidence_gradient(*each) for each in ((dense, truth), (problem, found))]
+    close(slopes[1].kernel, slopes[0].kernel)
+    # Its value is a feature like others: rows of two people can be compared, and new people.
+    whole, posterior = (
+        each.prior.posterior(run.sites, run.conditioned, Probit(0.8))
+        for each, run in ((dense, truth), (problem, found))
+    )
+    rows = np.column_stack(
+        [rng.integers(0, N_ITEMS, 12), rng.normal(size=12), rng.integers(0, N_GROUPS + 2, 12)]
+    )
+    close(posterior.mean(rows), whole.mean(rows))
+    close(posterior.cov(rows), whole.cov(rows))
+    # Of answers that go across two people none is of a group.
+    across = seen.items.copy()
+    across[seen.positions[0, 0], 2] = N_GROUPS + 9
+    assert choose_prior(kernel, replace(seen, items=across), Probit(0.8)) is not Grouped
+
+
 def test_effects_of_pairs_within_groups():
     rng = np.random.default_rng(3)
     group = rng.integers(0, 4, N)

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from core_support import TIGHT_EP
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.fitting._model import Model
-from skpref.inference import EP
+from skpref.gp import DenseItems
+from skpref.inference import EP, Problem
 from skpref.likelihoods import Probit
 
 NOISE = 0.01
@@ -127,3 +130,29 @@ def test_a_choice_of_three_has_gradients_in_the_order_effect():
             for side in (1.0, -1.0)
         )
         assert found.gradient[k] == pytest.approx((above - below) / 2e-3, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+@pytest.mark.parametrize(("tol", "slack"), [(1e-5, 0.01), (5e-9, 1e-9)])
+def test_an_item_that_is_twice_in_a_set_is_no_hindrance(chosen, tol, slack):
+    rows, ranks = np.array([[0.0], [1.0], [1.0]]), np.full((4, 3), 2)
+    ranks[:, chosen] = 1
+    places = np.tile(np.arange(3), (4, 1))
+    kernel, likelihood, engine = RBF(1.0), Probit(0.7), EP(tol=tol, max_iter=50)
+
+    def result(items, n):
+        seen = Comparisons.from_ranks(items, places[:n], ranks[:n])
+        return engine.run(Problem(DenseItems.of(kernel, seen, likelihood), seen, likelihood))
+
+    one = result(rows, 1)
+    margins = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
+    if chosen:
+        margins = np.array([[-1.0, 1.0, 0.0], [0.0, 1.0, -1.0]])
+    covariance = margins @ (kernel(rows) + likelihood.item_noise * np.eye(3)) @ margins.T
+    truth = np.log(multivariate_normal(np.zeros(2), covariance).cdf(np.zeros(2)))
+    assert one.sites.log_evidence == pytest.approx(truth, abs=max(slack, 1e-6))
+    apart = rows + np.array([[0.0], [0.0], [1e-6]])
+    several, near = result(rows, 4), result(apart, 4)
+    assert several.residual <= tol
+    assert several.sites.log_evidence == pytest.approx(near.sites.log_evidence, abs=1e-5)
+    assert_allclose(several.conditioned.mean, near.conditioned.mean, atol=1e-4)

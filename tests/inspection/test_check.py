@@ -9,6 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
+from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.inspection import check, loo
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "posterior"
@@ -16,6 +17,8 @@ FAULTS = {
     "two_groups": "groups of items",
     "shared_prompts": "dependence by prompt",
     "contrary_judge": "judges",
+    "length_lover": "dependence by judge",
+    "swapped_column": "columns",
     "circle": "circles",
     "drift": "dependence by time",
     "wrong_ties": "ties",
@@ -42,8 +45,33 @@ def test_a_planted_fault_is_named(planted, fault):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_is_wrong_with_sound_votes(planted, seed):
-    assert planted.topics(planted.sound, seed) == []
+@pytest.mark.parametrize("votes", ["sound", "sound_groups"])
+def test_nothing_is_wrong_with_sound_votes(planted, votes, seed):
+    assert planted.topics(getattr(planted, votes), seed) == []
+
+
+def test_a_judge_of_other_tastes_is_named(planted):
+    X, y, groups, _ = planted.length_lover(np.random.default_rng(1))
+    names = np.array(list("abcdefgh"))[groups["judge"]]
+    result = check(PairwisePreferenceRegressor().fit(X, y), {"judge": names})
+    assert "The judge d likes other things" in str(result)
+
+
+def test_rows_of_swapped_sides_are_named(planted):
+    X, y, _, params = planted.swapped_column(np.random.default_rng(1))
+    result = check(PairwisePreferenceRegressor(**params).fit(X, y))
+    (sentence,) = (f.sentence for f in result.findings if f.topic == "columns")
+    first, last, column = map(
+        int, re.findall(r"answers (\d+) to (\d+) .*column (\d+)", sentence)[0]
+    )
+    assert last > 200 and last - first < 40 and column == 0
+
+
+def test_of_equally_improbable_findings_the_most_specific_comes_first(planted):
+    X, y, groups, _ = planted.contrary_judge(np.random.default_rng(1))
+    result = check(PairwisePreferenceRegressor().fit(X, y), groups)
+    assert [f.topic for f in result.findings][:2] == ["judges", "dependence by judge"]
+    assert "the wrong way round" in result.findings[0].sentence
 
 
 def test_an_item_of_random_answers_is_named():
@@ -56,6 +84,10 @@ def test_an_item_of_random_answers_is_named():
     X = np.array(list("abcde"))[np.stack([first, second], axis=1)]
     result = check(PairwisePreferenceRegressor(noise_variance=0.05, optimizer=None).fit(X, y))
     assert any(f.topic == "items" and "Answers about e " in f.sentence for f in result.findings)
+
+
+def test_an_item_whose_votes_are_turned_round_is_named(planted):
+    assert "items" in planted.topics(planted.outlier, 4)
 
 
 def test_who_goes_round_in_a_circle_is_named(planted):
@@ -76,6 +108,7 @@ def test_probabilities_are_those_of_leaving_out():
     model = PairwisePreferenceRegressor(RBF(1.0), noise_variance=0.1, optimizer=None).fit(X, y)
     result = check(model)
     assert result.left_out.sum == pytest.approx(loo(model).sum)
+    assert result.chance == pytest.approx(np.log(0.5)) and "(-0.693 by chance)" in str(result)
     assert len(result.topics) == len(result.p_values) and np.all(result.p_values > 0.0)
 
 
@@ -92,6 +125,14 @@ def test_texts_have_at_most_five_findings(planted):
     result = check(PairwisePreferenceRegressor().fit(X, y))
     assert str(result).count("\n- ") == min(5, len(result.findings)) == len(result.in_words()) - 1
     assert "<table>" in result._repr_html_() and "item 0" in result._repr_html_()
+
+
+def test_several_users_are_refused():
+    duels = [[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2
+    users = ["ann"] * 3 + ["bob"] * 3
+    model = CollaborativePreferenceRegressor(optimizer=None)
+    with pytest.raises(TypeError, match="give users as groups"):
+        check(model.fit(duels, [0, 0, 0, 1, 1, 1], users=users))
 
 
 def test_groups_of_another_length_are_refused():

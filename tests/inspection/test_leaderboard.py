@@ -306,6 +306,19 @@ def test_a_board_shows_its_first_places(n):
     assert pickle.loads(pickle.dumps(board)).names.tolist() == board.names.tolist()
 
 
+def test_nothing_is_said_to_be_certain():
+    table = ItemTable.from_names(["a", "b", "c"])
+    model = PairwisePreferenceRegressor(items=table, optimizer=None, noise_variance=0.5)
+    board = leaderboard(model.fit([[0, 1], [1, 2]]))
+    board["probability_best"] = np.array([0.99971, 0.00029, 0.0])
+    for text in (repr(board), board._repr_html_()):
+        assert "1.000" not in text and "%" not in text.replace("90 % interval", "")
+        assert "0.999" in text and "P(best)" in text
+    titles, rows = board.cells()
+    assert titles == ["rank", "name", "utility", "90 % interval", "rank interval", "P(best)"]
+    assert [row[-1] for row in rows] == ["> 0.999", "< 0.001", "< 0.001"]
+
+
 def slipped(weight=1.0, identity=False):
     """A model of five ids with a feature each, of which one answer has another; and features."""
     rng = np.random.default_rng(4)

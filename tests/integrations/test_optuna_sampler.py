@@ -691,7 +691,9 @@ def test_a_study_that_nobody_judges_is_refused():
     assert all(trial.state == optuna.trial.TrialState.FAIL for trial in study.trials)
 
 
-@pytest.mark.parametrize("name", ["space", "candidates", "journal", "random_state"])
+@pytest.mark.parametrize(
+    "name", ["space", "candidates", "constraints", "journal", "random_state", "earlier"]
+)
 def test_what_the_study_holds_is_no_option(name):
     with pytest.raises(TypeError, match=f"takes no {name}="):
         PreferentialSampler(**{name: None})

@@ -105,7 +105,7 @@ def test_grids_stay_in_the_cube_and_hold_their_anchor(n_axes):
     for _ in range(200):
         anchor = np.clip(rng.uniform(-0.3, 1.3, 3), 0.0, 1.0)  # often on a face
         axes = [Axis(rng.standard_normal(3), int(rng.integers(0, 3))) for _ in range(n_axes)]
-        rows = grid_points(anchor, axes, 5)
+        rows = grid_points(anchor, axes, 5, make_space([[0.0, 1.0]] * 3))
         if rows is None:
             continue
         assert rows.min() >= 0.0
@@ -119,16 +119,17 @@ def test_grids_stay_in_the_cube_and_hold_their_anchor(n_axes):
 
 
 def test_a_grid_that_fits_is_not_shrunk():
-    rows = grid_points(np.array([0.5, 0.5]), [Axis(np.array([0.3, -0.15]), 2)], 5)
+    axis, space = np.array([0.3, -0.15]), make_space([[0.0, 1.0]] * 2)
+    rows = grid_points(np.array([0.5, 0.5]), [Axis(axis, 2)], 5, space)
     np.testing.assert_allclose(rows, [[0.5 + 0.15 * k, 0.5 - 0.075 * k] for k in range(-2, 3)])
-    assert grid_points(np.zeros(2), [Axis(np.array([0.3, -0.15]), 0)], 5) is None
+    assert grid_points(np.zeros(2), [Axis(axis, 0)], 5, space) is None
 
 
 def test_a_chord_goes_from_side_to_side():
-    rng = np.random.default_rng(1)
+    rng, space = np.random.default_rng(1), make_space([[0.0, 1.0]] * 3)
     for _ in range(50):
         anchor, direction = rng.random(3), rng.standard_normal(3)
-        rows = grid_points(anchor, [chord_axis(anchor, direction, 33)], 33)
+        rows = grid_points(anchor, [chord_axis(anchor, direction, 33, space)], 33, space)
         check_line(rows)
         step, at = rows[1] - rows[0], np.flatnonzero((rows == anchor).all(axis=1))
         assert len(at) == 1
@@ -152,7 +153,9 @@ def test_the_line_promises_more_than_others_through_the_incumbent():
     items, posterior = found.ask(kind="line"), found.posterior_
     rng, incumbent = np.random.default_rng(0), found.incumbent_
     spans = (Axis(rng.random(2) - incumbent, 0) for _ in range(60))
-    others = [rows for axis in spans if (rows := grid_points(incumbent, [axis], 9)) is not None]
+    space = make_space([[0.0, 1.0]] * 2)
+    grids = [grid_points(incumbent, [axis], 9, space) for axis in spans]
+    others = [rows for rows in grids if rows is not None]
     normals = common_normals(9, 1, rng)
     value, *rest = expected_best(posterior, [items, *others], normals)
     assert np.mean(value > np.array(rest)) > 0.9

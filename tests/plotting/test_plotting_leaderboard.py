@@ -51,9 +51,10 @@ def test_artists_are_the_leaderboard(unit, words):
     assert bottom > top  # the first row is on top
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert [label.replace("\\$", "$") for label in labels] == board.names.tolist()
-    chances = [p for p in texts(display) if p.endswith("%") and "\n" not in p]
-    said = [f"{100 * p:.0f} %" for p in board.probability_best if p >= 0.01]
-    assert chances[: len(said)] == said
+    shown = texts(display)
+    first = shown.index("P(best)") + 1
+    for text, probability in zip(shown[first:], board.probability_best, strict=False):
+        assert float(text.lstrip("<> ")) == pytest.approx(probability, abs=0.001)
     ranks = texts(display)[1:7]
     assert ranks == [
         f"{a}–{b}" if a < b else f"{a}"

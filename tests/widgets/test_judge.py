@@ -406,6 +406,34 @@ def test_a_learner_of_several_users_says_whom_it_asks():
     assert status(judge)["course"] is None
 
 
+# --- the last answers -----------------------------------------------------------------------
+
+
+def test_the_strip_says_what_the_last_answers_chose():
+    judge = Judge(optimizer(grade_thresholds=(0.3, 0.8), tie_threshold=0.1), n_duels=13)
+    assert status(judge)["history"] == []
+    chosen = []
+    for outcome in (3, 1, 0, -2, -3, "tie", 1, 0, 1, 0, 1, 2):
+        first, second = judge.question
+        item = "no difference" if outcome == "tie" else first if outcome > 0 else second
+        chosen.append(item if item == "no difference" else f"x={item['x']:.4g}, y={item['y']:.4g}")
+        send(judge, outcome=outcome)
+        assert [each["text"] for each in status(judge)["history"]] == chosen[-10:]
+    course = status(judge)["course"]
+    assert course["chosen"] == [0, 0, 1, 1, 1, None, 0, 1, 0, 1, 0, 0]
+    send(judge, "undo")
+    assert [each["text"] for each in status(judge)["history"]] == chosen[1:11]
+
+
+def test_the_strip_of_sets_says_who_won():
+    judge = Judge(optimizer(), size=3)
+    names = [f"x={item['x']:.4g}, y={item['y']:.4g}" for item in judge.question]
+    send(judge, outcome={"ranking": [2, 0, 1]})
+    send(judge, outcome={"chosen": [0, 2]})
+    texts = [each["text"] for each in status(judge)["history"]]
+    assert texts == [names[2], "several"]
+
+
 # --- the course -----------------------------------------------------------------------------
 
 

@@ -1,0 +1,461 @@
+"""Demand: shares of alternatives in choices, how they change, and what an attribute is worth."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_array
+
+from skpref._utils import Array, PrintableBunch, check_number, warn
+from skpref.data import table_frame
+from skpref.fitting import estimator_of, last_step
+from skpref.gp import PosteriorMixture, best_of, choice_proba
+
+# Step of differences of utilities and probabilities, in standard deviations of an item's noise or
+# of a column: above the rounding of probabilities, and below what bends.
+_STEP = 0.01
+
+
+def shares(
+    model: Any,
+    X: ArrayLike,
+    *,
+    without: Any = None,
+    alternative: int | None = None,
+    level: float = 0.9,
+) -> Bunch:
+    """Compute how often each alternative is chosen, all in all, with intervals.
+
+    Parameters
+    ----------
+    model : estimator, pipeline or search
+        Fitted; of one utility.
+    X : array-like of shape (n_sets, k, n_features)
+        Sets of alternatives; NaN throughout where one is not offered.
+    without : object, optional
+        Alternative that leaves: a place of the sets, or a value of ``alternative``. Its choosers go
+        to what is left, the more the nearer it is.
+    alternative : int, optional
+        Column of X that says which alternative a row is. None: that is its place in the set.
+    level : float, default=0.9
+        Probability of the intervals.
+
+    Returns
+    -------
+    shares : Bunch
+        alternative : ndarray of shape (n_alternatives,)
+        share : ndarray of shape (n_alternatives,)
+            Mean probability of being chosen; they sum to one.
+        low, high : ndarray of shape (n_alternatives,)
+            Of what the utility is uncertain about; to first order in it, on the scale of logits.
+        frame : DataFrame where pandas is installed, else None
+
+    Raises
+    ------
+    TypeError
+        If the model was fitted to several users.
+    ValueError
+        If sets have another shape, or nothing is left of one.
+
+    Examples
+    --------
+    Red and blue buses are as quick as one another. Where red ones stop running, more of those who
+    took them go by the blue ones than by car:
+
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import shares
+    >>> rng = np.random.default_rng(0)
+    >>> trips = rng.normal(size=(300, 3, 1))  # minutes of car, red bus and blue bus, standardised
+    >>> trips[:, 2] = trips[:, 1]
+    >>> seen = -trips[:, :, 0] + rng.normal(size=(300, 3))
+    >>> model = PairwisePreferenceRegressor().fit(trips, seen.argmax(axis=1))
+    >>> shares(model, trips).share.round(2), shares(model, trips, without=1).share.round(2)
+    (array([0.4, 0.3, 0.3]), array([0.52, 0.  , 0.48]))
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    posterior = _one_utility(model)
+    sets = _check_sets(X)
+    names, code = _alternatives(sets, alternative)
+    if without is not None:
+        code = _withdraw(names, code, without)
+    proba, slopes = _probabilities(model, posterior, sets, code, slopes=True)
+    share = _mean_by_code(proba, code, len(names))
+    variance = np.zeros(len(names))
+    if np.any(slopes):
+        rows = _read_rows(model, posterior, sets[code >= 0])
+        weights = np.stack(
+            [
+                np.sum(np.where((code == a)[:, :, None], slopes, 0.0), axis=1)[code >= 0]
+                for a in range(len(names))
+            ]
+        )
+        _, variance = _moments_of_sums(posterior, rows, weights / len(sets))
+    inner = np.clip(share * (1.0 - share), 1e-12, None)
+    reach = norm.ppf(0.5 + 0.5 * level) * np.sqrt(variance) / inner
+    with np.errstate(divide="ignore"):
+        logit = np.log(share) - np.log1p(-share)
+    columns = {
+        "share": share,
+        "low": 1.0 / (1.0 + np.exp(-(logit - reach))),
+        "high": 1.0 / (1.0 + np.exp(-(logit + reach))),
+    }
+    return PrintableBunch(alternative=names, **columns, frame=table_frame(columns, names.tolist()))
+
+
+def elasticities(model: Any, X: ArrayLike, column: int, *, alternative: int | None = None) -> Bunch:
+    """Compute by how many per cent shares change with each per cent of an attribute.
+
+    Parameters
+    ----------
+    model, X, alternative
+        As in `shares`.
+    column : int
+        Attribute, such as a price. Where it is 0 nothing changes.
+
+    Returns
+    -------
+    elasticities : Bunch
+        alternative : ndarray of shape (n_alternatives,)
+        elasticity : ndarray of shape (n_alternatives, n_alternatives)
+            Row: whose share; column: whose attribute.
+        frame : DataFrame where pandas is installed, else None
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `shares`, or if there is no such column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import elasticities
+    >>> rng = np.random.default_rng(0)
+    >>> price = rng.uniform(1.0, 3.0, size=(300, 3, 1))
+    >>> cheapest = (-price[:, :, 0] + rng.normal(size=(300, 3))).argmax(axis=1)
+    >>> model = PairwisePreferenceRegressor().fit(price, cheapest)
+    >>> np.diag(elasticities(model, price, 0).elasticity) < -0.5
+    array([ True,  True,  True])
+    """
+    posterior = _one_utility(model)
+    sets = _check_sets(X)
+    _check_column("column", column, sets)
+    names, code = _alternatives(sets, alternative)
+    share = _mean_by_code(_probabilities(model, posterior, sets, code)[0], code, len(names))
+    change = np.empty((len(names), len(names)))
+    for a in range(len(names)):
+        ends = []
+        for factor in (1.0 + _STEP, 1.0 - _STEP):
+            moved = sets.copy()
+            moved[:, :, column] = np.where(code == a, factor, 1.0) * moved[:, :, column]
+            proba, _ = _probabilities(model, posterior, moved, code)
+            ends.append(_mean_by_code(proba, code, len(names)))
+        change[:, a] = (ends[0] - ends[1]) / (2.0 * _STEP * share)
+    columns = {str(name): change[:, k] for k, name in enumerate(names)}
+    frame = table_frame(columns, names.tolist())
+    return PrintableBunch(alternative=names, elasticity=change, frame=frame)
+
+
+def willingness_to_pay(
+    model: Any,
+    X: ArrayLike,
+    price: int,
+    *,
+    columns: list[int] | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.9,
+) -> Bunch:
+    """Compute what one more unit of each attribute is worth in units of the price.
+
+    It is minus the ratio of two slopes of the utility, each a mean over the rows of X.
+
+    Parameters
+    ----------
+    model : estimator, pipeline or search
+        Fitted; of one utility.
+    X : array-like of shape (n_sets, k, n_features) or (n_items, n_features)
+        Alternatives at which slopes are taken; rows that hold NaN are left out.
+    price : int
+        Its column.
+    columns : list of int, optional
+        Attributes. None: all columns but the price, along which the utility has a slope.
+    groups : array-like of shape (n_sets,) or (n_items,), optional
+        Such as people, where the kernel has effects of theirs: a value for each. None: one for all.
+    level : float, default=0.9
+        Probability of the intervals.
+
+    Returns
+    -------
+    willingness : Bunch
+        group : ndarray of shape (n_groups,)
+        column : ndarray of int of shape (n_columns,)
+        value, low, high : ndarray of shape (n_groups, n_columns)
+            Ends of the interval are infinite where the sign of the price's slope is open.
+        frame : DataFrame where pandas is installed, else None
+            Of the first group.
+
+    Raises
+    ------
+    TypeError
+        If the model was fitted to several users.
+    ValueError
+        If there is no such column, or the utility does not depend on the price.
+
+    Warns
+    -----
+    UserWarning
+        If the sign of the price's slope is open.
+
+    Notes
+    -----
+    Both slopes are Gaussian given the answers (of several draws of the posterior their moments are
+    taken), so that the interval of the ratio is Fieller's [1]_.
+
+    References
+    ----------
+    .. [1] Fieller, "Some problems in interval estimation", Journal of the Royal Statistical Society
+       B 16, 1954.
+
+    Examples
+    --------
+    An hour less is worth 8 here, as the slopes are −0.8 and −0.1:
+
+    >>> import numpy as np
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import willingness_to_pay
+    >>> from skpref.kernels import Linear
+    >>> rng = np.random.default_rng(0)
+    >>> trips = rng.uniform(size=(1000, 3, 2)) * [3.0, 20.0]  # hours and price
+    >>> seen = trips @ [-0.8, -0.1] + rng.normal(size=(1000, 3))
+    >>> model = PairwisePreferenceRegressor(Linear([1.0, 10.0])).fit(trips, seen.argmax(axis=1))
+    >>> worth = willingness_to_pay(model, trips, price=1)
+    >>> bool(worth.low[0, 0] < -8.0 < worth.high[0, 0])
+    True
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    posterior = _one_utility(model)
+    values = check_array(X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
+    rows = values.reshape(-1, values.shape[-1])
+    _check_column("price", price, rows)
+    names, code = np.array(["all"]), np.zeros(len(rows), dtype=np.intp)
+    if groups is not None:
+        labels = np.asarray(groups)
+        if labels.shape != (len(values),):
+            raise ValueError(
+                f"got groups of shape {labels.shape}; shape ({len(values)},) is allowed, as X has "
+                "as many rows. Give one a row."
+            )
+        names, code = np.unique(labels, return_inverse=True)
+        code = np.repeat(code.reshape(-1), len(rows) // len(values))
+    complete = ~np.isnan(rows).any(axis=1)
+    rows, code = rows[complete], code[complete]
+    if columns is None:
+        columns = [k for k in range(rows.shape[1]) if k != price]
+    for column in columns:
+        _check_column("columns", column, rows)
+    at = np.array([*columns, price])
+    means, covariances = np.empty((len(names), len(at))), np.empty((len(names), len(at), len(at)))
+    for k in range(len(names)):
+        means[k], covariances[k] = _mean_slopes(model, posterior, rows[code == k], at)
+    if not np.any(means[:, -1]):
+        raise ValueError(
+            f"got price={price}, and the utility does not depend on this column; give the column "
+            "of a price that the kernel sees."
+        )
+    if groups is None:  # along what the kernel does not see there is nothing to pay for
+        seen = np.append(means[0, :-1] != 0.0, True)
+        at, means, covariances = at[seen], means[:, seen], covariances[:, seen][:, :, seen]
+    z = norm.ppf(0.5 + 0.5 * level)
+    value, low, high = (np.empty((len(names), len(at) - 1)) for _ in range(3))
+    for k, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
+        for c in range(len(at) - 1):
+            pair = [c, -1]
+            value[k, c] = -mean[c] / mean[-1]
+            low[k, c], high[k, c] = _fieller(mean[pair], covariance[np.ix_(pair, pair)], z)
+    if np.any(np.isinf(low)):
+        warn(
+            f"The answers leave open whether utility falls with the price, column {price}, so that "
+            "intervals have no ends. Give more answers in which prices differ, or a lower level."
+        )
+    frame = table_frame(
+        {"value": value[0], "low": low[0], "high": high[0]}, [int(c) for c in at[:-1]]
+    )
+    return PrintableBunch(group=names, column=at[:-1], value=value, low=low, high=high, frame=frame)
+
+
+def _one_utility(model: Any) -> Any:
+    """Return the posterior of a model; raise TypeError for that of several users."""
+    last = last_step(model)
+    if hasattr(last.posterior_, "of"):
+        raise TypeError(
+            f"got {type(last).__name__} fitted to several users; models of one utility are "
+            "allowed. Fit a PairwisePreferenceRegressor with a column of who chooses."
+        )
+    return last.posterior_
+
+
+def _check_sets(X: ArrayLike) -> Array:
+    """Return sets of alternatives, (n_sets, k, n_features)."""
+    sets = check_array(X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
+    if sets.ndim != 3 or sets.shape[1] < 2:
+        raise ValueError(
+            f"got X of shape {sets.shape}; (n_sets, k, n_features) with k > 1 is allowed. Give the "
+            "features of the alternatives of each set."
+        )
+    partial = np.isnan(sets).any(axis=2) & ~np.isnan(sets).all(axis=2)
+    if partial.any():
+        raise ValueError(
+            f"got NaN in some columns of set {np.flatnonzero(partial.any(axis=1))[0]}; NaN "
+            "throughout is allowed, of what is not offered. Fill in the values, or all with NaN."
+        )
+    return np.asarray(sets)
+
+
+def _check_column(name: str, column: Any, X: Array) -> None:
+    check_number(name, column, low=0, high=X.shape[-1] - 1, integer=True)
+
+
+def _alternatives(sets: Array, alternative: int | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the names of alternatives, and the number of that of each row; -1 of none."""
+    offered = ~np.isnan(sets).all(axis=2)
+    code = np.full(offered.shape, -1)
+    if alternative is None:
+        code[offered] = np.broadcast_to(np.arange(sets.shape[1]), offered.shape)[offered]
+        return np.arange(sets.shape[1]), code
+    _check_column("alternative", alternative, sets)
+    names, number = np.unique(sets[offered][:, alternative], return_inverse=True)
+    code[offered] = number.reshape(-1)
+    return names, code
+
+
+def _withdraw(names: NDArray[Any], code: NDArray[np.intp], without: Any) -> NDArray[np.intp]:
+    """Return the numbers of alternatives without one; raise ValueError where nothing is left."""
+    place = np.flatnonzero(names == without)
+    if len(place) != 1:
+        raise ValueError(
+            f"got without={without!r}; one of {names.tolist()} is allowed. Name one of these "
+            "alternatives."
+        )
+    rest = np.where(code == place[0], -1, code)
+    empty = (rest < 0).all(axis=1)
+    if empty.any():
+        raise ValueError(
+            f"got without={without!r}, and nothing is left of set {np.flatnonzero(empty)[0]}; sets "
+            "with another alternative are allowed. Leave this one out of X."
+        )
+    return rest
+
+
+def _read_rows(model: Any, posterior: Any, rows: Array) -> Array:
+    """Return items as the posterior reads them, through the steps of a pipeline."""
+    whole = estimator_of(model)
+    items = whole[:-1].transform(rows) if len(getattr(whole, "steps", [])) > 1 else rows
+    checked: Array = posterior.check_items(items)
+    return checked
+
+
+def _parts(posterior: Any) -> list[tuple[float, Any]]:
+    """Return weights and posteriors of a mixture, or the posterior itself."""
+    if isinstance(posterior, PosteriorMixture):
+        return list(zip(posterior.weights.tolist(), posterior.posteriors, strict=True))
+    return [(1.0, posterior)]
+
+
+def _probabilities(
+    model: Any, posterior: Any, sets: Array, code: NDArray[np.intp], slopes: bool = False
+) -> tuple[Array, Array]:
+    """Return how probable each row is to be chosen, and its slopes in the utilities of its set.
+
+    Returns
+    -------
+    proba : ndarray of shape (n_sets, k)
+    slopes : ndarray of shape (n_sets, k, k)
+        Of each row in the utility of each; zeros where they are not asked for.
+    """
+    offered = code >= 0
+    proba, slope = offered.astype(float), np.zeros((*code.shape, code.shape[1]))
+    several = offered.sum(axis=1) > 1
+    if not several.any():
+        return proba, slope
+    present = offered[several]
+    items = _read_rows(model, posterior, sets[several][present])
+    at = np.where(present, np.cumsum(present).reshape(present.shape) - 1, -1)
+    proba[several] = 0.0
+    step = _STEP * np.sqrt(posterior.likelihood.utility_noise)
+    for weight, part in _parts(posterior):
+        proba[several] += weight * choice_proba(part, items, at, 0)
+        if not slopes:
+            continue
+        means, covariance = part.set_moments(items, np.maximum(at, 0))
+        covariance[:, np.arange(at.shape[1]), np.arange(at.shape[1])] += part.likelihood.item_noise
+        mean = means.mean(axis=2)
+        for place in range(at.shape[1]):
+            shift = step * (np.arange(at.shape[1]) == place)
+            ends = (
+                best_of(mean + shift, covariance, present),
+                best_of(mean - shift, covariance, present),
+            )
+            slope[several, :, place] += weight * (ends[0] - ends[1]) / (2.0 * step)
+    return proba, slope
+
+
+def _mean_by_code(proba: Array, code: NDArray[np.intp], n_codes: int) -> Array:
+    """Return the share of each alternative, (n_codes,)."""
+    offered = code >= 0
+    return np.bincount(code[offered], proba[offered], n_codes) / len(code)
+
+
+def _moments_of_sums(posterior: Any, rows: Array, weights: Array) -> tuple[Array, Array]:
+    """Return means and variances of weighted sums of utilities, (n_sums,) each."""
+    total, square = np.zeros(len(weights)), np.zeros(len(weights))
+    for weight, part in _parts(posterior):
+        means, variance = part.component_sums(rows, weights)
+        total += weight * means.mean(axis=1)
+        square += weight * (variance + np.mean(means**2, axis=1))
+    return total, np.maximum(square - total**2, 0.0)
+
+
+def _mean_slopes(
+    model: Any, posterior: Any, rows: Array, at: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """Return the mean slopes of the utility along columns, and their covariance."""
+    n, n_columns = len(rows), len(at)
+    ends, weights = [], np.zeros((n_columns, 2 * n_columns * n))
+    for k, column in enumerate(at):
+        spread = np.std(rows[:, column])
+        step = _STEP * (spread if spread > 0.0 else 1.0)
+        for j, sign in enumerate((1.0, -1.0)):
+            moved = rows.copy()
+            moved[:, column] += sign * step
+            begin = (2 * k + j) * n
+            weights[k, begin : begin + n] = sign / (2.0 * step * n)
+            ends.append(moved)
+    items = _read_rows(model, posterior, np.concatenate(ends))
+    first, second = np.triu_indices(n_columns)
+    sums = np.where((first == second)[:, None], weights[first], weights[first] + weights[second])
+    means, variances = _moments_of_sums(posterior, items, sums)
+    own = first == second
+    # Along what the kernel does not see the ends are one, up to rounding.
+    utility = posterior.mean(items).reshape(n_columns, 2, n)
+    change = np.abs(utility[:, 0] - utility[:, 1]).max(axis=1)
+    is_flat = change <= 1e-12 * np.abs(utility).max()
+    mean = np.where(is_flat, 0.0, means[own])
+    covariance = np.diag(variances[own])
+    a, b = first[~own], second[~own]
+    covariance[a, b] = 0.5 * (variances[~own] - variances[own][a] - variances[own][b])
+    covariance[b, a] = covariance[a, b]
+    return mean, covariance
+
+
+def _fieller(mean: Array, covariance: Array, z: float) -> tuple[float, float]:
+    """Return the ends of the interval of minus the first over the second of two Gaussians."""
+    square = mean[1] ** 2 - z**2 * covariance[1, 1]
+    if square <= 0.0:
+        return -np.inf, np.inf
+    linear = mean[0] * mean[1] - z**2 * covariance[0, 1]
+    constant = mean[0] ** 2 - z**2 * covariance[0, 0]
+    reach = np.sqrt(max(linear**2 - square * constant, 0.0))
+    return (-linear - reach) / square, (-linear + reach) / square
