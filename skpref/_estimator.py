@@ -65,6 +65,7 @@ from skpref.fitting import (
     new_stream,
     progress,
     refuse_judged,
+    refuse_offset,
     takes_streams,
     warn_of_components,
 )
@@ -91,7 +92,7 @@ def fitted_on_duels(estimator: Any) -> bool:
 
 
 # Metadata that answers carry, in training and in predictions.
-_OF_ANSWERS = {"order": True, "judges": True, "prompts": True, "time": True}
+_OF_ANSWERS = {"order": True, "judges": True, "prompts": True, "time": True, "offset": True}
 # An attribute that a fit does not have.
 _ABSENT = object()
 
@@ -352,7 +353,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         if prediction.query.size is None:
             if y is None:
                 raise ValueError("Scoring items needs their ratings: score(X, y).")
-            utility = prediction.posterior.mean(prediction.query)
+            utility = prediction.moments(return_std=False, return_cov=False)
             groups = prediction.metadata.qid if groups is None else groups
             return concordance(utility, y, groups, sample_weight=sample_weight)
         right = prediction.called_right(y)
@@ -638,6 +639,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     __metadata_request__predict: ClassVar = {
         **unrequested_metadata("order", "judges", "prompts"),
         "time": True,
+        "offset": True,
     }
 
     @with_callbacks
@@ -652,6 +654,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         judges: ArrayLike | None = None,
         prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Learn the utility.
 
@@ -691,6 +694,12 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             When each answer, or rating, was given: numbers in a unit of your own, or dates
             (datetime64, datetime or date objects, pandas' Series and indices), in any order. Dates
             with a time zone count as UTC. Needed with ``drift``.
+        offset : array-like of shape (n_duels, 2), (n, k) or (n_items,), default=None
+            Known part of the utility of each item in each answer, in units of the utility, in which
+            ``noise_variance`` is a variance: a handicap, a price, an expert's guess. What is
+            learned comes on top of it. With ``kernel=None`` its amplitude is then learned, too. Of
+            positions in a table whose handicaps are known it is ``handicap[X]``. Not with
+            ``judges``.
 
         Returns
         -------
@@ -709,6 +718,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             judges=judges,
             prompts=prompts,
             time=time,
+            offset=offset,
         )
         self._fit_utility(X, y, keywords, prior)
         warn_of_components(self)
@@ -727,6 +737,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         judges: ArrayLike | None = None,
         prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Learn from more answers, with ``inference="svi"`` or after a `fit` where "auto" took it.
 
@@ -755,6 +766,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Refused: effects of prompts are learned from all answers at once, by `fit`.
         judges : None
             Refused: the reliability of judges is learned from all answers at once, by `fit`.
+        offset : None
+            Refused, as are further answers after a `fit` with offsets: `fit` takes these, with all
+            answers at once.
 
         Returns
         -------
@@ -770,6 +784,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
         refuse_judged(self, judges)
+        refuse_offset(offset, getattr(self, "_fit_metadata", ()))
         keywords = given_metadata(
             qid=qid, sample_weight=sample_weight, order=order, prompts=prompts, time=time
         )
@@ -869,6 +884,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return_cov: bool = False,
         *,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Posterior mean utility of items, mean margin of duels, or mean utilities of sets.
 
@@ -882,6 +898,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Also return their joint covariance; not both.
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
+        offset : array-like of shape (n_items,), (n_duels, 2) or (n, k), default=None
+            Known part of the utility of each item, as in `fit`, which is added. None: 0.
 
         Returns
         -------
@@ -889,7 +907,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         std : ndarray of the same shape
         cov : ndarray of shape (n, n)
         """
-        return self._prediction("predict", X, time=time).moments(return_std, return_cov)
+        prediction = self._prediction("predict", X, time=time, offset=offset)
+        return prediction.moments(return_std, return_cov)
 
     @available_if(fitted_on_duels)
     def predict_proba(
@@ -900,6 +919,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         judges: ArrayLike | None = None,
         prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Probabilities of the outcomes of duels, or of each item to be chosen from its set.
 
@@ -919,6 +939,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             What the answers are about, as in `fit`. An id never seen, or None, is a new prompt.
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
+        offset : array-like of shape (n_duels, 2) or (n, k), default=None
+            Known part of the utility of each item, as in `fit`. None: 0.
 
         Returns
         -------
@@ -927,7 +949,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             label. Of sets: each of their items is the best; 0 where there is none.
         """
         prediction = self._prediction(
-            "predict_proba", X, order=order, judges=judges, prompts=prompts, time=time
+            "predict_proba",
+            X,
+            order=order,
+            judges=judges,
+            prompts=prompts,
+            time=time,
+            offset=offset,
         )
         return prediction.proba()
 
@@ -940,10 +968,17 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         judges: ArrayLike | None = None,
         prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Natural logarithm of `predict_proba`, finite far in the tails."""
         prediction = self._prediction(
-            "predict_log_proba", X, order=order, judges=judges, prompts=prompts, time=time
+            "predict_log_proba",
+            X,
+            order=order,
+            judges=judges,
+            prompts=prompts,
+            time=time,
+            offset=offset,
         )
         return prediction.proba(log=True)
 
@@ -956,6 +991,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         judges: ArrayLike | None = None,
         prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
 
@@ -964,7 +1000,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Parameters
         ----------
-        X, order, judges, prompts, time
+        X, order, judges, prompts, time, offset
             As in `predict_proba`; a judge sees the margin times their reliability.
 
         Returns
@@ -972,7 +1008,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         ndarray of shape (n_duels,) or (n, k)
         """
         prediction = self._prediction(
-            "decision_function", X, order=order, judges=judges, prompts=prompts, time=time
+            "decision_function",
+            X,
+            order=order,
+            judges=judges,
+            prompts=prompts,
+            time=time,
+            offset=offset,
         )
         return self._decision(prediction)
 
@@ -987,6 +1029,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         judges: ArrayLike | None = None,
         prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float:
         """Share of duels or choices called right, or of pairs of rated or ranked items.
 
@@ -1008,6 +1051,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             What the answers are about, as in `predict_proba`.
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
+        offset : array-like of shape (n_duels, 2), (n, k) or (n_items,), default=None
+            Known part of the utility of each item, as in `fit`. None: 0.
 
         Returns
         -------
@@ -1017,7 +1062,14 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
         prediction = self._prediction(
-            "score", X, qid=qid, order=order, judges=judges, prompts=prompts, time=time
+            "score",
+            X,
+            qid=qid,
+            order=order,
+            judges=judges,
+            prompts=prompts,
+            time=time,
+            offset=offset,
         )
         return self._score(prediction, y, sample_weight)
 
@@ -1028,6 +1080,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         random_state: RandomLike = 0,
         *,
         time: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Joint draws of utilities (of margins, for duels) from the posterior; not of sets.
 
@@ -1038,13 +1091,16 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         random_state : int, RandomState instance or None, default=0
         time : array-like of shape (n,) or a scalar, default=None
             When, as in `fit`, for each row of X or for all. None: the last time of training.
+        offset : array-like of shape (n_items,) or (n_duels, 2), default=None
+            Known part of the utility of each item, as in `fit`, which is added. None: 0.
 
         Returns
         -------
         ndarray of shape (n, n_samples)
         """
         check_number("n_samples", n_samples, low=1, integer=True)
-        return self._prediction("predict", X, time=time).draws(n_samples, random_state)
+        prediction = self._prediction("predict", X, time=time, offset=offset)
+        return prediction.draws(n_samples, random_state)
 
     def _posterior_for(self, metadata):
         posterior = self.posterior_

@@ -283,7 +283,7 @@ def _average(values: np.ndarray, weights: Any) -> float:
 
 
 _PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
-_ASKED = ("judges", "order", "prompts", "time", "users")
+_ASKED = ("judges", "offset", "order", "prompts", "time", "users")
 
 
 def _routed(scorer: Callable) -> Callable:
@@ -389,11 +389,12 @@ def accuracy_scorer(
     users: ArrayLike | None = None,
     prompts: ArrayLike | None = None,
     time: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> float:
     """Scorer: `answer_accuracy` of ``estimator.predict_proba(X)``.
 
-    With ``judges``, ``order``, ``users``, ``prompts`` and ``time``, where they come, passed on to
-    it; so do the others.
+    With ``judges``, ``order``, ``users``, ``prompts``, ``time`` and ``offset``, where they come,
+    passed on to it; so do the others.
 
     Examples
     --------
@@ -404,7 +405,9 @@ def accuracy_scorer(
     >>> round(accuracy_scorer(model.fit(X, y), X, y), 2)
     1.0
     """
-    metadata = given_metadata(judges=judges, order=order, users=users, prompts=prompts, time=time)
+    metadata = given_metadata(
+        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
+    )
     columns = _answers(estimator, X, y, metadata)
     return accuracy(*columns, sample_weight)
 
@@ -421,6 +424,7 @@ def log_loss_scorer(
     users: ArrayLike | None = None,
     prompts: ArrayLike | None = None,
     time: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> float:
     """Scorer: the negative of `answer_log_loss`, so that larger is better.
 
@@ -433,7 +437,9 @@ def log_loss_scorer(
     >>> round(log_loss_scorer(model.fit(X, y), X, y), 2)
     -0.08
     """
-    metadata = given_metadata(judges=judges, order=order, users=users, prompts=prompts, time=time)
+    metadata = given_metadata(
+        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
+    )
     columns = _answers(estimator, X, y, metadata)
     return -log_loss(*columns, sample_weight)
 
@@ -450,6 +456,7 @@ def brier_scorer(
     users: ArrayLike | None = None,
     prompts: ArrayLike | None = None,
     time: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> float:
     """Scorer: the negative of `answer_brier`, so that larger is better.
 
@@ -462,7 +469,9 @@ def brier_scorer(
     >>> round(brier_scorer(model.fit(X, y), X, y), 2)
     -0.01
     """
-    metadata = given_metadata(judges=judges, order=order, users=users, prompts=prompts, time=time)
+    metadata = given_metadata(
+        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
+    )
     columns = _answers(estimator, X, y, metadata)
     return -brier(*columns, sample_weight)
 
@@ -479,6 +488,7 @@ def roc_auc_scorer(
     users: ArrayLike | None = None,
     prompts: ArrayLike | None = None,
     time: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
@@ -502,7 +512,9 @@ def roc_auc_scorer(
             "The ROC curve is one of two outcomes; of more, such as ties, and for choices take "
             "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
-    metadata = given_metadata(judges=judges, order=order, users=users, prompts=prompts, time=time)
+    metadata = given_metadata(
+        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
+    )
     if hasattr(estimator, "decision_function"):
         margin = predict_with_metadata("decision_function", estimator, X, metadata)
     else:

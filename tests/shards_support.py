@@ -19,7 +19,7 @@ TIES = Probit(0.3, tie_threshold=0.4, order_effect=0.2)
 
 
 def answers(n, n_items, likelihood=TIES, seed=0):
-    """Weighed answers, with ties and orders if the likelihood is `TIES`."""
+    """Weighed answers, with ties, orders and offsets if the likelihood is `TIES`."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_items, 2))
     first = rng.integers(n_items, size=n)
@@ -27,6 +27,7 @@ def answers(n, n_items, likelihood=TIES, seed=0):
     more = {}
     if likelihood is TIES:
         more = {"kind": TIE * (rng.random(n) < 0.3), "order": rng.integers(-1, 2, size=n)}
+        more["offset"] = np.random.default_rng(seed + 1).normal(size=(n, 2))
     won = X[first, 0] + rng.normal(size=n) > X[second, 0]
     return Comparisons.from_duels(X, first, second, won, rng.uniform(0.5, 3.0, size=n), **more)
 

@@ -36,6 +36,7 @@ _SEARCH = "sklearn.model_selection._search"
 # Default of an answer without metadata.
 _WITHOUT = {
     "judges": "the reference judge",
+    "offset": "items of which nothing is known",
     "order": "people who are shown the first item first",
     "prompts": "a prompt that was not in the fit",
     "qid": "one group of items",

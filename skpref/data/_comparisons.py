@@ -25,6 +25,8 @@ class Answers(NamedTuple):
         orders and the likelihood does not ask for the order, as in the first of them.
     judge : ndarray of int of shape (n,) or None
         Number of who answered; None: all are one.
+    offset : ndarray of shape (n,) or None
+        Known part of the margin, to be added to it; None: there is none.
 
     Examples
     --------
@@ -42,11 +44,11 @@ class Answers(NamedTuple):
     kind: NDArray[np.int8]
     lead: NDArray[np.int8]
     judge: NDArray[np.intp] | None = None
+    offset: NDArray[np.float64] | None = None
 
     def take(self, rows: NDArray) -> "Answers":
         """Return some of the rows, by position or mask."""
-        judge = None if self.judge is None else self.judge[rows]
-        return Answers(self.kind[rows], self.lead[rows], judge)
+        return Answers(*_take_from_each(rows, *self))
 
 
 class ByValue:
@@ -155,6 +157,8 @@ class Rows(ByValue):
         Rows of which the others of the same answer are sums and differences.
     judge : ndarray of int of shape (n_rows,) or None
         Number of who answered; None: all are one.
+    offset : ndarray of shape (n_rows,) or None
+        Offset of the first less that of the second; None: there are none.
 
     Examples
     --------
@@ -176,14 +180,15 @@ class Rows(ByValue):
     places: NDArray[np.intp]
     basis: NDArray[np.bool_]
     judge: NDArray[np.intp] | None = None
+    offset: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.first)
 
     @cached_property
     def answers(self) -> Answers:
-        """Kind, order and judge of each row, as a likelihood takes them."""
-        return Answers(self.kind, self.lead, self.judge)
+        """Kind, order, judge and offset of each row, as a likelihood takes them."""
+        return Answers(self.kind, self.lead, self.judge, self.offset)
 
     @property
     def all_same(self) -> bool:
@@ -282,12 +287,14 @@ def duel_rows(
     lead: NDArray[np.int8],
     counts: NDArray[np.float64],
     judge: NDArray[np.intp] | None = None,
+    offset: NDArray[np.float64] | None = None,
 ) -> Rows:
     """Make `Rows` of answers that have one row each."""
     n = len(first)
     places = np.broadcast_to(np.arange(2), (n, 2))
     basis = np.ones(n, dtype=bool)
-    return Rows(n_items, first, second, kind, lead, counts, np.arange(n), places, basis, judge)
+    answer = np.arange(n)
+    return Rows(n_items, first, second, kind, lead, counts, answer, places, basis, judge, offset)
 
 
 class Inequalities(NamedTuple):
@@ -368,7 +375,7 @@ def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.int
     ends = np.concatenate([some.first, some.second])
     used, position = np.unique(ends, return_inverse=True)
     first, second = np.split(position.reshape(-1), 2)
-    columns = some.kind, some.lead, some.counts, some.judge
+    columns = some.kind, some.lead, some.counts, some.judge, some.offset
     return used, duel_rows(len(used), first, second, *columns)
 
 
@@ -383,7 +390,8 @@ def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[n
         if not is_set.all():
             distinct, code[~is_set] = first_seen(code[~is_set])
             n_duels = len(distinct)
-        keys = sets if judge is None else [*sets, judge[is_set][:, None]]
+        keys = [part for part in sets if part is not None]
+        keys += [] if judge is None else [judge[is_set][:, None]]
         code[is_set] = n_duels + distinct_rows(np.hstack(keys).astype(np.float64))[1]
     distinct, of_answer, at = _first_seen_with_places(code)
     counts = np.bincount(of_answer, comparisons.weight, len(distinct)).astype(np.float64)
@@ -392,7 +400,7 @@ def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[n
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
     duels = _single_rows(comparisons, at[single], counts[single])
-    parts = [part[nth[at[joint]]] for part in sets]
+    parts = _take_from_each(nth[at[joint]], *sets)
     judges = None if judge is None else judge[at[joint]]
     joined = _set_rows(len(comparisons.items), parts, judges, counts[joint])
     return duels.merged(single, joined, joint), of_answer
@@ -403,35 +411,48 @@ def _duel_codes(comparisons: "Comparisons") -> NDArray[np.intp]:
     n_items, kind, judge = len(comparisons.items), comparisons.kind, comparisons.judge
     code = np.empty(len(kind), dtype=np.intp)
     for rows in row_blocks(len(kind), 1):
-        first, second, lead = _oriented_duels(comparisons, rows)
+        first, second, lead, _ = _oriented_duels(comparisons, rows)
         code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
         if comparisons.ordered:
             code[rows] = 3 * code[rows] + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
         code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
+    if comparisons.offset is not None:
+        offset = _oriented_duels(comparisons, slice(None))[3]
+        number = np.unique(offset, return_inverse=True)[1].reshape(-1)
+        code = first_seen(code)[1] * (number.max(initial=0) + 1) + number
     return code
 
 
 def _oriented_duels(comparisons, rows):
-    """Return items of duels and who was shown first; the items of a tie ascend."""
+    """Return items, who was shown first, and offset of duels; the items of a tie ascend."""
     (first, second), order = comparisons.positions[rows, :2].T, comparisons.order[rows]
+    offset = comparisons.offset
+    offset = None if offset is None else offset[rows, 0] - offset[rows, 1]
     lead = (order[:, 0] == 0).astype(np.int8) - (order[:, 1] == 0)
     turned = (comparisons.kind[rows] == TIE) & (first > second)
     if turned.any():  # it has no winner
         first, second = np.where(turned, second, first), np.where(turned, first, second)
         lead = np.where(turned, -lead, lead)
-    return first, second, lead
+        offset = None if offset is None else np.where(turned, -offset, offset)
+    return first, second, lead, offset
 
 
 def _canonical_sets(comparisons, rows):
-    """Return positions, ranks and order of sets, items of one rank by their numbers.
+    """Return positions, ranks, order and offsets of sets, items of one rank by their numbers.
 
     Who was shown first is left out where it does not tell answers apart.
     """
     positions, rank = comparisons.positions[rows], comparisons.rank[rows]
     shown = (comparisons.order[rows] == 0).astype(np.intp) * comparisons.ordered
     sort = _canonical_sequence(positions, rank, shown)
-    return [np.take_along_axis(each, sort, axis=1) for each in (positions, rank, shown)]
+    offset = None if comparisons.offset is None else comparisons.offset[rows]
+    return _sorted_within(sort, positions, rank, shown, offset)
+
+
+def _sorted_within(sort, *columns):
+    """Return each array with the items of every answer in another sequence; None stays None."""
+    return [None if each is None else np.take_along_axis(each, sort, axis=1) for each in columns]
 
 
 def _canonical_sequence(positions, rank, shown):
@@ -443,26 +464,27 @@ def _canonical_sequence(positions, rank, shown):
 def _single_rows(comparisons, rows, counts):
     """Make `Rows` of some of the answers, which are duels."""
     judge = None if comparisons.judge is None else comparisons.judge[rows]
-    first, second, lead = _oriented_duels(comparisons, rows)
+    first, second, lead, offset = _oriented_duels(comparisons, rows)
     kind = comparisons.kind[rows]
-    return duel_rows(len(comparisons.items), first, second, kind, lead, counts, judge)
+    return duel_rows(len(comparisons.items), first, second, kind, lead, counts, judge, offset)
 
 
 def _set_rows(
     n_items: int,
-    sets: list[NDArray[np.intp]],
+    sets: list[Any],
     judge: NDArray[np.intp] | None,
     counts: NDArray[np.float64],
 ) -> Rows:
     """Make `Rows` of ranked answers; ``answer`` is their number among these."""
-    positions, rank, first = sets
+    positions, rank, first, offset = sets
     answer, better, worse, basis = inequalities(rank)
     lead = (first[answer, better] - first[answer, worse]).astype(np.int8)
     kind = np.full(len(answer), INEQUALITY, dtype=np.int8)
     places = np.column_stack([better, worse])
     ends = positions[answer, better], positions[answer, worse]
     judge = None if judge is None else judge[answer]
-    return Rows(n_items, *ends, kind, lead, counts[answer], answer, places, basis, judge)
+    offset = None if offset is None else offset[answer, better] - offset[answer, worse]
+    return Rows(n_items, *ends, kind, lead, counts[answer], answer, places, basis, judge, offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -541,6 +563,9 @@ class Comparisons(ByValue):
     group_column : int or None
         Column of the items' rows in which the group of the answer stands, such as its prompt: all
         items of an answer have the same value there. None: answers are in no groups.
+    offset : ndarray of shape (n_answers, k) or None
+        Known part of the utility of each item in each answer, less that of the best; 0 where there
+        is no item. None: it is 0 everywhere.
 
     Examples
     --------
@@ -566,6 +591,7 @@ class Comparisons(ByValue):
     rank: NDArray[np.int_] | None = None
     ordered: bool = False
     group_column: int | None = None
+    offset: NDArray[np.float64] | None = None
 
     @classmethod
     def from_duels(
@@ -579,6 +605,7 @@ class Comparisons(ByValue):
         *,
         kind: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        offset: NDArray[np.float64] | None = None,
     ) -> Self:
         """Make comparisons of duels between rows of a table.
 
@@ -597,6 +624,8 @@ class Comparisons(ByValue):
             As `DuelScale.kinds` has them; by default `DUEL`.
         order : array-like of int of shape (n_duels,), optional
             1: what is written first was shown first (the default), −1: the second was, 0: neither.
+        offset : ndarray of shape (n_duels, 2), optional
+            Known part of the utilities of the first and the second.
 
         Returns
         -------
@@ -609,7 +638,8 @@ class Comparisons(ByValue):
         has_weight = weights > 0.0
         if not np.all(has_weight):
             shown, won, weights = shown[has_weight], won[has_weight], weights[has_weight]
-            judges, kinds, orders = _take_from_each(has_weight, judges, kinds, orders)
+            columns = judges, kinds, orders, offset
+            judges, kinds, orders, offset = _take_from_each(has_weight, *columns)
         if kind is not None:
             won = won | (kinds == TIE)  # as shown
         distinct, positions = _distinct_items(items, shown)
@@ -624,7 +654,9 @@ class Comparisons(ByValue):
         if orders is not None:
             places[orders < 0] = 1 - places[orders < 0]
             places[orders == 0] = -1
-        return cls(distinct, positions, places, kinds, weights, judges)
+        if offset is not None:
+            offset = _relative_offset(np.where(won[:, None], offset, offset[:, ::-1]))
+        return cls(distinct, positions, places, kinds, weights, judges, offset=offset)
 
     @classmethod
     def from_ranks(
@@ -637,6 +669,7 @@ class Comparisons(ByValue):
         *,
         kind: ArrayLike | None = None,
         order: ArrayLike | None = None,
+        offset: NDArray[np.float64] | None = None,
     ) -> Self:
         """Make comparisons of choices and rankings of rows of a table.
 
@@ -656,6 +689,8 @@ class Comparisons(ByValue):
             (the default) where the ranks say it all.
         order : array-like of int of shape (n_answers,), optional
             1: the first shown counts as such (the default), 0: none does; −1: the second of two.
+        offset : ndarray of shape (n_answers, k), optional
+            Known part of the utility of each item shown.
 
         Returns
         -------
@@ -674,7 +709,8 @@ class Comparisons(ByValue):
         is_counted = says & (weights > 0.0)
         if not is_counted.all():
             sets, ranks, weights = sets[is_counted], ranks[is_counted], weights[is_counted]
-            judges, ties, kinds, orders = _take_from_each(is_counted, judges, ties, kinds, orders)
+            columns = judges, ties, kinds, orders, offset
+            judges, ties, kinds, orders, offset = _take_from_each(is_counted, *columns)
         distinct, positions = _distinct_items(items, sets)
         is_item = sets >= 0
         places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
@@ -684,13 +720,13 @@ class Comparisons(ByValue):
         # Best first, equal ranks as shown, then items that are not ranked, then padding.
         key = np.where(ranks > 0, ranks, np.where(sets < 0, 2 * k + 1, 2 * k))
         sort = np.argsort(key, axis=1, kind="stable")
-        positions, places, ranks = (
-            np.take_along_axis(each, sort, axis=1) for each in (positions, places, ranks)
-        )
+        positions, places, ranks, offset = _sorted_within(sort, positions, places, ranks, offset)
+        offset = None if offset is None else _relative_offset(offset, positions)
         single = ties | (np.count_nonzero(ranks, axis=1) == 2)
         small = np.int8 if k < 128 else np.int16
         kinds = np.where(single, kinds, SET).astype(np.int8)
-        return cls(distinct, positions, places.astype(small), kinds, weights, judges, ranks)
+        places = places.astype(small)
+        return cls(distinct, positions, places, kinds, weights, judges, ranks, offset=offset)
 
     def part(self, answers: NDArray[np.intp]) -> Self:
         """Return some of the answers, and the items in them."""
@@ -726,10 +762,13 @@ class Comparisons(ByValue):
         rank = np.where(self.kind == TIE, 0, [[1], [2]]).T if self.rank is None else self.rank
         shown = np.where(order == 0, 0, 1) if self.ordered else np.zeros_like(positions)
         sort = _canonical_sequence(np.where(positions < 0, len(place), positions), rank, shown)
-        positions, order, rank, shown = (
-            np.take_along_axis(each, sort, axis=1) for each in (positions, order, rank, shown)
+        positions, order, rank, shown, offset = _sorted_within(
+            sort, positions, order, rank, shown, self.offset
         )
         columns = [shown, rank, positions, self.kind[:, None]]
+        if offset is not None:
+            offset = offset - offset[:, :1]  # of a tie another item may now be the first
+            columns.insert(0, np.where(positions < 0, 0.0, offset))
         if self.judge is not None:
             judge = self.judge if judge_keys is None else judge_keys[self.judge]
             columns.append(judge[:, None])
@@ -739,6 +778,7 @@ class Comparisons(ByValue):
             positions=positions,
             order=order,
             rank=None if self.rank is None else rank,
+            offset=offset,
         )
         return whole.part(np.lexsort(np.hstack(columns).T))
 
@@ -809,8 +849,8 @@ class Comparisons(ByValue):
     @cached_property
     def duels(self) -> Duels:
         """Distinct duels, of all kinds, with their counts over all judges."""
-        if self.judge is not None:
-            return replace(self, judge=None).duels
+        if self.judge is not None or self.offset is not None:
+            return replace(self, judge=None, offset=None).duels
         rows = self.rows
         if rows.joint:
             rows = rows.take(np.flatnonzero(rows.kind != INEQUALITY))
@@ -860,6 +900,16 @@ def _take_from_each(rows: NDArray, *parts: NDArray | None) -> list[Any]:
     return [None if part is None else part[rows] for part in parts]
 
 
+def _relative_offset(
+    offset: NDArray[np.float64], positions: NDArray[np.intp] | None = None
+) -> NDArray[np.float64] | None:
+    """Return offsets less that of the first, 0 where there is no item; None where all are 0."""
+    relative = offset - offset[:, :1]
+    if positions is not None:
+        relative[positions < 0] = 0.0
+    return relative if relative.any() else None
+
+
 def _distinct_items(
     items: NDArray, shown: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
@@ -905,6 +955,10 @@ def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.
         rows = each.rows
         answer_columns = np.column_stack([rows.kind, rows.lead * each.ordered]).astype(np.float64)
         parts = [each.items[rows.first], each.items[rows.second], answer_columns]
+        if before.offset is not None or now.offset is not None:
+            parts.append(
+                np.broadcast_to(0.0 if rows.offset is None else rows.offset, len(rows))[:, None]
+            )
         if before.judge is not None and now.judge is not None and rows.judge is not None:
             parts.append(rows.judge[:, None].astype(np.float64))
         descriptions.append(np.hstack(parts))

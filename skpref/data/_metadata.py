@@ -32,6 +32,8 @@ class AnswerMetadata:
         When each was given: n numbers, or n dates.
     qid : ndarray of int of shape (n,) or None
         Group of each rated item.
+    offset : ndarray of float64 of shape (n, k), of rated items (n,), or None
+        Known part of the utility of each item of each row; see `shown_offset`.
     """
 
     weight: NDArray[np.float64] | None = None
@@ -41,6 +43,7 @@ class AnswerMetadata:
     prompt: list | None = None
     time: AnswerTimes | None = None
     qid: NDArray[np.intp] | None = None
+    offset: NDArray[np.float64] | None = None
 
     @classmethod
     def read(cls, keywords: Mapping[str, Any], n: int, k: int | None) -> Self:
@@ -50,7 +53,7 @@ class AnswerMetadata:
         ----------
         keywords : mapping of str
             The arguments that were given, by the names that users know: ``sample_weight``,
-            ``order``, ``judges``, ``users``, ``prompts``, ``time``, ``qid``.
+            ``order``, ``judges``, ``users``, ``prompts``, ``time``, ``qid``, ``offset``.
         n : int
             Rows of X.
         k : int or None
@@ -61,6 +64,11 @@ class AnswerMetadata:
         TypeError, ValueError
             If one is not of an allowed form, or does not go with such an X.
         """
+        if "offset" in keywords and "judges" in keywords:
+            raise ValueError(
+                "got offset= with judges=; one of them is allowed, as how reliable judges are is "
+                "learned of margins without offsets. Leave one of the two out."
+            )
         return cls(
             **{
                 field: read(keywords[name], n, k)
@@ -68,6 +76,31 @@ class AnswerMetadata:
                 if name in keywords
             }
         )
+
+    def shown_offset(self, shown: NDArray[np.bool_] | None = None) -> NDArray[np.float64] | None:
+        """Return the offsets, 0 where no item was shown; None if there are none.
+
+        Parameters
+        ----------
+        shown : ndarray of bool of shape (n, k), optional
+            Where there is an item; by default everywhere.
+
+        Raises
+        ------
+        ValueError
+            If that of an item is not finite.
+        """
+        if self.offset is None:
+            return None
+        offset = self.offset if shown is None else np.where(shown, self.offset, 0.0)
+        wrong = ~np.isfinite(offset)
+        if wrong.any():
+            raise ValueError(
+                f"offset must hold finite numbers; got {offset[wrong][0]} in row "
+                f"{np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))[0]}. Give items of "
+                "which nothing is known 0."
+            )
+        return offset
 
 
 def _check_judges(judges: Any, n: int, k: int | None) -> list:
@@ -95,6 +128,22 @@ def _check_prompts(prompts: Any, n: int, k: int | None) -> list:
             "prompt) and repeat the prompt for each of them."
         )
     return check_respondents(prompts, n, "prompt")
+
+
+def _check_offset(offset: Any, n: int, k: int | None) -> NDArray[np.float64]:
+    """Return what is known of the utility of each item of each row, as floats."""
+    shape = (n,) if k is None else (n, k)
+    what = f"offset must hold a number for each item of each row of X, shape {shape}"
+    try:
+        values = np.array(unmasked(offset), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what}; got {type(offset).__name__} ({error}).") from None
+    if values.shape != shape:
+        remedy = ""
+        if k == 2 and values.shape == (n,):
+            remedy = " Of differences d, first less second, give np.column_stack([d, 0.0 * d])."
+        raise ValueError(f"{what}; got shape {values.shape}.{remedy}")
+    return values
 
 
 # -- weights -----------------------------------------------------------------------------------
@@ -205,6 +254,7 @@ _KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
     "prompts": ("prompt", _check_prompts),
     "order": ("order", check_order),
     "qid": ("qid", _check_groups),
+    "offset": ("offset", _check_offset),
     "time": (
         "time",
         lambda time, n, k: AnswerTimes.read(time, n, "items" if k is None else "answers"),

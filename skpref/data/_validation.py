@@ -251,17 +251,18 @@ def _comparisons(
 
     ``follows``: earlier answers have said whether 0 is a tie.
     """
-    weight, order = metadata.weight, metadata.order
+    weight, order, offset = metadata.weight, metadata.order, metadata.shown_offset(sets >= 0)
     n, k = sets.shape
     if k > 2:
         rank = check_ranks(y, sets >= 0).rank
-        return Comparisons.from_ranks(rows, sets, rank, weight, order=order), np.arange(k)
+        ranked = Comparisons.from_ranks(rows, sets, rank, weight, order=order, offset=offset)
+        return ranked, np.arange(k)
     scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
     outcomes = check_outcomes(y, n, scale, zero_is_tie=follows)
     judge = None if judges is None else judges.rows
     ends = sets[:, 0], sets[:, 1]
     comparisons = Comparisons.from_duels(
-        rows, *ends, outcomes.won, weight, judge, kind=outcomes.kind, order=order
+        rows, *ends, outcomes.won, weight, judge, kind=outcomes.kind, order=order, offset=offset
     )
     return comparisons, outcomes.classes
 
@@ -466,7 +467,12 @@ def _train_on_ratings(
         check_sums(weight)
     won = np.ones(len(winner), dtype=bool)
     neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
-    comparisons = Comparisons.from_duels(X, winner, loser, won, weight, order=neither)
+    offset = metadata.shown_offset()
+    if offset is not None:
+        offset = np.column_stack([offset[winner], offset[loser]])
+    comparisons = Comparisons.from_duels(
+        X, winner, loser, won, weight, order=neither, offset=offset
+    )
     user = None if users is None else _with_positive_weight(users.rows[winner], weight)
     return Training(comparisons, None, reader.with_answers(comparisons), None, users, user)
 

@@ -77,6 +77,7 @@ from skpref.fitting._streaming import (
     held_engine,
     new_stream,
     refuse_judged,
+    refuse_offset,
     takes_streams,
 )
 
@@ -146,6 +147,7 @@ __all__ = [
     "ratio_prior",
     "readings_in_words",
     "refuse_judged",
+    "refuse_offset",
     "reported",
     "seconds_of",
     "takes_streams",

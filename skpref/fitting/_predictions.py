@@ -1,6 +1,7 @@
 """Predictions of a posterior for items, duels or sets."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,20 @@ class Prediction:
         order = self.metadata.order
         return np.ones(len(self.query), dtype=np.int8) if order is None else order
 
+    @cached_property
+    def offset(self) -> Array | None:
+        """Return the known part of utilities or of margins of duels; None if it is not given."""
+        query = self.query
+        offset = self.metadata.shown_offset(None if query.size is None else query.pairs >= 0)
+        return offset[:, 0] - offset[:, 1] if offset is not None and query.size == 2 else offset
+
     def moments(self, return_std: bool, return_cov: bool) -> Array | tuple[Array, Array]:
         """Return means of utilities or of margins of duels, with deviations or the covariance."""
         if return_std and return_cov:
             raise RuntimeError("Only one of return_std and return_cov can be True.")
         posterior, query = self.posterior, self.query
         if query.size is None:
-            mean = posterior.mean(query)
+            mean = self._with_offset(posterior.mean(query))
             if return_cov:
                 return mean, posterior.cov(query)
             return (mean, np.sqrt(posterior.var(query))) if return_std else mean
@@ -55,22 +63,28 @@ class Prediction:
                     "return_cov is for items and duels; for the covariance of the items of a set "
                     "pass these as items."
                 )
-            mean = gathered(posterior.mean(query), query.pairs)
+            mean = self._with_offset(gathered(posterior.mean(query), query.pairs))
             if return_std:
                 return mean, gathered(np.sqrt(posterior.var(query)), query.pairs)
             return mean
         mean, variance = posterior.margin(*query.sides)
+        mean = self._with_offset(mean)
         if return_cov:
             return mean, posterior.margin_cov(*query.sides)
         return (mean, np.sqrt(variance)) if return_std else mean
+
+    def _with_offset(self, mean):
+        return mean if self.offset is None else mean + self.offset
 
     def proba(self, log: bool = False) -> Array:
         """Return probabilities of the outcomes of duels, or of each item of a set to be best."""
         posterior, query = self.posterior, self.query
         if query.size != 2:
-            return mixed_choice_proba(posterior, query.rows, query.pairs, self.order, log=log)
+            sets = query.rows, query.pairs
+            return mixed_choice_proba(posterior, *sets, self.order, log, self.offset)
         if self.judge_averages is None:
-            log_proba = posterior.outcome_log_proba(*query.sides, self.order)
+            beside = () if self.offset is None else (self.offset,)
+            log_proba = posterior.outcome_log_proba(*query.sides, self.order, *beside)
             return log_proba if log else np.exp(log_proba)
         first, second = (side.rows for side in query.sides)
         weights, parts = posterior_parts(posterior)
@@ -86,7 +100,7 @@ class Prediction:
         shift = posterior.likelihood.order_shift * self.order
         if query.size == 2:
             if self.judge_averages is None:
-                return posterior.answer_mean(*query.sides) + shift
+                return self._with_offset(posterior.answer_mean(*query.sides) + shift)
             weights, parts = posterior_parts(posterior)
             first, second = (side.rows for side in query.sides)
             margins = [
@@ -94,7 +108,7 @@ class Prediction:
                 for judge_average, part in zip(self.judge_averages, parts, strict=True)
             ]
             return weights @ np.array(margins) + shift
-        utility = posterior.answer_utilities(query)
+        utility = self._with_offset(posterior.answer_utilities(query))
         utility[np.arange(len(utility)), first_there(query.pairs)] += shift
         return utility
 
@@ -114,12 +128,13 @@ class Prediction:
         """Draw utilities or margins jointly, (n, n_samples)."""
         query = self.query
         if query.size is None:
-            return self.posterior.sample(query, n_samples, random_state)
+            draws = self.posterior.sample(query, n_samples, random_state)
+            return self._with_offset(draws.T).T
         if query.size > 2:
             raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
         both = ParsedX("items", np.concatenate([side.rows for side in query.sides]))
         first, second = np.split(self.posterior.sample(both, n_samples, random_state), 2)
-        return first - second
+        return self._with_offset((first - second).T).T
 
 
 def _agreement(utility, ranks):

@@ -358,8 +358,9 @@ class _ModelDesign(NamedTuple):
         if kernel is None:
             controls = self.biases.controls
             kernel = _default_kernel(self.static, self.has_features, is_apart, id_column, controls)
-            # How much of it stays is learned too.
-            if self.drifts and self.is_learned and not kernel.n_dims:
+            # How much of it stays is learned too; and an offset has a unit, unlike duels alone.
+            has_unit = self.training.comparisons.offset is not None and id_column is None
+            if self.is_learned and (has_unit or (self.drifts and not kernel.n_dims)):
                 kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
         if self.times is not None:
             return self.times.beside(kernel, id_column)

@@ -5,7 +5,7 @@ when hyperparameters and inducing points were found last, they are found again o
 what was told is carried over to them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import NamedTuple, Self, cast
 
@@ -87,6 +87,16 @@ def refuse_judged(estimator, judges: ArrayLike | None = None) -> None:
         raise ValueError(
             "The answers so far came with judges: partial_fit does not learn how reliable they "
             "are. Fit all answers at once, fit(X, y, judges=...), or begin a stream without judges."
+        )
+
+
+def refuse_offset(offset: ArrayLike | None, fit_metadata: Collection[str]) -> None:
+    """Raise ValueError if there are, or were, offsets, which streams do not carry on."""
+    if offset is not None or "offset" in fit_metadata:
+        raise ValueError(
+            f"got {'offset=' if offset is not None else 'answers after a fit with offset='}; "
+            "partial_fit takes answers without offsets. Fit all answers at once, "
+            "fit(X, y, offset=...)."
         )
 
 

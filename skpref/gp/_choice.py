@@ -16,6 +16,7 @@ def choice_proba(
     sets: NDArray[np.intp],
     order: ArrayLike = 1,
     log: bool = False,
+    offset: Array | None = None,
 ) -> Array:
     """P(each item is the best of its set), as the judge sees them, shape (n_sets, k).
 
@@ -29,6 +30,8 @@ def choice_proba(
         1: the first of the set is shown first, 0: none is.
     log : bool
         Natural logarithms.
+    offset : ndarray of shape (n_sets, k), optional
+        Known part of each utility, finite everywhere.
     """
     noise = posterior.likelihood.item_noise
     if noise is None:
@@ -40,11 +43,12 @@ def choice_proba(
     orders = np.broadcast_to(np.asarray(order), (n_sets,))
     probability = np.empty(sets.shape)
     for some in row_blocks(n_sets, k * posterior.n_components):
-        probability[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log)
+        beside = None if offset is None else offset[some]
+        probability[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log, beside)
     return probability
 
 
-def _of_sets(posterior, items, sets, order, noise, log):
+def _of_sets(posterior, items, sets, order, noise, log, offset):
     present = sets >= 0
     used, places = np.unique(sets[present], return_inverse=True)
     at = np.zeros(sets.shape, dtype=np.intp)
@@ -54,6 +58,8 @@ def _of_sets(posterior, items, sets, order, noise, log):
     means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
         :, None
     ]
+    if offset is not None:
+        means += offset[:, :, None]
     covariance[:, np.arange(sets.shape[1]), np.arange(sets.shape[1])] += noise
     n_components = means.shape[2]
     of = log_best_of if log else best_of

@@ -134,9 +134,11 @@ class PosteriorMixture(Recorded, Summarised):
         """Return P(a beats b) for pairs of rows, shape (n,); see `Posterior.win_probability`."""
         return self._probability(lambda part: part.win_probability(A, B, noise, True, order), log)
 
-    def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
+    def outcome_log_proba(
+        self, A: Any, B: Any, order: ArrayLike = 1, offset: ArrayLike = 0.0
+    ) -> Array:
         """Return log-probabilities of the outcomes of duels; see `Posterior.outcome_log_proba`."""
-        return self._probability(lambda part: part.outcome_log_proba(A, B, order), True)
+        return self._probability(lambda part: part.outcome_log_proba(A, B, order, offset), True)
 
     def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
         """Return P(each item is the best of its set); see `Posterior.choice_proba`."""
@@ -229,7 +231,12 @@ def posterior_parts(posterior: Any) -> tuple[Array, tuple[Any, ...]]:
 
 
 def mixed_choice_proba(
-    posterior: Any, items: Array, sets: NDArray[np.intp], order: ArrayLike = 1, log: bool = False
+    posterior: Any,
+    items: Array,
+    sets: NDArray[np.intp],
+    order: ArrayLike = 1,
+    log: bool = False,
+    offset: Array | None = None,
 ) -> Array:
     """Compute P(each item is the best of its set) of a posterior that may be a mixture.
 
@@ -237,6 +244,6 @@ def mixed_choice_proba(
     """
     weights, parts = posterior_parts(posterior)
     if len(parts) == 1:
-        return choice_proba(parts[0], items, sets, order, log)
-    every = [choice_proba(part, items, sets, order, True) for part in parts]
+        return choice_proba(parts[0], items, sets, order, log, offset)
+    every = [choice_proba(part, items, sets, order, True, offset) for part in parts]
     return mixture_proba(every, weights, log)

@@ -821,7 +821,9 @@ class Posterior(Components):
             A, B, lambda m, v, o: defended(of, m, v, o, log), (0,), order, moments
         )
 
-    def outcome_log_proba(self, A: Any, B: Any, order: ArrayLike = 1) -> Array:
+    def outcome_log_proba(
+        self, A: Any, B: Any, order: ArrayLike = 1, offset: ArrayLike = 0.0
+    ) -> Array:
         """Compute log-probabilities of the outcomes of duels, observation noise included.
 
         Parameters
@@ -829,6 +831,8 @@ class Posterior(Components):
         A, B : array-like of shape (n, n_features)
         order : int or array-like of shape (n,), default=1
             Who is shown first, where the likelihood has an order effect: 1 a, -1 b, 0 neither.
+        offset : float or array-like of shape (n,), default=0.0
+            Known part of the margin, that of a less that of b.
 
         Returns
         -------
@@ -836,8 +840,9 @@ class Posterior(Components):
             Columns "second won", "tie" where there may be any, and "first won".
         """
         of, empty = self._outcomes, (0, self.likelihood.n_outcomes)
+        moments = self.answer_moments
         return self._by_pairs(
-            A, B, lambda m, v, o: defended(of, m, v, o, True), empty, order, self.answer_moments
+            A, B, lambda m, v, o: defended(of, m, v, o, True), empty, order, moments, offset
         )
 
     def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
@@ -1007,9 +1012,14 @@ class Posterior(Components):
         empty: tuple[int, ...],
         order: ArrayLike = 0,
         moments: Callable[[Array, Array], Iterator[PairMoments]] | None = None,
+        offset: ArrayLike = 0.0,
     ) -> Array:
         """Apply ``reduce(component means, variance, order)`` to the margins, block by block."""
         A, B = self._pairs(A, B)
         order = np.broadcast_to(np.asarray(order), (len(A),))
+        offset = np.broadcast_to(np.asarray(offset), (len(A),))[:, None]
         every = (self.pair_moments if moments is None else moments)(A, B)
-        return stacked([reduce(of.means, of.variance, order[of.rows]) for of in every], empty)
+        return stacked(
+            [reduce(of.means + offset[of.rows], of.variance, order[of.rows]) for of in every],
+            empty,
+        )

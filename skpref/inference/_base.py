@@ -368,6 +368,12 @@ def check_answers(
     rows = comparisons.rows
     allowed_kinds = likelihood.kinds | {INEQUALITY}
     check_kinds(np.unique(rows.kind).tolist(), allowed_kinds, type(likelihood).__name__)
+    if rows.offset is not None and not likelihood.takes_offset:
+        raise ValueError(
+            f"got offset= with {type(likelihood).__name__}, which does not say that it adds "
+            "Answers.offset to the margin. Leave likelihood= out, take Probit or GradedProbit, or "
+            "let yours add it and say so by takes_offset."
+        )
     if rows.joint:
         needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
         unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]

@@ -566,6 +566,7 @@ def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:
     """Raise ValueError if there is more to the answers than who won a pair's duels."""
     what = likelihood.duel_scale.beyond or "an order effect" * likelihood.uses_order
     what = what if comparisons.judge is None else "judges"
+    what = what if comparisons.offset is None else "offset="
     if what:
         raise ValueError(
             f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "

@@ -250,7 +250,7 @@ class _Shard:
         prior = cast(Inducing, problem.prior)
         used, rows = gathered_rows(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
-        row_arrays = rows.kind, rows.lead, rows.counts, rows.judge
+        row_arrays = rows.kind, rows.lead, rows.counts, rows.judge, rows.offset
         arrays = prior.Z, prior.items[used], *ends, *row_arrays
         return cls(prior.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
 

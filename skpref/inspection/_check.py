@@ -305,9 +305,11 @@ def _outcome_log_proba(last, scale):
         row_of[rows.answer[at]] = at
         row = row_of[seen.of_answer]
         judge = None if rows.judge is None else rows.judge[row]
+        offset = np.zeros(len(row)) if rows.offset is None else rows.offset[row]
         columns = []
         for kind, side in scale.outcomes:
-            as_if = Answers(np.full(len(row), kind, np.int8), side * rows.lead[row], judge)
+            kinds = np.full(len(row), kind, np.int8)
+            as_if = Answers(kinds, side * rows.lead[row], judge, side * offset)
             columns.append(
                 reading.likelihood.log_normaliser(
                     side * forecast.mean[row], forecast.variance[row], as_if

@@ -39,6 +39,7 @@ def permutation_importance(
     users: ArrayLike | None = None,
     prompts: ArrayLike | None = None,
     time: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     random_state: RandomLike = 0,
 ) -> Bunch:
     """Importance of each feature of items: what the score loses once they have exchanged it.
@@ -60,6 +61,8 @@ def permutation_importance(
         How often each feature is exchanged.
     sample_weight, qid, judges, order, users, prompts, time : array-like of shape (n,), default=None
         What the answers carry. What `fit` was told has to be told here.
+    offset : array-like of shape (n, 2), (n, k) or (n_items,), default=None
+        Likewise; it stays with its answer while features are exchanged.
     random_state : int, RandomState instance, Generator or None, default=0
 
     Returns
@@ -95,7 +98,9 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    metadata = given_metadata(judges=judges, order=order, users=users, prompts=prompts, time=time)
+    metadata = given_metadata(
+        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
+    )
     more = given_metadata(sample_weight=sample_weight, qid=qid)
     value = _own_score if scoring is None else with_metadata(scoring, tuple(metadata))
     baseline = value(model, X, y, **metadata, **more)

@@ -175,6 +175,11 @@ class Likelihood(BaseEstimator, ABC):
         return False
 
     @property
+    def takes_offset(self) -> bool:
+        """Whether its methods add `Answers.offset`, where that is not None, to the margin."""
+        return False
+
+    @property
     def order_shift(self) -> float:
         """Return what the judge adds to the utility of the item shown first."""
         return 0.0

@@ -31,7 +31,7 @@ class Intervals(NamedTuple):
     lead : ndarray of shape (n,)
         Derivative of ``ahead`` in the order effect.
     ahead : ndarray of shape (n,)
-        What the order effect adds to the margin.
+        What the order effect and the offset add to the margin.
     shift : ndarray of shape (n,)
         The same, less the end of a half line or the middle of a slab.
     noise : ndarray of shape (n,)
@@ -309,6 +309,11 @@ class Probit(ExpectedProbit):
     def uses_order(self) -> bool:
         """Tell whether there is an order effect, or one is learned."""
         return self.order_effect != 0.0 or not self._held("order_effect")
+
+    @property
+    def takes_offset(self) -> bool:
+        """Tell that offsets are added to margins."""
+        return True
 
     @property
     def order_shift(self) -> float:
@@ -638,12 +643,15 @@ class Probit(ExpectedProbit):
         return {"tie_threshold": np.array([self.tie_threshold or 0.0])}
 
     def _rows(self, answers):
-        """Return the rows as `Intervals`; None of duels without a threshold or an order effect."""
+        """Return the rows as `Intervals`; None of duels with nothing beside the margin."""
         kind, cuts = answers.kind, self._thresholds
-        if not (kind.any() or any(cuts) or self.uses_order):  # of few cuts any() is quicker
+        plain = answers.offset is None and not self.uses_order
+        if plain and not (kind.any() or any(cuts)):  # of few cuts any() is quicker
             return None
         lead = answers.lead.astype(np.float64)
         ahead = self.order_effect * lead
+        if answers.offset is not None:
+            ahead = ahead + answers.offset
         unknown = self.tie_threshold is None and bool(np.any(kind == TIE))
         if unknown or kind.max(initial=0) > max(self.kinds):
             check_kinds(np.unique(kind).tolist(), self.kinds, type(self).__name__)
