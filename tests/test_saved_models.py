@@ -180,6 +180,8 @@ NEEDED = {
     "n_columns": 2,
     "fill": [],
     "members": [[0], [1]],
+    "anchors": np.array([[0.2, 0.7], [0.9, 0.1]]),
+    "root": np.array([[1.0], [-0.5]]),
     "base": Probit(0.3),
     "reliability": np.array([0.5, -1.0]),
 }

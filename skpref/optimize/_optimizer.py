@@ -606,9 +606,9 @@ class PreferenceOptimizer(Asking):
         >>> found.method, found.acquisition.shape, found.grid[1][[0, -1]].tolist()
         ('log_ei', (20, 20), [0.0, 10.0])
         """
-        check_answered(self._session.state)
         places = check_plane(self._space, dimensions, resolution)
         method = check_method(self._session.configuration.strategies["duel"], acquisition)
+        check_answered(self._session.state)
         (incumbent,) = self.to_unit([self.incumbent_])
         held = incumbent if at is None else self.to_unit([at])[0]
         shown = [item for items, _ in self.history_ for item in items]

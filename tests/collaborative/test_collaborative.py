@@ -361,7 +361,7 @@ def test_parameters_are_checked(options, error, message):
 
 def test_what_users_cannot_answer_together():
     sets = np.stack([STUDY.items[:3], STUDY.items[3:]])
-    with pytest.raises(ValueError, match=r"must be duels or rated items.*joint=False"):
+    with pytest.raises(ValueError, match=r"duels and rated items are allowed.*joint=False"):
         quick().fit(sets, [0, 1], users=["a", "b"])
     assert not hasattr(quick(), "partial_fit")
 
