@@ -310,29 +310,20 @@ class _ModelDesign(NamedTuple):
         static = comparisons if is_plain else comparisons.with_first_columns(reader.n_features)
         times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
         names_groups = kernel is not None and column is not None and _names(kernel, column)
+        groups = None if names_groups else column  # those whose effects come by themselves
         _check_circles(kernel, settings.engine, training)
-        unit = 1.0
         if kernel is not None:
             drifts = times is not None and times.drift is not None
-            is_apart = drifts or (column is not None and not names_groups)
-            own_items = static.items if is_apart else comparisons.items
-            kernel = _checked_kernel(kernel, training, own_items)
-            if column is not None and not names_groups:
-                unit = mean_variance(kernel, static.items)
-        n_columns = comparisons.items.shape[1]
-        if column is not None and names_groups:
-            parts_by_column(kernel, column, n_columns)  # or refuse it
-        biases, shared, kernel = _biases_of(estimator, settings, training, kernel)
-        if biases and names_groups:
-            raise ValueError(
-                f"got the kernel {kernel}, which names column {column}, the prompt, with judges "
-                "who have biases on controls or by order; kernel=None, or one of the items alone, "
-                "is allowed. Leave the terms of that column out: effects of prompts come by "
-                "themselves."
-            )
-        effects = None
-        if column is not None and not names_groups:
-            effects = group_effects(column, n_columns - column, reader.id_column, unit)
+            is_apart = drifts or groups is not None
+            kernel = _checked_kernel(kernel, training, (static if is_apart else comparisons).items)
+        biases, shared, utility = _biases_of(estimator, settings, training, kernel)
+        n_columns, unit, effects = comparisons.items.shape[1], 1.0, None
+        if names_groups:
+            _check_named_groups(kernel, column, n_columns, biases)
+        if groups is not None:
+            unit = 1.0 if kernel is None else mean_variance(kernel, static.items)
+            effects = group_effects(groups, n_columns - groups, reader.id_column, unit)
+        kernel = utility
         own = kernel, names_groups, biases, shared, effects, unit
         return cls(estimator, settings, training, static, times, *own)
 
@@ -430,6 +421,17 @@ class _ModelDesign(NamedTuple):
                 n_before += self.shared.n_dims
             priors += bias_priors(kernel, n_before)
         return priors
+
+
+def _check_named_groups(kernel, column, n_columns, biases):
+    """Raise ValueError of a kernel that names groups in a way that cannot be, or beside biases."""
+    parts_by_column(kernel, column, n_columns)
+    if biases:
+        raise ValueError(
+            f"got the kernel {kernel}, which names column {column}, the prompt, with judges who "
+            "have biases on controls or by order; kernel=None, or one of the items alone, is "
+            "allowed. Leave the terms of that column out: effects of prompts come by themselves."
+        )
 
 
 def _check_circles(kernel: Kernel | None, engine: Engine | None, training: Training) -> None:

@@ -375,22 +375,7 @@ def check_answers(
             "let yours add it and say so by takes_offset."
         )
     if rows.joint:
-        needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
-        unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]
-        if unable or INEQUALITY not in likelihood.kinds or likelihood.item_noise is None:
-            who = unable[0] if unable else type(likelihood).__name__
-            raise ValueError(
-                f"{who} does not take choices and rankings of more than two items. Use "
-                "inference='ep', 'hmc' or 'gibbs' (of options evidence='ep') with the probit "
-                "likelihood, or break them into duels by from_rankings."
-            )
-        light = rows.counts[rows.kind == INEQUALITY] < 1.0
-        if light.any():
-            raise ValueError(
-                "Choices and rankings take weights of at least 1, or 0; "
-                f"got {rows.counts[rows.kind == INEQUALITY][light][0]:g}. Leave such answers "
-                "out, or break them into duels by from_rankings."
-            )
+        _check_joint(engine, rows, likelihood)
     engine.check(comparisons, likelihood)
     rule = engine.prior_rule
     if comparisons.group_column is not None and (rule.by_points or rule.through_time):
@@ -404,6 +389,26 @@ def check_answers(
     if rule.exact:
         held = rule.cost(kernel, comparisons, likelihood).n_bytes
         check_exact(held, len(rows), len(comparisons.items))
+
+
+def _check_joint(engine: Engine, rows: Rows, likelihood: Likelihood) -> None:
+    """Raise ValueError if an engine or a likelihood cannot take choices and rankings."""
+    needed = [each for each in (engine, engine.evidence_engine()) if each is not None]
+    unable = [type(each).__name__ for each in needed if not each.capabilities.takes_joint]
+    if unable or INEQUALITY not in likelihood.kinds or likelihood.item_noise is None:
+        who = unable[0] if unable else type(likelihood).__name__
+        raise ValueError(
+            f"{who} does not take choices and rankings of more than two items. Use "
+            "inference='ep', 'hmc' or 'gibbs' (of options evidence='ep') with the probit "
+            "likelihood, or break them into duels by from_rankings."
+        )
+    light = rows.counts[rows.kind == INEQUALITY] < 1.0
+    if light.any():
+        raise ValueError(
+            "Choices and rankings take weights of at least 1, or 0; "
+            f"got {rows.counts[rows.kind == INEQUALITY][light][0]:g}. Leave such answers "
+            "out, or break them into duels by from_rankings."
+        )
 
 
 def rule_of_items(items: str) -> PriorRule:

@@ -587,7 +587,8 @@ def _circles(duels, names):
         return (
             f"{a} beats {b}, {b} beats {c}, and {c} beats {a} more often than any order of the "
             f"three allows, by {value:.1f} standard deviations",
-            "Look for what the answers go by beside one utility: no kernel of items mends it",
+            "Look for what the answers go by beside one utility, or let pairs have effects: "
+            "kernel + skpref.kernels.Intransitive(Identity())",
         )
 
     return [_Test("circles", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]

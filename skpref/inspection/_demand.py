@@ -240,16 +240,8 @@ def willingness_to_pay(
     values = check_array(X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
     rows = values.reshape(-1, values.shape[-1])
     _check_column("price", price, rows)
-    names, code = np.array(["all"]), np.zeros(len(rows), dtype=np.intp)
-    if groups is not None:
-        labels = np.asarray(groups)
-        if labels.shape != (len(values),):
-            raise ValueError(
-                f"got groups of shape {labels.shape}; shape ({len(values)},) is allowed, as X has "
-                "as many rows. Give one a row."
-            )
-        names, code = np.unique(labels, return_inverse=True)
-        code = np.repeat(code.reshape(-1), len(rows) // len(values))
+    names, code = _groups(groups, len(values))
+    code = np.repeat(code, len(rows) // len(values))
     complete = ~np.isnan(rows).any(axis=1)
     rows, code = rows[complete], code[complete]
     if columns is None:
@@ -266,8 +258,9 @@ def willingness_to_pay(
             "of a price that the kernel sees."
         )
     if groups is None:  # along what the kernel does not see there is nothing to pay for
-        seen = np.append(means[0, :-1] != 0.0, True)
-        at, means, covariances = at[seen], means[:, seen], covariances[:, seen][:, :, seen]
+        matters = np.append(means[0, :-1] != 0.0, True)
+        at, means = at[matters], means[:, matters]
+        covariances = covariances[:, matters][:, :, matters]
     z = norm.ppf(0.5 + 0.5 * level)
     value, low, high = (np.empty((len(names), len(at) - 1)) for _ in range(3))
     for k, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
@@ -284,6 +277,18 @@ def willingness_to_pay(
         {"value": value[0], "low": low[0], "high": high[0]}, [int(c) for c in at[:-1]]
     )
     return PrintableBunch(group=names, column=at[:-1], value=value, low=low, high=high, frame=frame)
+
+
+def _groups(groups: ArrayLike | None, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the names of groups, and the number of that of each of n rows."""
+    labels = np.full(n, "all") if groups is None else np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"got groups of shape {labels.shape}; shape ({n},) is allowed, as X has as many rows. "
+            "Give one a row."
+        )
+    names, code = np.unique(labels, return_inverse=True)
+    return names, code.reshape(-1)
 
 
 def _one_utility(model: Any) -> Any:

@@ -101,13 +101,8 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     automatic, strategies = _read_strategies(
         Strategy(*(options[name] for name in Strategy._fields))
     )
-    different = {id(each): each for each in strategies.values()}
-    turns = [each for strategy in different.values() for each in strategy.turns]
-    engine = _shared_engine([each.inference for each in turns])
+    engine = _read_engine(strategies)
     believing = isinstance(engine, tuple(_BELIEVERS.values()))
-    for each in turns:
-        _check_rules(each.incumbent, each.acquisition)
-        check_choice("hyperparameters", each.hyperparameters, HYPERPARAMETERS)
     kernel = _check_kernel(options["kernel"], space)
     of_lengthscales = _check_lengthscale_prior(
         options["lengthscale_prior"], automatic, space.n_columns
@@ -118,10 +113,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     tastes = _read_tastes(options, space, kernel, of_lengthscales)
     if tastes is not None:
         kernel = tastes.kernel
-        if options["lengthscale_prior"] == "auto":
-            of_lengthscales = tastes.carried_over(of_lengthscales, tastes.lengthscale)
-        if options["noise_prior"] == "auto":
-            of_noise = tastes.carried_over(of_noise, tastes.noise_variance)
+        of_lengthscales, of_noise = _carried_over(tastes, options, of_lengthscales, of_noise)
 
     def model_with(likelihood):
         own = options["likelihood"] is None
@@ -146,13 +138,32 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
     usual = _N_INITIAL if automatic else 3 * space.n_dimensions
-    if tastes is not None:
-        usual = 0  # earlier people answered the design
+    usual *= tastes is None  # earlier people answered the design
     n_initial = _check_n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
     return Configuration(
         strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
     )
+
+
+def _read_engine(strategies):
+    """Return the engine that all turns of the strategies share; check what else they name."""
+    different = {id(each): each for each in strategies.values()}
+    turns = [each for strategy in different.values() for each in strategy.turns]
+    engine = _shared_engine([each.inference for each in turns])
+    for each in turns:
+        _check_rules(each.incumbent, each.acquisition)
+        check_choice("hyperparameters", each.hyperparameters, HYPERPARAMETERS)
+    return engine
+
+
+def _carried_over(tastes, options, of_lengthscales, of_noise):
+    """Return the priors that are "auto" as the answers of earlier people leave them."""
+    if options["lengthscale_prior"] == "auto":
+        of_lengthscales = tastes.carried_over(of_lengthscales, tastes.lengthscale)
+    if options["noise_prior"] == "auto":
+        of_noise = tastes.carried_over(of_noise, tastes.noise_variance)
+    return of_lengthscales, of_noise
 
 
 def _read_tastes(options, space, kernel, lengthscale_prior):

@@ -609,6 +609,12 @@ def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
             dimension = space.dimensions[place]
             dimension.encode(fixed[name])
             held.append(FixedParameter(place, dimension.dump(dimension.clean(fixed[name]))))
+    _check_present(space, names, fixed)
+    return tuple(held)
+
+
+def _check_present(space, names, fixed):
+    """Raise ValueError for a parameter that is held, and absent at another one's held value."""
     absent = set()
     for place, parent, allowed, _ in getattr(space, "conditions", ()):
         name, parent_name = names[place], names[parent]
@@ -619,7 +625,6 @@ def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
                     f"fixed={fixed!r} holds {name!r}, which is there with {parent_name!r} of "
                     f"{allowed} alone. Leave one of the two out."
                 )
-    return tuple(held)
 
 
 def hold_parameters(space: Any, fixed: Sequence) -> Any:
@@ -643,19 +648,12 @@ def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:
         raise TypeError(
             f"constraints is {constraints!r}; a list of constraints is allowed. Give [that]."
         )
-    conditional = isinstance(space, dict) and {
-        name: spec for name, spec in space.items() if isinstance(spec, ConditionalSpec)
-    }
+    space, conditional = _conditions_apart(space)
     if not constraints and not conditional:
         return make_space(space, candidates)
     if candidates is not None:
         make_space(space, candidates)  # says what is wrong with them
         return Pool(candidates, lambda names: Limits(constraints or (), names))
-    if conditional:
-        space = {
-            name: conditional[name].spec if name in conditional else spec
-            for name, spec in space.items()
-        }
     box = make_space(space)
     if type(box) is not ParameterBox:
         raise TypeError(
@@ -663,8 +661,16 @@ def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:
         )
     names = box.names or [f"x[{k}]" for k in range(box.n_dimensions)]
     limits = Limits(constraints or (), names)
-    conditions = [_read_condition(box, name, spec) for name, spec in (conditional or {}).items()]
+    conditions = [_read_condition(box, name, spec) for name, spec in conditional.items()]
     return LimitedBox(box, limits, conditions)
+
+
+def _conditions_apart(space: Any) -> tuple[Any, dict[str, ConditionalSpec]]:
+    """Return a space whose parameters are all there, and the conditions of some by name."""
+    if not isinstance(space, dict):
+        return space, {}
+    conditional = {name: spec for name, spec in space.items() if isinstance(spec, ConditionalSpec)}
+    return {**space, **{name: spec.spec for name, spec in conditional.items()}}, conditional
 
 
 def _read_condition(box, name, spec):
