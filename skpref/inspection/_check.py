@@ -362,7 +362,7 @@ def _labels(every: dict[str, GroupMembers], duels: _Duels) -> dict[str, _Labels]
 # -- statistics of duels -----------------------------------------------------------------------
 
 
-class _Draws(NamedTuple):
+class _SimulatedAnswers(NamedTuple):
     """Outcomes of the duels in several sets of answers, (n, n_sets) each.
 
     Attributes
@@ -384,7 +384,7 @@ class _Test(NamedTuple):
     ----------
     topic : str
     values : callable
-        Of `_Draws`: one or more values for each set, (n_values, n_sets).
+        Of `_SimulatedAnswers`: one or more values for each set, (n_values, n_sets).
     describe : callable
         Of the number of the largest value and of that: sentence and remedy.
     is_log_ratio : bool
@@ -392,7 +392,7 @@ class _Test(NamedTuple):
     """
 
     topic: str
-    values: Callable[[_Draws], Array]
+    values: Callable[[_SimulatedAnswers], Array]
     describe: Callable[[int, float], tuple[str, str]]
     is_log_ratio: bool = False
 
@@ -405,8 +405,8 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
     n = len(duels.outcome)
     ends = np.cumsum(duels.proba, axis=1)[:, :-1]
 
-    def draws(outcome: NDArray[np.intp]) -> _Draws:
-        return _Draws(outcome, duels.score[outcome] - duels.expected[:, None])
+    def draws(outcome: NDArray[np.intp]) -> _SimulatedAnswers:
+        return _SimulatedAnswers(outcome, duels.score[outcome] - duels.expected[:, None])
 
     observed = [test.values(draws(duels.outcome[:, None]))[:, 0] for test in tests]
     largest = np.empty((len(tests), _N_SIMULATIONS))
