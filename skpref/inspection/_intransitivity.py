@@ -18,7 +18,7 @@ def intransitivity(model: Any, *, level: float = 0.9) -> Bunch:
     """Estimate the share of the margins of all pairs of items that no order explains.
 
     With z the margins of all pairs of the items that answers are about, noise apart, and h what is
-    left of them by the best differences of utilities, it is E|h|² / E|z|² under the posterior.
+    left of them by the best differences of utilities, it is E‖h‖² / E‖z‖² under the posterior.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def intransitivity(model: Any, *, level: float = 0.9) -> Bunch:
         share : float
             From 0, where one order explains all, to 1, where none explains anything.
         lower, upper : float
-            Central interval of |h|² / |z|²
+            Central interval of ‖h‖² / ‖z‖².
         probability : float
             That there are circles at all, which is 1/10 beforehand; NaN where that was not learned.
             Below 1/2 the fit holds their variance at its lower bound, and the share is zero.
