@@ -47,6 +47,7 @@ from skpref.gp._intransitive import IntransitivePosterior, PairMargins
 from skpref.gp._mixture import (
     PosteriorMixture,
     mixed_choice_proba,
+    mixed_sums,
     mixture_proba,
     posterior_parts,
 )
@@ -55,7 +56,7 @@ from skpref.gp._orthant_moments import (
     OrthantMoments,
     orthant_moments,
 )
-from skpref.gp._orthants import best_of, log_multivariate
+from skpref.gp._orthants import log_multivariate
 from skpref.gp._paths import SamplePaths
 from skpref.gp._posterior import (
     Components,
@@ -119,7 +120,6 @@ __all__ = [
     "TimeSpread",
     "Weights",
     "at_present",
-    "best_of",
     "carried",
     "carry_groups",
     "check_sets",
@@ -136,6 +136,7 @@ __all__ = [
     "log_multivariate",
     "mean_variance",
     "mixed_choice_proba",
+    "mixed_sums",
     "mixture_proba",
     "mixture_quantile",
     "moments",

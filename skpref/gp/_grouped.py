@@ -758,8 +758,7 @@ EXACT += [Grouped]
 def _group_column(finite: FiniteFeatures, comparisons: Comparisons) -> int | None:
     """Return the column of groups: that of the answers, or the one of items with most groups.
 
-    Of items a column has groups if both items of every margin are alike in it, and if something
-    is shared by all groups.
+    Of items a column has groups if both items of every margin are alike in it.
     """
     column = comparisons.group_column
     if column is not None:
@@ -771,21 +770,17 @@ def _group_column(finite: FiniteFeatures, comparisons: Comparisons) -> int | Non
             values = comparisons.items[:, each]
             alike = np.array_equal(values[margins.first], values[margins.second])
             comparisons.kept[name] = len(np.unique(values)) if alike else 0
-        if comparisons.kept[name] and _is_grouped(finite, each, needs_shared=True):
+        if comparisons.kept[name] and _is_grouped(finite, each):
             counts[each] = comparisons.kept[name]
     return max(counts, key=lambda each: counts[each]) if counts else None
 
 
-def _is_grouped(finite: FiniteFeatures, column: int, needs_shared: bool = False) -> bool:
-    """Tell whether some features belong to groups, and no other sees the groups' column.
-
-    With ``needs_shared`` some features are to be shared by all groups.
-    """
+def _is_grouped(finite: FiniteFeatures, column: int) -> bool:
+    """Tell whether some features belong to groups, and others, which do not see them, to all."""
     in_groups = [column in term.group for term in finite.terms]
-    if needs_shared and all(in_groups):
-        return False
     others = [term for term, grouped in zip(finite.terms, in_groups, strict=True) if not grouped]
-    return any(in_groups) and not any(column in term.columns for term in others)
+    is_mixed = any(in_groups) and not all(in_groups)
+    return is_mixed and not any(column in term.columns for term in others)
 
 
 def _shared_features(

@@ -247,3 +247,25 @@ def mixed_choice_proba(
         return choice_proba(parts[0], items, sets, order, log, offset)
     every = [choice_proba(part, items, sets, order, True, offset) for part in parts]
     return mixture_proba(every, weights, log)
+
+
+def mixed_sums(posterior: Any, X: Array, weights: Array) -> tuple[Array, Array]:
+    """Compute means and variances of weighted sums of utilities, of what may be a mixture.
+
+    Parameters
+    ----------
+    posterior : Posterior or PosteriorMixture
+    X : ndarray of shape (n, n_features)
+        Checked items.
+    weights : ndarray of shape (m, n)
+
+    Returns
+    -------
+    mean, variance : ndarray of shape (m,)
+    """
+    shares, parts = posterior_parts(posterior)
+    sums = [part.component_sums(X, weights) for part in parts]
+    means = np.stack([means.mean(axis=1) for means, _ in sums], axis=1)
+    variances = np.stack([variance + means.var(axis=1) for means, variance in sums], axis=1)
+    mean = means @ shares
+    return mean, (variances + (means - mean[:, None]) ** 2) @ shares

@@ -1,9 +1,11 @@
 """Demand: shares of alternatives in choices, how they change, and what an attribute is worth."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_array
@@ -11,11 +13,15 @@ from sklearn.utils.validation import check_array
 from skpref._utils import Array, PrintableBunch, check_number, warn
 from skpref.data import table_frame
 from skpref.fitting import estimator_of, last_step
-from skpref.gp import PosteriorMixture, best_of, choice_proba
+from skpref.gp import mixed_choice_proba, mixed_sums
 
 # Step of differences of utilities and probabilities, in standard deviations of an item's noise or
 # of a column: above the rounding of probabilities, and below what bends.
 _STEP = 0.01
+# Rows at most at which slopes are taken: time goes with their square.
+_MOST_ROWS = 500
+# Change of utility, in standard deviations of an item's noise for one of a column, that is none.
+_FLAT = 1e-9
 
 
 def shares(
@@ -81,26 +87,17 @@ def shares(
     names, code = _alternatives(sets, alternative)
     if without is not None:
         code = _withdraw(names, code, without)
-    proba, slopes = _probabilities(model, posterior, sets, code, slopes=True)
+    proba, slopes = _probabilities(model, posterior, sets, code)
     share = _mean_by_code(proba, code, len(names))
-    variance = np.zeros(len(names))
-    if np.any(slopes):
-        rows = _read_rows(model, posterior, sets[code >= 0])
-        weights = np.stack(
-            [
-                np.sum(np.where((code == a)[:, :, None], slopes, 0.0), axis=1)[code >= 0]
-                for a in range(len(names))
-            ]
-        )
-        _, variance = _moments_of_sums(posterior, rows, weights / len(sets))
-    inner = np.clip(share * (1.0 - share), 1e-12, None)
-    reach = norm.ppf(0.5 + 0.5 * level) * np.sqrt(variance) / inner
-    with np.errstate(divide="ignore"):
-        logit = np.log(share) - np.log1p(-share)
+    weights = np.einsum("sia,sij->asj", np.eye(len(names))[code] * (code >= 0)[:, :, None], slopes)
+    rows = _read_rows(model, posterior, sets[code >= 0])
+    _, variance = mixed_sums(posterior, rows, weights[:, code >= 0] / len(sets))
+    slope = np.clip(share * (1.0 - share), 1e-12, None)
+    reach = norm.ppf(0.5 + 0.5 * level) * np.sqrt(variance) / slope
     columns = {
         "share": share,
-        "low": 1.0 / (1.0 + np.exp(-(logit - reach))),
-        "high": 1.0 / (1.0 + np.exp(-(logit + reach))),
+        "low": expit(logit(share) - reach),
+        "high": expit(logit(share) + reach),
     }
     return PrintableBunch(alternative=names, **columns, frame=table_frame(columns, names.tolist()))
 
@@ -164,7 +161,7 @@ def willingness_to_pay(
     X: ArrayLike,
     price: int,
     *,
-    columns: list[int] | None = None,
+    columns: Sequence[int] | None = None,
     groups: ArrayLike | None = None,
     level: float = 0.9,
 ) -> Bunch:
@@ -177,10 +174,11 @@ def willingness_to_pay(
     model : estimator, pipeline or search
         Fitted; of one utility.
     X : array-like of shape (n_sets, k, n_features) or (n_items, n_features)
-        Alternatives at which slopes are taken; rows that hold NaN are left out.
+        Alternatives at which slopes are taken, of more than 500 a group at so many, evenly spaced;
+        rows that hold NaN are left out.
     price : int
         Its column.
-    columns : list of int, optional
+    columns : sequence of int, optional
         Attributes. None: all columns but the price, along which the utility has a slope.
     groups : array-like of shape (n_sets,) or (n_items,), optional
         Such as people, where the kernel has effects of theirs: a value for each. None: one for all.
@@ -195,14 +193,15 @@ def willingness_to_pay(
         value, low, high : ndarray of shape (n_groups, n_columns)
             Ends of the interval are infinite where the sign of the price's slope is open.
         frame : DataFrame where pandas is installed, else None
-            Of the first group.
+            A row for each group and column.
 
     Raises
     ------
     TypeError
         If the model was fitted to several users.
     ValueError
-        If there is no such column, or the utility does not depend on the price.
+        If there is no such column, a group has no row without NaN, or the utility does not depend
+        on the price.
 
     Warns
     -----
@@ -244,6 +243,12 @@ def willingness_to_pay(
     code = np.repeat(code, len(rows) // len(values))
     complete = ~np.isnan(rows).any(axis=1)
     rows, code = rows[complete], code[complete]
+    empty = np.bincount(code, minlength=len(names)) == 0
+    if empty.any():
+        raise ValueError(
+            f"got no row without NaN of {names[empty].tolist()[0]!r}; one or more are allowed. Give X rows "
+            "of it, or leave it out."
+        )
     if columns is None:
         columns = [k for k in range(rows.shape[1]) if k != price]
     for column in columns:
@@ -273,9 +278,14 @@ def willingness_to_pay(
             f"The answers leave open whether utility falls with the price, column {price}, so that "
             "intervals have no ends. Give more answers in which prices differ, or a lower level."
         )
-    frame = table_frame(
-        {"value": value[0], "low": low[0], "high": high[0]}, [int(c) for c in at[:-1]]
-    )
+    table = {
+        "group": np.repeat(names, len(at) - 1),
+        "column": np.tile(at[:-1], len(names)),
+        "value": value.ravel(),
+        "low": low.ravel(),
+        "high": high.ravel(),
+    }
+    frame = table_frame(table, range(value.size))
     return PrintableBunch(group=names, column=at[:-1], value=value, low=low, high=high, frame=frame)
 
 
@@ -362,15 +372,8 @@ def _read_rows(model: Any, posterior: Any, rows: Array) -> Array:
     return checked
 
 
-def _parts(posterior: Any) -> list[tuple[float, Any]]:
-    """Return weights and posteriors of a mixture, or the posterior itself."""
-    if isinstance(posterior, PosteriorMixture):
-        return list(zip(posterior.weights.tolist(), posterior.posteriors, strict=True))
-    return [(1.0, posterior)]
-
-
 def _probabilities(
-    model: Any, posterior: Any, sets: Array, code: NDArray[np.intp], slopes: bool = False
+    model: Any, posterior: Any, sets: Array, code: NDArray[np.intp]
 ) -> tuple[Array, Array]:
     """Return how probable each row is to be chosen, and its slopes in the utilities of its set.
 
@@ -378,33 +381,27 @@ def _probabilities(
     -------
     proba : ndarray of shape (n_sets, k)
     slopes : ndarray of shape (n_sets, k, k)
-        Of each row in the utility of each; zeros where they are not asked for.
+        Of each row in the utility of each.
     """
-    offered = code >= 0
-    proba, slope = offered.astype(float), np.zeros((*code.shape, code.shape[1]))
+    offered, k = code >= 0, code.shape[1]
+    proba, slopes = offered.astype(float), np.zeros((*code.shape, k))
     several = offered.sum(axis=1) > 1
-    if not several.any():
-        return proba, slope
-    present = offered[several]
-    items = _read_rows(model, posterior, sets[several][present])
-    at = np.where(present, np.cumsum(present).reshape(present.shape) - 1, -1)
-    proba[several] = 0.0
-    step = _STEP * np.sqrt(posterior.likelihood.utility_noise)
-    for weight, part in _parts(posterior):
-        proba[several] += weight * choice_proba(part, items, at, 0)
-        if not slopes:
-            continue
-        means, covariance = part.set_moments(items, np.maximum(at, 0))
-        covariance[:, np.arange(at.shape[1]), np.arange(at.shape[1])] += part.likelihood.item_noise
-        mean = means.mean(axis=2)
-        for place in range(at.shape[1]):
-            shift = step * (np.arange(at.shape[1]) == place)
-            ends = (
-                best_of(mean + shift, covariance, present),
-                best_of(mean - shift, covariance, present),
-            )
-            slope[several, :, place] += weight * (ends[0] - ends[1]) / (2.0 * step)
-    return proba, slope
+    if several.any():
+        items = _read_rows(model, posterior, sets[several][offered[several]])
+        at = np.where(offered[several], np.cumsum(offered[several]).reshape(-1, k) - 1, -1)
+        # The sets as they are, and with each utility moved up and down.
+        step = _STEP * np.sqrt(posterior.likelihood.utility_noise)
+        moves = step * np.concatenate([np.zeros((1, k)), np.eye(k), -np.eye(k)])
+        values = mixed_choice_proba(
+            posterior,
+            items,
+            np.tile(at, (len(moves), 1)),
+            0,
+            offset=np.repeat(moves, len(at), axis=0),
+        ).reshape(len(moves), len(at), k)
+        proba[several] = values[0]
+        slopes[several] = np.moveaxis(values[1 : k + 1] - values[k + 1 :], 0, 2) / (2.0 * step)
+    return proba, slopes
 
 
 def _mean_by_code(proba: Array, code: NDArray[np.intp], n_codes: int) -> Array:
@@ -413,46 +410,32 @@ def _mean_by_code(proba: Array, code: NDArray[np.intp], n_codes: int) -> Array:
     return np.bincount(code[offered], proba[offered], n_codes) / len(code)
 
 
-def _moments_of_sums(posterior: Any, rows: Array, weights: Array) -> tuple[Array, Array]:
-    """Return means and variances of weighted sums of utilities, (n_sums,) each."""
-    total, square = np.zeros(len(weights)), np.zeros(len(weights))
-    for weight, part in _parts(posterior):
-        means, variance = part.component_sums(rows, weights)
-        total += weight * means.mean(axis=1)
-        square += weight * (variance + np.mean(means**2, axis=1))
-    return total, np.maximum(square - total**2, 0.0)
-
-
 def _mean_slopes(
     model: Any, posterior: Any, rows: Array, at: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return the mean slopes of the utility along columns, and their covariance."""
+    """Return the mean slopes of the utility along columns, 0 of none, and their covariance."""
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(np.intp))]
     n, n_columns = len(rows), len(at)
-    ends, weights = [], np.zeros((n_columns, 2 * n_columns * n))
-    for k, column in enumerate(at):
-        spread = np.std(rows[:, column])
-        step = _STEP * (spread if spread > 0.0 else 1.0)
-        for j, sign in enumerate((1.0, -1.0)):
-            moved = rows.copy()
-            moved[:, column] += sign * step
-            begin = (2 * k + j) * n
-            weights[k, begin : begin + n] = sign / (2.0 * step * n)
-            ends.append(moved)
-    items = _read_rows(model, posterior, np.concatenate(ends))
+    spread = rows[:, at].std(axis=0)
+    spread[spread == 0.0] = 1.0
+    # Each column up, and down, by a step.
+    ends = np.tile(rows, (n_columns, 2, 1, 1))
+    steps = _STEP * spread[:, None, None] * [[1.0], [-1.0]]
+    ends[np.arange(n_columns), :, :, at] += steps
+    items = _read_rows(model, posterior, ends.reshape(-1, rows.shape[1]))
+    differences = np.repeat([1.0, -1.0], n) / (2.0 * _STEP * n)
+    weights: Array = np.kron(np.eye(n_columns), differences).astype(np.float64)
     first, second = np.triu_indices(n_columns)
-    sums = np.where((first == second)[:, None], weights[first], weights[first] + weights[second])
-    means, variances = _moments_of_sums(posterior, items, sums)
     own = first == second
-    # Along what the kernel does not see the ends are one, up to rounding.
-    utility = posterior.mean(items).reshape(n_columns, 2, n)
-    change = np.abs(utility[:, 0] - utility[:, 1]).max(axis=1)
-    is_flat = change <= 1e-12 * np.abs(utility).max()
-    mean = np.where(is_flat, 0.0, means[own])
-    covariance = np.diag(variances[own])
+    sums = np.where(own[:, None], 0.0, weights[second]) + weights[first]
+    means, variances = mixed_sums(posterior, items, sums)
+    mean, covariance = means[own], np.diag(variances[own])
     a, b = first[~own], second[~own]
     covariance[a, b] = 0.5 * (variances[~own] - variances[own][a] - variances[own][b])
     covariance[b, a] = covariance[a, b]
-    return mean, covariance
+    least = _FLAT * np.sqrt(posterior.likelihood.utility_noise)
+    mean = np.where(np.abs(mean) > least, mean, 0.0)
+    return mean / spread, covariance / np.multiply.outer(spread, spread)
 
 
 def _fieller(mean: Array, covariance: Array, z: float) -> tuple[float, float]:

@@ -44,7 +44,8 @@ def share_draws(utility):
     nodes, weights = np.polynomial.hermite_e.hermegauss(30)
     share = np.zeros(utility.shape[1:])
     for k in range(len(share)):
-        ahead = utility[:, [k]] - np.delete(utility, k, axis=1)
+        with np.errstate(invalid="ignore"):  # of two that are not offered
+            ahead = utility[:, [k]] - np.delete(utility, k, axis=1)
         ahead = np.where(np.isfinite(utility[:, [k]]), np.nan_to_num(ahead, posinf=40.0), -40.0)
         proba = np.prod(ndtr(ahead[..., None] + nodes), axis=1) @ weights
         share[k] = proba.mean(axis=0) / weights.sum()
@@ -62,6 +63,19 @@ def test_shares_and_intervals_are_those_of_draws(model, trips, without):
     assert result.share.sum() == pytest.approx(1.0)
     low, high = np.quantile(truth, [0.05, 0.95], axis=1)
     assert_allclose([result.low, result.high], [low, high], atol=0.006)
+
+
+def test_shares_are_those_of_all_parts_of_a_mixture():
+    # Two judges contradict each other: who is right is open, so that the posterior has two parts.
+    rng = np.random.default_rng(5)
+    rows = rng.uniform(size=(12, 2, 1))
+    ahead = (rows[:, 0, 0] > rows[:, 1, 0]).astype(int)
+    judges = np.array(["ann"] * 7 + ["bob"] * 5)
+    model = PairwisePreferenceRegressor(Linear(0.5), noise_variance=0.5, optimizer=None)
+    model.fit(rows, np.where(judges == "ann", ahead, 1 - ahead), judges=judges)
+    assert type(model.posterior_).__name__ == "PosteriorMixture"
+    utility = np.sqrt(2.0) * draws(model, rows, 20_000)  # in deviations of the noise
+    assert_allclose(shares(model, rows).share, share_draws(utility).mean(axis=1), atol=0.006)
 
 
 def test_who_is_left_alone_has_everything(model, trips):
@@ -130,6 +144,21 @@ def test_people_have_a_worth_each():
     assert result.high[0, 0] < result.low[1, 0] < 0.0
 
 
+def test_of_many_rows_some_are_enough_where_slopes_are_the_same(model, trips):
+    many = np.concatenate([trips] * 20)
+    some, every = (willingness_to_pay(model, rows, price=1) for rows in (trips, many))
+    assert_allclose(every.value, some.value, rtol=1e-6)
+    assert_allclose(every.low, some.low, rtol=1e-6)
+
+
+def test_tables_have_a_row_for_each_group_and_column(model, trips):
+    pytest.importorskip("pandas")
+    result = willingness_to_pay(model, trips, price=1, groups=np.arange(len(trips)) % 2)
+    assert result.frame["group"].tolist() == [0, 1]
+    assert result.frame["value"].tolist() == result.value.ravel().tolist()
+    assert shares(model, trips).frame["share"].sum() == pytest.approx(1.0)
+
+
 def test_a_price_of_unknown_sign_has_no_ends():
     rng = np.random.default_rng(4)
     X = rng.uniform(size=(10, 3, 2))
@@ -155,6 +184,10 @@ def test_what_cannot_be_answered_is_refused(model, trips):
     flat = PairwisePreferenceRegressor(OnColumns(Linear(1.0), [0]), optimizer=None)
     with pytest.raises(ValueError, match="does not depend"):
         willingness_to_pay(flat.fit(trips[:, :2], np.zeros(120)), trips, price=1)
+    with pytest.raises(ValueError, match="no row without NaN of 'z'"):
+        alone = np.where(np.arange(len(trips)) == 0, "z", "a")
+        gone = np.where(alone[:, None, None] == "z", np.nan, trips)
+        willingness_to_pay(model, gone, price=1, groups=alone)
     users = CollaborativePreferenceRegressor(optimizer=None)
     duels = [[[0.0, 1.0], [1.0, 0.0]]] * 4
     users.fit(duels, [1, 1, 0, 0], users=["a", "a", "b", "b"])
