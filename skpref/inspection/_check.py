@@ -298,12 +298,12 @@ def _outcome_log_proba(last, scale):
     """Return log-probabilities of the outcomes of each answer of a fit without it."""
     every, log_weights = [], []
     for reading in left_out_readings(last):
-        forecast, seen = each_left_out(reading), reading.comparisons
-        rows = seen.rows
+        forecast, rows = each_left_out(reading), reading.comparisons.rows
         at = np.flatnonzero(rows.kind != INEQUALITY)
         row_of = np.empty(at.size, dtype=np.intp)
         row_of[rows.answer[at]] = at
-        row = row_of[seen.of_answer]
+        of_answer = reading.comparisons.of_answer
+        row = row_of[of_answer]
         judge = None if rows.judge is None else rows.judge[row]
         offset = np.zeros(len(row)) if rows.offset is None else rows.offset[row]
         columns = []
@@ -318,7 +318,7 @@ def _outcome_log_proba(last, scale):
         log_proba = np.stack(columns, axis=1)
         every.append(log_proba - logsumexp(log_proba, axis=1, keepdims=True))
         with np.errstate(divide="ignore"):
-            log_weights.append(np.log(reading.weight) - forecast.log_density[seen.of_answer])
+            log_weights.append(np.log(reading.weight) - forecast.log_density[of_answer])
     weights = np.stack(log_weights)
     weights -= logsumexp(weights, axis=0)
     return logsumexp(np.stack(every) + weights[:, :, None], axis=0)
@@ -449,7 +449,7 @@ def _standardised(weights: Any, duels: _Duels) -> tuple[Any, Array]:
     return weights, np.sqrt(np.maximum(square @ duels.variance, 1e-12))[:, None]
 
 
-def _gains(topic, duels, powers, members, describe):
+def _gains(topic, duels, powers, places, describe):
     """Make the statistic of log-likelihood ratios, of probabilities to powers over themselves.
 
     Parameters
@@ -458,11 +458,14 @@ def _gains(topic, duels, powers, members, describe):
     duels : _Duels
     powers : sequence of float
         0 is at random, −1 the wrong way round.
-    members : array of shape (n_groups, n)
-        1 where a duel is of a group.
+    places : (ndarray of int of shape (n_members,), ndarray of int of shape (n_members,))
+        Numbers of groups, and of duels that are of them.
     describe : callable
         Of number of the power, number of the group, and ratio: sentence and remedy.
     """
+    n_groups = int(places[0].max(initial=0)) + 1
+    shape = n_groups, len(duels.outcome)
+    members = csr_array((np.ones(len(places[0])), places), shape=shape)
     log_proba, gains = np.log(np.maximum(duels.proba, 1e-300)), []
     for power in powers:
         log_power = power * log_proba
@@ -477,7 +480,6 @@ def _gains(topic, duels, powers, members, describe):
         above = (step @ (sets.outcome > k).astype(float) for k, step in enumerate(steps))
         return lowest + sum(above)
 
-    n_groups = members.shape[0]
     return _Test(topic, values, lambda at, value: describe(*divmod(at, n_groups), value), True)
 
 
@@ -491,7 +493,8 @@ def _calibration(duels):
             "the answers depend on",
         )
 
-    return _gains("calibration", duels, _POWERS, np.ones((1, len(duels.outcome))), describe)
+    every = np.arange(len(duels.outcome))
+    return _gains("calibration", duels, _POWERS, (np.zeros_like(every), every), describe)
 
 
 def _items(duels, names):
@@ -503,10 +506,9 @@ def _items(duels, names):
             "Look at these answers: it may be two things of one name, or judged by other rules",
         )
 
-    ends, n = np.concatenate([duels.first, duels.second]), len(duels.outcome)
-    place = ends, np.tile(np.arange(n), 2)
-    members = csr_array((np.ones(2 * n), place), shape=(len(names), n))
-    return _gains("items", duels, (0.0, 0.5), members, describe)
+    ends = np.concatenate([duels.first, duels.second])
+    places = ends, np.tile(np.arange(len(duels.outcome)), 2)
+    return _gains("items", duels, (0.0, 0.5), places, describe)
 
 
 def _judges(duels, labels):
@@ -519,9 +521,7 @@ def _judges(duels, labels):
         )
 
     some = np.flatnonzero(labels.code >= 0)
-    place, shape = (labels.code[some], some), (len(labels.names), len(labels.code))
-    members = csr_array((np.ones(len(some)), place), shape=shape)
-    return _gains("judges", duels, (0.0, -1.0), members, describe)
+    return _gains("judges", duels, (0.0, -1.0), (labels.code[some], some), describe)
 
 
 def _ties(duels):

@@ -246,8 +246,8 @@ def willingness_to_pay(
     empty = np.bincount(code, minlength=len(names)) == 0
     if empty.any():
         raise ValueError(
-            f"got no row without NaN of {names[empty].tolist()[0]!r}; one or more are allowed. Give X rows "
-            "of it, or leave it out."
+            f"got no row without NaN of {names[empty].tolist()[0]!r}; one or more are allowed. "
+            "Give X rows of it, or leave it out."
         )
     if columns is None:
         columns = [k for k in range(rows.shape[1]) if k != price]

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF
 from test_chain import BESIDE, DRIFT, answers, random_pairs
 from test_through_time import posterior_of
 
-from skpref.gp import ChainRule, PriorRule, _posterior
+from skpref import PairwisePreferenceRegressor
+from skpref.gp import ChainRule, PriorRule, _posterior, mixed_sums
 
 
 @pytest.mark.parametrize("rule", [PriorRule, ChainRule])
@@ -36,3 +38,21 @@ def test_covariances_at_one_time_are_those_at_any():
     assert_allclose(
         posterior.between(rows, rows), posterior.between(later, later)[:12, :12], atol=1e-10
     )
+
+
+def test_sums_of_a_mixture_are_those_of_its_moments():
+    rng = np.random.default_rng(2)
+    rows = rng.uniform(size=(12, 2, 1))
+    ahead = (rows[:, 0, 0] > rows[:, 1, 0]).astype(int)
+    judges = np.array(["ann"] * 7 + ["bob"] * 5)
+    model = PairwisePreferenceRegressor(RBF(0.5), noise_variance=0.5, optimizer=None)
+    posterior = model.fit(
+        rows, np.where(judges == "ann", ahead, 1 - ahead), judges=judges
+    ).posterior_
+    assert len(posterior.parts) > 1
+    items, weights = rng.uniform(size=(7, 1)), rng.normal(size=(3, 7))
+    mean, variance = mixed_sums(posterior, items, weights)
+    assert_allclose(mean, weights @ posterior.mean(items), atol=1e-9)
+    assert_allclose(variance, np.diag(weights @ posterior.cov(items) @ weights.T), atol=1e-9)
+    draws = weights @ posterior.sample(items, 100_000, 0)
+    assert_allclose(variance, draws.var(axis=1), rtol=0.03)
