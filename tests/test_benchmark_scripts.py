@@ -89,6 +89,7 @@ SMALLEST = {
     "time/doubles.py": "--folder OUT",
     "time/strength_through_time.py": "--data football --calls 1 --methods elo",
     "time/through_time.py": "--parts equality --repeats 1",
+    "users/people_choices.py": "--people 4 --choices 3",
     "users/collaborative.py": "--sets Synthetic Sushi --splits 1 --users 10 --methods su",
     "users/collaborative_active.py": "--sets Synthetic Sushi --splits 1 --users 5 --methods su",
     "users/collaborative_curve.py": "--splits 1",

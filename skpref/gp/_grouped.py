@@ -72,7 +72,7 @@ class _Batch(NamedTuple):
         dense.ravel()[self.place] = self.value
         return dense
 
-    def dense(self, row: NDArray[np.intp], column: NDArray[np.intp], value: Array) -> Array:
+    def group_blocks(self, row: NDArray[np.intp], column: NDArray[np.intp], value: Array) -> Array:
         """Return a matrix of all margins within each group, (n_groups, n, n), by its entries."""
         n_groups, n = self.margin.shape
         # The number of all margins, which stands where a group has none, is no row.
@@ -336,7 +336,7 @@ class _GroupedWeights:
         for batch in prior.batches:
             own_scale = scale[batch.feature]
             effects = batch.effects * own_scale[:, None, :]
-            whole = None if entries is None else batch.dense(*entries)
+            whole = None if entries is None else batch.group_blocks(*entries)
             sites = BatchSites(single[batch.margin], whole)
             weights = condition_groups(effects, prior.shared_rows(batch), sites)
             gain += weights.gain
@@ -532,11 +532,8 @@ class Grouped(FiniteRank):
         n_bytes = 8.0 * (2.0 * held + groups.rank * rank + rank**2 + n * 10.0)
         return Cost(linear + rank**3, rank, n_bytes, linear)
 
-    def on_duels(self, margins: Margins) -> FiniteRank:
-        """See `Prior.on_duels`; items of two groups are compared by all features."""
-        group = self._comparisons.items[:, self._column]
-        if np.any(group[margins.first] != group[margins.second]):
-            return FiniteRank(self.kernel, self._whole_finite, self._comparisons, margins)
+    def on_duels(self, margins: Margins) -> "Grouped":
+        """See `Prior.on_duels`."""
         return Grouped(self.kernel, self._whole_finite, self._comparisons, margins)
 
     def shared_rows(self, batch: _Batch) -> Array:

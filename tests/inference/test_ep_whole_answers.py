@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.fitting._model import Model
-from skpref.gp import DenseItems
+from skpref.gp import DenseItems, DenseMargins
 from skpref.inference import EP, Problem
 from skpref.likelihoods import Probit
 
@@ -156,3 +156,17 @@ def test_an_item_that_is_twice_in_a_set_is_no_hindrance(chosen, tol, slack):
     assert several.residual <= tol
     assert several.sites.log_evidence == pytest.approx(near.sites.log_evidence, abs=1e-5)
     assert_allclose(several.conditioned.mean, near.conditioned.mean, atol=1e-4)
+
+
+@pytest.mark.parametrize("tol", [1e-5, 5e-9])
+def test_sets_that_have_an_item_twice_settle_as_others_do(tol):
+    # Rounding leaves a margin between two that are one a variance of 1e-17.
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, 3, 1))
+    rows[:, 2] = rows[:, 1]
+    chosen = (-rows[:, :, 0] + rng.normal(size=(30, 3))).argmax(axis=1)
+    ranks = np.where(np.arange(3) == chosen[:, None], 1, 2)
+    seen = Comparisons.from_ranks(rows.reshape(-1, 1), np.arange(90).reshape(30, 3), ranks)
+    for prior in (DenseItems, DenseMargins):
+        problem = Problem(prior.of(RBF(1.0), seen, Probit(0.7)), seen, Probit(0.7))
+        assert EP(tol=tol, max_iter=50).run(problem).residual <= tol

@@ -127,6 +127,19 @@ def test_texts_have_at_most_five_findings(planted):
     assert "<table>" in result._repr_html_() and "item 0" in result._repr_html_()
 
 
+@pytest.mark.filterwarnings("ignore:The search")  # as much noise as may be
+@pytest.mark.parametrize("seed", [1, 5, 10])
+def test_coin_flips_are_no_fault(seed):
+    # Leaving an answer out draws its prediction away from it: by simulations alone, at random would
+    # be more probable than as predicted.
+    rng = np.random.default_rng(seed)
+    first = rng.integers(8, size=200)
+    second = (first + rng.integers(1, 8, size=200)) % 8
+    X = np.array(list("abcdefgh"))[np.stack([first, second], axis=1)]
+    y, judge = rng.integers(2, size=200), rng.integers(4, size=200)
+    assert check(PairwisePreferenceRegressor().fit(X, y), {"judge": judge}).findings == []
+
+
 def test_several_users_are_refused():
     duels = [[[0.0], [1.0]], [[1.0], [2.0]], [[0.0], [2.0]]] * 2
     users = ["ann"] * 3 + ["bob"] * 3
