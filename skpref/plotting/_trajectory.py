@@ -20,10 +20,8 @@ from skpref.plotting._style import (
     wrap_to,
 )
 
-# Letters of the names in a row of the legend, and of one name.
-_ROW, _MOST = 48, 24
-# Points that a date on the axis needs, and how many the locator must be allowed to find any.
-_DATE, _FEWEST = 36.0, 5
+# Letters of a name in the legend.
+_MOST = 24
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -211,8 +209,7 @@ class TrajectoryDisplay:
         if times.dtype.kind == "M":
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-            width = ax.get_window_extent().width * 72.0 / ax.figure.dpi
-            locator = AutoDateLocator(minticks=2, maxticks=max(_FEWEST, int(width / _DATE)))
+            locator = AutoDateLocator()
             ax.xaxis.set_major_locator(locator)
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         else:
@@ -220,7 +217,7 @@ class TrajectoryDisplay:
         tidy(ax)
         label = ax.set_ylabel(in_unit(f"utility above {self._zero_in_words()}", self.unit))
         wrap_to(label, ax.get_window_extent().height)
-        legend_above(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
+        legend_above(ax, 2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
