@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from skpref._utils import RandomLike, check_number, probability_text
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
+    SIZES,
     check_matplotlib,
     height_of_rows,
     in_unit,
@@ -32,8 +33,6 @@ _OF_ITEMS = (
     "rank_lower",
     "rank_upper",
 )
-# In letters, from the axes: right ends of the columns of ranks and probabilities.
-_ENDS = (5.0, 10.0)
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -233,7 +232,7 @@ class LeaderboardDisplay:
         _, step = row_letters(size_in_points(ax)[1], n)
         columns = self._annotated(ax) if annotate and step == 1 else []
         names = np.asarray(self.names).tolist()
-        self.annotations_ = rows_of_names(ax, names, columns, _ENDS[-1])
+        self.annotations_ = rows_of_names(ax, names, columns, SIZES.column_ends[-1])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -247,7 +246,7 @@ class LeaderboardDisplay:
         style = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
         top = style | {"va": "bottom", "fontstyle": "italic"}
         texts = []
-        for end, (head, column) in zip(_ENDS, columns, strict=True):
+        for end, (head, column) in zip(SIZES.column_ends, columns, strict=True):
             place = (end * letter_size("ytick.labelsize"), 0.0)
             texts.append(ax.annotate(head, xy=(1.0, -0.6), xytext=place, **top))
             style["va"] = "center_baseline"

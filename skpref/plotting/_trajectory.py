@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref.inspection import trajectories
 from skpref.plotting._style import (
+    SIZES,
     check_matplotlib,
     in_unit,
     legend_above,
@@ -19,9 +20,6 @@ from skpref.plotting._style import (
     tidy,
     wrap_to,
 )
-
-# Letters of a name in the legend.
-_MOST = 24
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -185,7 +183,9 @@ class TrajectoryDisplay:
         utility, lower, upper = (
             np.where(has_interval, part, np.nan) for part in (utility, lower, upper)
         )
-        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        names = [
+            plain_text(shorten(name, SIZES.legend_name)) for name in np.asarray(self.names).tolist()
+        ]
         if np.any(has_interval) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
@@ -229,7 +229,7 @@ class TrajectoryDisplay:
             return "the mean of each group" if several else f"the mean of {total} items"
         if total > 1:
             return "the mean of the reference"
-        return plain_text(shorten(np.asarray(self.reference).tolist()[0], _MOST))
+        return plain_text(shorten(np.asarray(self.reference).tolist()[0], SIZES.legend_name))
 
 
 def _as_numbers(times: NDArray[Any]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skpref._utils import check_number
 from skpref.inspection import win_rates
 from skpref.plotting._style import (
+    SIZES,
     check_matplotlib,
     diverging_colors,
     lay_out,
@@ -18,11 +19,6 @@ from skpref.plotting._style import (
     short_name,
     size_in_points,
 )
-
-# Width of a number, in letters.
-_NUMBER = 1.5
-# Inches of new axes: the least, for one item, and at most.
-_REST, _ROW, _WIDEST = 1.9, 0.27, 12.0
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -125,7 +121,7 @@ class WinRatesDisplay:
         check_matplotlib(f"{type(self).__name__}.plot")
         names = [short_name(name) for name in np.asarray(self.names).tolist()]
         n = len(names)
-        wide = float(np.clip(_REST + _ROW * n, 2.9, _WIDEST))
+        wide = float(np.clip(SIZES.cell_margin + SIZES.cell * n, 2.9, SIZES.widest))
         ax = new_axes(ax, (wide + 0.3, wide))
         # Half of a tie goes to either, so that what is even is even in the picture.
         share = self.win if self.tie is None else self.win + 0.5 * self.tie
@@ -146,7 +142,7 @@ class WinRatesDisplay:
         ax.set_yticks(range(0, n, step), names[::step], fontsize=size)
         ax.set_xticks(range(0, n, step), names[::step], fontsize=size, rotation=90)
         lay_out(ax)
-        size, step = row_letters(min(size_in_points(ax)) / _NUMBER, n)
+        size, step = row_letters(min(size_in_points(ax)) / SIZES.number, n)
         self.annotations_ = self._draw_numbers(ax, share, size) if annotate and step == 1 else []
         self.ax_, self.figure_ = ax, ax.figure
         return self
