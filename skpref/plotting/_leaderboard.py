@@ -1,13 +1,12 @@
 """Items from best to worst, with intervals."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._utils import RandomLike, check_number, probability_text
+from skpref._utils import check_number, probability_text
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     SIZES,
@@ -94,30 +93,25 @@ class LeaderboardDisplay:
         model: Any,
         items: Any = None,
         *,
-        user: Any = None,
-        at: Mapping | ArrayLike | None = None,
-        time: Any = None,
-        unit: str = "noise",
-        level: float = 0.9,
-        n_draws: int = 10_000,
-        average: bool | str = "auto",
-        random_state: RandomLike = 0,
         top: int | None = None,
         ax: Any = None,
         annotate: bool = True,
         color: Any = None,
+        **options: Any,
     ) -> Self:
         """Rank the items and draw them.
 
         Parameters
         ----------
-        model, items, user, at, time, unit, level, n_draws, average, random_state
+        model, items
             See `skpref.inspection.leaderboard`.
         top : int, default=None
             Show the best so many only; ranks and the zero stay those among all.
         ax : matplotlib Axes, default=None
         annotate : bool, default=True
         color : matplotlib color, default=None
+        **options
+            For `leaderboard`, such as ``unit="elo"``.
 
         Returns
         -------
@@ -133,18 +127,7 @@ class LeaderboardDisplay:
         check_matplotlib(f"{cls.__name__}.from_estimator")
         if top is not None:
             check_number("top", top, low=1, integer=True)
-        board = leaderboard(
-            model,
-            items,
-            user=user,
-            at=at,
-            time=time,
-            unit=unit,
-            level=level,
-            n_draws=n_draws,
-            average=average,
-            random_state=random_state,
-        )
+        board = leaderboard(model, items, **options)
         return cls.from_board(board, top=top, ax=ax, annotate=annotate, color=color)
 
     @classmethod

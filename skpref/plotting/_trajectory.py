@@ -1,6 +1,6 @@
 """Utilities through time, with bands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -87,24 +87,21 @@ class TrajectoryDisplay:
         items: Any = None,
         times: ArrayLike | None = None,
         *,
-        relative: Any = None,
-        at: Mapping | ArrayLike | None = None,
-        top: int = 5,
-        unit: str = "noise",
-        level: float = 0.9,
-        average: bool | str = "auto",
         answers: bool = True,
         ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Ask the posterior through time and draw it.
 
         Parameters
         ----------
-        model, items, times, relative, at, top, unit, level, average
+        model, items, times
             See `skpref.inspection.trajectories`.
         answers : bool, default=True
             Mark the times of each item's answers on its line.
         ax : matplotlib Axes, default=None
+        **options
+            For `trajectories`, such as ``top=10``.
 
         Returns
         -------
@@ -118,17 +115,7 @@ class TrajectoryDisplay:
             As `trajectories`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        curves = trajectories(
-            model,
-            items,
-            times,
-            relative=relative,
-            at=at,
-            top=top,
-            unit=unit,
-            level=level,
-            average=average,
-        )
+        curves = trajectories(model, items, times, **options)
         return cls.from_trajectories(curves, answers=answers, ax=ax)
 
     @classmethod

@@ -1,6 +1,5 @@
 """How often each item beats each other one, as a matrix."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -61,25 +60,24 @@ class WinRatesDisplay:
         model: Any,
         items: Any = None,
         *,
-        user: Any = None,
-        at: Mapping | ArrayLike | None = None,
-        time: Any = None,
-        order: int = 0,
         top: int | None = None,
         ax: Any = None,
         annotate: bool = True,
+        **options: Any,
     ) -> Self:
         """Ask for the win rates and draw them.
 
         Parameters
         ----------
-        model, items, user, at, time, order
+        model, items
             See `skpref.inspection.win_rates`.
         top : int, default=None
             Only so many items: those of the largest posterior means.
         ax : matplotlib Axes, default=None
         annotate : bool, default=True
             Write the probabilities in the cells, in per cent, where there is room for letters.
+        **options
+            For `win_rates`, such as ``order=1``.
 
         Returns
         -------
@@ -95,7 +93,7 @@ class WinRatesDisplay:
         check_matplotlib(f"{cls.__name__}.from_estimator")
         if top is not None:
             check_number("top", top, low=1, integer=True)
-        rates = win_rates(model, items, user=user, at=at, time=time, order=order)
+        rates = win_rates(model, items, **options)
         win, tie = rates.win[:top, :top], rates.tie[:top, :top]
         return cls(names=rates.names[:top], win=win, tie=tie).plot(ax=ax, annotate=annotate)
 
