@@ -354,7 +354,7 @@ def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping
                 "'neg_log_loss', or accuracy_scorer of skpref.metrics."
             )
         raise ValueError(
-            f"The scorer calls {method} of a {type(estimator).__name__}, which takes none of "
+            f"The scorer calls {method} of a {type(estimator).__name__}, which does not take "
             f"{sorted(metadata)}. {remedy}"
         ) from error
 
