@@ -328,13 +328,14 @@ def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping
         A model, a search, a pipeline that ends in one of these, or a frozen one of them.
     X : array-like
     metadata : mapping
-        Passed to the model by name.
+        Passed to the model by name, but for what is None.
 
     Raises
     ------
     ValueError
         If the method takes none of these.
     """
+    metadata = given_metadata(**metadata)
     while metadata and (inner := _inner(estimator)) is not None:
         if isinstance(estimator, Pipeline):
             X = estimator[:-1].transform(X)
@@ -353,7 +354,7 @@ def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping
                 "'neg_log_loss', or accuracy_scorer of skpref.metrics."
             )
         raise ValueError(
-            f"The scorer calls {method} of a {type(estimator).__name__}, which takes none of "
+            f"The scorer calls {method} of a {type(estimator).__name__}, which does not take "
             f"{sorted(metadata)}. {remedy}"
         ) from error
 
@@ -383,18 +384,12 @@ def accuracy_scorer(
     X: Any,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    *,
-    judges: ArrayLike | None = None,
-    order: ArrayLike | None = None,
-    users: ArrayLike | None = None,
-    prompts: ArrayLike | None = None,
-    time: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
+    **metadata: ArrayLike | None,
 ) -> float:
     """Scorer: `answer_accuracy` of ``estimator.predict_proba(X)``.
 
-    With ``judges``, ``order``, ``users``, ``prompts``, ``time`` and ``offset``, where they come,
-    passed on to it; so do the others.
+    With ``judges=``, ``order=``, ``users=``, ``prompts=``, ``time=`` and ``offset=``, where they
+    come, passed on to it; so do the others.
 
     Examples
     --------
@@ -405,9 +400,6 @@ def accuracy_scorer(
     >>> round(accuracy_scorer(model.fit(X, y), X, y), 2)
     1.0
     """
-    metadata = given_metadata(
-        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
-    )
     columns = _answers(estimator, X, y, metadata)
     return accuracy(*columns, sample_weight)
 
@@ -418,13 +410,7 @@ def log_loss_scorer(
     X: Any,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    *,
-    judges: ArrayLike | None = None,
-    order: ArrayLike | None = None,
-    users: ArrayLike | None = None,
-    prompts: ArrayLike | None = None,
-    time: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
+    **metadata: ArrayLike | None,
 ) -> float:
     """Scorer: the negative of `answer_log_loss`, so that larger is better.
 
@@ -437,9 +423,6 @@ def log_loss_scorer(
     >>> round(log_loss_scorer(model.fit(X, y), X, y), 2)
     -0.08
     """
-    metadata = given_metadata(
-        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
-    )
     columns = _answers(estimator, X, y, metadata)
     return -log_loss(*columns, sample_weight)
 
@@ -450,13 +433,7 @@ def brier_scorer(
     X: Any,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    *,
-    judges: ArrayLike | None = None,
-    order: ArrayLike | None = None,
-    users: ArrayLike | None = None,
-    prompts: ArrayLike | None = None,
-    time: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
+    **metadata: ArrayLike | None,
 ) -> float:
     """Scorer: the negative of `answer_brier`, so that larger is better.
 
@@ -469,9 +446,6 @@ def brier_scorer(
     >>> round(brier_scorer(model.fit(X, y), X, y), 2)
     -0.01
     """
-    metadata = given_metadata(
-        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
-    )
     columns = _answers(estimator, X, y, metadata)
     return -brier(*columns, sample_weight)
 
@@ -482,13 +456,7 @@ def roc_auc_scorer(
     X: Any,
     y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    *,
-    judges: ArrayLike | None = None,
-    order: ArrayLike | None = None,
-    users: ArrayLike | None = None,
-    prompts: ArrayLike | None = None,
-    time: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
+    **metadata: ArrayLike | None,
 ) -> float:
     """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
@@ -512,9 +480,6 @@ def roc_auc_scorer(
             "The ROC curve is one of two outcomes; of more, such as ties, and for choices take "
             "log_loss_scorer, brier_scorer or accuracy_scorer."
         )
-    metadata = given_metadata(
-        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
-    )
     if hasattr(estimator, "decision_function"):
         margin = predict_with_metadata("decision_function", estimator, X, metadata)
     else:

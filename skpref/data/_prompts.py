@@ -5,9 +5,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array
 from skpref.data._items import distinct_rows
-
-# Weight of one answer, whose outcomes may have a share of it each: rounding is no second answer.
-_ONCE = 1.0 + 1e-9
+from skpref.data._soft import ROUNDED
 
 
 def prompt_columns(
@@ -35,14 +33,14 @@ def prompt_columns(
     """
     counts = np.ones(len(prompt)) if weight is None else weight
     weights = np.bincount(prompt, counts)
-    if np.count_nonzero(weights) < 2 or not np.any(weights > _ONCE):
+    if np.count_nonzero(weights) < 2 or not np.any(weights > 1.0 + ROUNDED):
         return None
     if sets.shape[1] != 2:
         return prompt[:, None].astype(np.float64)
     _, item = distinct_rows(rows)
     pairs = np.column_stack([prompt, np.sort(item[sets], axis=1)]).astype(np.float64)
     first, pair = distinct_rows(pairs)
-    is_judged_again = np.any(np.bincount(pair, counts) > _ONCE)
+    is_judged_again = np.any(np.bincount(pair, counts) > 1.0 + ROUNDED)
     if not is_judged_again or len(first) == len(np.unique(prompt)):
         return prompt[:, None].astype(np.float64)
     return np.column_stack([prompt, pair]).astype(np.float64)

@@ -37,9 +37,9 @@ _FILL = (-1.0, 1.0, 0.0, 0.0)
 # Standard deviation of the logarithm of a variance of judges' effects under its prior. With a
 # half-Cauchy prior in its place intervals of 90 % held 41 % of the slopes of four judges, not 77 %.
 _SPREAD = 2.0
-# Variance of the slopes that all judges share, and its bounds, as that of the linear part of the
-# default kernel beside ids.
-_SHARED, _SHARED_BOUNDS = 0.1, (1e-5, 1e5)
+# Variance of the slopes that all judges share, as that of the linear part of the default kernel
+# beside ids.
+_SHARED = 0.1
 
 
 class Biases(NamedTuple):
@@ -134,7 +134,7 @@ def shared_slopes(items: Array, controls: Sequence[int]) -> Kernel:
     columns = list(controls)
     spread, centres = feature_spread(items[:, columns]), items[:, columns].mean(axis=0)
     linear = OnColumns(Linear(spread, centre=centres), columns)
-    return ConstantKernel(_SHARED, _SHARED_BOUNDS) * linear
+    return ConstantKernel(_SHARED) * linear
 
 
 def with_biases(

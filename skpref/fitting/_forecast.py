@@ -49,15 +49,15 @@ _STARTED, _WARM_SWEEPS, _FACTORED = 6e-3, 4.0, 2.1
 # Seconds of such a run of chains through time, whatever it is of, and more for each step of the
 # longest: as measured at 32 to 273 steps.
 _ALONG, _STEPPED = 5e-2, 4e-4
-# Seconds of learning on a part of answers whose number such multiplications bear.
+# Seconds of learning on a part of answers whose number such multiplications bear; and on all, for a
+# fit with inducing points, which is itself a matter of seconds.
 _BRISK = 2.5
 # Seconds from which on inference="auto" takes inducing points, and a warning tells of a fit.
-_LONG, _TOLD = 60.0, 60.0
+_LONG = 60.0
 # Inducing points that inference="auto" takes.
 _POINTS = 500
-# Learning from all answers for so many seconds is not worth while; for a fit with inducing points,
-# which is itself a matter of seconds.
-_PATIENCE, _HASTE = 20.0, 2.0
+# Learning from all answers for so many seconds is not worth while.
+_PATIENCE = 20.0
 # So long a run of EP at given hyperparameters makes a search of some seconds, as drifts have it.
 _AT_ONCE = 0.05
 _PROBE = 384
@@ -201,7 +201,7 @@ def learning_part(
     comparisons : Comparisons
     model : Model
     n_learning_answers : int, "auto" or None
-        "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 2 s
+        "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 3 s
         at most; else 1000 (2000 where nothing but names is known) of at least 4000
         where all would take more than some 20 s, of at least 2000 where a minute; where the prior
         has few features, as many more as take some 3 s; of items through time 50 000. None: all.
@@ -227,7 +227,7 @@ def _enough_answers(comparisons: Comparisons, model: Model) -> int | None:
     if not model.rule.exact:
         if not model.learner.rule.exact:
             return ENOUGH_SPARSE
-        return None if seconds <= _HASTE else max(ENOUGH_FOR_POINTS, brisk)
+        return None if seconds <= _BRISK else max(ENOUGH_FOR_POINTS, brisk)
     many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
     if not many and not (n_answers >= 2 * ENOUGH and seconds > _LONG):
         return None
@@ -281,7 +281,7 @@ def warn_cost(
     if learned and not on_all and part is not None:
         seconds += forecast(part, model, True)[0]
     crowded = bytes_ > _LARGE and bytes_ > 0.7 * available_bytes()
-    if seconds < _TOLD and not crowded:
+    if seconds < _LONG and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
     remedy = "fit fewer duels or items"

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array
 
-# A hyperparameter this near a bound stays a coordinate of its own.
-_AT_BOUND = 1e-6
+# Distance of a hyperparameter to a bound that counts as none.
+AT_BOUND = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Ratios:
         """
         if noise is None:
             return cls(None, 1, np.zeros(len(theta)), linear, limits)
-        inside = (theta > limits[:, 0] + _AT_BOUND) & (theta < limits[:, 1] - _AT_BOUND)
+        inside = (theta > limits[:, 0] + AT_BOUND) & (theta < limits[:, 1] - AT_BOUND)
         ratio = np.where(inside, powers, 0).astype(np.float64)
         ratio[noise] = 0.0
         return cls(noise, int(powers[noise]), ratio, linear, limits)

@@ -20,7 +20,7 @@ from skpref._utils import blas_threads, warn
 from skpref.data import Comparisons, distinct_rows, random_part
 from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
-from skpref.fitting._ratios import Ratios
+from skpref.fitting._ratios import AT_BOUND, Ratios
 from skpref.gp import mean_variance
 from skpref.inference import EP, Laplace, State
 from skpref.kernels import identity_columns, lengthscale_indices, seen_columns
@@ -135,8 +135,6 @@ class Search:
 _STEEP = 1e6
 # The evidence of an engine that ended at a larger residual is not believed.
 _ASTRAY = 0.1
-# Distance to a bound of θ that counts as none.
-_TOUCH = 1e-6
 
 
 class Best(NamedTuple):
@@ -548,7 +546,7 @@ def _warn_bounds(model, comparisons, best, binding_slope):
     """Warn of hyperparameters that a bound holds back from better ones."""
     theta, gradient = best.theta, best.gradient
     low, high = model.bounds.T
-    ends = np.where(theta <= low + _TOUCH, -1.0, np.where(theta >= high - _TOUCH, 1.0, 0.0))
+    ends = np.where(theta <= low + AT_BOUND, -1.0, np.where(theta >= high - AT_BOUND, 1.0, 0.0))
     ends[low >= high] = 0.0
     if not np.any(ends):
         return

@@ -64,8 +64,6 @@ from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood, probit
 
 # What is taken for drift=None where times came and no kernel.
 _DRIFT = "matern12"
-# Bounds of the variance of what stays, beside a drift, in the units of a utility.
-_LEVEL_BOUNDS = (1e-5, 1e5)
 
 
 class Settings(NamedTuple):
@@ -352,7 +350,7 @@ class _ModelDesign(NamedTuple):
             # How much of it stays is learned too; and an offset has a unit, unlike duels alone.
             has_unit = self.training.comparisons.offset is not None and id_column is None
             if self.is_learned and (has_unit or (self.drifts and not kernel.n_dims)):
-                kernel = ConstantKernel(1.0, _LEVEL_BOUNDS) * kernel
+                kernel = ConstantKernel(1.0) * kernel
         if self.times is not None:
             return self.times.beside(kernel, id_column)
         column = self.training.comparisons.group_column

@@ -12,7 +12,7 @@ from skpref.kernels._wrappers import OnColumns
 
 # Variance of what a typical difference of a control does, and of what a group does to an id, beside
 # that of the ids, which is one; and their bounds.
-_CONTROL, _GROUP = 0.1, 0.1
+_VARIANCE = 0.1
 _BOUNDS = (1e-4, 10.0)
 
 
@@ -78,11 +78,11 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
         if j not in (place, *groups):
             scale = _difference(shown, j, named[j] if named else j)
             bounds = _BOUNDS[0] / scale**2, _BOUNDS[1] / scale**2
-            variance = ConstantKernel(_CONTROL / scale**2, bounds)
+            variance = ConstantKernel(_VARIANCE / scale**2, bounds)
             kernel = kernel + variance * OnColumns(DotProduct(0.0, "fixed"), [j])
     for j in groups:
         within = OnColumns(Identity(), [place, j])
-        kernel = kernel + ConstantKernel(_GROUP, _BOUNDS) * within
+        kernel = kernel + ConstantKernel(_VARIANCE, _BOUNDS) * within
     return kernel
 
 

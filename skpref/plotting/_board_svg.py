@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 from skpref._utils import html_text
+from skpref.plotting._style import shorten
 
 # Pixels of a row, whose name stands above its interval, and of the axis below.
 _ROW, _NAME, _FOOT = 36, 22, 30
-# Letters of a name that a screen of 400 pixels has room for.
-_LONGEST_NAME = 44
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:currentColor}"
     "line{stroke:currentColor}.grid{opacity:.25}circle{fill:#0072b2;stroke:currentColor}"
@@ -39,7 +38,7 @@ def board_svg(board: Any, top: int = 60) -> str:
     >>> picture.startswith("<svg"), "a&lt;b" in picture
     (True, True)
     """
-    names = [html_text(_shortened(str(name))) for name in board["names"][:top]]
+    names = [html_text(shorten(name)) for name in board["names"][:top]]
     rows = [
         tuple(float(value) for value in row)
         for row in zip(*(board[of][:top] for of in ("utility", "lower", "upper")), strict=True)
@@ -70,10 +69,6 @@ def board_svg(board: Any, top: int = 60) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{foot + _FOOT}" role="img" '
         f'aria-label="{html_text(about)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
     )
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _round_ticks(low: float, high: float) -> list[float]:

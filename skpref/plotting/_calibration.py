@@ -11,6 +11,7 @@ from skpref._utils import Array, check_choice, check_number
 from skpref.inspection import Predicted, predicted_outcomes, predicted_proba
 from skpref.metrics import group_codes
 from skpref.plotting._style import (
+    SIZES,
     check_matplotlib,
     looks,
     new_axes,
@@ -30,8 +31,6 @@ _LOOK = {
 }
 # An outcome that is one of several such has a number at its end.
 _MARKS = "ovDPX*"
-# Below the unit square lies the histogram, from −_BOTTOM to −_GAP.
-_BOTTOM, _GAP = 0.22, 0.03
 
 
 class Reliability(NamedTuple):
@@ -227,6 +226,7 @@ class CalibrationDisplay:
         self.bars_, self.histograms_ = [], []
         edges = np.linspace(0.0, 1.0, 41)
         counts = [np.histogram(curve.proba, edges)[0] for curve in self.curves]
+        bottom, end = SIZES.histogram
         tallest = max(1, max(int(count.max()) for count in counts))
         names = list(dict.fromkeys(curve.group for curve in self.curves))
         colors = [color for color, _ in looks(ax, len(names))]
@@ -253,17 +253,17 @@ class CalibrationDisplay:
                 label=f"{label} (ECE {curve.error:.3f})",
             )
             self.bars_.append(drawn)
-            top = -_BOTTOM + (_BOTTOM - _GAP) * count / tallest
+            top = bottom + (end - bottom) * count / tallest
             self.histograms_.append(
-                ax.stairs(top, edges, baseline=-_BOTTOM, color=color, linewidth=1.2)
+                ax.stairs(top, edges, baseline=bottom, color=color, linewidth=1.2)
             )
         for artist in self.histograms_ if len(self.curves) == 1 else []:
             artist.set(fill=True, alpha=0.4)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-_BOTTOM, 1.02))
+        ax.set(xlim=(-0.02, 1.02), ylim=(bottom, 1.02))
         ax.set_yticks(np.linspace(0.0, 1.0, 6))
         ax.set_xlabel("predicted probability")
         ax.set_ylabel(f"observed frequency (bars: {percent(self.level)} binomial)")
-        ax.yaxis.set_label_coords(-0.11, (0.5 + _BOTTOM) / (1.02 + _BOTTOM))
+        ax.yaxis.set_label_coords(-0.11, (0.5 - bottom) / (1.02 - bottom))
         ax.legend(loc="upper left", frameon=False)
         tidy(ax)
         ax.spines["left"].set_bounds(0.0, 1.0)

@@ -1,6 +1,5 @@
 """Effects of what is controlled for, with intervals."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -66,22 +65,20 @@ class ControlEffectsDisplay:
         model: Any,
         votes: Any = None,
         *,
-        user: Any = None,
-        at: Mapping | ArrayLike | None = None,
-        unit: str = "noise",
-        level: float = 0.9,
-        average: bool | str = "auto",
         ax: Any = None,
         color: Any = None,
+        **options: Any,
     ) -> Self:
         """Find the effects and draw them.
 
         Parameters
         ----------
-        model, votes, user, at, unit, level, average
+        model, votes
             See `skpref.inspection.control_effects`.
         ax : matplotlib Axes, default=None
         color : matplotlib color, default=None
+        **options
+            For `control_effects`, such as ``level=0.5``.
 
         Returns
         -------
@@ -95,11 +92,10 @@ class ControlEffectsDisplay:
             As `control_effects`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        effects = control_effects(
-            model, votes, user=user, at=at, unit=unit, level=level, average=average
-        )
+        effects = control_effects(model, votes, **options)
         shown = {name: effects[name] for name in ("names", "slope", "lower", "upper", "spread")}
-        return cls(**shown, level=level, unit=unit).plot(ax=ax, color=color)
+        shown |= {name: options[name] for name in ("level", "unit") if name in options}
+        return cls(**shown).plot(ax=ax, color=color)
 
     def plot(self, ax: Any = None, *, color: Any = None) -> Self:
         """Draw.

@@ -1,15 +1,15 @@
 """Items from best to worst, with intervals."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref._utils import RandomLike, check_number, probability_text
+from skpref._utils import check_number, probability_text
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
+    SIZES,
     check_matplotlib,
     height_of_rows,
     in_unit,
@@ -32,8 +32,6 @@ _OF_ITEMS = (
     "rank_lower",
     "rank_upper",
 )
-# In letters, from the axes: right ends of the columns of ranks and probabilities.
-_ENDS = (5.0, 10.0)
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -95,30 +93,25 @@ class LeaderboardDisplay:
         model: Any,
         items: Any = None,
         *,
-        user: Any = None,
-        at: Mapping | ArrayLike | None = None,
-        time: Any = None,
-        unit: str = "noise",
-        level: float = 0.9,
-        n_draws: int = 10_000,
-        average: bool | str = "auto",
-        random_state: RandomLike = 0,
         top: int | None = None,
         ax: Any = None,
         annotate: bool = True,
         color: Any = None,
+        **options: Any,
     ) -> Self:
         """Rank the items and draw them.
 
         Parameters
         ----------
-        model, items, user, at, time, unit, level, n_draws, average, random_state
+        model, items
             See `skpref.inspection.leaderboard`.
         top : int, default=None
             Show the best so many only; ranks and the zero stay those among all.
         ax : matplotlib Axes, default=None
         annotate : bool, default=True
         color : matplotlib color, default=None
+        **options
+            For `leaderboard`, such as ``unit="elo"``.
 
         Returns
         -------
@@ -134,18 +127,7 @@ class LeaderboardDisplay:
         check_matplotlib(f"{cls.__name__}.from_estimator")
         if top is not None:
             check_number("top", top, low=1, integer=True)
-        board = leaderboard(
-            model,
-            items,
-            user=user,
-            at=at,
-            time=time,
-            unit=unit,
-            level=level,
-            n_draws=n_draws,
-            average=average,
-            random_state=random_state,
-        )
+        board = leaderboard(model, items, **options)
         return cls.from_board(board, top=top, ax=ax, annotate=annotate, color=color)
 
     @classmethod
@@ -233,7 +215,7 @@ class LeaderboardDisplay:
         _, step = row_letters(size_in_points(ax)[1], n)
         columns = self._annotated(ax) if annotate and step == 1 else []
         names = np.asarray(self.names).tolist()
-        self.annotations_ = rows_of_names(ax, names, columns, _ENDS[-1])
+        self.annotations_ = rows_of_names(ax, names, columns, SIZES.column_ends[-1])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -247,7 +229,7 @@ class LeaderboardDisplay:
         style = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
         top = style | {"va": "bottom", "fontstyle": "italic"}
         texts = []
-        for end, (head, column) in zip(_ENDS, columns, strict=True):
+        for end, (head, column) in zip(SIZES.column_ends, columns, strict=True):
             place = (end * letter_size("ytick.labelsize"), 0.0)
             texts.append(ax.annotate(head, xy=(1.0, -0.6), xytext=place, **top))
             style["va"] = "center_baseline"

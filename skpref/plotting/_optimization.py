@@ -9,6 +9,7 @@ from skpref._utils import Array, check_choice, check_number
 from skpref.fitting import Inspected, Relative, unit_length
 from skpref.plotting._style import (
     GREY,
+    SIZES,
     background_color,
     check_matplotlib,
     in_unit,
@@ -129,8 +130,6 @@ def _number(item):
     return float(np.ravel(values)[0])
 
 
-# Share of the axes that the questions take below the utility along one dimension.
-_STRIP = 0.38
 # By the posterior at the end, and not by the objective.
 _RECOMMENDED = "largest posterior mean so far"
 
@@ -402,7 +401,7 @@ class OptimizationDisplay:
     def _draw_questions(self, ax, at):
         """Draw every question as a line between its items, below the curve."""
         n = len(self.run.shown)
-        heights = np.linspace(_STRIP - 0.04, 0.025, n)
+        heights = np.linspace(SIZES.questions_share - 0.04, 0.025, n)
         style = {"transform": ax.get_xaxis_transform(), "markersize": min(4.5, 60.0 / n + 1.5)}
         won: list[tuple[float, float]] = []
         rest: list[tuple[float, float]] = []
@@ -437,7 +436,8 @@ class OptimizationDisplay:
 
 def _lower_end(low: float, top: float) -> float:
     """Return the lower end of an axis that leaves the strip of the questions below ``low``."""
-    return (low - _STRIP * top) / (1.0 - _STRIP)
+    share = SIZES.questions_share
+    return (low - share * top) / (1.0 - share)
 
 
 def _regret(run: Run, objective: Any, optimum: float | None) -> Array:

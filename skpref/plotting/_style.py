@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,6 +21,56 @@ class Palette(NamedTuple):
     orange: str
     green: str
 
+
+@dataclass(frozen=True)
+class PictureSizes:
+    """Sizes that pictures share.
+
+    Attributes
+    ----------
+    short_name, legend_name : int
+        Letters of a name beside many others, and of one in a legend.
+    row, margin : float
+        Inches of a row with a name, and of what is not rows.
+    cell, cell_margin, widest : float
+        The same of a matrix, and how wide it is at most.
+    smallest_letter : float
+        Points.
+    line, number : float
+        Distance of two lines, and width of a per cent, in letters.
+    names_share, questions_share : float
+        Share of axes that the names of rows take, and that the questions of a run take below the
+        utility.
+    column_ends : tuple of float
+        Right ends of the columns beside a leaderboard, in letters from the axes.
+    label : float
+        Size of a label beside a point, in letters of the picture.
+    label_across, label_up : tuple of float
+        How far it may stand from the point, in its own letters, near first.
+    histogram : tuple of float
+        Where the histogram below the unit square of probabilities begins and ends.
+    """
+
+    short_name: int = 16
+    legend_name: int = 24
+    row: float = 0.21
+    margin: float = 1.1
+    cell: float = 0.27
+    cell_margin: float = 1.9
+    widest: float = 12.0
+    smallest_letter: float = 5.5
+    line: float = 1.25
+    number: float = 1.5
+    names_share: float = 0.45
+    questions_share: float = 0.38
+    column_ends: tuple[float, float] = (5.0, 10.0)
+    label: float = 0.85
+    label_across: tuple[float, ...] = (0.5, -0.5)
+    label_up: tuple[float, ...] = (0.3, -0.3, 1.5, -1.5)
+    histogram: tuple[float, float] = (-0.22, -0.03)
+
+
+SIZES = PictureSizes()
 
 # Without yellow, which is lost on white, and dark enough for lines; on a dark ground lighter.
 _MANY_ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#A8477F", "#B07D00", "#3A9BD0", "#4D4D4D")
@@ -103,22 +154,14 @@ def shorten(text: Any, most: int = 40) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
-# Letters of a name beside many others.
-_SHORT = 16
-
-
 def short_name(name: Any) -> str:
     """Return a name for a place beside many others, its middle left out, as plain text."""
-    return plain_text(shorten(name, _SHORT))
-
-
-# Inches of a row, and of what is not rows.
-_ROW, _REST = 0.21, 1.1
+    return plain_text(shorten(name, SIZES.short_name))
 
 
 def height_of_rows(n: int) -> float:
     """Return the height of new axes of n rows with names, in inches, up to that of a long page."""
-    return float(np.clip(_ROW * n + _REST, 1.6, 20.0))
+    return float(np.clip(SIZES.row * n + SIZES.margin, 1.6, 20.0))
 
 
 def percent(level: float) -> str:
@@ -185,17 +228,14 @@ def legend_above(ax: Any, columns: int) -> Any:
     return ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, **look)
 
 
-# Letters of rows, in points at least; distance of the lines; share of the room that names take.
-_SMALLEST, _LINE, _NAMES = 5.5, 1.25, 0.45
-
-
 def row_letters(height: float, n: int) -> tuple[float, int]:
     """Return the size of letters that n rows in a height have room for, and which rows have some.
 
     Both in points; 1 stands for every row, 2 for every second, …
     """
-    size = min(letter_size("ytick.labelsize"), height / (_LINE * n))
-    return max(size, _SMALLEST), int(np.ceil(_SMALLEST / size))
+    size = min(letter_size("ytick.labelsize"), height / (SIZES.line * n))
+    least = SIZES.smallest_letter
+    return max(size, least), int(np.ceil(least / size))
 
 
 def rows_of_names(
@@ -231,7 +271,7 @@ def rows_of_names(
     ax.set_yticks(rows, [""] * len(rows), fontsize=size)
     drawn = ax.get_yticklabels()
     for text, row in zip(drawn, rows, strict=True):
-        shorten_to(text, names[int(row)], _NAMES * room)
+        shorten_to(text, names[int(row)], SIZES.names_share * room)
     ax.set_yticks(rows, [text.get_text() for text in drawn])
     ax.xaxis.label.set_visible(False)
     lay_out(ax)
@@ -262,10 +302,6 @@ def ellipse_of(centre: Any, covariance: Any, level: float) -> Any:
     return Ellipse(tuple(centre), along, across, angle=angle)
 
 
-# Of a label beside its point, in letters: its size, and how far it is across and up; near first.
-_LABEL, _ACROSS, _UP = 0.85, (0.5, -0.5), (0.3, -0.3, 1.5, -1.5)
-
-
 def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
     """Write names beside points where they cover no others; return the texts that had room.
 
@@ -276,11 +312,11 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=1.8, foreground=background_color(ax))]
-    size, taken, texts = _LABEL * letter_size(), list[Any](), list[Any]()
+    size, taken, texts = SIZES.label * letter_size(), list[Any](), list[Any]()
     frame = ax.get_window_extent()
     dots = ax.transData.transform([place for place, _, _ in labels]) if labels else []
     for (place, name, color), dot in zip(labels, dots, strict=True):
-        for y, x in product(_UP, _ACROSS):
+        for y, x in product(SIZES.label_up, SIZES.label_across):
             text = ax.annotate(
                 name,
                 xy=place,

@@ -20,9 +20,6 @@ from skpref.plotting._style import (
     tidy,
 )
 
-# Chains of colours of their own.
-_COLORS = 7
-
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class TracesDisplay:
@@ -127,7 +124,7 @@ class TracesDisplay:
         reach = float(max(away.max(), -away.min())) or 1.0
         height = 2.0 * reach
         base = -height * np.arange(n)
-        colors = [color for color, _ in looks(ax, min(n_chains, _COLORS))]
+        colors = [color for color, _ in looks(ax, n_chains)]
         steps = np.arange(1, n_draws + 1)
         self.lines_ = []
         for start, trace in zip(base, away, strict=True):
@@ -137,9 +134,9 @@ class TracesDisplay:
                     ax.plot(
                         steps,
                         start + chain,
-                        color=colors[k % len(colors)],
+                        color=colors[k],
                         linewidth=0.7,
-                        alpha=0.8 if n_chains <= _COLORS else 0.5,
+                        alpha=0.8,
                     )[0]
                     for k, chain in enumerate(trace)
                 ]

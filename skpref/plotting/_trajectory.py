@@ -1,6 +1,6 @@
 """Utilities through time, with bands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref.inspection import trajectories
 from skpref.plotting._style import (
+    SIZES,
     check_matplotlib,
     in_unit,
     legend_above,
@@ -19,11 +20,6 @@ from skpref.plotting._style import (
     tidy,
     wrap_to,
 )
-
-# Letters of the names in a row of the legend, and of one name.
-_ROW, _MOST = 48, 24
-# Points that a date on the axis needs, and how many the locator must be allowed to find any.
-_DATE, _FEWEST = 36.0, 5
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -91,24 +87,21 @@ class TrajectoryDisplay:
         items: Any = None,
         times: ArrayLike | None = None,
         *,
-        relative: Any = None,
-        at: Mapping | ArrayLike | None = None,
-        top: int = 5,
-        unit: str = "noise",
-        level: float = 0.9,
-        average: bool | str = "auto",
         answers: bool = True,
         ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Ask the posterior through time and draw it.
 
         Parameters
         ----------
-        model, items, times, relative, at, top, unit, level, average
+        model, items, times
             See `skpref.inspection.trajectories`.
         answers : bool, default=True
             Mark the times of each item's answers on its line.
         ax : matplotlib Axes, default=None
+        **options
+            For `trajectories`, such as ``top=10``.
 
         Returns
         -------
@@ -122,17 +115,7 @@ class TrajectoryDisplay:
             As `trajectories`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        curves = trajectories(
-            model,
-            items,
-            times,
-            relative=relative,
-            at=at,
-            top=top,
-            unit=unit,
-            level=level,
-            average=average,
-        )
+        curves = trajectories(model, items, times, **options)
         return cls.from_trajectories(curves, answers=answers, ax=ax)
 
     @classmethod
@@ -187,7 +170,9 @@ class TrajectoryDisplay:
         utility, lower, upper = (
             np.where(has_interval, part, np.nan) for part in (utility, lower, upper)
         )
-        names = [plain_text(shorten(name, _MOST)) for name in np.asarray(self.names).tolist()]
+        names = [
+            plain_text(shorten(name, SIZES.legend_name)) for name in np.asarray(self.names).tolist()
+        ]
         if np.any(has_interval) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
@@ -211,8 +196,7 @@ class TrajectoryDisplay:
         if times.dtype.kind == "M":
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-            width = ax.get_window_extent().width * 72.0 / ax.figure.dpi
-            locator = AutoDateLocator(minticks=2, maxticks=max(_FEWEST, int(width / _DATE)))
+            locator = AutoDateLocator()
             ax.xaxis.set_major_locator(locator)
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         else:
@@ -220,7 +204,7 @@ class TrajectoryDisplay:
         tidy(ax)
         label = ax.set_ylabel(in_unit(f"utility above {self._zero_in_words()}", self.unit))
         wrap_to(label, ax.get_window_extent().height)
-        legend_above(ax, max(1, min(3, _ROW // (4 + max(map(len, names))))))
+        legend_above(ax, 2)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -232,7 +216,7 @@ class TrajectoryDisplay:
             return "the mean of each group" if several else f"the mean of {total} items"
         if total > 1:
             return "the mean of the reference"
-        return plain_text(shorten(np.asarray(self.reference).tolist()[0], _MOST))
+        return plain_text(shorten(np.asarray(self.reference).tolist()[0], SIZES.legend_name))
 
 
 def _as_numbers(times: NDArray[Any]) -> NDArray[Any]:

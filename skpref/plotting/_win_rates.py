@@ -1,6 +1,5 @@
 """How often each item beats each other one, as a matrix."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from skpref._utils import check_number
 from skpref.inspection import win_rates
 from skpref.plotting._style import (
+    SIZES,
     check_matplotlib,
     diverging_colors,
     lay_out,
@@ -18,11 +18,6 @@ from skpref.plotting._style import (
     short_name,
     size_in_points,
 )
-
-# Width of a number, in letters.
-_NUMBER = 1.5
-# Inches of new axes: the least, for one item, and at most.
-_REST, _ROW, _WIDEST = 1.9, 0.27, 12.0
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -65,25 +60,24 @@ class WinRatesDisplay:
         model: Any,
         items: Any = None,
         *,
-        user: Any = None,
-        at: Mapping | ArrayLike | None = None,
-        time: Any = None,
-        order: int = 0,
         top: int | None = None,
         ax: Any = None,
         annotate: bool = True,
+        **options: Any,
     ) -> Self:
         """Ask for the win rates and draw them.
 
         Parameters
         ----------
-        model, items, user, at, time, order
+        model, items
             See `skpref.inspection.win_rates`.
         top : int, default=None
             Only so many items: those of the largest posterior means.
         ax : matplotlib Axes, default=None
         annotate : bool, default=True
             Write the probabilities in the cells, in per cent, where there is room for letters.
+        **options
+            For `win_rates`, such as ``order=1``.
 
         Returns
         -------
@@ -99,7 +93,7 @@ class WinRatesDisplay:
         check_matplotlib(f"{cls.__name__}.from_estimator")
         if top is not None:
             check_number("top", top, low=1, integer=True)
-        rates = win_rates(model, items, user=user, at=at, time=time, order=order)
+        rates = win_rates(model, items, **options)
         win, tie = rates.win[:top, :top], rates.tie[:top, :top]
         return cls(names=rates.names[:top], win=win, tie=tie).plot(ax=ax, annotate=annotate)
 
@@ -125,7 +119,7 @@ class WinRatesDisplay:
         check_matplotlib(f"{type(self).__name__}.plot")
         names = [short_name(name) for name in np.asarray(self.names).tolist()]
         n = len(names)
-        wide = float(np.clip(_REST + _ROW * n, 2.9, _WIDEST))
+        wide = float(np.clip(SIZES.cell_margin + SIZES.cell * n, 2.9, SIZES.widest))
         ax = new_axes(ax, (wide + 0.3, wide))
         # Half of a tie goes to either, so that what is even is even in the picture.
         share = self.win if self.tie is None else self.win + 0.5 * self.tie
@@ -146,7 +140,7 @@ class WinRatesDisplay:
         ax.set_yticks(range(0, n, step), names[::step], fontsize=size)
         ax.set_xticks(range(0, n, step), names[::step], fontsize=size, rotation=90)
         lay_out(ax)
-        size, step = row_letters(min(size_in_points(ax)) / _NUMBER, n)
+        size, step = row_letters(min(size_in_points(ax)) / SIZES.number, n)
         self.annotations_ = self._draw_numbers(ax, share, size) if annotate and step == 1 else []
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -125,7 +125,7 @@ def test_other_parts_are_refused(bad):
 
 @pytest.mark.slow
 def test_inducing_points_are_taught_by_exact_inference_on_800(monkeypatch):
-    monkeypatch.setattr(_forecast, "_HASTE", 0.0)
+    monkeypatch.setattr(_forecast, "_BRISK", 0.0)
     X = duels(1100)
     found, by_bound = (
         PairwisePreferenceRegressor(RBF(1.0), inference=SVI(6, **options), random_state=0).fit(X)
