@@ -75,8 +75,8 @@ def make_desk(arguments: Any) -> Any:
     n_competitors = len(source.competitors)
     if arguments.top is not None and arguments.top >= n_competitors:
         raise ValueError(
-            f"got --top {arguments.top} of {n_competitors} items; fewer than all are allowed. Give a "
-            "smaller number, or leave it out."
+            f"got --top {arguments.top} of {n_competitors} items; fewer than all are allowed. "
+            "Give a smaller number, or leave it out."
         )
     features = None if arguments.features is None else read_features(arguments.features, source)
     folder = path.resolve()
