@@ -47,6 +47,8 @@ class PictureSizes:
         Size of a label beside a point, in letters of the picture.
     label_across, label_up : tuple of float
         How far it may stand from the point, in its own letters, near first.
+    date : float
+        Points that a date on an axis needs.
     histogram : tuple of float
         Where the histogram below the unit square of probabilities begins and ends.
     """
@@ -67,6 +69,7 @@ class PictureSizes:
     label: float = 0.85
     label_across: tuple[float, ...] = (0.5, -0.5)
     label_up: tuple[float, ...] = (0.3, -0.3, 1.5, -1.5)
+    date: float = 36.0
     histogram: tuple[float, float] = (-0.22, -0.03)
 
 

@@ -196,7 +196,9 @@ class TrajectoryDisplay:
         if times.dtype.kind == "M":
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-            locator = AutoDateLocator()
+            width = ax.get_window_extent().width * 72.0 / ax.figure.dpi
+            # With fewer than five it is not sure to find any.
+            locator = AutoDateLocator(minticks=2, maxticks=max(5, int(width / SIZES.date)))
             ax.xaxis.set_major_locator(locator)
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         else:

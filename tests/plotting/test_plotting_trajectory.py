@@ -78,6 +78,24 @@ def test_dates_are_on_the_axis_and_the_end_of_training_is_marked():
     assert len(before.ax_.lines) == 1 + 2 * 4  # the zero, lines and marks
 
 
+@pytest.mark.parametrize("width", [2.5, 3.2, 6.4])
+def test_dates_do_not_run_into_one_another(width):
+    _, ax = plt.subplots(figsize=(width, 3.0))
+    display = TrajectoryDisplay(
+        names=["ann", "bob"],
+        times=np.datetime64("2019-01-01") + np.arange(0, 1500, 30),
+        utility=np.zeros((2, 50)),
+        lower=-np.ones((2, 50)),
+        upper=np.ones((2, 50)),
+    ).plot(ax=ax)
+    display.figure_.canvas.draw()
+    low, high = ax.get_window_extent().intervalx
+    texts = [text.get_window_extent() for text in ax.get_xticklabels() if text.get_text()]
+    shown = sorted(box.intervalx.tolist() for box in texts if low <= np.mean(box.intervalx) <= high)
+    assert len(shown) > 1
+    assert all(before[1] < after[0] for before, after in pairwise(shown))
+
+
 @pytest.mark.slow
 def test_lines_differ_in_dashes_too_and_no_two_are_alike():
     n = 28
