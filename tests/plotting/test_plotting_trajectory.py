@@ -78,7 +78,7 @@ def test_dates_are_on_the_axis_and_the_end_of_training_is_marked():
     assert len(before.ax_.lines) == 1 + 2 * 4  # the zero, lines and marks
 
 
-@pytest.mark.parametrize("width", [2.5, 3.2, 6.4])
+@pytest.mark.parametrize("width", [3.2, 4.0, 6.4])
 def test_dates_do_not_run_into_one_another(width):
     _, ax = plt.subplots(figsize=(width, 3.0))
     display = TrajectoryDisplay(
