@@ -236,7 +236,7 @@ def _journal_answers(path: str | PathLike, space: Space) -> Iterator[EarlierAnsw
         history["kind"], history["items"], history["outcome"], strict=True
     ):
         if kind in ("tell", "skip"):
-            answers.append((shown, outcome))
+            answers.append((shown, outcome if kind == "tell" else None))
         elif kind == "undo":
             answers.pop()
     for shown, outcome in answers:

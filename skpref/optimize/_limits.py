@@ -578,8 +578,16 @@ class FixedParameter(NamedTuple):
     value: Any
 
 
-def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
+def read_fixed(space: Space, fixed: Any, argument: str = "fixed") -> tuple[FixedParameter, ...]:
     """Return the parameters that a question holds, checked.
+
+    Parameters
+    ----------
+    space : Space
+    fixed : dict or None
+        Values by parameter.
+    argument : str, default="fixed"
+        Name under which they were passed, for errors.
 
     Raises
     ------
@@ -590,18 +598,20 @@ def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
         return ()
     if not isinstance(space, ParameterBox):
         raise ValueError(
-            f"fixed={fixed!r} holds parameters, and items are candidates of a pool. Make an "
-            "optimizer with candidates= of these alone, or give space=."
+            f"got {argument}={fixed!r} of a pool, whose items have no parameters to hold; "
+            f"parameters of space= are allowed. Make an optimizer with candidates= of these "
+            "alone, or give space=."
         )
     names = space.names or list(range(space.n_dimensions))
     if not isinstance(fixed, Mapping) or not set(fixed) <= set(names):
         raise ValueError(
-            f"fixed is {fixed!r}; a dict of values of some of {names} is allowed, such as "
-            f"{{{names[0]!r}: value}}."
+            f"got {argument}={fixed!r}; a dict of values of some of {names} is allowed. Give "
+            f"{argument}={{{names[0]!r}: value}}, for example."
         )
     if len(fixed) == space.n_dimensions:
         raise ValueError(
-            f"fixed={fixed!r} leaves no parameter to choose; some of {names} must be free."
+            f"got {argument}={fixed!r}, which leaves no parameter to choose; values of some of "
+            f"{names} are allowed. Leave one of them out."
         )
     held = []
     for place, name in enumerate(names):
@@ -609,11 +619,11 @@ def read_fixed(space: Space, fixed: Any) -> tuple[FixedParameter, ...]:
             dimension = space.dimensions[place]
             dimension.encode(fixed[name])
             held.append(FixedParameter(place, dimension.dump(dimension.clean(fixed[name]))))
-    _check_present(space, names, fixed)
+    _check_present(space, names, fixed, argument)
     return tuple(held)
 
 
-def _check_present(space, names, fixed):
+def _check_present(space, names, fixed, argument):
     """Raise ValueError for a parameter that is held, and absent at another one's held value."""
     absent = set()
     for place, parent, allowed, _ in getattr(space, "conditions", ()):
@@ -622,8 +632,8 @@ def _check_present(space, names, fixed):
             absent.add(place)
             if name in fixed:
                 raise ValueError(
-                    f"fixed={fixed!r} holds {name!r}, which is there with {parent_name!r} of "
-                    f"{allowed} alone. Leave one of the two out."
+                    f"got {argument}={fixed!r}, which holds {name!r}; it is there with "
+                    f"{parent_name!r} of {allowed} alone. Leave one of the two out."
                 )
 
 

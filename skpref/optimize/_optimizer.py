@@ -350,14 +350,16 @@ class PreferenceOptimizer(Asking):
 
     def _held(self, at, fixed=None):
         """Return the parameters that a question holds, checked."""
-        if at and fixed and isinstance(at, Mapping) and isinstance(fixed, Mapping):
-            if common := at.keys() & fixed.keys():
-                raise ValueError(
-                    f"got {sorted(map(str, common))} both in at= and in fixed=; a parameter is "
-                    "held at one value. Leave it out of one of the two."
-                )
-            return read_fixed(self._space, {**at, **fixed})
-        return read_fixed(self._space, at or fixed)
+        held = read_fixed(self._space, at, "at")
+        held_once = read_fixed(self._space, fixed, "fixed")
+        if not (held and held_once):
+            return held or held_once
+        if common := at.keys() & fixed.keys():
+            raise ValueError(
+                f"got {sorted(map(str, common))} both in at= and in fixed=; a parameter is "
+                "held at one value. Leave it out of one of the two."
+            )
+        return read_fixed(self._space, {**at, **fixed}, "at= and fixed")
 
     def _given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""

@@ -1,6 +1,7 @@
 """Answers of earlier people: the prior they give, and what is asked and recommended with it."""
 
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -191,6 +192,18 @@ def test_sets_count_as_the_duels_that_they_state():
     assert utility(PreferenceOptimizer(BOX, earlier=by_choice).recommend(), (3.0, 0.3)) > -0.1
 
 
+def test_a_journal_with_unusable_items_is_one_of_its_answers(tmp_path):
+    path = tmp_path / "run.db"
+    person = PreferenceOptimizer(BOX, journal=path, random_state=0)
+    for _ in range(3):
+        person.tell(person.ask(), 1)
+    duels = [items for items, _ in person.history_]
+    person.tell(person.ask(), unusable=[0])
+    by_table = PreferenceOptimizer(BOX, earlier={"X": duels, "y": [1, 1, 1]}, random_state=0)
+    by_journal = PreferenceOptimizer(BOX, earlier=path, random_state=0)
+    np.testing.assert_array_equal(by_journal.recommend(), by_table.recommend())
+
+
 def test_journals_are_their_answers_without_those_taken_back(tmp_path):
     paths = []
     for k, best in enumerate(PEOPLE[:3]):
@@ -346,6 +359,26 @@ def test_each_room_has_a_setting_of_its_own():
         best = optimizer.recommend(at={"room": room})
         assert best["room"] == room
         assert abs(best["light"] - light) < 0.15
+
+
+def test_the_best_of_a_room_is_its_own_where_all_of_another_room_is_better():
+    """The best in the bath, over all others, is no start for the best in bed."""
+    optimizer = PreferenceOptimizer(LAMP, random_state=0)
+
+    def value(room, light):
+        return 5.0 * (room == "bath") - abs(light - BEST_LIGHT[room])
+
+    items = [(room, light) for room in ("bath", "bed") for light in (0.1, 0.3, 0.5, 0.8, 0.95)]
+    for first, second in combinations(items, 2):
+        duel = [dict(zip(LAMP, item, strict=True)) for item in (first, second)]
+        optimizer.tell(duel, bool(value(*first) > value(*second)))
+    best = optimizer.recommend(at={"room": "bed"})
+    assert best["room"] == "bed"
+    assert abs(best["light"] - 0.2) < 0.15
+    optimizer.tell([best, {"room": "bed", "light": 0.6}], unusable=[0])
+    usable = optimizer.recommend(at={"room": "bed"}, probability_usable=0.3)
+    assert usable["room"] == "bed"
+    assert usable != best
 
 
 def test_what_is_learned_in_a_room_counts_in_a_room_like_it():

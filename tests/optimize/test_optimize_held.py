@@ -206,8 +206,8 @@ def test_items_that_are_arrays_are_held_by_position():
         ("dark", "a dict of values of some of"),
         ({"roast": "blue"}, "'blue' is not one of its choices"),
         ({"grind": 11}, "is not one of its 9 values"),
-        ({"milk": "no", "foam": 1.0}, "holds 'foam', which is there with 'milk'"),
-        ({"milk": "no", "spoons": 1}, "holds 'spoons', which is there with 'sugar'"),
+        ({"milk": "no", "foam": 1.0}, "holds 'foam'; it is there with 'milk'"),
+        ({"milk": "no", "spoons": 1}, "holds 'spoons'; it is there with 'sugar'"),
         ({"dose": 20.0, "grind": 9}, "with grind = 9 with dose = 20.0 keeps all constraints"),
         (dict.fromkeys(COFFEE, 1), "leaves no parameter to choose"),
     ],
@@ -216,10 +216,22 @@ def test_what_cannot_be_held_is_refused(fixed, message):
     optimizer = PreferenceOptimizer(COFFEE, constraints=[LIGHT], random_state=0)
     with pytest.raises(ValueError, match=message):
         optimizer.ask(fixed=fixed)
+    for ask in (optimizer.ask, optimizer.recommend):  # what is wrong is in at=
+        with pytest.raises(ValueError, match=message) as refusal:
+            ask(at=fixed)
+        assert "fixed=" not in str(refusal.value)
     assert len(optimizer.pending_) == 0
+
+
+def test_both_arguments_are_checked():
+    optimizer = PreferenceOptimizer(FLAT, random_state=0)
+    with pytest.raises(ValueError, match="got fixed='dark'"):
+        optimizer.ask(at={"grind": 3}, fixed="dark")
+    with pytest.raises(ValueError, match="leaves no parameter to choose"):
+        optimizer.ask(at={"grind": 3, "dose": 12.0}, fixed={"roast": "dark"})
 
 
 def test_pools_hold_nothing():
     optimizer = PreferenceOptimizer(candidates=np.eye(3), random_state=0)
-    with pytest.raises(ValueError, match="candidates of a pool"):
+    with pytest.raises(ValueError, match="of a pool"):
         optimizer.ask(fixed={0: 1.0})
