@@ -19,7 +19,13 @@ from skpref.data import (
     plain_frame,
     read,
 )
-from skpref.gp import GroupedPosterior, Posterior, PosteriorMixture, posterior_parts
+from skpref.gp import (
+    GroupedPosterior,
+    IntransitivePosterior,
+    Posterior,
+    PosteriorMixture,
+    posterior_parts,
+)
 from skpref.likelihoods import Likelihood
 
 
@@ -132,6 +138,17 @@ def code_items(duels: Any, more: Any = None) -> NDArray[np.intp]:
     return np.concatenate([np.stack(split[k : k + 2], axis=1) for k in range(0, len(split), 2)])
 
 
+def check_order_alone(posterior: Any) -> None:
+    """Raise ValueError of a posterior in which more than utilities decides answers about pairs."""
+    part = posterior_parts(posterior)[1][0]  # parts of a mixture share their kernel
+    if isinstance(part, IntransitivePosterior):
+        raise ValueError(
+            f"got a model with the term {part.effects}; models of utilities alone are allowed, as "
+            "what an answer says of them is overrated where effects of pairs decide it too. Fit "
+            "one without that term to choose questions, or query by strategy='random'."
+        )
+
+
 class Candidates(NamedTuple):
     """Candidate duels, and the posterior moments of their margins.
 
@@ -166,6 +183,7 @@ class Candidates(NamedTuple):
                 f"posterior must be a Posterior, such as the posterior_ of a fitted estimator; got "
                 f"{type(posterior).__name__}. An estimator goes to query()."
             )
+        check_order_alone(posterior)
         first, second = split_duels(duels)
         if isinstance(posterior, Posterior):
             means, variance = posterior.component_margins(first, second)

@@ -19,6 +19,7 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.active._batch import outcome_effects
+from skpref.active._candidates import check_order_alone
 from skpref.data import ItemTable, check_respondents, component_labels
 from skpref.gp import NEW_GROUP, GroupedPosterior, posterior_parts
 from skpref.inspection import Contenders, contenders
@@ -115,9 +116,9 @@ def next_pairs(
     TypeError
         If the model has no posterior, or users and ``user`` is not told.
     ValueError
-        If there are fewer than two items or more than 5000, no pair is allowed, ``k`` exceeds the
-        number of items, nothing is left to learn, or ``prompts`` come without ``allowed`` or to a
-        model that was fitted without prompts.
+        If the kernel has an `skpref.kernels.Intransitive`, there are fewer than two items or more
+        than 5000, no pair is allowed, ``k`` exceeds the number of items, nothing is left to learn,
+        or ``prompts`` come without ``allowed`` or to a model that was fitted without prompts.
 
     Notes
     -----
@@ -163,6 +164,7 @@ def next_pairs(
     check_number("n", n, low=1, high=np.iinfo(np.intp).max, integer=True)
     check_choice("goal", goal, GOALS)
     ranked = contenders(model, items, user, at)
+    check_order_alone(ranked.subject.posterior)
     size = len(ranked)
     if size < 2:
         raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")

@@ -103,8 +103,9 @@ def query(
     Raises
     ------
     TypeError, ValueError
-        If there is no posterior, the pool is none, it has fewer than n duels to ask, or the
-        strategy does not take an option: ``prompts``, ``judges`` and ``time`` are none.
+        If there is no posterior, the pool is none, it has fewer than n duels to ask, the strategy
+        does not take an option (``prompts``, ``judges`` and ``time`` are none), or it asks a
+        posterior with effects of pairs, `skpref.kernels.Intransitive`.
 
     Notes
     -----

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, stdtrit
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
 from skpref._utils import check_number
 from skpref.data import Comparisons, Training
@@ -18,6 +18,7 @@ from skpref.inference import Engine
 from skpref.kernels import (
     Intransitive,
     amplitude_powers,
+    has_kernel,
     intransitive_parts,
     terms_of_sum,
     theta_places,
@@ -48,33 +49,40 @@ def check_pair_effects(kernel: Kernel | None, engine: Engine | None) -> bool:
             f"got the kernel {kernel}, which has no term of the utility; Intransitive beside one "
             f"is allowed. Write Identity() + {effects} for names, or RBF() + {effects}."
         )
+    if has_kernel(kernel, WhiteKernel):
+        raise ValueError(
+            f"got the kernel {kernel}, which has a WhiteKernel; Intransitive beside kernels that "
+            "know an item again is allowed. Take skpref.kernels.Identity() for what each item has "
+            "of its own."
+        )
     for term in terms_of_sum(effects):
-        check_number("variance of Intransitive", term.variance, low=0.0)
+        is_free = term.variance_bounds != "fixed"
+        name = "variance of Intransitive (0 with variance_bounds='fixed' alone)"
+        check_number(name, term.variance, low=0.0, open_low=is_free)
     rule = None if engine is None else engine.prior_rule
     if rule is not None and (not rule.exact or rule.through_time):
-        _refuse_effects(f"inference={engine!r}", kernel)
+        raise ValueError(
+            f"got inference={engine!r} with the kernel {kernel}; inference='ep', 'laplace', 'hmc' "
+            "or 'gibbs' is allowed. Take one of these, or leave the term Intransitive out."
+        )
     return True
 
 
 def check_pairs_alone(kernel: Kernel | None, training: Training) -> None:
     """Raise ValueError if answers say more than which item of a pair won."""
     check_sets(kernel, training.comparisons)
-    refused = {
-        "judges=": training.judges is not None,
-        "users=": training.users is not None,
-        "prompts=": training.reader.prompts is not None,
-        "time=": training.reader.time is not None,
+    metadata = {
+        "judges=": training.judges,
+        "users=": training.users,
+        "prompts=": training.reader.prompts,
+        "time=": training.reader.time,
     }
-    for what, came in refused.items():
-        if came:
-            _refuse_effects(what, kernel)
-
-
-def _refuse_effects(what, kernel):
-    raise ValueError(
-        f"got {what} with the kernel {kernel}; duels are allowed, without judges, users, prompts "
-        "and times, by inference='ep', 'laplace', 'hmc' or 'gibbs'. Leave one of the two out."
-    )
+    for name, values in metadata.items():
+        if values is not None:
+            raise ValueError(
+                f"got {name} with the kernel {kernel}; duels without judges, users, prompts and "
+                "times are allowed. Leave one of the two out."
+            )
 
 
 def pair_effect_places(kernel: Kernel) -> list[tuple[int, Intransitive]]:

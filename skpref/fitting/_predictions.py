@@ -83,8 +83,9 @@ class Prediction:
             sets = query.rows, query.pairs
             return mixed_choice_proba(posterior, *sets, self.order, log, self.offset)
         if self.judge_averages is None:
-            beside = () if self.offset is None else (self.offset,)
-            log_proba = posterior.outcome_log_proba(*query.sides, self.order, *beside)
+            # Posteriors of several users know no offsets.
+            keywords = {} if self.offset is None else {"offset": self.offset}
+            log_proba = posterior.outcome_log_proba(*query.sides, self.order, **keywords)
             return log_proba if log else np.exp(log_proba)
         first, second = (side.rows for side in query.sides)
         weights, parts = posterior_parts(posterior)

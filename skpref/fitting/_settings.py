@@ -53,6 +53,7 @@ from skpref.kernels import (
     Teams,
     amplitude_powers,
     check_hyperparameters,
+    has_kernel,
     intransitive_parts,
     measures,
     parts_by_column,
@@ -222,7 +223,7 @@ def _refuse_times_in(kernel: Kernel, column: int) -> None:
 
 def _refuse_white_noise(kernel: Kernel) -> None:
     """Raise ValueError of a kernel that has a `WhiteKernel`, where answers are on prompts."""
-    if any(isinstance(part, WhiteKernel) for part in [kernel, *kernel.get_params().values()]):
+    if has_kernel(kernel, WhiteKernel):
         raise ValueError(
             f"got the kernel {kernel} with prompts=; a WhiteKernel, which is noise drawn anew for "
             "each row, tells no item from the same one in another prompt. Take "
@@ -321,8 +322,7 @@ class _ModelDesign(NamedTuple):
         if groups is not None:
             unit = 1.0 if kernel is None else mean_variance(kernel, static.items)
             effects = group_effects(groups, n_columns - groups, reader.id_column, unit)
-        kernel = utility
-        own = kernel, names_groups, biases, shared, effects, unit
+        own = utility, names_groups, biases, shared, effects, unit
         return cls(estimator, settings, training, static, times, *own)
 
     @property
@@ -564,9 +564,7 @@ class _Times(NamedTuple):
 
 def _check_teams(kernel):
     """Raise ValueError if teams are a part of a kernel beside which something is to drift."""
-    if type(kernel) is not Teams and any(
-        isinstance(part, Teams) for part in kernel.get_params().values()
-    ):
+    if type(kernel) is not Teams and has_kernel(kernel, Teams):
         raise ValueError(
             "drift= moves the members of Teams where Teams is the whole kernel; in this one it is "
             f"a part: {kernel}. Put the other factors and terms inside, as in "

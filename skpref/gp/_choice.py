@@ -43,8 +43,8 @@ def choice_proba(
     orders = np.broadcast_to(np.asarray(order), (n_sets,))
     probability = np.empty(sets.shape)
     for some in row_blocks(n_sets, k * posterior.n_components):
-        beside = None if offset is None else offset[some]
-        probability[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log, beside)
+        known = None if offset is None else offset[some]
+        probability[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log, known)
     return probability
 
 

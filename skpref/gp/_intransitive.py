@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skpref._utils import Array, RandomLike, floor_variance, generator_of, symmetric_root
 from skpref.data import Comparisons
 from skpref.gp._dense import HELD_BY_MARGINS, DenseMargins, root_times
-from skpref.gp._posterior import PairMoments, Posterior, pairs_by_blocks, stacked
+from skpref.gp._posterior import PairMoments, Posterior, difference_cov, pairs_by_blocks, stacked
 from skpref.gp._prior import EXACT, Cost, Marginals, Prior, check_means
 from skpref.gp._utilities import columns
 from skpref.kernels import (
@@ -182,6 +182,19 @@ class IntransitivePosterior(Posterior):
         scale = np.where(np.any(A != B, axis=1), scale + variance, 0.0)
         variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), scale)
         return cross @ self.weights + effects @ self.pair_weights, variance
+
+    def joint_answer_moments(self, A: Array, B: Array) -> tuple[Array, Array]:
+        """See `Posterior.joint_answer_moments`."""
+        n, both = len(A), np.concatenate([A, B])
+        prior = difference_cov(kernel_values(self.kernel, both))
+        for term in terms_of_sum(self.effects):
+            to_anchors = kernel_values(term.kernel, both, self.anchors).mean(axis=1)
+            level = kernel_values(term.kernel, self.anchors).mean()
+            K = kernel_values(term.kernel, both) - to_anchors - to_anchors[:, None] + level
+            prior += term.variance * _pair_values(K, np.arange(n), np.arange(n, 2 * n))
+        cross, effects = self.cross(A) - self.cross(B), self._effects_at(A, B)[0]
+        half = cross @ self.factor + effects @ self.pair_factor
+        return cross @ self.weights + effects @ self.pair_weights, prior - half @ half.T
 
     def answer_mean(self, A: Any, B: Any) -> Array:
         """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""

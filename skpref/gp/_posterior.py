@@ -591,6 +591,12 @@ def pairs_by_blocks(
         yield PairMoments(rows, *moments(A[rows], B[rows]))
 
 
+def difference_cov(covariance: Array) -> Array:
+    """Compute the covariance of x − y from that of the stacked x and y, (n, n) from (2n, 2n)."""
+    n = len(covariance) // 2
+    return covariance[:n, :n] + covariance[n:, n:] - covariance[:n, n:] - covariance[n:, :n]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Components):
     """Posterior of the utility f given duels; nothing else computes a mean or a variance.
@@ -733,10 +739,8 @@ class Posterior(Components):
 
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Compute the covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
-        A, B = self._pairs(A, B)
-        both = self.cov(ParsedX("items", np.concatenate([A, B])))
-        n = len(A)
-        return both[:n, :n] + both[n:, n:] - both[:n, n:] - both[n:, :n]
+        both = ParsedX("items", np.concatenate(self._pairs(A, B)))
+        return difference_cov(self.cov(both))
 
     def joint_with(self, item: ArrayLike) -> Joint:
         """Return joint moments with a fixed item of shape (n_features,), and their derivatives."""
@@ -758,6 +762,15 @@ class Posterior(Components):
         They are those of `pair_moments`, unless effects belong to groups of answers.
         """
         return pair_moments(self, A, B)
+
+    def joint_answer_moments(self, A: Array, B: Array) -> tuple[Array, Array]:
+        """Compute means (n, n_components) and shared covariance (n, n) of what answers are about.
+
+        As `answer_moments`, but of effects of groups, which are not in it.
+        """
+        both = np.concatenate([A, B])
+        means, covariance = self.means_and_cov(both, self.cross(both))
+        return means[: len(A)] - means[len(A) :], difference_cov(covariance)
 
     def answer_mean(self, A: Any, B: Any) -> Array:
         """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""

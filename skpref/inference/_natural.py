@@ -569,6 +569,6 @@ def check_linear(comparisons: Comparisons, likelihood: Likelihood) -> None:
     what = what if comparisons.offset is None else "offset="
     if what:
         raise ValueError(
-            f"SVI(local='ekf') takes a pair's duels as shares of wins and knows no {what}. Use "
+            f"got {what} with SVI(local='ekf'), which takes a pair's duels as shares of wins. Use "
             "SVI(local='expected'), or another engine such as inference='ep'."
         )

@@ -539,7 +539,7 @@ class _DrawRemoval:
         columns = np.empty((4, n))
         for some in row_blocks(n, n_draws, _BLOCK):
             ends = items[rows.first[some]], items[rows.second[some]]
-            blocks = list(self._posterior.pair_moments(*ends))
+            blocks = list(self._posterior.answer_moments(*ends))
             means = np.concatenate([block.means for block in blocks])
             deviation = np.sqrt(np.concatenate([block.variance for block in blocks]))
             draws = np.repeat(means, n_draws // n_components, axis=1)
@@ -554,13 +554,8 @@ class _DrawRemoval:
         margins = self._comparisons.rows.margins
         used, place = np.unique(margins.index[rows], return_inverse=True)
         items = self._comparisons.items
-        ends = np.concatenate([items[margins.first[used]], items[margins.second[used]]])
-        means, covariance = self._posterior.means_and_cov(ends, self._posterior.cross(ends))
-        n = len(used)
-        means = means[:n] - means[n:]
-        covariance = (
-            covariance[:n, :n] + covariance[n:, n:] - covariance[:n, n:] - covariance[n:, :n]
-        )
+        ends = items[margins.first[used]], items[margins.second[used]]
+        means, covariance = self._posterior.joint_answer_moments(*ends)
         root = symmetric_root(covariance)
         draws = np.repeat(means, -(-_DRAWS // means.shape[1]), axis=1)
         rng = np.random.default_rng(0)

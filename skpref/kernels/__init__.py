@@ -12,6 +12,7 @@ from skpref.kernels._features import (
     Term,
     finite_features,
     finite_parts,
+    has_kernel,
     intransitive_parts,
     parts_by_column,
     terms_of_sum,

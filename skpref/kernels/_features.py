@@ -221,7 +221,7 @@ def intransitive_parts(kernel: Kernel | None) -> tuple[Kernel | None, Kernel | N
     for term in [] if kernel is None else terms_of_sum(kernel):
         is_effect = type(term) is Intransitive
         inner = term.kernel if is_effect else term
-        if _has_intransitive(inner):
+        if has_kernel(inner, Intransitive):
             raise ValueError(
                 f"got the kernel {kernel}, in which Intransitive is a factor or inside another "
                 "kernel; a term of a sum is allowed. Write utility + Intransitive(kernel, "
@@ -248,9 +248,17 @@ def theta_places(kernel: Kernel) -> list[tuple[Kernel, slice]]:
     return [(term, slice(*ends[k : k + 2])) for k, term in enumerate(terms)]
 
 
-def _has_intransitive(kernel: Kernel) -> bool:
-    every = [kernel, *kernel.get_params().values()]
-    return any(isinstance(part, Intransitive) for part in every)
+def has_kernel(kernel: Kernel, kind: type[Kernel]) -> bool:
+    """Return whether a kernel, or one inside it, is of a class.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref.kernels import Identity, has_kernel
+    >>> has_kernel(2.0 * RBF() + Identity(), RBF)
+    True
+    """
+    return any(isinstance(part, kind) for part in [kernel, *kernel.get_params().values()])
 
 
 def terms_of_sum(kernel: Kernel) -> list[Kernel]:

@@ -176,6 +176,7 @@ class Intransitive(gp.Kernel):
     For duels alone: choices and rankings, judges, prompts, times and users are refused. What is
     said of pairs has it: ``predict_proba``, ``decision_function``, ``score`` and ``win_rates``.
     What is said of items is about the utility: ``predict``, leaderboards and optimisers.
+    `skpref.active` chooses questions by utilities alone, and refuses a model with this term.
 
     References
     ----------

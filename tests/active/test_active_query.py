@@ -20,10 +20,11 @@ from skpref import (
     PairwisePreferenceRegressor,
     PosteriorMixture,
 )
-from skpref.active import STRATEGIES, all_pairs, bald, entropy, query
+from skpref.active import STRATEGIES, all_pairs, bald, entropy, next_pairs, query
 from skpref.active._batch import Worlds, outcome_effects
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.duels import DuelFrame
+from skpref.kernels import Identity, Intransitive
 from skpref.likelihoods import Probit
 from skpref.preprocessing import Itemwise
 
@@ -483,3 +484,16 @@ def test_questions_together_after_a_fit_with_judges_do_not_ask_the_same_twice(st
     assert isinstance(model.posterior_, PosteriorMixture)
     first, second = query(model, [["c", "d"], ["d", "c"], ["a", "b"]], strategy, n=2)
     assert {int(first), int(second)} in ({0, 2}, {1, 2})
+
+
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"random"}))
+def test_effects_of_pairs_are_refused(name):
+    pool = [["a", "c"], ["b", "a"]]
+    kernel = Identity() + Intransitive(Identity(), 3.0)
+    model = PairwisePreferenceRegressor(kernel, optimizer=None)
+    model.fit([["a", "b"], ["b", "c"], ["c", "a"]])
+    with pytest.raises(ValueError, match="utilities alone are allowed"):
+        query(model, pool, strategy=name)
+    with pytest.raises(ValueError, match="utilities alone are allowed"):
+        next_pairs(model, n=2)
+    assert query(model, pool, n=2, strategy="random", random_state=0).tolist() in ([0, 1], [1, 0])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
 from skpref.inspection import leaderboard
@@ -114,6 +114,9 @@ def test_sets_users_and_points_are_refused_by_name():
         (OnColumns(WITH, [0]), "a term of a sum is allowed"),
         (Identity() + Intransitive(Intransitive(Identity())), "a term of a sum is allowed"),
         (Identity() + Intransitive(Identity(), -1.0), "variance of Intransitive"),
+        (Identity() + Intransitive(Identity(), 0.0), "'fixed' alone"),
+        (Identity() + WhiteKernel() + Intransitive(Identity()), "has a WhiteKernel"),
+        (Identity() + Intransitive(WhiteKernel()), "has a WhiteKernel"),
         (Identity() + Intransitive(RBF([1.0, 2.0])), "does not take items of 1 features"),
     ],
 )

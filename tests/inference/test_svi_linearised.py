@@ -184,7 +184,7 @@ def test_hyperparameters_are_those_of_the_bound():
 def test_more_than_wins_is_refused(params, what):
     X, pairs, _ = utility_duels(50)
     params = {"optimizer": "fmin_l_bfgs_b", **params}
-    with pytest.raises(ValueError, match=rf"knows no {what}. Use SVI\(local='expected'\)"):
+    with pytest.raises(ValueError, match=rf"got {what} with SVI\(local='ekf'\)"):
         learner(SVI(local="ekf"), items=X, **params).fit(pairs, np.ones(50, dtype=int))
 
 
