@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skpref._utils import (
+    BLOCK,
     Array,
     PrintableBunch,
     RandomLike,
@@ -34,8 +35,6 @@ from skpref.gp import IntransitivePosterior
 from skpref.inspection._contenders import Columns, Contenders, contenders
 from skpref.inspection._intransitivity import intransitivity
 
-# Draws are ranked in blocks of at most this many numbers (8 MiB).
-_BLOCK = 2**20
 # Places that a board shows of itself.
 _SHOWN = 20
 _ENDS = "utility", "lower", "upper"
@@ -728,7 +727,7 @@ def _rank_draws(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[
     n, n_draws = draws.shape
     ranks = np.empty((n_draws, n), dtype=np.int32)
     wins = np.zeros(n)
-    step = max(1, _BLOCK // n)
+    step = max(1, BLOCK // n)
     for start in range(0, n_draws, step):
         block = slice(start, start + step)
         order = np.argsort(-draws[:, block].T, axis=1)
