@@ -401,12 +401,7 @@ def leaderboards(
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
     time: Any = None,
-    groups: str = "new",
-    unit: str = "noise",
-    level: float = 0.9,
-    n_draws: int = 10_000,
-    average: bool | str = "auto",
-    random_state: RandomLike = 0,
+    **options: Any,
 ) -> dict[Any, Bunch]:
     """A leaderboard for each group of answers: a category of prompts, a kind of judge, a language.
 
@@ -420,8 +415,10 @@ def leaderboards(
         As in `leaderboard`; it knows ids, and its kernel sees the column of the groups.
     by : str or int
         That column, by its name or position. Both items of an answer have the same value.
-    items, user, at, time, groups, unit, level, n_draws, average, random_state
+    items, user, at, time
         As in `leaderboard`.
+    **options
+        Further parameters of `leaderboard`, such as ``unit`` and ``level``.
 
     Returns
     -------
@@ -473,12 +470,7 @@ def leaderboards(
             user=user,
             at={**held, place: category},
             time=time,
-            groups=groups,
-            unit=unit,
-            level=level,
-            n_draws=n_draws,
-            average=average,
-            random_state=random_state,
+            **options,
         )
     return boards
 
