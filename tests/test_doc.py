@@ -75,6 +75,7 @@ LONG = {
     "many_answers.md",
     "optimising.md",
     "optuna_dashboard.md",
+    "questions.md",
     "recipes.md",
     "scoring.md",
     "time_study.md",
