@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOC = ROOT / "doc"
 PAGES = sorted(page for page in DOC.rglob("*.md") if "_build" not in page.relative_to(DOC).parts)
 PAGES = [ROOT / "README.md", *PAGES]
-DRAWS = ("looking.md", "tutorials/")
+DRAWS = ("looking.md", "pictures.md", "tutorials/")
 # What these print stands on the page.
 PRINTS = ("tutorials/", "coming_from/")
 DISTRIBUTED = {"distributed.md"}
@@ -74,6 +74,7 @@ LONG = {
     "looking.md",
     "many_answers.md",
     "optimising.md",
+    "pictures.md",
     "optuna_dashboard.md",
     "questions.md",
     "recipes.md",
