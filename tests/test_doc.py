@@ -71,6 +71,7 @@ LONG = {
     "judges.md",
     "judging.md",
     "kernels.md",
+    "live_board.md",
     "looking.md",
     "many_answers.md",
     "optimising.md",
