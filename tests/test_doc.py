@@ -80,7 +80,6 @@ LONG = {
     "questions.md",
     "recipes.md",
     "scoring.md",
-    "time_study.md",
     "xgboost_rankers.md",
 }
 
