@@ -80,6 +80,7 @@ LONG = {
     "questions.md",
     "recipes.md",
     "scoring.md",
+    "strategies.md",
     "xgboost_rankers.md",
 }
 
