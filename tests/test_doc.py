@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOC = ROOT / "doc"
 PAGES = sorted(page for page in DOC.rglob("*.md") if "_build" not in page.relative_to(DOC).parts)
 PAGES = [ROOT / "README.md", *PAGES]
-DRAWS = ("looking.md", "tutorials/")
+DRAWS = ("looking.md", "pictures.md", "tutorials/")
 # What these print stands on the page.
 PRINTS = ("tutorials/", "coming_from/")
 DISTRIBUTED = {"distributed.md"}
@@ -71,13 +71,16 @@ LONG = {
     "judges.md",
     "judging.md",
     "kernels.md",
+    "live_board.md",
     "looking.md",
     "many_answers.md",
     "optimising.md",
+    "pictures.md",
     "optuna_dashboard.md",
+    "questions.md",
     "recipes.md",
     "scoring.md",
-    "time_study.md",
+    "strategies.md",
     "xgboost_rankers.md",
 }
 

@@ -320,15 +320,18 @@ def summary(rows):
 
 
 def page(lines):
-    """Yield the summary as a Markdown table: median / largest error of each quantity."""
+    """Yield a Markdown table: of each engine the largest median and error over kinds of answer."""
     titles = ("mean", "deviation", "P(better)", "next answer", "log evidence")
-    yield "| " + " | ".join(("engine", "answers", "problems", *titles)) + " |"
-    yield "| --- " * (3 + len(titles)) + "|"
-    for line in lines:
-        cells = [line["engine"], line["kind"], str(line["problems"])]
+    yield "| " + " | ".join(("engine", "problems", *titles)) + " |"
+    yield "| --- " * (2 + len(titles)) + "|"
+    lines = list(lines)
+    for engine in ENGINES:
+        mine = [line for line in lines if line["engine"] == engine]
+        cells = [engine, str(sum(line["problems"] for line in mine))]
         for name in QUANTITIES:
-            values = line[f"{name}, median"], line[f"{name}, largest"]
-            cells.append("" if "" in values else " / ".join(map(_short, values)))
+            medians = [line[f"{name}, median"] for line in mine if line[f"{name}, median"] != ""]
+            largest = [line[f"{name}, largest"] for line in mine if line[f"{name}, largest"] != ""]
+            cells.append(f"{_short(max(medians))} / {_short(max(largest))}" if medians else "")
         yield "| " + " | ".join(cells) + " |"
 
 

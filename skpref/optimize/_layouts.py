@@ -36,7 +36,7 @@ KINDS = {
     "plane": Kind(5, 5, 2, 2),
 }
 # So many answers a dimension are of the largest kind that is allowed. By then an answer to a plane
-# or line tells no more than one to a duel (doc/optimising.md), and there is more to look at.
+# or line tells no more than one to a duel (doc/questions.md), and there is more to look at.
 _EARLY = 4
 
 
