@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref.data import Comparisons, Rows, check_kinds
 from skpref.gp import ChainRule, Marginals, Moments, Prior, PriorRule, Sites
 from skpref.inference._memory import check_exact
+from skpref.kernels import intransitive_parts
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
@@ -91,7 +92,10 @@ class Problem(Generic[PriorT]):
     @cached_property
     def rows(self) -> Rows:
         """Distinct duels, ties and inequalities, with their items."""
-        rows = self.comparisons.rows
+        rows, mean = self.comparisons.rows, self.prior.utility_mean
+        if mean is not None:  # known of the margins by values
+            offset = mean[rows.first] - mean[rows.second]
+            rows = replace(rows, offset=offset if rows.offset is None else offset + rows.offset)
         return rows.apart() if self.apart else rows
 
     def in_duels(self) -> "Problem":
@@ -374,6 +378,8 @@ def check_answers(
             "Answers.offset to the margin. Leave likelihood= out, take Probit or GradedProbit, or "
             "let yours add it and say so by takes_offset."
         )
+    if comparisons.measured is not None:
+        _check_measured(engine, likelihood, kernel)
     if rows.joint:
         _check_joint(engine, rows, likelihood)
     engine.check(comparisons, likelihood)
@@ -389,6 +395,28 @@ def check_answers(
     if rule.exact:
         held = rule.cost(kernel, comparisons, likelihood).n_bytes
         check_exact(held, len(rows), len(comparisons.items))
+
+
+def _check_measured(engine: Engine, likelihood: Likelihood, kernel: Kernel | None) -> None:
+    """Raise ValueError if an engine, a likelihood or a kernel cannot take measured values."""
+    rule = engine.prior_rule
+    if rule.by_points or rule.through_time:
+        raise ValueError(
+            f"got measured= with {type(engine).__name__}; engines whose priors are exact are "
+            "allowed. Use inference='ep', 'laplace', 'hmc' or 'gibbs' (of EP items='joint'), or "
+            "leave measured= out."
+        )
+    if not likelihood.takes_offset:
+        raise ValueError(
+            f"got measured= with {type(likelihood).__name__}, which does not say that it adds "
+            "Answers.offset to the margin: by it comes what values tell. Leave likelihood= out, "
+            "take Probit or GradedProbit, or let yours add it and say so by takes_offset."
+        )
+    if intransitive_parts(kernel)[1] is not None:
+        raise ValueError(
+            f"got measured= with the kernel {kernel}; kernels of items are allowed, as a value is "
+            "of no pair. Leave the term Intransitive or measured= out."
+        )
 
 
 def _check_joint(engine: Engine, rows: Rows, likelihood: Likelihood) -> None:
