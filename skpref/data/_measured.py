@@ -48,10 +48,13 @@ def with_measured(
     TypeError, ValueError
         If they are not of an allowed form, or of unknown items; the message says which are.
     """
-    form = "(X, values, deviations): items, a number for each and the deviation of its noise"
+    form = "(X, values, deviations), items, a number for each and the deviation of its noise,"
     if not isinstance(measured, tuple | list) or len(measured) != 3:
         size = f" of {len(measured)}" if isinstance(measured, tuple | list) else ""
-        raise TypeError(f"got measured= a {type(measured).__name__}{size}; it must be {form}.")
+        raise TypeError(
+            f"got measured= of type {type(measured).__name__}{size}; {form} are allowed, such as "
+            "measured=(X, values, 0.1)."
+        )
     X, values, deviations = measured
     rows = _known_rows(estimator, training, X)
     value = _checked_column(values, len(rows), "values")

@@ -87,6 +87,9 @@ def check_settings(estimator) -> Settings:
             f"kernel must be a kernel of sklearn.gaussian_process.kernels or None, got {kernel!r}."
         )
     check_drift(getattr(estimator, "drift", None))
+    level = getattr(estimator, "value_level", None)
+    if level is not None:
+        check_number("value_level", level, open_low=True, open_high=True)
     optimizer = estimator.optimizer
     if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
         raise ValueError(

@@ -465,7 +465,12 @@ def _cheapest(
 
 
 def check_sets(kernel: Kernel | None, comparisons: Comparisons) -> None:
-    """Raise ValueError if answers are about more than pairs, and a kernel has effects of these."""
+    """Raise ValueError if a kernel has effects of pairs, and not all is answers about pairs."""
+    if comparisons.measured is not None and intransitive_parts(kernel)[1] is not None:
+        raise ValueError(
+            f"got measured= with the kernel {kernel}; kernels of items are allowed, as a value is "
+            "of no pair. Leave the term Intransitive or measured= out."
+        )
     if comparisons.rows.joint and intransitive_parts(kernel)[1] is not None:
         raise ValueError(
             f"got choices or rankings of more than two items with the kernel {kernel}; duels are "

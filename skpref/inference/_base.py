@@ -14,7 +14,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref.data import Comparisons, Rows, check_kinds
 from skpref.gp import ChainRule, Marginals, Moments, Prior, PriorRule, Sites
 from skpref.inference._memory import check_exact
-from skpref.kernels import intransitive_parts
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
 _SEARCH_TOL = 1e-5
@@ -379,7 +378,7 @@ def check_answers(
             "let yours add it and say so by takes_offset."
         )
     if comparisons.measured is not None:
-        _check_measured(engine, likelihood, kernel)
+        _check_measured(engine, likelihood)
     if rows.joint:
         _check_joint(engine, rows, likelihood)
     engine.check(comparisons, likelihood)
@@ -397,8 +396,8 @@ def check_answers(
         check_exact(held, len(rows), len(comparisons.items))
 
 
-def _check_measured(engine: Engine, likelihood: Likelihood, kernel: Kernel | None) -> None:
-    """Raise ValueError if an engine, a likelihood or a kernel cannot take measured values."""
+def _check_measured(engine: Engine, likelihood: Likelihood) -> None:
+    """Raise ValueError if an engine or a likelihood cannot take measured values."""
     rule = engine.prior_rule
     if rule.by_points or rule.through_time:
         raise ValueError(
@@ -411,11 +410,6 @@ def _check_measured(engine: Engine, likelihood: Likelihood, kernel: Kernel | Non
             f"got measured= with {type(likelihood).__name__}, which does not say that it adds "
             "Answers.offset to the margin: by it comes what values tell. Leave likelihood= out, "
             "take Probit or GradedProbit, or let yours add it and say so by takes_offset."
-        )
-    if intransitive_parts(kernel)[1] is not None:
-        raise ValueError(
-            f"got measured= with the kernel {kernel}; kernels of items are allowed, as a value is "
-            "of no pair. Leave the term Intransitive or measured= out."
         )
 
 
