@@ -743,7 +743,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         >>> model = PairwisePreferenceRegressor(RBF(1.0), optimizer=None)
         >>> model = model.fit([[[2.0], [1.0]]], measured=([[0.0], [1.0]], [3.0, 3.5], 0.1))
         >>> (model.value_level_ + model.predict([[0.0], [1.0], [2.0]])).round(1)
-        array([3. , 3.5, 3.9])
+        array([3. , 3.5, 4.2])
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
         keywords = given_metadata(

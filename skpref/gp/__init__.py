@@ -45,7 +45,7 @@ from skpref.gp._inducing import (
     whitening,
 )
 from skpref.gp._intransitive import IntransitivePosterior, PairMargins
-from skpref.gp._measured import level_of_values
+from skpref.gp._measured import UtilitiesGivenValues, level_of_values
 from skpref.gp._mixture import (
     PosteriorMixture,
     mixed_choice_proba,
@@ -121,6 +121,7 @@ __all__ = [
     "Sites",
     "ThroughTime",
     "TimeSpread",
+    "UtilitiesGivenValues",
     "Weights",
     "at_present",
     "carried",
