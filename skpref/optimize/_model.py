@@ -353,8 +353,8 @@ def fit(
         search=_REFIT if relearn else None,
     )
     if values and relearn:  # in the unit that goes with the kernel that was learned
-        model = fitted.model
-        fitted = fit_posterior(with_values(compared, rows, values, model), model, fitted.state)
+        model, start = fitted.model, Start(fitted.state.sites)
+        fitted = fit_posterior(with_values(compared, rows, values, model), model, start)
     if models.forgets or models.extremes is not None:
         fitted = PresentFit(**fit_fields(fitted))
     learned = relearn and len(memory.theta) > 0
