@@ -1,7 +1,7 @@
 """Regret against cost where items can be measured beside being compared.
 
-    python benchmarks/optimize/measurements.py [--functions branin hartmann-3] [--seeds 0 1 2]
-        [--prices 0.5 1 2 4 8] [--budget 24] [--deviation 0.3] [--noise 0.1]
+    python benchmarks/optimize/measurements.py [--functions branin hartmann-3] [--seeds 0 1]
+        [--prices 0.5 1 2 4 8] [--budget 12] [--deviation 0.3] [--noise 0.1]
 
 An answer costs 1, a measured value a price. "asking" asks `PreferenceOptimizer` for duels alone.
 "measuring" tells it values alone, each of the item of the largest expected improvement under its
@@ -81,9 +81,9 @@ def run(name, method, price, seed, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", nargs="+", default=["branin", "hartmann-3"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--prices", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0, 8.0])
-    parser.add_argument("--budget", type=float, default=24.0)
+    parser.add_argument("--budget", type=float, default=12.0)
     parser.add_argument("--deviation", type=float, default=0.3)
     parser.add_argument("--noise", type=float, default=0.1)
     options = parser.parse_args()
