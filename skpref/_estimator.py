@@ -37,7 +37,6 @@ from skpref.data import (
     ItemTable,
     Training,
     as_before,
-    check_metadata_beside_measured,
     check_training,
     name_ranks,
     with_measured,
@@ -194,7 +193,6 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     def _fit_utility(self, X, y, keywords, judge_prior=None):
         """Fit one utility to all answers; ``keywords`` are their metadata."""
         settings = check_settings(self)
-        check_metadata_beside_measured(keywords)
         training = check_training(self, X, y, keywords, settings.likelihood)
         if "measured" in keywords:
             training = with_measured(self, training, keywords["measured"], self.value_level)

@@ -298,19 +298,28 @@ def test_what_does_not_go_with_values_is_refused_by_name(parameters, metadata, m
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, v, d: (X, v), r"of type tuple of 2; \(X, values, deviations\)"),
-        (lambda X, v, d: 3, r"got measured= of type int"),
+        (lambda X, v, d: (X, v), r"got measured= of type tuple; \(X, values, deviations\) are"),
+        (lambda X, v, d: 3, r"got measured= of type int; \(X, values"),
         (lambda X, v, d: (X, v, -d), r"got -0.* among the deviations .*above 0 are allowed"),
         (lambda X, v, d: (X, v, 0.0), r"got 0 among the deviations"),
-        (lambda X, v, d: (X, v, d[:2]), r"got deviations of measured= of shape \(2,\); \(5,\) is"),
-        (lambda X, v, d: (X, v[:3], d), r"got values of measured= of shape \(3,\)"),
-        (lambda X, v, d: (X, v * np.nan, d), r"got nan among the values"),
-        (lambda X, v, d: (X, v, np.inf), r"got inf among the deviations"),
-        (lambda X, v, d: (X, list("abcde"), d), r"values of measured= that are no numbers"),
-        (lambda X, v, d: (X[:, :1], v, d), r"measured= cannot be read .*1 features, .*expecting 2"),
-        (lambda X, v, d: (X * np.nan, v, d), r"measured= cannot be read .*NaN"),
+        (
+            lambda X, v, d: (X, v, d[:2]),
+            r"got deviations of measured= array.*; 5 finite numbers are",
+        ),
+        (lambda X, v, d: (X, v[:3], d), r"got values of measured= array.*; 5 finite"),
+        (lambda X, v, d: (X, v * np.nan, d), r"got values of measured= array\(\[nan.*; 5 finite"),
+        (lambda X, v, d: (X, v, np.inf), r"got deviations of measured= \[inf.*; 5 finite"),
+        (lambda X, v, d: (X, list("abcde"), d), r"got values of measured= \['a'.*; 5 finite"),
+        (
+            lambda X, v, d: (X[:, :1], v, d),
+            r"items of measured= that are no items of X: .*1 features, .*expecting 2",
+        ),
+        (lambda X, v, d: (X * np.nan, v, d), r"items of measured= that are no items of X: .*NaN"),
         (lambda X, v, d: (np.stack([X, X], 1), v, d), r"answers about 2 items each; values are of"),
-        (lambda X, v, d: (X[:0], v[:0], d[:0]), r"measured= cannot be read .*0 sample"),
+        (
+            lambda X, v, d: (X[:0], v[:0], d[:0]),
+            r"items of measured= that are no items of X: .*0 sample",
+        ),
     ],
 )
 def test_values_that_are_none_are_refused(change, message):

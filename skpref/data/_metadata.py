@@ -65,6 +65,12 @@ class AnswerMetadata:
         TypeError, ValueError
             If one is not of an allowed form, or does not go with such an X.
         """
+        for name in ("judges", "prompts", "time"):
+            if "measured" in keywords and name in keywords:
+                raise ValueError(
+                    f"got measured= with {name}=; one of them is allowed, as values are of items "
+                    "alone, for good. Leave one of the two out."
+                )
         if "offset" in keywords and "judges" in keywords:
             raise ValueError(
                 "got offset= with judges=; one of them is allowed, as how reliable judges are is "

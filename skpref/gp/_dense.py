@@ -84,7 +84,7 @@ class Dense(Prior):
 
     takes_joint: ClassVar[bool] = True
     takes_measured: ClassVar[bool] = True
-    _given_values: UtilitiesGivenValues | None = None
+    _values: UtilitiesGivenValues | None = None
 
     def __init__(
         self,
@@ -130,24 +130,15 @@ class Dense(Prior):
             return cls(K, margins, noise, kernel, items, contract)
         values = UtilitiesGivenValues(K, comparisons.measured)
         prior = cls(values.covariance, margins, noise, kernel, items, contract)
-        prior._given_values = values
+        prior._values, prior.utility_mean = values, values.mean
+        prior.log_density_of_values = values.log_density
         return prior
-
-    @property
-    def utility_mean(self) -> Array | None:
-        """Mean of the items' utilities given measured values, see `Prior.utility_mean`."""
-        return None if self._given_values is None else self._given_values.mean
-
-    @property
-    def log_density_of_values(self) -> float:
-        """Log density of measured values, see `Prior.log_density_of_values`."""
-        return 0.0 if self._given_values is None else self._given_values.log_density
 
     def on_duels(self, margins: Margins) -> "Dense":
         """See `Prior.on_duels`."""
         kind = DenseMargins if cheaper_by_margins(len(margins.first), len(self.K)) else DenseItems
         prior = kind(self.K, margins)
-        prior._given_values = self._given_values
+        prior._values, prior.utility_mean = self._values, self.utility_mean
         return prior
 
     def difference(self, utility: Array) -> Array:
@@ -185,7 +176,7 @@ class Dense(Prior):
         """See `Prior.pull_back`: α = Aᵀ w, β = Aᵀ u, and AᵀRA = D Dᵀ."""
         if not len(self.kernel.theta):
             return np.zeros(0)
-        alpha, values = self.incidence @ marginals.dual, self._given_values
+        alpha, values = self.incidence @ marginals.dual, self._values
         gram = self.gram(marginals, precision)
         if values is not None:
             alpha, gram = values.weights(alpha), values.gram(gram)
@@ -206,7 +197,7 @@ class Dense(Prior):
         gain, items = self.gain(marginals, sites.precision, sites.shift), self.items
         has_utilities = isinstance(marginals.root, Utilities) and len(items) <= MOST
         utilities = marginals.root if has_utilities else None
-        weights, factor, values = gain.weights, gain.factor, self._given_values
+        weights, factor, values = gain.weights, gain.factor, self._values
         if values is not None:
             weights, factor = values.weights(weights), values.factor(factor)
         return Posterior(self.kernel, likelihood, items, weights, factor, utilities=utilities)
@@ -238,7 +229,7 @@ class Dense(Prior):
         plain = np.ones(len(mean), dtype=bool)
         if self.noise is not None:
             plain = self.noise.diagonal() == 0.0
-        weights, values = posterior.weights.mean(axis=1), self._given_values
+        weights, values = posterior.weights.mean(axis=1), self._values
         utility = self.K @ weights if values is None else values.K @ weights - values.mean
         posterior_mean = self.difference(utility)
         check_means(posterior_mean[plain], mean[plain], variance[plain])

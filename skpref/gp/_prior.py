@@ -203,16 +203,8 @@ class Prior(ABC):
     n_margins: int
     variance: Array
     noise: JointNoise | None = None
-
-    @property
-    def utility_mean(self) -> Array | None:
-        """Mean of the items' utilities given measured values; None: 0."""
-        return None
-
-    @property
-    def log_density_of_values(self) -> float:
-        """Log density of measured values."""
-        return 0.0
+    utility_mean: Array | None = None
+    log_density_of_values: float = 0.0
 
     @classmethod
     @abstractmethod

@@ -371,46 +371,29 @@ def check_answers(
     rows = comparisons.rows
     allowed_kinds = likelihood.kinds | {INEQUALITY}
     check_kinds(np.unique(rows.kind).tolist(), allowed_kinds, type(likelihood).__name__)
-    if rows.offset is not None and not likelihood.takes_offset:
+    measured = comparisons.measured is not None
+    if (measured or rows.offset is not None) and not likelihood.takes_offset:
         raise ValueError(
-            f"got offset= with {type(likelihood).__name__}, which does not say that it adds "
-            "Answers.offset to the margin. Leave likelihood= out, take Probit or GradedProbit, or "
-            "let yours add it and say so by takes_offset."
+            f"got {'measured=' if measured else 'offset='} with {type(likelihood).__name__}, which "
+            "does not say that it adds Answers.offset to the margin. Leave likelihood= out, take "
+            "Probit or GradedProbit, or let yours add it and say so by takes_offset."
         )
-    if comparisons.measured is not None:
-        _check_measured(engine, likelihood)
     if rows.joint:
         _check_joint(engine, rows, likelihood)
     engine.check(comparisons, likelihood)
     rule = engine.prior_rule
-    if comparisons.group_column is not None and (rule.by_points or rule.through_time):
+    exact_alone = "measured=" if measured else "prompts=" if comparisons.group_column else None
+    if exact_alone and (rule.by_points or rule.through_time):
         raise ValueError(
-            f"got prompts= with {type(engine).__name__}; engines whose priors are exact are "
+            f"got {exact_alone} with {type(engine).__name__}; engines whose priors are exact are "
             "allowed. Use inference='ep', 'laplace', 'hmc' or 'gibbs' (of EP items='joint'), or "
-            "leave prompts= out."
+            f"leave {exact_alone} out."
         )
     if kernel is not None:
         rule.check(kernel, comparisons)
     if rule.exact:
         held = rule.cost(kernel, comparisons, likelihood).n_bytes
         check_exact(held, len(rows), len(comparisons.items))
-
-
-def _check_measured(engine: Engine, likelihood: Likelihood) -> None:
-    """Raise ValueError if an engine or a likelihood cannot take measured values."""
-    rule = engine.prior_rule
-    if rule.by_points or rule.through_time:
-        raise ValueError(
-            f"got measured= with {type(engine).__name__}; engines whose priors are exact are "
-            "allowed. Use inference='ep', 'laplace', 'hmc' or 'gibbs' (of EP items='joint'), or "
-            "leave measured= out."
-        )
-    if not likelihood.takes_offset:
-        raise ValueError(
-            f"got measured= with {type(likelihood).__name__}, which does not say that it adds "
-            "Answers.offset to the margin: by it comes what values tell. Leave likelihood= out, "
-            "take Probit or GradedProbit, or let yours add it and say so by takes_offset."
-        )
 
 
 def _check_joint(engine: Engine, rows: Rows, likelihood: Likelihood) -> None:

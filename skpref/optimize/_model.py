@@ -213,9 +213,8 @@ class Models:
                 "got a measured value with forgetting_rate=; one of the two is allowed, as a value "
                 "is not of a time. Leave forgetting_rate= out, or tell answers alone."
             )
-        one = np.ones(1)
-        comparisons = comparisons_of(np.arange(2.0)[:, None], [((0, 1), 1)], self.whole)
-        comparisons = comparisons.with_measured(one[:, None], one, one)
+        duel = comparisons_of(np.array([[1.0], [2.0]]), [((0, 1), 1)], self.whole)
+        comparisons = duel.with_measured(duel.items, *np.ones((2, 2)))
         check_answers(self.whole.engine, comparisons, self.whole.likelihood)
         check_sets(self.whole.kernel, comparisons)
 
@@ -253,13 +252,8 @@ def comparisons_of(
         rows = np.column_stack([np.concatenate([rows, extremes]), person])
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):
-        winner, loser = (
-            np.array(
-                [items if outcome else items[::-1] for items, outcome, *_ in answers], dtype=np.intp
-            )
-            .reshape(-1, 2)
-            .T
-        )
+        pairs = [items if outcome else items[::-1] for items, outcome, *_ in answers]
+        winner, loser = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         return Comparisons.from_duels(rows, winner, loser, np.ones(len(answers), dtype=bool))
     most = max(len(items) for items, *_ in answers)
     shown = np.full((len(answers), most), -1, dtype=np.intp)
