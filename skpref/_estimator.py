@@ -890,7 +890,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """Log evidence of the training duels, as fitted (parameters set since do nothing).
 
         After a piece of a stream that of its answers alone, as if there had been none before; of
-        judges given their reliability.
+        judges given their reliability. Measured values count, where their level is not known by
+        their orthonormal contrasts.
 
         Parameters
         ----------

@@ -1,16 +1,17 @@
 """Regret against cost where items can be measured beside being compared.
 
     python benchmarks/optimize/measurements.py [--functions branin hartmann-3] [--seeds 0 1]
-        [--prices 0.5 1 2 4 8] [--budget 12] [--deviation 0.3] [--noise 0.1]
+        [--prices 0.5 1 2 4 8] [--budget 16] [--deviation 0.1] [--noise 0.1]
 
 An answer costs 1, a measured value a price. "asking" asks `PreferenceOptimizer` for duels alone.
 "measuring" tells it values alone, each of the item of the largest expected improvement under its
-posterior, the first three of random ones. "both" does what less was spent on so far, the same two
-steps. Values have normal noise of a ``--deviation``, utilities in duels of ``--noise``, both in
-deviations of the function over its domain. The regret is that of `recommend`, in shares of the
-distance from the best to the median of the function. In ``results/measurements.csv`` are its
-median and mean over functions and seeds when a quarter, a half, three quarters and all of the
-budget are spent.
+posterior, the first three of random ones. "both" takes the cheaper step three times, and then the
+one of more gain for its cost: of a value the expected improvement, as if it had no noise, of an
+answer ``expected_gain_``. Values have normal noise of a ``--deviation``, utilities in duels of
+``--noise``, both in deviations of the function over its domain. The regret is that of `recommend`,
+in shares of the distance from the best to the median of the function; before anything is told,
+that of the middle. In ``results/measurements.csv`` are its median and mean over functions and seeds
+when a quarter, a half, three quarters and all of the budget are spent.
 """
 
 import argparse
@@ -36,16 +37,24 @@ N_CANDIDATES, N_RANDOM = 1000, 3
 
 
 def place_to_measure(optimizer, bounds, rng):
-    """The item of the largest expected improvement over the best posterior mean so far."""
+    """The item of the largest expected improvement over the best posterior mean, and that."""
     items = rng.uniform(*bounds.T, (N_CANDIDATES, len(bounds)))
-    if len(optimizer.measured_) < N_RANDOM:
-        return items[0]
+    if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
+        return items[0], 0.0
     rows = optimizer.to_unit(items)
     posterior = optimizer.posterior_
     best = posterior.mean(optimizer.to_unit([optimizer.recommend()]))[0]
     mean, deviation = posterior.mean(rows), np.sqrt(posterior.var(rows))
     ahead = (mean - best) / deviation
-    return items[np.argmax(deviation * (ahead * norm.cdf(ahead) + norm.pdf(ahead)))]
+    improvement = deviation * (ahead * norm.cdf(ahead) + norm.pdf(ahead))
+    return items[np.argmax(improvement)], float(improvement.max())
+
+
+def should_ask(optimizer, improvement, price):
+    """Whether an answer gains more for its cost than a value of so much expected improvement."""
+    if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
+        return price > 1.0
+    return optimizer.expected_gain_.utility >= improvement / price
 
 
 def run(name, method, price, seed, options):
@@ -55,25 +64,27 @@ def run(name, method, price, seed, options):
     values = function(rng.uniform(*function.bounds.T, (10_000, len(function.bounds))))
     spread, span = values.std(), function.optimum - np.median(values)
     optimizer = PreferenceOptimizer(function.bounds, random_state=seed)
-    spent, regrets = {"asking": 0.0, "measuring": 0.0}, []
+    spent, regrets = 0.0, []
     for share in SHARES:
-        while True:
-            cheapest = "asking" if spent["asking"] <= spent["measuring"] else "measuring"
-            step = cheapest if method == "both" else method
-            cost = 1.0 if step == "asking" else price
-            if sum(spent.values()) + cost > share * options.budget:
+        while spent + min(1.0, price) <= share * options.budget:
+            asks, item = method == "asking", None
+            if not asks:
+                item, improvement = place_to_measure(optimizer, function.bounds, rng)
+            if method == "both":
+                asks = should_ask(optimizer, improvement, price)
+            cost = 1.0 if asks else price
+            if spent + cost > share * options.budget:
                 break
-            if step == "asking":
+            if asks:
                 duel = optimizer.ask()
                 utility = function(duel) + options.noise * spread * rng.standard_normal(2)
                 optimizer.tell(duel, utility[0] > utility[1])
             else:
-                item = place_to_measure(optimizer, function.bounds, rng)
                 deviation = options.deviation * spread
                 value = function(item[None])[0] + deviation * rng.standard_normal()
                 optimizer.tell_value(item, value, deviation)
-            spent[step] += cost
-        item = optimizer.recommend() if any(spent.values()) else function.bounds.mean(axis=1)
+            spent += cost
+        item = optimizer.recommend() if spent else function.bounds.mean(axis=1)
         regrets.append(float((function.optimum - function(item[None])[0]) / span))
     return regrets
 
@@ -83,8 +94,8 @@ def main():
     parser.add_argument("--functions", nargs="+", default=["branin", "hartmann-3"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--prices", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0, 8.0])
-    parser.add_argument("--budget", type=float, default=12.0)
-    parser.add_argument("--deviation", type=float, default=0.3)
+    parser.add_argument("--budget", type=float, default=16.0)
+    parser.add_argument("--deviation", type=float, default=0.1)
     parser.add_argument("--noise", type=float, default=0.1)
     options = parser.parse_args()
     unknown = set(options.functions) - set(TEST_FUNCTIONS)

@@ -33,8 +33,8 @@ def with_measured(
     """
     if not isinstance(measured, tuple | list) or len(measured) != 3:
         raise TypeError(
-            f"got measured= of type {type(measured).__name__}; (X, values, deviations) are allowed: items, a number "
-            "for each and the deviation of its noise, such as measured=(X, values, 0.1)."
+            f"got measured= of type {type(measured).__name__}; three are allowed, "
+            "items, a value of each and its deviation. Give measured=(X, values, deviations)."
         )
     rows = _known_rows(estimator, training.reader, measured[0])
     value = _finite_column(measured[1], len(rows), "values")

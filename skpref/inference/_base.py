@@ -382,7 +382,8 @@ def check_answers(
         _check_joint(engine, rows, likelihood)
     engine.check(comparisons, likelihood)
     rule = engine.prior_rule
-    exact_alone = "measured=" if measured else "prompts=" if comparisons.group_column else None
+    grouped = comparisons.group_column is not None
+    exact_alone = "measured=" if measured else "prompts=" if grouped else None
     if exact_alone and (rule.by_points or rule.through_time):
         raise ValueError(
             f"got {exact_alone} with {type(engine).__name__}; engines whose priors are exact are "
