@@ -39,6 +39,7 @@ from skpref.data import (
     as_before,
     check_training,
     name_ranks,
+    with_measured,
 )
 from skpref.fitting import (
     Fitted,
@@ -69,7 +70,7 @@ from skpref.fitting import (
     takes_streams,
     warn_of_components,
 )
-from skpref.gp import ThroughTime
+from skpref.gp import ThroughTime, level_of_values
 from skpref.inference import Engine
 from skpref.likelihoods import ANSWER_DEFAULTS, JudgeReliability, Likelihood
 from skpref.metrics import concordance
@@ -193,6 +194,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         """Fit one utility to all answers; ``keywords`` are their metadata."""
         settings = check_settings(self)
         training = check_training(self, X, y, keywords, settings.likelihood)
+        if "measured" in keywords:
+            training = with_measured(self, training, keywords["measured"], self.value_level)
         return self._fit_answers(settings, training, keywords, judge_prior)
 
     def _fit_answers(self, settings, training, keywords, judge_prior=None):
@@ -451,6 +454,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         of these two (median 0.5, where 1 is the median of the item effects') let go of features
         that say nothing; the level of "lognormal" lengthscales has a standard deviation of 0.5
         towards short ones.
+    value_level : float, default=None
+        α, the value of an item of utility 0, where values are ``measured`` (see `fit`). None:
+        nothing is known of it (a flat prior).
     drift : {"wiener", "matern12", "matern32", "matern52"} or kernel, default=None
         How the utility of each item changes with the ``time`` of `fit`, beside what stays: a random
         walk that nothing draws back (`skpref.kernels.Wiener`), or one that returns to the item's
@@ -508,6 +514,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Between the grades of a win, of a likelihood that has them.
     log_marginal_likelihood_value_ : float
         Log evidence at ``kernel_`` and ``noise_variance_``, without the prior.
+    value_level_ : float or None
+        Posterior mean of α, if values were ``measured``: ``value_level_ + predict(X)`` are values
+        to expect.
     classes_ : ndarray of shape (2,), (3,) or (k,)
         Labels of (second won, first won), with ties (second won, tie, first won), with grades all
         of them in ascending order; or positions in a set; only after a fit on duels or sets.
@@ -594,6 +603,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         lengthscale_prior: str | tuple[float, float] | None = "lognormal",
         items: ItemTable | ArrayLike | None = None,
         id_column: int | str | None = None,
+        value_level: float | None = None,
         drift: str | Kernel | None = None,
         inference: str | Engine = "auto",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
@@ -617,6 +627,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self.lengthscale_prior = lengthscale_prior
         self.items = items
         self.id_column = id_column
+        self.value_level = value_level
         self.drift = drift
         self.inference = inference
         self.optimizer = optimizer
@@ -630,7 +641,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     # What scikit-learn routes here without being asked to. It finds these by a part of their names,
     # so that requests of predict_proba count for predict too, unless those of predict come last.
-    __metadata_request__fit: ClassVar = {"qid": True, **_OF_ANSWERS}
+    __metadata_request__fit: ClassVar = {"qid": True, "measured": True, **_OF_ANSWERS}
     __metadata_request__partial_fit: ClassVar = {"qid": True, **_OF_ANSWERS}
     __metadata_request__predict_proba: ClassVar = _OF_ANSWERS
     __metadata_request__predict_log_proba: ClassVar = _OF_ANSWERS
@@ -655,6 +666,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
         offset: ArrayLike | None = None,
+        measured: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
     ) -> Self:
         """Learn the utility.
 
@@ -700,6 +712,16 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             learned comes on top of it. With ``kernel=None`` its amplitude is then learned, too. Of
             positions in a table whose handicaps are known it is ``handicap[X]``. Not with
             ``judges``.
+        measured : (X, values, deviations), default=None
+            Values that were measured of items, more is better: X (n_values, n_features), or names
+            or positions (n_values,), the values (n_values,), and the standard deviations of their
+            normal noise, (n_values,) or one for all. A value is α + f(x) + noise, so that the
+            utility is in units of the value; ``value_level_`` is α. With ``kernel=None`` the
+            utility's amplitude is then learned, and what else is learned of answers, such as the
+            noise, starts and is bounded by ``noise_variance``, its bounds and so on times the
+            values' variance (thresholds: deviation). Answers of weight 0 leave values alone. A
+            pipeline does not transform these items. Not with ``judges``, ``prompts``, ``time``,
+            inducing points or `skpref.kernels.Intransitive`.
 
         Returns
         -------
@@ -707,8 +729,19 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If X, y or a parameter is not of an allowed form; the message says which are.
+
+        Examples
+        --------
+        Two measured values, and a duel with an item that nobody measured:
+
+        >>> from sklearn.gaussian_process.kernels import RBF
+        >>> from skpref import PairwisePreferenceRegressor
+        >>> model = PairwisePreferenceRegressor(RBF(1.0), optimizer=None)
+        >>> model = model.fit([[[2.0], [1.0]]], measured=([[0.0], [1.0]], [3.0, 3.5], 0.1))
+        >>> (model.value_level_ + model.predict([[0.0], [1.0], [2.0]])).round(1)
+        array([3. , 3.5, 4.2])
         """
         prior = check_judge_prior(self.judge_prior, self.optimizer is not None)
         keywords = given_metadata(
@@ -719,6 +752,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             prompts=prompts,
             time=time,
             offset=offset,
+            measured=measured,
         )
         self._fit_utility(X, y, keywords, prior)
         warn_of_components(self)
@@ -856,7 +890,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """Log evidence of the training duels, as fitted (parameters set since do nothing).
 
         After a piece of a stream that of its answers alone, as if there had been none before; of
-        judges given their reliability.
+        judges given their reliability. Measured values count, where their level is not known by
+        their orthonormal contrasts.
 
         Parameters
         ----------
@@ -1137,3 +1172,4 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     def _keep_utility(self, fitted, training, stream=None):
         super()._keep_utility(fitted, training, stream)
         self.judges_ = fitted.judges
+        self.value_level_ = level_of_values(self.posterior_, training.comparisons)

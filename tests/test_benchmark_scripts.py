@@ -48,6 +48,7 @@ SMALLEST = {
     "optimize/judges_who_err.py": "--judges wrong --methods believer --seeds 0 --answers 2"
     " --problems 'draw 0 rbf 2'",
     "optimize/limits.py": "--problems blend --seeds 0 --answers 10",
+    "optimize/measurements.py": "--functions branin --seeds 0 --prices 1 --budget 4",
     "optimize/peer_optuna_page.py": "--parts size --answers 2 --seeds 0",
     "optimize/peer_regret.py": "--peer optuna --functions branin --seeds 0 --duels 2",
     "optimize/question_forms.py": "--functions branin --forms duel --seeds 0 --answers 2",

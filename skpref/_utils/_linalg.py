@@ -75,6 +75,8 @@ def _has_failed(factor: Array, info: int) -> bool:
 
 def inverse_cholesky(matrix: Array) -> tuple[Array, float]:
     """Return L⁻¹ and log-determinant of an I-plus-semidefinite matrix, L its Cholesky factor."""
+    if not len(matrix):  # which LAPACK does not take
+        return matrix, 0.0
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
     if _has_failed(factor, info):
         factor = cholesky(matrix)

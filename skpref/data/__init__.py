@@ -29,6 +29,7 @@ from skpref.data._comparisons import (
     Duels,
     JointBlock,
     Margins,
+    MeasuredValues,
     Rows,
     duel_rows,
     gathered_rows,
@@ -71,6 +72,7 @@ from skpref.data._labels import (
     parse_outcomes,
     signed_labels,
 )
+from skpref.data._measured import with_measured
 from skpref.data._metadata import AnswerMetadata
 from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import (

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from skpref._utils import Array
-from skpref.data._comparisons import Rows
+from skpref.data._comparisons import MeasuredValues, Rows
 from skpref.data._items import distinct_rows, group_rows
 from skpref.data._sets import first_there
 
@@ -53,8 +53,14 @@ class ItemGroups:
     label: NDArray[np.intp]
 
     @classmethod
-    def of(cls, keys: Array, rows: Rows, earlier: Self | None = None) -> Self:
-        """Group items by the answers that join them, and by earlier groups.
+    def of(
+        cls,
+        keys: Array,
+        rows: Rows,
+        earlier: Self | None = None,
+        measured: MeasuredValues | None = None,
+    ) -> Self:
+        """Group items by the answers and the measured values that join them, and earlier groups.
 
         Parameters
         ----------
@@ -64,8 +70,12 @@ class ItemGroups:
             Inequalities and ties of the answers. One of weight 0 is not among these, nor an item of
             which nothing is said.
         earlier : ItemGroups, optional
+        measured : MeasuredValues, optional
         """
         pairs = np.column_stack([rows.first, rows.second])
+        if measured is not None:
+            joined = np.column_stack([measured.item, np.roll(measured.item, 1)])
+            pairs = np.concatenate([pairs, joined])
         if earlier is not None:
             first = np.unique(earlier.label, return_index=True)[1][earlier.label]
             earlier_pairs = np.column_stack([np.arange(len(first)), first]) + len(keys)

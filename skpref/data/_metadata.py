@@ -53,7 +53,8 @@ class AnswerMetadata:
         ----------
         keywords : mapping of str
             The arguments that were given, by the names that users know: ``sample_weight``,
-            ``order``, ``judges``, ``users``, ``prompts``, ``time``, ``qid``, ``offset``.
+            ``order``, ``judges``, ``users``, ``prompts``, ``time``, ``qid``, ``offset``. With
+            ``measured`` values all weights may be 0.
         n : int
             Rows of X.
         k : int or None
@@ -64,18 +65,25 @@ class AnswerMetadata:
         TypeError, ValueError
             If one is not of an allowed form, or does not go with such an X.
         """
+        for name in ("judges", "prompts", "time"):
+            if "measured" in keywords and name in keywords:
+                raise ValueError(
+                    f"got measured= with {name}=; one of them is allowed, as values are of items "
+                    "alone, for good. Leave one of the two out."
+                )
         if "offset" in keywords and "judges" in keywords:
             raise ValueError(
                 "got offset= with judges=; one of them is allowed, as how reliable judges are is "
                 "learned of margins without offsets. Leave one of the two out."
             )
-        return cls(
-            **{
-                field: read(keywords[name], n, k)
-                for name, (field, read) in _KEYWORDS.items()
-                if name in keywords
-            }
-        )
+        fields = {
+            field: read(keywords[name], n, k)
+            for name, (field, read) in _KEYWORDS.items()
+            if name in keywords
+        }
+        if fields.get("weight") is not None and "measured" not in keywords:
+            check_some_weight(fields["weight"])
+        return cls(**fields)
 
     def shown_offset(self, shown: NDArray[np.bool_] | None = None) -> NDArray[np.float64] | None:
         """Return the offsets, 0 where no item was shown; None if there are none.
@@ -153,7 +161,7 @@ _MOST = 1e12
 
 
 def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
-    """Return weights (n,) as floats from 0 to 1e12, not all zero; None stays None.
+    """Return weights (n,) as floats from 0 to 1e12; None stays None.
 
     Raises
     ------
@@ -193,13 +201,17 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
 
 
 def check_sums(weight: NDArray[np.float64]) -> None:
-    """Raise ValueError if weights of duels are all 0, or one is too large for exact sums."""
+    """Raise ValueError if a weight of a duel is too large for exact sums."""
     if np.any(weight > _MOST):
         raise ValueError(
             f"sample_weight says how often a duel counts, at most {_MOST:g} times; "
             f"got {weight.max():g} (of a pair of rated items the product of theirs). Divide all "
             "weights by a number."
         )
+
+
+def check_some_weight(weight: NDArray[np.float64]) -> None:
+    """Raise ValueError if weights of duels are all 0."""
     if not np.any(weight > 0.0):
         raise ValueError(
             "sample_weight is zero for every duel, so that there is nothing to learn from. Give "

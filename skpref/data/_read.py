@@ -656,7 +656,9 @@ class Reader:
         if self.table is None and self.id_column is None:
             return self
         columns = slice(self.n_features) if self.id_column is None else [self.id_column]
-        groups = ItemGroups.of(comparisons.items[:, columns], comparisons.rows, earlier)
+        groups = ItemGroups.of(
+            comparisons.items[:, columns], comparisons.rows, earlier, comparisons.measured
+        )
         return replace(self, groups=groups)
 
     @property

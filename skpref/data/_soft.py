@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 
 from skpref.data._containers import is_frame, take_rows, unmasked
 from skpref.data._kinds import LARGEST_LABEL, DuelScale
-from skpref.data._metadata import check_weights
+from skpref.data._metadata import check_some_weight, check_weights
 
 # By so much the probabilities of one answer may miss 1, as they are rounded.
 ROUNDED = 1e-3
@@ -84,6 +84,7 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
     of_duel, labels, weight = soft_rows(proba, n)
     duel_weights = check_weights(sample_weight, n)
     if duel_weights is not None:
+        check_some_weight(duel_weights)
         weight = weight * duel_weights[of_duel]
         counted = weight > 0.0
         of_duel, labels, weight = of_duel[counted], labels[counted], weight[counted]

@@ -17,7 +17,7 @@ from skpref.data._containers import holds_words, is_frame, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_outcomes
-from skpref.data._metadata import AnswerMetadata, check_sums
+from skpref.data._metadata import AnswerMetadata, check_some_weight, check_sums
 from skpref.data._prompts import prompt_columns
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
@@ -465,6 +465,7 @@ def _train_on_ratings(
     if metadata.weight is not None:
         weight = metadata.weight[winner] * metadata.weight[loser]
         check_sums(weight)
+        check_some_weight(weight)
     won = np.ones(len(winner), dtype=bool)
     neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
     offset = metadata.shown_offset()

@@ -168,6 +168,11 @@ class Model:
             approximation = engine.run(problem, start)
             if start is not None and not (approximation.converged or approximation.stopped):
                 approximation = engine.run(problem)
+            log_density = prior.log_density_of_values
+            if log_density:
+                sites = approximation.sites
+                sites = sites._replace(log_evidence=sites.log_evidence + log_density)
+                approximation = approximation._replace(sites=sites)
             if not eval_gradient:
                 return Evaluation(problem, approximation, None)
             slopes = engine.evidence_gradient(problem, approximation)

@@ -40,6 +40,7 @@ from skpref.fitting._pair_effects import (
 from skpref.fitting._search import Search
 from skpref.gp import (
     DRIFTS,
+    PART_BOUNDS,
     TimeSpread,
     default_kernel,
     drifting,
@@ -86,6 +87,9 @@ def check_settings(estimator) -> Settings:
             f"kernel must be a kernel of sklearn.gaussian_process.kernels or None, got {kernel!r}."
         )
     check_drift(getattr(estimator, "drift", None))
+    level = getattr(estimator, "value_level", None)
+    if level is not None:
+        check_number("value_level", level, open_low=True, open_high=True)
     optimizer = estimator.optimizer
     if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
         raise ValueError(
@@ -246,6 +250,7 @@ def _refuse_missing_columns(kernel: Kernel, n_features: int, n_columns: int) -> 
 def make_model(estimator, settings: Settings, training: Training) -> Model:
     """Make the model that an estimator's parameters stand for, given its answers."""
     design = _ModelDesign.of(estimator, settings, training)
+    likelihood = design.likelihood
     engine = design.chosen_engine() if settings.engine is None else settings.engine
     teacher = engine.evidence_engine(search=True) or EP()
     is_apart = design.is_learned and teacher.prior_rule.tells_items_apart(training.comparisons)
@@ -258,9 +263,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         _warn_measured_ids(kernel, training.reader.id_column)
         if design.times is not None:
             _warn_named_times(kernel, design.times.column)
-    check_answers(engine, comparisons, settings.likelihood, kernel)
+    check_answers(engine, comparisons, likelihood, kernel)
     priors = design.hyperpriors(utility, kernel, comparisons) if design.is_learned else ()
-    return with_affordable_prior(comparisons, Model(kernel, settings.likelihood, engine, priors))
+    return with_affordable_prior(comparisons, Model(kernel, likelihood, engine, priors))
 
 
 class _ModelDesign(NamedTuple):
@@ -341,6 +346,22 @@ class _ModelDesign(NamedTuple):
         table = self.training.reader.table
         return table is None or table.has_features
 
+    @property
+    def value_unit(self) -> float | None:
+        """Spread of measured values, in which the default kernel is learned; None without any."""
+        measured = self.training.comparisons.measured
+        if measured is None or self.user_kernel is not None or not self.is_learned:
+            return None
+        return float(np.sqrt(np.var(measured.value) + np.mean(measured.deviation**2)))
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """Likelihood of the settings; what it learns is in units of measured values, if any."""
+        likelihood, unit = self.settings.likelihood, self.value_unit
+        if unit is None or self.estimator.likelihood is not None:
+            return likelihood
+        return likelihood.in_unit(unit)
+
     def utility_kernel(self, is_apart: bool) -> Kernel:
         """Return the kernel of the utility; ``is_apart`` where items have effects of their own."""
         kernel, id_column = self.user_kernel, self.training.reader.id_column
@@ -349,7 +370,13 @@ class _ModelDesign(NamedTuple):
             kernel = _default_kernel(self.static, self.has_features, is_apart, id_column, controls)
             # How much of it stays is learned too; and an offset has a unit, unlike duels alone.
             has_unit = self.training.comparisons.offset is not None and id_column is None
-            if self.is_learned and (has_unit or (self.drifts and not kernel.n_dims)):
+            if self.value_unit is not None:
+                variance = self.value_unit**2
+                low, high = PART_BOUNDS
+                # Effects of ids have variances of their own.
+                bounds = "fixed" if id_column is not None else (low * variance, high * variance)
+                kernel = ConstantKernel(variance, bounds) * kernel
+            elif self.is_learned and (has_unit or (self.drifts and not kernel.n_dims)):
                 kernel = ConstantKernel(1.0) * kernel
         if self.times is not None:
             return self.times.beside(kernel, id_column)
@@ -402,7 +429,7 @@ class _ModelDesign(NamedTuple):
             n_static = len(static_part.theta)
             priors += drift_priors(utility, times.column, times.spread, n_static, times.unit, prior)
         priors += self._effect_priors(utility, kernel)
-        likelihood = self.settings.likelihood
+        likelihood = self.likelihood
         return priors + likelihood_priors(likelihood, kernel, likelihood.priors)
 
     def _effect_priors(self, utility: Kernel, kernel: Kernel) -> tuple[Hyperprior, ...]:

@@ -8,6 +8,7 @@ draws functions, and says which of several items is chosen.
 from skpref.gp._chain import ChainRule, IndependentItems
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import (
+    PART_BOUNDS,
     default_kernel,
     feature_spread,
     group_effects,
@@ -44,6 +45,7 @@ from skpref.gp._inducing import (
     whitening,
 )
 from skpref.gp._intransitive import IntransitivePosterior, PairMargins
+from skpref.gp._measured import UtilitiesGivenValues, level_of_values
 from skpref.gp._mixture import (
     PosteriorMixture,
     mixed_choice_proba,
@@ -86,6 +88,7 @@ from skpref.gp._through_time import ThroughTime
 __all__ = [
     "DRIFTS",
     "NEW_GROUP",
+    "PART_BOUNDS",
     "BatchSites",
     "ChainRule",
     "Components",
@@ -118,6 +121,7 @@ __all__ = [
     "Sites",
     "ThroughTime",
     "TimeSpread",
+    "UtilitiesGivenValues",
     "Weights",
     "at_present",
     "carried",
@@ -133,6 +137,7 @@ __all__ = [
     "fill_groups",
     "forgetting",
     "group_effects",
+    "level_of_values",
     "log_multivariate",
     "mean_variance",
     "mixed_choice_proba",

@@ -25,6 +25,7 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons, Margins
 from skpref.gp._by_vector import ByVector
+from skpref.gp._measured import UtilitiesGivenValues
 from skpref.gp._posterior import MOST, Posterior
 from skpref.gp._prior import (
     EXACT,
@@ -82,6 +83,8 @@ class Dense(Prior):
     """
 
     takes_joint: ClassVar[bool] = True
+    takes_measured: ClassVar[bool] = True
+    _values: UtilitiesGivenValues | None = None
 
     def __init__(
         self,
@@ -123,12 +126,20 @@ class Dense(Prior):
         noise = None
         if margins.blocks and item_noise is not None:
             noise = JointNoise(margins, item_noise)
-        return cls(K, margins, noise, kernel, items, contract)
+        if comparisons.measured is None:
+            return cls(K, margins, noise, kernel, items, contract)
+        values = UtilitiesGivenValues(K, comparisons.measured)
+        prior = cls(values.covariance, margins, noise, kernel, items, contract)
+        prior._values, prior.utility_mean = values, values.mean
+        prior.log_density_of_values = values.log_density
+        return prior
 
     def on_duels(self, margins: Margins) -> "Dense":
         """See `Prior.on_duels`."""
         kind = DenseMargins if cheaper_by_margins(len(margins.first), len(self.K)) else DenseItems
-        return kind(self.K, margins)
+        prior = kind(self.K, margins)
+        prior._values, prior.utility_mean = self._values, self.utility_mean
+        return prior
 
     def difference(self, utility: Array) -> Array:
         """Compute A f, the differences of utilities that margins are."""
@@ -165,13 +176,17 @@ class Dense(Prior):
         """See `Prior.pull_back`: α = Aᵀ w, β = Aᵀ u, and AᵀRA = D Dᵀ."""
         if not len(self.kernel.theta):
             return np.zeros(0)
-        alpha = self.incidence @ marginals.dual
+        alpha, values = self.incidence @ marginals.dual, self._values
+        gram = self.gram(marginals, precision)
+        if values is not None:
+            alpha, gram = values.weights(alpha), values.gram(gram)
         if push is None:
             weight = np.multiply.outer(alpha, alpha)
         else:
             beta = self.incidence @ push
+            beta = beta if values is None else values.pulled(beta)
             weight = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
-        weight -= self.gram(marginals, precision)
+        weight -= gram
         weight *= 0.5
         if self._contract is None:
             self._contract = kernel_with_gradient(self.kernel, self.items)[1]
@@ -182,9 +197,10 @@ class Dense(Prior):
         gain, items = self.gain(marginals, sites.precision, sites.shift), self.items
         has_utilities = isinstance(marginals.root, Utilities) and len(items) <= MOST
         utilities = marginals.root if has_utilities else None
-        return Posterior(
-            self.kernel, likelihood, items, gain.weights, gain.factor, utilities=utilities
-        )
+        weights, factor, values = gain.weights, gain.factor, self._values
+        if values is not None:
+            weights, factor = values.weights(weights), values.factor(factor)
+        return Posterior(self.kernel, likelihood, items, weights, factor, utilities=utilities)
 
     # -- rounding ----------------------------------------------------------------------------
 
@@ -213,7 +229,9 @@ class Dense(Prior):
         plain = np.ones(len(mean), dtype=bool)
         if self.noise is not None:
             plain = self.noise.diagonal() == 0.0
-        posterior_mean = self.difference(self.K @ posterior.weights.mean(axis=1))
+        weights, values = posterior.weights.mean(axis=1), self._values
+        utility = self.K @ weights if values is None else values.K @ weights - values.mean
+        posterior_mean = self.difference(utility)
         check_means(posterior_mean[plain], mean[plain], variance[plain])
 
     def _item_weights(self, dual):
@@ -241,7 +259,7 @@ class DenseMargins(Dense):
         elif kernel is not None and not margins.blocks and cheaper_by_margins(int(side), n_items):
             # Answers nearly without noise that go round in circles: only the noise mends that.
             largest = float(np.max(kernel.diag(comparisons.items), initial=0.0))
-            strongest = float(comparisons.rows.counts.max()) / likelihood.margin_variance
+            strongest = float(comparisons.rows.counts.max(initial=0.0)) / likelihood.margin_variance
             if strongest * largest > STRONG and has_circles(margins.first, margins.second, n_items):
                 multiplications = np.inf
         return Cost(multiplications, side, 8.0 * (held * side**2 + of_items * float(n_items) ** 2))

@@ -47,6 +47,7 @@ class PairMargins(DenseMargins):
 
     takes_joint: ClassVar[bool] = False
     takes_pair_effects: ClassVar[bool] = True
+    takes_measured: ClassVar[bool] = False
 
     def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
         super().__init__(K, margins, noise, kernel, items, contract)

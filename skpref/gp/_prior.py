@@ -166,6 +166,13 @@ class Prior(ABC):
         Whether there may be answers of several inequalities.
     takes_pair_effects : bool
         Whether it is for kernels with `skpref.kernels.Intransitive`, and for no others.
+    takes_measured : bool
+        Whether values of items may have been measured. Then the prior is that given these: its
+        margins are those of the utilities less their ``utility_mean``.
+    utility_mean : ndarray of shape (n_items,) or None
+        Mean of the utilities given measured values; None: 0.
+    log_density_of_values : float
+        Log density of these values, which is part of the evidence.
     starts_at_mode : bool
         Whether EP begins at the mode: with many answers for each degree of freedom the way from
         zero may diverge.
@@ -190,11 +197,14 @@ class Prior(ABC):
 
     takes_joint: ClassVar[bool] = False
     takes_pair_effects: ClassVar[bool] = False
+    takes_measured: ClassVar[bool] = False
     starts_at_mode: ClassVar[bool] = True
     kernel: Kernel
     n_margins: int
     variance: Array
     noise: JointNoise | None = None
+    utility_mean: Array | None = None
+    log_density_of_values: float = 0.0
 
     @classmethod
     @abstractmethod
@@ -439,13 +449,20 @@ def _cheapest(
     costs = (
         (each.cost(kernel, comparisons, likelihood), each)
         for each in candidates
-        if (each.takes_joint or not joint) and each.takes_pair_effects == pair_effects
+        if (each.takes_joint or not joint)
+        and each.takes_pair_effects == pair_effects
+        and (each.takes_measured or comparisons.measured is None)
     )
     return min(costs, key=lambda found: found[0].multiplications)
 
 
 def check_sets(kernel: Kernel | None, comparisons: Comparisons) -> None:
-    """Raise ValueError if answers are about more than pairs, and a kernel has effects of these."""
+    """Raise ValueError if a kernel has effects of pairs, and not all is answers about pairs."""
+    if comparisons.measured is not None and intransitive_parts(kernel)[1] is not None:
+        raise ValueError(
+            f"got measured= with the kernel {kernel}; kernels of items are allowed, as a value is "
+            "of no pair. Leave the term Intransitive or measured= out."
+        )
     if comparisons.rows.joint and intransitive_parts(kernel)[1] is not None:
         raise ValueError(
             f"got choices or rankings of more than two items with the kernel {kernel}; duels are "

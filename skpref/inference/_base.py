@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
@@ -91,7 +91,10 @@ class Problem(Generic[PriorT]):
     @cached_property
     def rows(self) -> Rows:
         """Distinct duels, ties and inequalities, with their items."""
-        rows = self.comparisons.rows
+        rows, mean = self.comparisons.rows, self.prior.utility_mean
+        if mean is not None:  # known of the margins by values
+            offset = mean[rows.first] - mean[rows.second]
+            rows = replace(rows, offset=offset if rows.offset is None else offset + rows.offset)
         return rows.apart() if self.apart else rows
 
     def in_duels(self) -> "Problem":
@@ -368,21 +371,24 @@ def check_answers(
     rows = comparisons.rows
     allowed_kinds = likelihood.kinds | {INEQUALITY}
     check_kinds(np.unique(rows.kind).tolist(), allowed_kinds, type(likelihood).__name__)
-    if rows.offset is not None and not likelihood.takes_offset:
+    measured = comparisons.measured is not None
+    if (measured or rows.offset is not None) and not likelihood.takes_offset:
         raise ValueError(
-            f"got offset= with {type(likelihood).__name__}, which does not say that it adds "
-            "Answers.offset to the margin. Leave likelihood= out, take Probit or GradedProbit, or "
-            "let yours add it and say so by takes_offset."
+            f"got {'measured=' if measured else 'offset='} with {type(likelihood).__name__}, which "
+            "does not say that it adds Answers.offset to the margin. Leave likelihood= out, take "
+            "Probit or GradedProbit, or let yours add it and say so by takes_offset."
         )
     if rows.joint:
         _check_joint(engine, rows, likelihood)
     engine.check(comparisons, likelihood)
     rule = engine.prior_rule
-    if comparisons.group_column is not None and (rule.by_points or rule.through_time):
+    grouped = comparisons.group_column is not None
+    exact_alone = "measured=" if measured else "prompts=" if grouped else None
+    if exact_alone and (rule.by_points or rule.through_time):
         raise ValueError(
-            f"got prompts= with {type(engine).__name__}; engines whose priors are exact are "
+            f"got {exact_alone} with {type(engine).__name__}; engines whose priors are exact are "
             "allowed. Use inference='ep', 'laplace', 'hmc' or 'gibbs' (of EP items='joint'), or "
-            "leave prompts= out."
+            f"leave {exact_alone} out."
         )
     if kernel is not None:
         rule.check(kernel, comparisons)

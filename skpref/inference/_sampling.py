@@ -161,6 +161,8 @@ class SampledEngine(AnswerEngine):
         """
         self.check()
         rng, gaussian = check_draw_arguments(rng, gaussian)
+        if not len(problem.rows):  # measured values alone, whose posterior is Gaussian
+            return gaussian
         self._check_memory(problem.comparisons)
         noisy = NoisyMargins(problem)
         budget = Budget(self.max_work * _UNIT)

@@ -263,6 +263,16 @@ class Likelihood(BaseEstimator, ABC):
         setattr(changed, f"{name}_bounds", bounds)
         return changed
 
+    def in_unit(self, unit: float) -> Self:
+        """Return the likelihood with what is learned, and its bounds, in units of the utility."""
+        powers, free = self.unit_powers, self.free
+        changed = self._with({k: self._value(k) * unit ** powers.get(k, 0) for k in free})
+        for name, bounds in self.get_params(deep=False).items():
+            if name.endswith("_bounds") and not isinstance(bounds, str):
+                factor = unit ** powers.get(name.removesuffix("_bounds"), 1)
+                setattr(changed, name, tuple(factor * bound for bound in bounds))
+        return changed
+
     def check(self) -> None:
         """Raise TypeError or ValueError unless every hyperparameter and its bounds are sound."""
         unknown = set(self.priors) - set(self.hyperparameters)

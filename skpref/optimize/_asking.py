@@ -261,6 +261,8 @@ class Asking(Summarised, CallbackSupportMixin):
             items = [space.present(space.to_item(row)) for row in space.pool]
             return items, space.places if space.names is None else space.names
         flat = [item for answers in self.history_ for item in answers.duel]
+        session, state = self._session, self._session.state
+        flat += session.present_items(state, [each.item for each in state.values])
         _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
         items = [flat[i] for i in np.sort(first)]
         return items, [titled(item) for item in items]

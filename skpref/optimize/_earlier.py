@@ -235,7 +235,7 @@ def _journal_answers(path: str | PathLike, space: Space) -> Iterator[EarlierAnsw
     for kind, shown, outcome in zip(
         history["kind"], history["items"], history["outcome"], strict=True
     ):
-        if kind in ("tell", "skip"):
+        if kind in ("tell", "skip", "value"):
             answers.append((shown, outcome if kind == "tell" else None))
         elif kind == "undo":
             answers.pop()

@@ -15,7 +15,7 @@ import numpy as np
 
 from skpref.optimize._limits import FixedParameter
 from skpref.optimize._model import Memory, Models
-from skpref.optimize._state import GridForm, Items, KnownMemory, RunState, User
+from skpref.optimize._state import GridForm, Items, KnownMemory, RunState, User, ValueRecord
 
 
 class Event(NamedTuple):
@@ -25,7 +25,7 @@ class Event(NamedTuple):
     ----------
     seq : int
         Its number.
-    kind : {"begin", "ask", "tell", "skip", "undo"}
+    kind : {"begin", "ask", "tell", "skip", "value", "undo"}
         "begin" is the first, number 0: the configuration and the seed.
     judge : str
         Who asked or answered; "" without a name.
@@ -122,6 +122,13 @@ def answer_draft(
     return Draft(kind, payload | _new_items_payload(before, items, space))
 
 
+def value_draft(before: RunState, items: Items, record: ValueRecord, space: Any) -> Draft:
+    """Return the draft of a measured value."""
+    outcome = {"value": record.value, "deviation": record.deviation}
+    payload = {"compared": (record.item,), "outcome": outcome}
+    return Draft("value", payload | _new_items_payload(before, items, space))
+
+
 def _new_items_payload(before, items, space):
     new = items.values[len(before.items.values) :]
     if not new:
@@ -149,7 +156,7 @@ def _is_usable(name, part, state, models):
     if part.ndim == 0 or part.shape[-1] > most or not np.all(np.isfinite(part)):
         return False
     positive = name == "sites.precision" or (
-        name == "margins" and models.has_positive_margins(state.answers)
+        name == "margins" and models.has_positive_margins(state.answers) and not state.values
     )
     return not (positive and np.any(part < 0.0))
 
@@ -209,6 +216,8 @@ def _apply_payload(state, event, values):
         return state.without_last_answer()
     if event.kind == "ask":
         return _asked(state, event, values)
+    if event.kind == "value":
+        return state.with_value(ValueRecord(*values["compared"], **values["outcome"]))
     question, user = tuple(values["question"]), values.get("user")
     if event.kind == "skip":
         return state.with_skip(question, user, tuple(values.get("unusable", ())))

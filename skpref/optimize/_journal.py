@@ -376,15 +376,17 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
         ``pandas.DataFrame(read_journal(path))`` is a table.
 
         - ``seq``: number of the event; questions asked together share it.
-        - ``kind``: "ask", "tell", "skip" or "undo".
+        - ``kind``: "ask", "tell", "skip", "value" or "undo".
         - ``first``, ``second``: the items of a duel; a dict of the parameters where they have
           names, else the name of a candidate, else a list of features. A choice that is no text,
           number, boolean or None is its ``repr``. None with "undo", and of a set.
         - ``outcome``: of a duel 1 if the first won, 0 if the second did, "tie"; of a set a dict
           with the positions "chosen", "worst", or "ranking" (see `HistoryEntry`); None but for
-          "tell", and but for a "skip" that told positions "unusable".
+          "tell", but for a "skip" that told positions "unusable", and but for a "value", which is
+          a dict with "value" and "deviation".
         - ``time``: ISO 8601, UTC; None where the clock gave no date (of the years 1 to 9999).
-        - ``items``: the list of all items, of a duel or a set; None with "undo".
+        - ``items``: the list of all items, of a duel or a set, or the one that was
+          measured; None with "undo".
         - ``user``: who was asked or answered, if the run has several users; None with "undo".
         - ``judge``: the name of who asked, answered or took back, if some judge has one; None
           without a name.

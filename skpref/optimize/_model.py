@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from sklearn.gaussian_process.kernels import Kernel, Matern, Product
 
-from skpref.data import DUEL, Comparisons, DuelScale, Reader
+from skpref.data import DUEL, Comparisons, DuelScale, MeasuredValues, Reader
 from skpref.fitting import (
     Fitted,
     Model,
@@ -22,9 +23,9 @@ from skpref.fitting import (
     carried,
     fit_posterior,
 )
-from skpref.gp import Posterior, at_present, check_sets
+from skpref.gp import Posterior, UtilitiesGivenValues, at_present, check_sets
 from skpref.inference import State, check_answers
-from skpref.kernels import Padded
+from skpref.kernels import Padded, kernel_values
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
 from skpref.optimize._answers import TIE, label_of, ranks_of_outcome
 
@@ -205,6 +206,18 @@ class Models:
         """Outcomes that a duel may have."""
         return self.whole.likelihood.duel_scale
 
+    def check_takes_values(self) -> None:
+        """Raise ValueError unless the model takes measured values."""
+        if self.forgets:
+            raise ValueError(
+                "got a measured value with forgetting_rate=; one of the two is allowed, as a value "
+                "is not of a time. Leave forgetting_rate= out, or tell answers alone."
+            )
+        duel = comparisons_of(np.array([[1.0], [2.0]]), [((0, 1), 1)], self.whole)
+        comparisons = duel.with_measured(duel.items, *np.ones((2, 2)))
+        check_answers(self.whole.engine, comparisons, self.whole.likelihood)
+        check_sets(self.whole.kernel, comparisons)
+
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
         self.scale.check_told(label_of(outcome))
@@ -239,9 +252,8 @@ def comparisons_of(
         rows = np.column_stack([np.concatenate([rows, extremes]), person])
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):
-        winner, loser = np.array(
-            [items if outcome else items[::-1] for items, outcome, *_ in answers], dtype=np.intp
-        ).T
+        pairs = [items if outcome else items[::-1] for items, outcome, *_ in answers]
+        winner, loser = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         return Comparisons.from_duels(rows, winner, loser, np.ones(len(answers), dtype=bool))
     most = max(len(items) for items, *_ in answers)
     shown = np.full((len(answers), most), -1, dtype=np.intp)
@@ -292,17 +304,51 @@ def compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
     return sorted(indices)
 
 
+def with_values(
+    comparisons: Comparisons, rows: NDArray[np.float64], values: Sequence, model: Model
+) -> Comparisons:
+    """Return comparisons beside measured values, which are brought to the unit of the utility.
+
+    The factor is the most probable by the values alone, of a log-normal prior around their spread.
+    """
+    places, value, deviation = map(np.array, zip(*values, strict=True))
+    rows = rows[places]
+    if comparisons.items.shape[1] > rows.shape[1]:  # of the new person
+        rows = np.column_stack([rows, np.ones(len(rows))])
+    spread = 0.5 * np.log(np.var(value) + np.mean(deviation**2))
+    K, places = kernel_values(model.kernel, rows), np.arange(len(rows))
+
+    def loss(log_unit):
+        unit = np.exp(log_unit)
+        scaled = MeasuredValues(places, value / unit, deviation / unit)
+        log_density = UtilitiesGivenValues(K, scaled).log_density - (len(rows) - 1) * log_unit
+        return 0.5 * (log_unit - spread) ** 2 - log_density
+
+    # Five deviations of that prior to each side.
+    unit = np.exp(minimize_scalar(loss, bounds=(spread - 5.0, spread + 5.0), method="bounded").x)
+    return comparisons.with_measured(rows, value / unit, deviation / unit)
+
+
 def fit(
-    models: Models, memory: Memory, rows: NDArray[np.float64], answers: Sequence, relearn: bool
+    models: Models,
+    memory: Memory,
+    rows: NDArray[np.float64],
+    answers: Sequence,
+    relearn: bool,
+    values: Sequence = (),
 ) -> tuple[Fitted, Memory]:
     """Fit what was told, after learning the hyperparameters if asked to."""
     model = models.of(answers, memory.theta)
+    compared = comparisons_of(rows, answers, model, models.forgets, models.extremes)
     fitted = fit_posterior(
-        comparisons_of(rows, answers, model, models.forgets, models.extremes),
+        with_values(compared, rows, values, model) if values else compared,
         model,
         Start(memory.sites),
         search=_REFIT if relearn else None,
     )
+    if values and relearn:  # in the unit that goes with the kernel that was learned
+        model, start = fitted.model, Start(fitted.state.sites)
+        fitted = fit_posterior(with_values(compared, rows, values, model), model, start)
     if models.forgets or models.extremes is not None:
         fitted = PresentFit(**fit_fields(fitted))
     learned = relearn and len(memory.theta) > 0

@@ -157,6 +157,8 @@ class PreferenceOptimizer(Asking):
     ----------
     history_ : list of HistoryEntry
         Items and outcomes in the order of the answers.
+    measured_ : list of tuple
+        Items, values and deviations in the order of `tell_value`.
     incumbent_ : ndarray of shape (d,), dict or name
         First item of the next question by the rules "last_winner" and "posterior_mean", and the
         last winner with the other rules. The last winner is the best item of the last answer.
@@ -271,7 +273,7 @@ class PreferenceOptimizer(Asking):
         }
 
     def _recommended_title(self, state):
-        if not state.answers:
+        if not state.is_informed:
             return "nothing was told yet"
         if not len(state.answered_rows(usable=True)):
             return "none: all were told unusable"
@@ -443,6 +445,53 @@ class PreferenceOptimizer(Asking):
         if no_position and outcome is None:
             return self.skip(items)
         return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
+
+    def tell_value(self, item: Any, value: float, deviation: float) -> Self:
+        """Tell a value that was measured of an item, which counts beside the answers.
+
+        Values are α + c f(x) + noise, with f the utility that answers compare; α and c > 0 are
+        learned. So it must be known that more is better. `undo` takes the last one back.
+
+        Parameters
+        ----------
+        item : array-like of shape (d,), dict or name
+            It need not have been asked about.
+        value : float
+        deviation : float
+            Standard deviation of the value's normal noise, above 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the item is none of the space, a number is not finite or the deviation not above 0;
+            with ``forgetting_rate``, or where the likelihood or the kernel do not take values.
+            Nothing is changed then.
+
+        Examples
+        --------
+        >>> from skpref import PreferenceOptimizer
+        >>> optimizer = PreferenceOptimizer([(0.0, 1.0)], random_state=0)
+        >>> for x, value in (([0.1], 3.0), ([0.5], 4.5), ([0.9], 3.2)):
+        ...     optimizer = optimizer.tell_value(x, value, deviation=0.1)
+        >>> optimizer.recommend()
+        array([0.5])
+        >>> optimizer.tell([[0.6], [0.5]], 1).recommend()
+        array([0.6])
+        """
+        number = check_number("value", value, open_low=True, open_high=True)
+        noise = check_number("deviation", deviation, low=0.0, open_low=True, open_high=True)
+        self._session.record_value(item, float(number), float(noise))
+        return self
+
+    @property
+    def measured_(self) -> list[tuple[Any, float, float]]:
+        """Items that were measured, values and deviations, as `tell_value` takes them."""
+        session, state = self._session, self._session.state
+        return [(*session.present_items(state, [index]), *rest) for index, *rest in state.values]
 
     def kind_of(self, items: Any) -> str:
         """Return what kind of question was asked, where `ask` was free to choose.

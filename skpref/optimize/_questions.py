@@ -82,17 +82,20 @@ class Questions:
         if self._extremes is None:
             check_answered(state)
         last = self._last
-        if last is None or last[0] is not state.answers or last[1] is not state.base:
+        data = state.answers, state.values
+        if last is None or last[0] != data or last[1] is not state.base:
             models, memory, answers = self._configuration.models, state.base.memory, state.answers
             every = self._configuration.refit_every or 1 + int(_GROWTH * len(answers))
             due = len(answers) >= memory.fitted_at + every or models.has_new_parameters(
                 answers, memory.fitted_at
             )
+            due |= bool(state.values)  # which may come at any time
             first = memory.fitted_at == 0 and len(answers) > 0
             learning = first or (due and self._is_design_answered(state))
             with blas_threads(state.max_rows):
-                fitted_and_memory = _model.fit(models, memory, state.items.rows, answers, learning)
-            last = self._last = (state.answers, state.base, *fitted_and_memory)
+                rows = state.items.rows
+                fitted_and_memory = _model.fit(models, memory, rows, answers, learning, data[1])
+            last = self._last = (data, state.base, *fitted_and_memory)
         return last[2:]
 
     def posterior(self, state: RunState) -> Posterior:
@@ -170,7 +173,7 @@ class Questions:
 
     def is_close_enough(self, state: RunState, probability: float, within: float) -> bool:
         """Return whether P(shortfall <= within) >= probability; False within the design."""
-        if not state.answers or not self._is_design_answered(state):
+        if not state.is_informed or not self._is_design_answered(state):
             return False
         context = self._gain_context(state)
         with blas_threads(state.max_rows):
@@ -185,8 +188,7 @@ class Questions:
 
     def _is_design_answered(self, state):
         """Return whether the design is answered; a question of k items is k/2 duels of it."""
-        n_shown = sum(len(each.items) for each in state.answers)
-        return n_shown >= 2 * max(1, self._configuration.n_initial)
+        return state.n_shown >= 2 * max(1, self._configuration.n_initial)
 
     # -- the next question ---------------------------------------------------------------
 
@@ -276,9 +278,9 @@ class Questions:
     def _next(self, state, size, form, given):
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
-        n_shown = sum(len(each.items) for each in (*state.answers, *state.pending))
+        n_shown = state.n_shown + sum(len(each.items) for each in state.pending)
         designed = n_shown < 2 * self._configuration.n_initial
-        designed |= not state.answers and self._extremes is None
+        designed |= not state.is_informed and self._extremes is None
         if form is not None:
             items, indices, recalled = self._grid_question(state, allowed, form, rng, designed)
         elif designed or (not given and self._open_initial_duels(state)):
@@ -302,7 +304,7 @@ class Questions:
             return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
 
         if designed:
-            anchor = self._last_winner_row(state) if state.answers else None
+            anchor = self._last_winner_row(state) if state.is_informed else None
             rows = random_grid(self._space, anchor, form, rng, free)
         else:
             strategy = self._configuration.strategy_for(
@@ -376,7 +378,7 @@ class Questions:
 
         Before any answer it is that of the best item of earlier people.
         """
-        rows = state.items.rows[[state.last_winner]] if state.answers else self._extremes[:1]
+        rows = state.items.rows[[state.last_winner]] if state.is_informed else self._extremes[:1]
         return self._space.project(rows)[0]
 
     def _draw_fit(self, fit, rng):
@@ -483,5 +485,5 @@ class Questions:
 
 def check_answered(state: RunState) -> None:
     """Raise unless there is an answer."""
-    if not state.answers:
+    if not state.is_informed:
         raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")

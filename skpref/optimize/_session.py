@@ -13,7 +13,15 @@ import numpy as np
 from skpref._utils import Lease, check_number
 from skpref.optimize._answers import AnswerArguments, best_position
 from skpref.optimize._configuration import check_same_configuration, check_writable, describe
-from skpref.optimize._events import Draft, Event, answer_draft, apply_event, apply_events, ask_draft
+from skpref.optimize._events import (
+    Draft,
+    Event,
+    answer_draft,
+    apply_event,
+    apply_events,
+    ask_draft,
+    value_draft,
+)
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import (
     DamagedJournalError,
@@ -26,7 +34,7 @@ from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import locate_position
 from skpref.optimize._spaces import load_tables
-from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User
+from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User, ValueRecord
 
 
 def lease_claim(judge: str | None, lease_minutes: float) -> Lease:
@@ -297,6 +305,18 @@ class Session:
             ), leases
 
         self._write_event(answer)
+
+    def record_value(self, item: Any, value: float, deviation: float) -> None:
+        """Take the measured value of an item in."""
+        self.configuration.models.check_takes_values()
+        self._state.items.with_item(item, self.space)  # refused before anything is waited for
+
+        def measure(known_state, current, newer, leases):
+            items, index = current.items.with_item(item, self.space)
+            record = ValueRecord(index, value, deviation)
+            return value_draft(current, items, record, self.space), leases
+
+        self._write_event(measure)
 
     def _pending_form(self, items, arguments, user):
         """Return the form of the pending question that a position is of; else None."""

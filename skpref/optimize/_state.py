@@ -144,6 +144,14 @@ class AnswerRecord(NamedTuple):
     user: User = None
 
 
+class ValueRecord(NamedTuple):
+    """Index of an item that was measured, its value, and the standard deviation of the noise."""
+
+    item: int
+    value: float
+    deviation: float
+
+
 class Skipped(NamedTuple):
     """Indices of the items of a question turned down, the number of answers by then, by whom.
 
@@ -157,10 +165,11 @@ class Skipped(NamedTuple):
 
 
 class UndoPoint(NamedTuple):
-    """The state that `undo` goes back to, with the numbers of answers and skips."""
+    """The state that `undo` goes back to, with the numbers of answers, skips and values."""
 
     n_told: int
     n_skipped: int
+    n_values: int
     pending: tuple[Pending, ...]
     counter: int
     shown: int
@@ -183,6 +192,7 @@ class RunState:
     told : tuple of AnswerRecord
     pending : tuple of Pending
     skipped : tuple of Skipped
+    values : tuple of ValueRecord
     counter : int
         Questions generated so far; with the seed it fixes every random number.
     shown : int
@@ -200,6 +210,7 @@ class RunState:
     answers: tuple[AnswerRecord, ...] = ()
     pending: tuple[Pending, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    values: tuple[ValueRecord, ...] = ()
     counter: int = 0
     shown: int = 0
     past: tuple[UndoPoint, ...] = ()
@@ -250,13 +261,19 @@ class RunState:
         pending = self._without(items, user)
         return replace(self, skipped=skipped, pending=pending, past=self._with_undo_point())
 
+    def with_value(self, record: ValueRecord) -> Self:
+        """Return the state after an item was measured."""
+        values, past = (*self.values, record), self._with_undo_point()
+        return replace(self, values=values, base=self.recalled, past=past)
+
     def without_last_answer(self) -> Self:
-        """Return the state before the last answer or refusal; items stay known."""
+        """Return the state before the last answer, refusal or value; items stay known."""
         *past, last = self.past
         return replace(
             self,
             answers=self.answers[: last.n_told],
             skipped=self.skipped[: last.n_skipped],
+            values=self.values[: last.n_values],
             pending=last.pending,
             counter=last.counter,
             shown=last.shown,
@@ -269,6 +286,7 @@ class RunState:
         moment = UndoPoint(
             len(self.answers),
             len(self.skipped),
+            len(self.values),
             self.pending,
             self.counter,
             self.shown,
@@ -307,8 +325,23 @@ class RunState:
         return question.form if question and question.items == items else None
 
     @property
+    def is_informed(self) -> bool:
+        """Whether there is an answer or a value."""
+        return bool(self.answers or self.values)
+
+    @property
+    def n_shown(self) -> int:
+        """Number of items in the answers, and of values."""
+        return sum(len(each.items) for each in self.answers) + len(self.values)
+
+    @property
     def last_winner(self) -> int:
-        """Index of the best item of the last answer; where several may be, the first shown."""
+        """Index of the best item of the last answer; where several may be, the first shown.
+
+        Without answers it is that of the largest value.
+        """
+        if not self.answers:
+            return max(self.values, key=lambda each: each.value).item
         items, outcome, _ = self.answers[-1]
         return items[best_position(outcome, len(items))]
 
@@ -318,8 +351,9 @@ class RunState:
         return {index for each in self.skipped for index in each.unusable}
 
     def answered_rows(self, usable: bool = False) -> NDArray[np.float64]:
-        """Return the rows of the items that answers are about, or of those told unusable none."""
+        """Return the rows of items that answers or values are of; of those told unusable none."""
         shown = {index for answer in self.answers for index in answer.items}
+        shown |= {each.item for each in self.values}
         return self.items.rows[sorted(shown - self.unusable_items if usable else shown)]
 
 

@@ -38,6 +38,7 @@ class Usability:
     def fit(cls, state: RunState) -> Self:
         """Return the usability of items after what was told of those that were shown."""
         used = {k for each in state.answers for k in each.items}
+        used |= {each.item for each in state.values}
         used |= {k for each in state.skipped if each.unusable for k in each.items}
         places, unusable = sorted(used), state.unusable_items
         n_columns = state.items.rows.shape[1]

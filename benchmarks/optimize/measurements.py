@@ -1,0 +1,127 @@
+"""Regret against cost where items can be measured beside being compared.
+
+    python benchmarks/optimize/measurements.py [--functions branin hartmann-3] [--seeds 0 1]
+        [--prices 0.5 1 2 4 8] [--budget 16] [--deviation 0.1] [--noise 0.1]
+
+An answer costs 1, a measured value a price. "asking" asks `PreferenceOptimizer` for duels alone.
+"measuring" tells it values alone, each of the item of the largest expected improvement under its
+posterior, the first three of random ones. "both" takes the cheaper step three times, and then the
+one of more gain for its cost: of a value the expected improvement, as if it had no noise, of an
+answer ``expected_gain_``. Values have normal noise of a ``--deviation``, utilities in duels of
+``--noise``, both in deviations of the function over its domain. The regret is that of `recommend`,
+in shares of the distance from the best to the median of the function; before anything is told,
+that of the middle. In ``results/measurements.csv`` are its median and mean over functions and seeds
+when a quarter, a half, three quarters and all of the budget are spent.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy
+    os.environ[variable] = "1"
+
+import numpy as np
+from scipy.stats import norm
+
+from skpref.datasets import TEST_FUNCTIONS, load_test_function
+from skpref.optimize import PreferenceOptimizer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common import RESULTS, report
+
+METHODS = ("asking", "measuring", "both")
+SHARES = (0.25, 0.5, 0.75, 1.0)
+N_CANDIDATES, N_RANDOM = 1000, 3
+
+
+def place_to_measure(optimizer, bounds, rng):
+    """The item of the largest expected improvement over the best posterior mean, and that."""
+    items = rng.uniform(*bounds.T, (N_CANDIDATES, len(bounds)))
+    if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
+        return items[0], 0.0
+    rows = optimizer.to_unit(items)
+    posterior = optimizer.posterior_
+    best = posterior.mean(optimizer.to_unit([optimizer.recommend()]))[0]
+    mean, deviation = posterior.mean(rows), np.sqrt(posterior.var(rows))
+    ahead = (mean - best) / deviation
+    improvement = deviation * (ahead * norm.cdf(ahead) + norm.pdf(ahead))
+    return items[np.argmax(improvement)], float(improvement.max())
+
+
+def should_ask(optimizer, improvement, price):
+    """Whether an answer gains more for its cost than a value of so much expected improvement."""
+    if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
+        return price > 1.0
+    return optimizer.expected_gain_.utility >= improvement / price
+
+
+def run(name, method, price, seed, options):
+    """Regret of what is recommended once each share of the budget is spent."""
+    function = load_test_function(name)
+    rng = np.random.default_rng(seed)
+    values = function(rng.uniform(*function.bounds.T, (10_000, len(function.bounds))))
+    spread, span = values.std(), function.optimum - np.median(values)
+    optimizer = PreferenceOptimizer(function.bounds, random_state=seed)
+    spent, regrets = 0.0, []
+    for share in SHARES:
+        while spent + min(1.0, price) <= share * options.budget:
+            asks, item = method == "asking", None
+            if not asks:
+                item, improvement = place_to_measure(optimizer, function.bounds, rng)
+            if method == "both":
+                asks = should_ask(optimizer, improvement, price)
+            cost = 1.0 if asks else price
+            if spent + cost > share * options.budget:
+                break
+            if asks:
+                duel = optimizer.ask()
+                utility = function(duel) + options.noise * spread * rng.standard_normal(2)
+                optimizer.tell(duel, utility[0] > utility[1])
+            else:
+                deviation = options.deviation * spread
+                value = function(item[None])[0] + deviation * rng.standard_normal()
+                optimizer.tell_value(item, value, deviation)
+            spent += cost
+        item = optimizer.recommend() if spent else function.bounds.mean(axis=1)
+        regrets.append(float((function.optimum - function(item[None])[0]) / span))
+    return regrets
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--functions", nargs="+", default=["branin", "hartmann-3"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--prices", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0, 8.0])
+    parser.add_argument("--budget", type=float, default=16.0)
+    parser.add_argument("--deviation", type=float, default=0.1)
+    parser.add_argument("--noise", type=float, default=0.1)
+    options = parser.parse_args()
+    unknown = set(options.functions) - set(TEST_FUNCTIONS)
+    if unknown:
+        parser.error(f"no functions {sorted(unknown)}; there are {', '.join(TEST_FUNCTIONS)}")
+    rows, asking = [], None
+    for price in options.prices:
+        for method in METHODS:
+            if method == "asking" and asking is not None:
+                regrets = asking  # whatever a value costs
+            else:
+                runs = [
+                    run(name, method, price, seed, options)
+                    for name in options.functions
+                    for seed in options.seeds
+                ]
+                regrets = np.array(runs)
+            asking = regrets if method == "asking" else asking
+            row = {"price": price, "method": method, "runs": len(regrets)}
+            for share, column in zip(SHARES, regrets.T, strict=True):
+                row[f"median_{share:g}"] = float(np.median(column))
+                row[f"mean_{share:g}"] = float(column.mean())
+            rows.append(row)
+            report(rows, RESULTS / "measurements.csv", quiet=True)
+    report(rows, RESULTS / "measurements.csv")
+
+
+if __name__ == "__main__":
+    main()
