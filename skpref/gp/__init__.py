@@ -21,6 +21,7 @@ from skpref.gp._drift import (
     drifting,
     forgetting,
     mean_variance,
+    order_walk,
 )
 from skpref.gp._finite_rank import FiniteRank, carry_groups, spanning_items
 from skpref.gp._group_effects import (
@@ -140,6 +141,7 @@ __all__ = [
     "mixture_proba",
     "mixture_quantile",
     "moments",
+    "order_walk",
     "orthant_moments",
     "pair_moments",
     "place",

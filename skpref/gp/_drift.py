@@ -13,7 +13,7 @@ from skpref._utils import Array
 from skpref.data import Reader
 from skpref.gp._default_kernel import PART, PART_BOUNDS
 from skpref.gp._posterior import Posterior
-from skpref.kernels import Identity, OnColumns, Wiener, has_amplitude
+from skpref.kernels import Identity, Linear, OnColumns, Wiener, has_amplitude
 
 DRIFTS = "wiener", "matern12", "matern32", "matern52"
 # Lengthscales in spans of the answers' times: where they start, the largest; and the smallest in
@@ -83,6 +83,29 @@ def drifting(
     OnColumns(Identity(), columns=[0]) + OnColumns(Identity(), columns=[0]) * \
 OnColumns(Wiener(rate=0.001), columns=[1])
     """
+    return kernel + _walking(OnColumns(Identity(), list(who)), drift, column, spread, unit)
+
+
+def order_walk(
+    drift: str | Kernel, first: int, column: int, spread: TimeSpread, unit: float = 1.0
+) -> Kernel:
+    """Make the kernel of an order effect through time: a level of variance ``unit``, and a walk.
+
+    Parameters
+    ----------
+    drift, column, spread, unit
+        As in `drifting`.
+    first : int
+        Column that is 1 for the item that is shown first, else 0.
+    """
+    lead = OnColumns(Linear(), [first])
+    return ConstantKernel(unit, "fixed") * lead + _walking(lead, drift, column, spread, unit)
+
+
+def _walking(
+    kernel: Kernel, drift: str | Kernel, column: int, spread: TimeSpread, unit: float
+) -> Kernel:
+    """Multiply a kernel by that of a walk through time, with an amplitude if it has none."""
     low, high = PART_BOUNDS
     rate = unit / spread.span
     if not isinstance(drift, str):
@@ -92,10 +115,10 @@ OnColumns(Wiener(rate=0.001), columns=[1])
     else:
         bounds = min(_SHORTEST * spread.gap, spread.length), _LONGEST * spread.span
         walk = Matern(spread.length, bounds, nu=int(drift[-2]) / 2)
-    own = OnColumns(Identity(), list(who)) * OnColumns(walk, [column])
-    if not has_amplitude(walk):
-        own = ConstantKernel(PART * unit, (low * unit, high * unit)) * own
-    return kernel + own
+    product = kernel * OnColumns(walk, [column])
+    if has_amplitude(walk):
+        return product
+    return ConstantKernel(PART * unit, (low * unit, high * unit)) * product
 
 
 def mean_variance(kernel: Kernel, items: Array) -> float:
