@@ -44,7 +44,7 @@ from skpref.gp._inducing import (
     unexplained_share,
     whitening,
 )
-from skpref.gp._intransitive import IntransitivePosterior, PairMargins
+from skpref.gp._intransitive import IntransitivePosterior, PairMargins, PairsOfNames
 from skpref.gp._mixture import (
     PosteriorMixture,
     mixed_choice_proba,
@@ -108,6 +108,7 @@ __all__ = [
     "Moments",
     "OrthantMoments",
     "PairMargins",
+    "PairsOfNames",
     "Posterior",
     "PosteriorMixture",
     "Prior",
