@@ -473,6 +473,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         (home advantage in empty stadiums). ``order_effect`` is the level's mean beforehand;
         `skpref.inspection.order_trajectory` tells the effect by time. Needs ``time``; neither with
         ``judges`` nor with items independent through time. None: it does not move.
+    seasons : array-like of shape (n_starts,), default=None
+        When seasons begin, as ``time`` is given; known ones may lie ahead. In between utilities are
+        drawn to what stays of them: at each start a share of the ``drift`` is left, which is
+        learned, and the rest drawn anew (`skpref.kernels.Seasons`). None: there are no off-seasons.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
         many items, which `partial_fit` takes in pieces). "auto" is "ep". Where that would take more
@@ -606,6 +610,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         id_column: int | str | None = None,
         drift: str | Kernel | None = None,
         order_drift: str | Kernel | None = None,
+        seasons: ArrayLike | None = None,
         inference: str | Engine = "auto",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
@@ -630,6 +635,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self.id_column = id_column
         self.drift = drift
         self.order_drift = order_drift
+        self.seasons = seasons
         self.inference = inference
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
@@ -1139,7 +1145,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return tuple(JudgeAverage.of(each, metadata.judge) for each in judges)
 
     def _held_parameters(self):
-        return {**super()._held_parameters(), "drift": None}  # which kernel_ has
+        of_kernel = {"drift": None, "seasons": None}  # which kernel_ has
+        return {**super()._held_parameters(), **of_kernel}
 
     def _depends_on(self, name):
         if name == "order" and self.judges_ is not None and self.judges_.order is not None:

@@ -187,11 +187,13 @@ def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -
             f"got answers with{'' if timed else 'out'} time= after answers "
             f"with{'out' if timed else ''}. Give times of all answers, or of none."
         )
-    if not timed and getattr(estimator, "drift", None) is not None:
-        raise ValueError(
-            f"drift={estimator.drift!r} needs to know when the answers were given: pass time= to "
-            "fit, numbers or dates, one for each row of X. Without times leave drift= out."
-        )
+    for name in ("drift", "seasons"):
+        value = getattr(estimator, name, None)
+        if not timed and value is not None:
+            raise ValueError(
+                f"{name}={value!r} needs to know when the answers were given: pass time= to "
+                f"fit, numbers or dates, one for each row of X. Without times leave {name}= out."
+            )
 
 
 def _check_order_drift(estimator: BaseEstimator, keywords: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel, WhiteKernel
 
 from skpref._utils import Array, check_choice, check_number, warn
-from skpref.data import Comparisons, Reader, Training
+from skpref.data import AnswerTimes, Comparisons, Reader, Training
 from skpref.fitting._biases import (
     Biases,
     bias_priors,
@@ -545,12 +545,15 @@ class _Times(NamedTuple):
     spread : TimeSpread
     unit : float
         Variance of what stays of the utility of whatever drifts; about one by default.
+    starts : sequence of float
+        Times at which seasons begin.
     """
 
     drift: str | Kernel | None
     column: int
     spread: TimeSpread
     unit: float
+    starts: Sequence[float]
 
     @classmethod
     def of(
@@ -565,7 +568,15 @@ class _Times(NamedTuple):
             _check_teams(kernel)
             _refuse_times_in(kernel, column)
             unit = _mean_variance(kernel, static.items)
-        return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
+        seasons, starts, axis = getattr(estimator, "seasons", None), (), reader.time
+        if seasons is not None and axis is not None:
+            if drift is None:
+                raise ValueError(
+                    f"got seasons= with the kernel {kernel} and drift=None; seasons are of drifts. "
+                    "Give drift=, or write skpref.kernels.Seasons into the kernel."
+                )
+            starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
+        return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit, starts)
 
     def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
         """Add the drift of the ids or, without these, of the items to a kernel of what stays."""
@@ -579,13 +590,14 @@ class _Times(NamedTuple):
             if _sees(stays, column):
                 stays = OnColumns(stays, list(range(column)))
             who = list(range(width))
-            inner = drifting(stays, self.drift, who, column, self.spread, self.unit)
+            inner = drifting(stays, self.drift, who, column, self.spread, self.unit, self.starts)
             return Teams(inner, kernel.members, kernel.weights)
         every = list(range(self.column))
         who = every if id_column is None else [id_column]
         if _sees(kernel, self.column):
             kernel = OnColumns(kernel, every)
-        return drifting(kernel, self.drift, who, self.column, self.spread, self.unit)
+        of_times = self.column, self.spread, self.unit, self.starts
+        return drifting(kernel, self.drift, who, *of_times)
 
 
 def _check_teams(kernel):

@@ -13,7 +13,7 @@ from skpref._utils import Array
 from skpref.data import Reader
 from skpref.gp._default_kernel import PART, PART_BOUNDS
 from skpref.gp._posterior import Posterior
-from skpref.kernels import Identity, Linear, OnColumns, Wiener, has_amplitude
+from skpref.kernels import Identity, Linear, OnColumns, Seasons, Wiener, has_amplitude
 
 DRIFTS = "wiener", "matern12", "matern32", "matern52"
 # Lengthscales in spans of the answers' times: where they start, the largest; and the smallest in
@@ -57,6 +57,7 @@ def drifting(
     column: int,
     spread: TimeSpread,
     unit: float = 1.0,
+    starts: Sequence[float] = (),
 ) -> Kernel:
     """A kernel with a walk of its own for each item beside it.
 
@@ -75,6 +76,8 @@ def drifting(
         Of the answers' times.
     unit : float, default=1.0
         Variance of what stays of the utilities.
+    starts : sequence of float, default=()
+        Times at which a season begins, see `skpref.kernels.Seasons`.
 
     Examples
     --------
@@ -83,7 +86,8 @@ def drifting(
     OnColumns(Identity(), columns=[0]) + OnColumns(Identity(), columns=[0]) * \
 OnColumns(Wiener(rate=0.001), columns=[1])
     """
-    return kernel + _walking(OnColumns(Identity(), list(who)), drift, column, spread, unit)
+    own = OnColumns(Identity(), list(who))
+    return kernel + _walking(own, drift, column, spread, unit, starts)
 
 
 def order_walk(
@@ -103,7 +107,12 @@ def order_walk(
 
 
 def _walking(
-    kernel: Kernel, drift: str | Kernel, column: int, spread: TimeSpread, unit: float
+    kernel: Kernel,
+    drift: str | Kernel,
+    column: int,
+    spread: TimeSpread,
+    unit: float,
+    starts: Sequence[float] = (),
 ) -> Kernel:
     """Multiply a kernel by that of a walk through time, with an amplitude if it has none."""
     low, high = PART_BOUNDS
@@ -115,6 +124,8 @@ def _walking(
     else:
         bounds = min(_SHORTEST * spread.gap, spread.length), _LONGEST * spread.span
         walk = Matern(spread.length, bounds, nu=int(drift[-2]) / 2)
+    if len(starts):
+        walk = walk * Seasons(starts)
     product = kernel * OnColumns(walk, [column])
     if has_amplitude(walk):
         return product
