@@ -200,7 +200,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     def _fit_answers(self, settings, training, keywords, judge_prior=None):
         """Fit one utility to answers that were read."""
-        ignored = () if settings.likelihood.uses_order else ("order",)
+        by_order = settings.likelihood.uses_order or training.reader.by_order
+        ignored = () if by_order else ("order",)
         needed = [name for name in _OF_ANSWERS if name in keywords and name not in ignored]
         check_metadata_requested(self, needed)
         fitted = self._fitted(settings, training, judge_prior=judge_prior)
@@ -314,6 +315,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         expected = {name: values for name, values in keywords.items() if name not in excluded}
         self._check_metadata(method, expected)
         query = reader.with_times(query, metadata.time)
+        if method != "predict":
+            query = reader.with_order(query, metadata.order)
         return Prediction(
             self._posterior_for(metadata), query, metadata, self._judge_averages(metadata)
         )
@@ -387,7 +390,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     def _depends_on(self, name):
         if name == "prompts":  # without them answers are about new ones
             return False
-        return name != "order" or self.posterior_.likelihood.order_shift != 0.0
+        moves = self.posterior_.reader.by_order
+        return name != "order" or moves or self.posterior_.likelihood.order_shift != 0.0
 
 
 class PairwisePreferenceRegressor(UtilityEstimator):
@@ -469,6 +473,16 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         prior (median a third of the times' span, deviation of the logarithm 1.5); a half-Cauchy
         prior on the drift's deviation over that span (median half that of what stays) lets go of it
         where nothing drifts.
+    order_drift : {"wiener", "matern12", "matern32", "matern52"} or kernel, default=None
+        How the order effect moves, as ``drift`` says it of utilities: what is shown first has a
+        level with the variance of the utility, and a walk about it, both learned with the utility
+        (home advantage in empty stadiums). ``order_effect`` is the level's mean beforehand;
+        `skpref.inspection.order_trajectory` tells the effect by time. Needs ``time``; neither with
+        ``judges`` nor with items independent through time. None: it does not move.
+    seasons : array-like of shape (n_starts,), default=None
+        When seasons begin, as ``time`` is given; known ones may lie ahead. In between utilities are
+        drawn to what stays of them: at each start a share of the ``drift`` is left, which is
+        learned, and the rest drawn anew (`skpref.kernels.Seasons`). None: there are no off-seasons.
     inference : {"auto", "ep", "laplace", "hmc", "gibbs", "svi"} or engine, default="auto"
         How the posterior is computed ("hmc" and "gibbs" sample it, "svi" is for many answers and
         many items, which `partial_fit` takes in pieces). "auto" is "ep". Where that would take more
@@ -605,6 +619,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         id_column: int | str | None = None,
         value_level: float | None = None,
         drift: str | Kernel | None = None,
+        order_drift: str | Kernel | None = None,
+        seasons: ArrayLike | None = None,
         inference: str | Engine = "auto",
         optimizer: str | Callable | None = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
@@ -629,6 +645,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self.id_column = id_column
         self.value_level = value_level
         self.drift = drift
+        self.order_drift = order_drift
+        self.seasons = seasons
         self.inference = inference
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
@@ -1162,7 +1180,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return tuple(JudgeAverage.of(each, metadata.judge) for each in judges)
 
     def _held_parameters(self):
-        return {**super()._held_parameters(), "drift": None}  # which kernel_ has
+        of_kernel = {"drift": None, "seasons": None}  # which kernel_ has
+        return {**super()._held_parameters(), **of_kernel}
 
     def _depends_on(self, name):
         if name == "order" and self.judges_ is not None and self.judges_.order is not None:

@@ -33,6 +33,7 @@ SMALLEST = {
     "leaderboard/sandwich.py": "",
     "learning/active.py": "--splits 1 --sets crabs iris --strategies random",
     "learning/answers.py": "--tasks sushi --splits 1 --people 5 --sets a --methods joint",
+    "learning/circles.py": "--quick",
     "learning/convincing.py": "--topics 1 --methods longer",
     "learning/covariates.py": "--quick --methods features",
     "learning/embeddings.py": "--votes 200 --columns 5 --items 50",

@@ -588,6 +588,9 @@ class Comparisons(ByValue):
         is no item. None: it is 0 everywhere.
     measured : MeasuredValues or None
         Values of some items beside the answers; ``items`` then has these, too.
+    order_column : int or None
+        Column of the items' rows, the last, that is 1 for the item that was shown first, else 0.
+        None: order has no part in the prior.
 
     Examples
     --------
@@ -615,6 +618,7 @@ class Comparisons(ByValue):
     group_column: int | None = None
     offset: NDArray[np.float64] | None = None
     measured: MeasuredValues | None = None
+    order_column: int | None = None
 
     @classmethod
     def from_duels(
@@ -837,13 +841,12 @@ class Comparisons(ByValue):
     def with_first_columns(self, n_columns: int) -> Self:
         """Return the same answers about items of which so many columns are kept, the first."""
         items, positions = _distinct_items(self.items[:, :n_columns], self.positions)
-        return replace(self, items=items, positions=positions, group_column=None)
+        return replace(self, items=items, positions=positions, group_column=None, order_column=None)
 
     def without_groups(self) -> Self:
-        """Return the same answers about items without the columns of groups of answers."""
-        if self.group_column is None:
-            return self
-        return self.with_first_columns(self.group_column)
+        """Return the same answers about items without the columns of groups, and of order."""
+        column = self.order_column if self.group_column is None else self.group_column
+        return self if column is None else self.with_first_columns(column)
 
     def joined(self, other: Self) -> Self:
         """Return these answers followed by others, all of them duels or ties."""
@@ -859,7 +862,8 @@ class Comparisons(ByValue):
         }
         order = np.concatenate([each.order[:, :2] for each in both])
         positions = np.concatenate(shown)
-        return type(self)(distinct, positions, order, ordered=self.ordered, **columns)
+        columns |= {"ordered": self.ordered, "order_column": self.order_column}
+        return type(self)(distinct, positions, order, **columns)
 
     def spread(self, size: int) -> Self:
         """Return at most ``size`` of the answers, evenly spaced."""

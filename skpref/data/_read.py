@@ -31,7 +31,7 @@ from skpref.data._groups import ItemGroups
 from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
 from skpref.data._respondents import Respondents
 from skpref.data._sets import check_padding, check_sizes, consecutive, number_members
-from skpref.data._time import AnswerTimes, TimeAxis, rows_of_answers
+from skpref.data._time import AnswerTimes, TimeAxis, rows_by_order, rows_of_answers
 
 FORMS = (
     "duel arrays of shape (n_duels, 2, n_features), sets of k items of shape (n_sets, k, "
@@ -598,6 +598,8 @@ class Reader:
         Ids of the prompts of the answers; None: they had none.
     groups : ItemGroups or None
         Which of the items that are known by an id, or by a table, answers join; None of others.
+    by_order : bool
+        Whether rows of answers have one more column, the last: whether the item is shown first.
     """
 
     n_features: int
@@ -609,6 +611,7 @@ class Reader:
     time: TimeAxis | None = None
     prompts: Respondents | None = None
     groups: ItemGroups | None = None
+    by_order: bool = False
 
     @classmethod
     def of_table(cls, estimator: BaseEstimator, table: ItemTable) -> "Reader":
@@ -737,6 +740,12 @@ class Reader:
         if parsed.pairs is None:
             return ParsedX("items", np.column_stack([parsed.rows, relative]))
         return ParsedX("items", *rows_of_answers(parsed.rows, parsed.pairs, relative[:, None]))
+
+    def with_order(self, parsed: ParsedX, order: Any) -> ParsedX:
+        """Add who is shown first to answers of a prediction, if the prior has an effect of that."""
+        if not self.by_order or parsed.pairs is None:
+            return parsed
+        return ParsedX("items", *rows_by_order(parsed.rows, parsed.pairs, order))
 
     def items(self, X: Any) -> Array:
         """Read items of a query of a posterior as a finite float array (n, n_features).

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array
 from skpref.data._containers import beyond_doubles, exact_array, is_missing
-from skpref.data._sets import number_members
+from skpref.data._sets import first_there, number_members
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
 _NUMBERS, _DATES, _INSTANTS = "numbers", "dates without a time zone", "times with a time zone"
@@ -163,6 +163,31 @@ def rows_of_answers(
     present = sets >= 0
     of_items = np.repeat(columns, present.sum(axis=1), axis=0)
     return np.hstack([rows[sets[present]], of_items]), number_members(~present)
+
+
+def rows_by_order(
+    rows: Array, sets: NDArray[np.intp], order: NDArray[np.int8] | None
+) -> tuple[Array, NDArray[np.intp]]:
+    """Give each item of each answer a row of its own, which ends with whether it was shown first.
+
+    Parameters
+    ----------
+    rows, sets
+        As in `rows_of_answers`.
+    order : ndarray of int8 of shape (n_answers,) or None
+        1 the first item, −1 the second of two, 0 none; None: always the first.
+
+    Returns
+    -------
+    rows : ndarray of shape (n, n_features + 1)
+    sets : ndarray of shape (n_answers, k)
+    """
+    n = len(sets)
+    shown = np.ones(n, dtype=np.int8) if order is None else order
+    rows, sets = rows_of_answers(rows, sets, np.zeros((n, 1)))
+    place = np.where(shown < 0, 1, first_there(sets))
+    rows[sets[np.arange(n), place], -1] = shown != 0
+    return rows, sets
 
 
 def _relative(times, origin):

@@ -32,7 +32,7 @@ from skpref.data._read import (
     validated,
 )
 from skpref.data._respondents import Respondents
-from skpref.data._time import AnswerTimes, TimeAxis, rows_of_answers
+from skpref.data._time import AnswerTimes, TimeAxis, rows_by_order, rows_of_answers
 
 # Share of duels between items of equal features that goes unmentioned, as chance brings it about
 # where pairs are drawn from a table.
@@ -110,6 +110,9 @@ def check_training(
     """
     keywords = {} if keywords is None else keywords
     _check_timed(estimator, "time" in keywords, before)
+    by_order = getattr(estimator, "order_drift", None) is not None
+    if by_order:
+        _check_order_drift(estimator, keywords)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
         table, new_names = None if before is None else before.table, True
@@ -118,6 +121,11 @@ def check_training(
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
+        if by_order:
+            raise ValueError(
+                f"got order_drift={estimator.order_drift!r} with items that have ratings, of which "
+                "none was shown first; duels and sets are allowed. Leave order_drift= out."
+            )
         return _train_on_ratings(estimator, parsed, y, metadata, before, pooled)
     if parsed.table is not None and parsed.table is not table:
         table = parsed.table
@@ -141,6 +149,10 @@ def _train_on_answers(
         axis, times = _axis_and_times(metadata.time, before)
         reader = replace(reader, time=axis)
         rows, sets = rows_of_answers(rows, sets, times[:, None])
+    order_column = None
+    if getattr(estimator, "order_drift", None) is not None:
+        order_column, reader = rows.shape[1], replace(reader, by_order=True)
+        rows, sets = rows_by_order(rows, sets, metadata.order)
     group_column = None
     if metadata.prompt is not None:
         _check_prompts(metadata, before)
@@ -156,7 +168,9 @@ def _train_on_answers(
     )
     if group_column is not None:
         comparisons = replace(comparisons, group_column=group_column)
-    if _distinguishes_order(estimator, likelihood, judges):
+    if order_column is not None:
+        comparisons = replace(comparisons, ordered=True, order_column=order_column)
+    elif _distinguishes_order(estimator, likelihood, judges):
         comparisons = replace(comparisons, ordered=True)
     elif metadata.order is not None and likelihood is not None:
         _warn_order(estimator)
@@ -173,10 +187,27 @@ def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -
             f"got answers with{'' if timed else 'out'} time= after answers "
             f"with{'out' if timed else ''}. Give times of all answers, or of none."
         )
-    if not timed and getattr(estimator, "drift", None) is not None:
+    for name in ("drift", "seasons"):
+        value = getattr(estimator, name, None)
+        if not timed and value is not None:
+            raise ValueError(
+                f"{name}={value!r} needs to know when the answers were given: pass time= to "
+                f"fit, numbers or dates, one for each row of X. Without times leave {name}= out."
+            )
+
+
+def _check_order_drift(estimator: BaseEstimator, keywords: Mapping[str, Any]) -> None:
+    """Raise ValueError where an order effect that drifts lacks times, or has what it excludes."""
+    what = f"got order_drift={getattr(estimator, 'order_drift', None)!r}"
+    if "time" not in keywords:
         raise ValueError(
-            f"drift={estimator.drift!r} needs to know when the answers were given: pass time= to "
-            "fit, numbers or dates, one for each row of X. Without times leave drift= out."
+            f"{what} without time=. Pass time= to fit, one for each row of X, or leave "
+            "order_drift= out and give order_effect_bounds= for an effect that does not move."
+        )
+    if "judges" in keywords:
+        raise ValueError(
+            f"{what} with judges=; one of them is allowed, as an order effect that moves is of all "
+            "judges alike. Leave one of the two out."
         )
 
 

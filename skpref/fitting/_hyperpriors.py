@@ -252,7 +252,13 @@ def group_priors(effects: Kernel, n_before: int, unit: float) -> tuple[Hyperprio
 
 
 def drift_priors(
-    kernel: Kernel, column: int, spread: TimeSpread, n_static: int, unit: float, prior: object
+    kernel: Kernel,
+    column: int,
+    spread: TimeSpread,
+    n_static: int,
+    unit: float,
+    prior: object,
+    n_before: int = 0,
 ) -> tuple[Hyperprior, ...]:
     """Make priors on what changes with time: log-normal lengthscales, half-Cauchy deviations.
 
@@ -271,18 +277,20 @@ def drift_priors(
         Variance of what stays of the utilities.
     prior : "lognormal", None or (median, deviation)
         That of other lengthscales; None: those of time have none either.
+    n_before : int, default=0
+        Free hyperparameters of other terms, which come before those of ``kernel``.
     """
     powers = np.array(time_powers(kernel, column), dtype=np.intp)
     priors: list[Hyperprior] = []
     index = np.flatnonzero(powers == 1)
     if len(index) and prior is not None:
         centre = np.full(len(index), np.log(spread.length))
-        priors.append(LogNormal(index, centre, np.full(len(index), _TIME)))
+        priors.append(LogNormal(n_before + index, centre, np.full(len(index), _TIME)))
     variances = np.flatnonzero(np.array(amplitude_powers(kernel), dtype=np.intp))
     variances = variances[variances >= n_static]
     if len(variances):
         scale = _PART * np.sqrt(np.where(powers[variances] < 0, unit / spread.span, unit))
-        priors.append(HalfCauchy(variances, scale))
+        priors.append(HalfCauchy(n_before + variances, scale))
     return tuple(priors)
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import CompoundKernel, ConstantKernel, Kernel, WhiteKernel
 
 from skpref._utils import Array, check_choice, check_number, warn
-from skpref.data import Comparisons, Reader, Training
+from skpref.data import AnswerTimes, Comparisons, Reader, Training
 from skpref.fitting._biases import (
     Biases,
     bias_priors,
@@ -46,6 +46,7 @@ from skpref.gp import (
     drifting,
     group_effects,
     mean_variance,
+    order_walk,
 )
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import (
@@ -90,6 +91,8 @@ def check_settings(estimator) -> Settings:
     level = getattr(estimator, "value_level", None)
     if level is not None:
         check_number("value_level", level, open_low=True, open_high=True)
+    order_drift = getattr(estimator, "order_drift", None)
+    check_drift(order_drift, "order_drift")
     optimizer = estimator.optimizer
     if not (optimizer is None or callable(optimizer) or optimizer == "fmin_l_bfgs_b"):
         raise ValueError(
@@ -109,6 +112,12 @@ def check_settings(estimator) -> Settings:
     if not isinstance(estimator.verbose, bool):
         check_number("verbose", estimator.verbose, low=0, integer=True)
     likelihood = likelihood_of(estimator)
+    if order_drift is not None and "order_effect" in likelihood.free:
+        raise ValueError(
+            f"got order_drift={order_drift!r} with an order effect that is to be learned; of these "
+            "one is allowed, as the level of an effect that drifts is learned with it. Leave "
+            'order_effect_bounds="fixed".'
+        )
     check_lengthscale_prior(estimator.lengthscale_prior)
     search = None
     if optimizer is None:
@@ -120,13 +129,13 @@ def check_settings(estimator) -> Settings:
     return Settings(chosen_beforehand(estimator), likelihood, search)
 
 
-def check_drift(drift: object) -> None:
-    """Raise unless ``drift=`` is None, the name of one or a kernel."""
+def check_drift(drift: object, name: str = "drift") -> None:
+    """Raise unless a drift, the argument of that name, is None, the name of one or a kernel."""
     if isinstance(drift, str):
-        check_choice("drift (or a kernel of time)", drift, DRIFTS)
+        check_choice(f"{name} (or a kernel of time)", drift, DRIFTS)
     elif drift is not None and not isinstance(drift, Kernel):
         raise TypeError(
-            f"drift must be None, one of {', '.join(map(repr, DRIFTS))} or a kernel of "
+            f"{name} must be None, one of {', '.join(map(repr, DRIFTS))} or a kernel of "
             f"sklearn.gaussian_process.kernels of one column, the time; got {drift!r}."
         )
 
@@ -291,6 +300,8 @@ class _ModelDesign(NamedTuple):
         Of groups of answers.
     unit : float
         Variance of the utility, which effects of groups are measured by.
+    of_order : Kernel or None
+        Of an order effect through time.
     """
 
     estimator: Any
@@ -304,6 +315,7 @@ class _ModelDesign(NamedTuple):
     shared: Kernel | None
     effects: Kernel | None
     unit: float
+    of_order: Kernel | None
 
     @classmethod
     def of(cls, estimator: Any, settings: Settings, training: Training) -> "_ModelDesign":
@@ -327,7 +339,12 @@ class _ModelDesign(NamedTuple):
         if groups is not None:
             unit = 1.0 if kernel is None else mean_variance(kernel, static.items)
             effects = group_effects(groups, n_columns - groups, reader.id_column, unit)
-        own = utility, names_groups, biases, shared, effects, unit
+        of_order, first = None, comparisons.order_column
+        # The kernel of an earlier fit has it already.
+        if times is not None and first is not None and not isinstance(kernel, Padded):
+            walk = estimator.order_drift
+            of_order = order_walk(walk, first, times.column, times.spread, times.unit)
+        own = utility, names_groups, biases, shared, effects, unit, of_order
         return cls(estimator, settings, training, static, times, *own)
 
     @property
@@ -387,6 +404,11 @@ class _ModelDesign(NamedTuple):
 
     def whole_kernel(self, utility: Kernel) -> Kernel:
         """Return the kernel of the utility with the effects of judges and of groups."""
+        first = self.training.comparisons.order_column
+        if self.of_order is not None and first is not None:
+            if _sees(utility, first):
+                utility = OnColumns(utility, list(range(first)))
+            return Padded(utility + self.of_order, first, [0.0])
         if not self.biases:
             return utility if self.effects is None else utility + self.effects
         comparisons = self.training.comparisons
@@ -406,7 +428,8 @@ class _ModelDesign(NamedTuple):
             # Effects of pairs have an exact prior alone.
             has_circles = check_pair_effects(self.estimator.kernel, None)
             names = has_circles or _names_alone(kernel, comparisons.items)
-        if self.drifts or self.biases or comparisons.group_column is not None:
+        has_terms = self.biases or self.of_order is not None
+        if self.drifts or has_terms or comparisons.group_column is not None:
             kernel = self.whole_kernel(self.utility_kernel(self.is_learned))
         rows = judged_rows(comparisons, kernel)
         return chosen_engine(rows, names and not self.drifts, kernel, self.settings.likelihood)
@@ -428,6 +451,9 @@ class _ModelDesign(NamedTuple):
         if times is not None:
             n_static = len(static_part.theta)
             priors += drift_priors(utility, times.column, times.spread, n_static, times.unit, prior)
+            if self.of_order is not None:
+                of_times = times.column, times.spread, 0, times.unit, prior
+                priors += drift_priors(self.of_order, *of_times, n_before=utility.n_dims)
         priors += self._effect_priors(utility, kernel)
         likelihood = self.likelihood
         return priors + likelihood_priors(likelihood, kernel, likelihood.priors)
@@ -546,12 +572,15 @@ class _Times(NamedTuple):
     spread : TimeSpread
     unit : float
         Variance of what stays of the utility of whatever drifts; about one by default.
+    starts : sequence of float
+        Times at which seasons begin.
     """
 
     drift: str | Kernel | None
     column: int
     spread: TimeSpread
     unit: float
+    starts: Sequence[float]
 
     @classmethod
     def of(
@@ -566,7 +595,15 @@ class _Times(NamedTuple):
             _check_teams(kernel)
             _refuse_times_in(kernel, column)
             unit = _mean_variance(kernel, static.items)
-        return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit)
+        seasons, starts, axis = getattr(estimator, "seasons", None), (), reader.time
+        if seasons is not None and axis is not None:
+            if drift is None:
+                raise ValueError(
+                    f"got seasons= with the kernel {kernel} and drift=None; seasons are of drifts. "
+                    "Give drift=, or write skpref.kernels.Seasons into the kernel."
+                )
+            starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
+        return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit, starts)
 
     def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
         """Add the drift of the ids or, without these, of the items to a kernel of what stays."""
@@ -580,13 +617,14 @@ class _Times(NamedTuple):
             if _sees(stays, column):
                 stays = OnColumns(stays, list(range(column)))
             who = list(range(width))
-            inner = drifting(stays, self.drift, who, column, self.spread, self.unit)
+            inner = drifting(stays, self.drift, who, column, self.spread, self.unit, self.starts)
             return Teams(inner, kernel.members, kernel.weights)
         every = list(range(self.column))
         who = every if id_column is None else [id_column]
         if _sees(kernel, self.column):
             kernel = OnColumns(kernel, every)
-        return drifting(kernel, self.drift, who, self.column, self.spread, self.unit)
+        of_times = self.column, self.spread, self.unit, self.starts
+        return drifting(kernel, self.drift, who, *of_times)
 
 
 def _check_teams(kernel):

@@ -22,6 +22,7 @@ from skpref.gp._drift import (
     drifting,
     forgetting,
     mean_variance,
+    order_walk,
 )
 from skpref.gp._finite_rank import FiniteRank, carry_groups, spanning_items
 from skpref.gp._group_effects import (
@@ -44,7 +45,7 @@ from skpref.gp._inducing import (
     unexplained_share,
     whitening,
 )
-from skpref.gp._intransitive import IntransitivePosterior, PairMargins
+from skpref.gp._intransitive import IntransitivePosterior, PairMargins, PairsOfNames
 from skpref.gp._measured import UtilitiesGivenValues, level_of_values
 from skpref.gp._mixture import (
     PosteriorMixture,
@@ -110,6 +111,7 @@ __all__ = [
     "Moments",
     "OrthantMoments",
     "PairMargins",
+    "PairsOfNames",
     "Posterior",
     "PosteriorMixture",
     "Prior",
@@ -145,6 +147,7 @@ __all__ = [
     "mixture_proba",
     "mixture_quantile",
     "moments",
+    "order_walk",
     "orthant_moments",
     "pair_moments",
     "place",

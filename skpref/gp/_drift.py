@@ -13,7 +13,7 @@ from skpref._utils import Array
 from skpref.data import Reader
 from skpref.gp._default_kernel import PART, PART_BOUNDS
 from skpref.gp._posterior import Posterior
-from skpref.kernels import Identity, OnColumns, Wiener, has_amplitude
+from skpref.kernels import Identity, Linear, OnColumns, Seasons, Wiener, has_amplitude
 
 DRIFTS = "wiener", "matern12", "matern32", "matern52"
 # Lengthscales in spans of the answers' times: where they start, the largest; and the smallest in
@@ -57,6 +57,7 @@ def drifting(
     column: int,
     spread: TimeSpread,
     unit: float = 1.0,
+    starts: Sequence[float] = (),
 ) -> Kernel:
     """A kernel with a walk of its own for each item beside it.
 
@@ -75,6 +76,8 @@ def drifting(
         Of the answers' times.
     unit : float, default=1.0
         Variance of what stays of the utilities.
+    starts : sequence of float, default=()
+        Times at which a season begins, see `skpref.kernels.Seasons`.
 
     Examples
     --------
@@ -83,6 +86,35 @@ def drifting(
     OnColumns(Identity(), columns=[0]) + OnColumns(Identity(), columns=[0]) * \
 OnColumns(Wiener(rate=0.001), columns=[1])
     """
+    own = OnColumns(Identity(), list(who))
+    return kernel + _walking(own, drift, column, spread, unit, starts)
+
+
+def order_walk(
+    drift: str | Kernel, first: int, column: int, spread: TimeSpread, unit: float = 1.0
+) -> Kernel:
+    """Make the kernel of an order effect through time: a level of variance ``unit``, and a walk.
+
+    Parameters
+    ----------
+    drift, column, spread, unit
+        As in `drifting`.
+    first : int
+        Column that is 1 for the item that is shown first, else 0.
+    """
+    lead = OnColumns(Linear(), [first])
+    return ConstantKernel(unit, "fixed") * lead + _walking(lead, drift, column, spread, unit)
+
+
+def _walking(
+    kernel: Kernel,
+    drift: str | Kernel,
+    column: int,
+    spread: TimeSpread,
+    unit: float,
+    starts: Sequence[float] = (),
+) -> Kernel:
+    """Multiply a kernel by that of a walk through time, with an amplitude if it has none."""
     low, high = PART_BOUNDS
     rate = unit / spread.span
     if not isinstance(drift, str):
@@ -92,10 +124,12 @@ OnColumns(Wiener(rate=0.001), columns=[1])
     else:
         bounds = min(_SHORTEST * spread.gap, spread.length), _LONGEST * spread.span
         walk = Matern(spread.length, bounds, nu=int(drift[-2]) / 2)
-    own = OnColumns(Identity(), list(who)) * OnColumns(walk, [column])
-    if not has_amplitude(walk):
-        own = ConstantKernel(PART * unit, (low * unit, high * unit)) * own
-    return kernel + own
+    if len(starts):
+        walk = walk * Seasons(starts)
+    product = kernel * OnColumns(walk, [column])
+    if has_amplitude(walk):
+        return product
+    return ConstantKernel(PART * unit, (low * unit, high * unit)) * product
 
 
 def mean_variance(kernel: Kernel, items: Array) -> float:

@@ -11,13 +11,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
-from skpref._utils import Array, RandomLike, floor_variance, generator_of, symmetric_root
+from skpref._utils import (
+    Array,
+    RandomLike,
+    floor_variance,
+    generator_of,
+    row_blocks,
+    semidefinite_root,
+    symmetric_root,
+)
 from skpref.data import Comparisons
-from skpref.gp._dense import HELD_BY_MARGINS, DenseMargins, root_times
-from skpref.gp._posterior import PairMoments, Posterior, difference_cov, pairs_by_blocks, stacked
+from skpref.gp._dense import HELD_BY_MARGINS, DenseItems, DenseMargins, root_times
+from skpref.gp._posterior import BLOCK, PairMoments, Posterior, difference_cov, stacked
 from skpref.gp._prior import EXACT, Cost, Marginals, Prior, check_means
-from skpref.gp._utilities import columns
+from skpref.gp._utilities import Gain, columns
 from skpref.kernels import (
     Intransitive,
     Kernel,
@@ -100,19 +109,8 @@ class PairMargins(DenseMargins):
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`."""
         utility = super().posterior(sites, marginals, likelihood)
-        own, effects = intransitive_parts(self.kernel)
-        return IntransitivePosterior(
-            own,
-            likelihood,
-            utility.anchors,
-            utility.weights,
-            utility.factor,
-            effects=effects,
-            first=self.first,
-            second=self.second,
-            pair_weights=columns(marginals.dual),
-            pair_factor=root_times(sites.precision, marginals.root.T),
-        )
+        factor = root_times(sites.precision, marginals.root.T)
+        return _with_pairs(self, utility, marginals.dual, factor)
 
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
         """Compare the margins' means with the posterior's, which come about by other sums."""
@@ -121,6 +119,148 @@ class PairMargins(DenseMargins):
         mean = columns(marginals.mean).mean(axis=1)
         variance = marginals.variance + posterior.likelihood.margin_variance
         check_means(np.concatenate(blocks), mean, variance)
+
+
+class PairsOfNames(DenseItems):
+    """The prior on margins whose effects of pairs are of n names, by the utilities alone.
+
+    Centred effects of names have the covariance w (I − A Aᵀ / n) on the margins A f of distinct
+    pairs, where A Aᵀ / n is that of differences over all pairs. So S = A (K − w / n) Aᵀ + w I: the
+    margins of another utility, and noise of variance w on each, which its site sees it through. The
+    cost is cubic in the items, not in their pairs.
+    """
+
+    takes_joint: ClassVar[bool] = False
+    takes_pair_effects: ClassVar[bool] = True
+
+    def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
+        self._effect_variance = w = _variance_of_names(kernel, items)
+        super().__init__(K - w / len(K) * np.eye(len(K)), margins, noise, kernel, items)
+        self._contract, self.variance = contract, self.variance + w
+
+    @classmethod
+    def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
+        """See `Prior.cost`; infinite unless effects are of names, and no larger than utilities."""
+        items, margins = comparisons.items, comparisons.rows.margins
+        n, variance = len(items), _variance_of_names(kernel, items)
+        low, high = np.sort(np.stack([margins.first, margins.second]), axis=0)
+        is_distinct = len(np.unique(low * n + high)) == len(low) and np.all(low < high)
+        if not is_distinct or not np.isfinite(variance):
+            return Cost(np.inf, np.inf, np.inf)
+        K = kernel_values(kernel, items) - variance / n * np.eye(n)
+        if np.min(np.diagonal(K)) <= 0.0 or lapack.dpotrf(K)[1] != 0:
+            return Cost(np.inf, np.inf, np.inf)
+        return super().cost(kernel, comparisons, likelihood)
+
+    root, rounding, energy_error = Prior.root, Prior.rounding, Prior.energy_error
+    covariance, check_digits = Prior.covariance, PairMargins.check_digits
+
+    def times(self, vector: Array) -> Array:
+        """Compute S vector, see `Prior.times`."""
+        return super().times(vector) + self._effect_variance * vector
+
+    def _through_effects(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
+        """Return 1 + w × precision, and the sites' precision and shift seen through the effects."""
+        share = 1.0 + self._effect_variance * precision
+        return share, precision / share, (shift.T / share).T
+
+    def _with_effects(self, mean: Array, share: Array, shift: Array) -> Array:
+        """Return the means of the margins, effects included, of those of the utility's."""
+        return ((mean + self._effect_variance * shift).T / share).T
+
+    def condition(self, precision: Any, shift: Array) -> Marginals:
+        """See `Prior.condition`."""
+        share, *sites = self._through_effects(precision, shift)
+        own = super().condition(*sites)
+        return own._replace(
+            mean=self._with_effects(own.mean, share, shift),
+            variance=self._effect_variance / share + own.variance / share**2,
+            log_det=own.log_det + float(np.sum(np.log(share))),
+        )
+
+    def shifted(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
+        """See `Prior.shifted`."""
+        share, *sites = self._through_effects(precision, shift)
+        own = super().shifted(marginals, *sites)
+        return own._replace(mean=self._with_effects(own.mean, share, shift))
+
+    def centre(self, precision: Any, shift: Array) -> tuple[Array, Array]:
+        """See `Prior.centre`."""
+        share, *sites = self._through_effects(precision, shift)
+        mean, dual = super().centre(*sites)
+        return self._with_effects(mean, share, shift), dual
+
+    def gain(self, marginals: Marginals, precision: Array, shift: Array) -> Gain:
+        """See `Dense.gain`."""
+        return super().gain(marginals, *self._through_effects(precision, shift)[1:])
+
+    def gram(self, marginals: Marginals, precision: Array) -> Array:
+        """See `Dense.gram`."""
+        factor = self.gain(marginals, precision, np.zeros(self.n_margins)).factor
+        return factor @ factor.T
+
+    def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
+        """See `Prior.pull_back`: what `Dense` finds, and the slopes of w."""
+        gradient = np.array(super().pull_back(marginals, precision, push))
+        dual = marginals.dual
+        alpha, n = self.incidence @ dual, self.n_items
+        slope = dual @ dual - np.sum(precision * (1.0 - precision * marginals.variance))
+        slope -= (alpha @ alpha - np.trace(self.gram(marginals, precision))) / n
+        if push is not None:
+            slope += 2.0 * (dual @ push - alpha @ (self.incidence @ push) / n)
+        for term, place in theta_places(self.kernel):
+            if isinstance(term, Intransitive) and term.n_dims:
+                K, contract = kernel_with_gradient(term.kernel, self.items)
+                own = 0.5 * slope * term.variance * K[0, 0]
+                inner = 2.0 * own * contract(np.eye(n)) / n
+                gradient[place] = np.concatenate([[own * K[0, 0]], inner])[-term.n_dims :]
+        return gradient
+
+    def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
+        """See `Prior.posterior`."""
+        precision = self._through_effects(sites.precision, sites.shift)[1]
+        spread = self.difference(semidefinite_root(marginals.root.covariance))
+        utility = super().posterior(sites, marginals, likelihood)
+        factor = precision[:, None] * spread
+        return _with_pairs(self, utility, marginals.dual, factor, precision)
+
+
+def _variance_of_names(kernel: Kernel | None, items: Array) -> float:
+    """Return the variance of effects of pairs of names before they are centred.
+
+    Infinite where two items are alike to a kernel of the effects, or vary differently.
+    """
+    variance = 0.0
+    for term in terms_of_sum(intransitive_parts(kernel)[1]):
+        K = kernel_values(term.kernel, items)
+        if np.count_nonzero(K - K[0, 0] * np.eye(len(K))):
+            return np.inf
+        variance += float(term.variance * K[0, 0] ** 2)
+    return variance
+
+
+def _with_pairs(
+    prior: PairMargins | PairsOfNames,
+    utility: Posterior,
+    dual: Array,
+    factor: Array,
+    precision: Array | None = None,
+) -> "IntransitivePosterior":
+    """Return the posterior of a utility with effects of the pairs of a prior's margins."""
+    own, effects = intransitive_parts(prior.kernel)
+    return IntransitivePosterior(
+        own,
+        utility.likelihood,
+        utility.anchors,
+        utility.weights,
+        utility.factor,
+        effects=effects,
+        first=prior.first,
+        second=prior.second,
+        pair_weights=columns(dual),
+        pair_factor=factor,
+        pair_precision=precision,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,6 +278,9 @@ class IntransitivePosterior(Posterior):
     pair_weights : ndarray of shape (n_margins, n_components)
     pair_factor : ndarray of shape (n_margins, rank)
         As ``weights`` and ``factor``, of the margins.
+    pair_precision : ndarray of shape (n_margins,) or None
+        Less the square of ``pair_factor`` it is what the answers take from the covariance, in place
+        of that square alone; None: that alone.
     """
 
     effects: Kernel = None  # type: ignore[assignment]  # fields with defaults come before it
@@ -145,6 +288,28 @@ class IntransitivePosterior(Posterior):
     second: NDArray[np.intp] = None  # type: ignore[assignment]
     pair_weights: Array = None  # type: ignore[assignment]
     pair_factor: Array = None  # type: ignore[assignment]
+    pair_precision: Array | None = None
+
+    def _spent(self, cross: Array, effects: Array, joint: bool = False) -> Array:
+        """Compute what the answers take from variances (n,), or from the covariance (n, n).
+
+        Parameters
+        ----------
+        cross : ndarray of shape (n, n_anchors)
+            Prior covariance of what is asked with the utilities of the anchors.
+        effects : ndarray of shape (n, n_margins)
+            The same with the effects of the margins.
+        joint : bool, default=False
+        """
+        if self.pair_precision is None:
+            half = cross @ self.factor + effects @ self.pair_factor
+            return half @ half.T if joint else np.einsum("ij,ij->i", half, half)
+        whole = cross[:, self.first] - cross[:, self.second] + effects
+        half, scaled = whole @ self.pair_factor, whole * self.pair_precision
+        if joint:
+            return scaled @ whole.T - half @ half.T
+        own = np.einsum("ij,ij->i", scaled, whole)
+        return np.asarray(own - np.einsum("ij,ij->i", half, half))
 
     def _effects_at(self, A: Array, B: Array) -> tuple[Array, Array]:
         """Compute the prior covariance of effects of pairs with those of the margins, (n,
@@ -171,17 +336,18 @@ class IntransitivePosterior(Posterior):
 
     def answer_moments(self, A: Array, B: Array) -> Iterator[PairMoments]:
         """Yield the moments of the margins that answers are about, without observation noise."""
-        return pairs_by_blocks(self, A, B, self._answer_block)
+        widest = max(len(self.anchors), self.n_components, len(self.first))
+        for rows in row_blocks(len(A), widest, BLOCK):
+            yield PairMoments(rows, *self._answer_block(A[rows], B[rows]))
 
     def _answer_block(self, A: Array, B: Array) -> tuple[Array, Array]:
         """Compute means (n, n_components) and variances (n,) of f(a) − f(b) + h(a, b)."""
         cross = self.cross(A) - self.cross(B)
         effects, variance = self._effects_at(A, B)
-        half = cross @ self.factor + effects @ self.pair_factor
         scale = self.kernel.diag(A) + self.kernel.diag(B)
         prior = scale - 2.0 * kernel_values(self.kernel, A, B, aligned=True) + variance
         scale = np.where(np.any(A != B, axis=1), scale + variance, 0.0)
-        variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), scale)
+        variance = floor_variance(prior - self._spent(cross, effects), scale)
         return cross @ self.weights + effects @ self.pair_weights, variance
 
     def joint_answer_moments(self, A: Array, B: Array) -> tuple[Array, Array]:
@@ -194,8 +360,8 @@ class IntransitivePosterior(Posterior):
             K = kernel_values(term.kernel, both) - to_anchors - to_anchors[:, None] + level
             prior += term.variance * _pair_values(K, np.arange(n), np.arange(n, 2 * n))
         cross, effects = self.cross(A) - self.cross(B), self._effects_at(A, B)[0]
-        half = cross @ self.factor + effects @ self.pair_factor
-        return cross @ self.weights + effects @ self.pair_weights, prior - half @ half.T
+        means = cross @ self.weights + effects @ self.pair_weights
+        return means, prior - self._spent(cross, effects, joint=True)
 
     def answer_mean(self, A: Any, B: Any) -> Array:
         """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
@@ -236,9 +402,9 @@ class IntransitivePosterior(Posterior):
             K = _centred(kernel_values(term.kernel, self.anchors))
             prior[m:, m:] += term.variance * _pair_values(K, first, second)
         cross[m:] = self._effects_at(self.anchors[first], self.anchors[second])[0]
-        half, mean = cross @ self.pair_factor, cross @ self.pair_weights
-        half[:m], mean[:m] = prior[:m, :m] @ self.factor, prior[:m, :m] @ self.weights
-        root = symmetric_root(prior - half @ half.T)
+        of_utility, mean = np.zeros((m + len(first), m)), cross @ self.pair_weights
+        of_utility[:m], mean[:m] = prior[:m, :m], prior[:m, :m] @ self.weights
+        root = symmetric_root(prior - self._spent(of_utility, cross, joint=True))
         drawn = mean[:, rng.integers(self.n_components, size=n)]
         drawn = drawn + root @ rng.standard_normal((root.shape[1], n))
         return drawn[first] - drawn[second], drawn[m:]
@@ -251,4 +417,4 @@ class IntransitivePosterior(Posterior):
         return replace(self, weights=self.weights[:, component], pair_weights=pair_weights)
 
 
-EXACT += [PairMargins]
+EXACT += [PairMargins, PairsOfNames]

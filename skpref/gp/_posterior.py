@@ -829,6 +829,7 @@ class Posterior(Components):
             return first_wins(self._outcomes(mean, variance, order, log), log)
 
         moments = self.answer_moments if noise else self.pair_moments
+        order = order if noise else 0
         return self._by_pairs(
             A, B, lambda m, v, o: defended(of, m, v, o, log), (0,), order, moments
         )
@@ -884,7 +885,9 @@ class Posterior(Components):
         if sets.ndim != 3 or sets.shape[1] < 2:
             raise ValueError(f"Sets must have shape (n_sets, k, n_features), got {sets.shape}.")
         items = self.check_items(sets.reshape(-1, sets.shape[2]))
-        return choice_proba(self, items, consecutive(*sets.shape[:2]), order, log)
+        asked = ParsedX("items", items, consecutive(*sets.shape[:2]))
+        asked = self.reader.with_order(asked, np.broadcast_to(np.asarray(order), (len(sets),)))
+        return choice_proba(self, asked.rows, asked.pairs, order, log)
 
     def _outcomes(self, mean, variance, order, log=True):
         of = self.likelihood.outcome_log_proba if log else self.likelihood.outcome_proba
@@ -1029,6 +1032,8 @@ class Posterior(Components):
         """Apply ``reduce(component means, variance, order)`` to the margins, block by block."""
         A, B = self._pairs(A, B)
         order = np.broadcast_to(np.asarray(order), (len(A),))
+        if self.reader.by_order and A.shape[1] == self.reader.n_columns:
+            A, B = (np.column_stack([side, order == n]) for side, n in ((A, 1), (B, -1)))
         offset = np.broadcast_to(np.asarray(offset), (len(A),))[:, None]
         every = (self.pair_moments if moments is None else moments)(A, B)
         return stacked(

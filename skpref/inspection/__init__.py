@@ -23,7 +23,7 @@ from skpref.inspection._outcomes import Predicted, predicted_outcomes, predicted
 from skpref.inspection._residuals import group_residuals
 from skpref.inspection._tastes import user_tastes
 from skpref.inspection._traces import sampler_traces
-from skpref.inspection._trajectories import trajectories
+from skpref.inspection._trajectories import order_trajectory, trajectories
 from skpref.inspection._variance_shares import variance_shares
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "leaderboards",
     "loo",
     "loo_scorer",
+    "order_trajectory",
     "permutation_importance",
     "sampler_traces",
     "shares",

@@ -32,6 +32,8 @@ _MOST_TRIANGLES = 20_000
 _N_PERIODS = 8
 # Powers of probabilities that are compared with them as they are: less sure, and surer.
 _POWERS = (0.25, 0.5, 2.0, 4.0)
+# Groups of answers whose members are people.
+_WHO = "judge", "user"
 # Findings that are printed.
 _PRINTED = 5
 
@@ -137,9 +139,10 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
 
     Each duel is predicted from all others (`loo`, hyperparameters held). Answers drawn from these
     predictions say how far a statistic strays by chance where the model is right. The statistics
-    are: how sure predictions are, ties, who is shown first, items whose answers surprise, circles
-    of three items, columns of features, judges who contradict the others, and answers that depend
-    on one another within the pair, the prompt, the judge or the time. Beside them stand groups of
+    are: how sure predictions are, ties, who is shown first, items and dates whose answers surprise,
+    circles of three items, columns of features, judges and users who contradict the others, and
+    answers that depend on one another within the pair, the prompt, the judge, the user, the date or
+    the time. Beside them stand groups of
     items that never met, columns that hold the answer itself, and hyperparameters that the
     evidence contradicts.
 
@@ -149,8 +152,9 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
         Fitted to answers.
     groups : dict of array-like of shape (n_answers,), optional
         What the model was not told of each answer, such as ``{"prompt": prompts, "judge": names,
-        "time": dates}``. Those that it was told are looked at anyway. Groups called "judge" are
-        also asked whether they contradict the others; "time" is cut into eight periods.
+        "time": dates}``. Those that it was told are looked at anyway. Groups called "judge" or
+        "user" are also asked whether they contradict the others; "time" is cut into eight periods,
+        and looked at date by date, of numbers each for itself.
 
     Returns
     -------
@@ -351,6 +355,10 @@ def _labels(every: dict[str, GroupMembers], duels: _Duels) -> dict[str, _Labels]
             code[some] = k
         code = code[duels.answer]
         if name == "time":
+            days = members.names
+            days = days.astype("datetime64[D]") if days.dtype.kind == "M" else days
+            names, day = np.unique(days, return_inverse=True)
+            labelled["date"] = _Labels(names, np.where(code < 0, -1, day.reshape(-1)[code]))
             rank = np.argsort(np.argsort(code, kind="stable"), kind="stable")
             code = rank * _N_PERIODS // len(rank)
         labelled[name] = _Labels(members.names, code)
@@ -432,10 +440,16 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
 def _tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Test]:
     """Make the statistics that these duels allow, the most specific first."""
     names = [str(name) for name in item_codes(model)[0]]
-    tests = [*_ties(duels), *_leads(duels), *_circles(duels, names), *_columns(model, duels)]
+    tests = [
+        *_ties(duels),
+        *_leads(duels, groups.get("time")),
+        *_circles(duels, names),
+        *_columns(model, duels),
+    ]
     pair = np.unique(duels.first * len(names) + duels.second, return_inverse=True)[1]
-    if "judge" in groups:
-        tests.append(_judges(duels, groups["judge"]))
+    tests += [_judges(duels, groups[name], name) for name in _WHO if name in groups]
+    if "date" in groups and np.any(np.bincount(groups["date"].code + 1)[1:] > 1):
+        tests.append(_dates(duels, groups["date"]))
     for name, labels in {**groups, "pair": _Labels(np.array([]), pair)}.items():
         tests += _dependence(name, labels, duels)
     return [*tests, _items(duels, names), _calibration(duels)]
@@ -509,17 +523,30 @@ def _items(duels, names):
     return _gains("items", duels, (0.0, 0.5), places, describe)
 
 
-def _judges(duels, labels):
+def _judges(duels, labels, who):
     def describe(at, judge, value):
         how = ("at random", "the wrong way round")[at]
         return (
-            f"The judge {labels.names[judge]} seems to answer {how}: more probable by "
+            f"The {who} {labels.names[judge]} seems to answer {how}: more probable by "
             f"{value:.1f} nats",
             "Fit with judges=, which learns how reliable each is",
         )
 
     some = np.flatnonzero(labels.code >= 0)
-    return _gains("judges", duels, (0.0, -1.0), (labels.code[some], some), describe)
+    return _gains(f"{who}s", duels, (0.0, -1.0), (labels.code[some], some), describe)
+
+
+def _dates(duels, labels):
+    def describe(at, date, value):
+        less = ("at random", "with half the log odds")[at]
+        return (
+            f"Answers of {labels.names[date]} are more probable {less} than as predicted, by "
+            f"{value:.1f} nats",
+            "Look what was different then: other rules, other people, or rows that were mixed up",
+        )
+
+    some = np.flatnonzero(labels.code >= 0)
+    return _gains("dates", duels, (0.0, 0.5), (labels.code[some], some), describe)
 
 
 def _ties(duels):
@@ -542,20 +569,29 @@ def _ties(duels):
     return [_Test("ties", values, describe)]
 
 
-def _leads(duels):
+def _leads(duels, periods):
+    """Make the statistic of what is shown first, at all times and in each period."""
     if not duels.lead.any():
         return []
-    weights, deviation = _standardised(duels.lead[None], duels)
-    shown = duels.lead != 0.0
-    flip = duels.lead[shown]
-    won, expected = (
-        np.mean(0.5 + flip * (score[shown] - 0.5))
-        for score in (duels.score[duels.outcome], duels.expected)
-    )
+    parts = [np.ones(len(duels.lead))]
+    if periods is not None:
+        parts += [periods.code == k for k in range(_N_PERIODS)]
+    weights, deviation = _standardised(np.stack(parts) * duels.lead, duels)
 
-    def describe(_, __):
+    def describe(at, _):
+        shown = np.flatnonzero(parts[at] * duels.lead)
+        won, expected = (
+            np.mean(0.5 + duels.lead[shown] * (score[shown] - 0.5))
+            for score in (duels.score[duels.outcome], duels.expected)
+        )
+        sentence = f"What is shown first wins {won / expected:.2f} times as often as expected"
+        if at:
+            return (
+                f"In period {at} of {_N_PERIODS} w{sentence[1:]}",
+                "Let the order effect move through time (order_drift= and time=)",
+            )
         return (
-            f"What is shown first wins {won / expected:.2f} times as often as expected",
+            sentence,
             "Tell fit who was shown first (order=) and learn the effect (order_effect_bounds=)",
         )
 
@@ -646,7 +682,7 @@ def _columns(model, duels):
 def _dependence(name, labels, duels):
     """Make the statistic of answers of one group that lean the same way about an item.
 
-    Of judges it is that of each, beside that of all.
+    Of judges and users it is that of each, beside that of all.
     """
     code = labels.code
     some = np.flatnonzero(code >= 0)
@@ -659,18 +695,21 @@ def _dependence(name, labels, duels):
     place = cell, np.tile(some, 2)
     sums = csr_array((sign, place), shape=(len(cells), len(code)))
     within = csr_array(np.ones((1, len(cells))))
-    if name == "judge":
+    if name in _WHO:
         each = np.ones(len(cells)), (cells // n_items, np.arange(len(cells)))
         within = vstack([within, csr_array(each, (len(labels.names), len(cells)))])
     words = {
         "pair": "Answers about one pair agree more than independent ones would",
         "time": "Utilities move through time",
         "judge": "Judges differ in what they like",
+        "user": "Users differ in what they like",
     }
     remedies = {
         "pair": "Look for votes that are there twice, or for what votes on a pair share",
         "time": "Tell fit when each answer was given (time=)",
         "judge": "Fit with judges=, or with users= of a CollaborativePreferenceRegressor",
+        "user": "Fit a CollaborativePreferenceRegressor with users=",
+        "date": "Look what was different then, or fit with dates as prompts= in place of time=",
     }
     sentence = words.get(name, f"Answers of one {name} agree more than independent ones would")
     remedy = remedies.get(name, "Tell fit which answers share it (prompts=)")
@@ -688,7 +727,7 @@ def _dependence(name, labels, duels):
     def describe(at, _):
         if at == 0:
             return sentence, remedy
-        return f"The judge {labels.names[at - 1]} likes other things than the others", remedy
+        return f"The {name} {labels.names[at - 1]} likes other things than the others", remedy
 
     return [_Test(f"dependence by {name}", values, describe)]
 

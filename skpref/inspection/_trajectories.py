@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import Array, check_choice, check_number, printable_text
 from skpref.data import AnswerTimes, table_frame
-from skpref.fitting import UNITS, noise_deviation, unit_length
+from skpref.fitting import UNITS, last_step, noise_deviation, unit_length
 from skpref.inspection._contenders import Contenders, contenders
 
 # Times that are asked about where none are told.
@@ -151,11 +151,7 @@ def trajectories(
     rows, weights = _differences(chosen, reference, beside)
     n_components = len(np.unique(np.append(component, groups)))
     is_joined = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
-    summaries = []
-    for when in asked:
-        rows[:, -1] = when
-        summaries.append(over.sums(rows, weights, unit, level))
-    mean, lower, upper = (np.stack(parts, axis=1) for parts in zip(*summaries, strict=True))
+    mean, lower, upper = _through_time(over, rows, weights, asked, unit, level)
     mean[~is_joined], lower[~is_joined], upper[~is_joined] = 0.0, -np.inf, np.inf
     met = chosen.subject.answer_times(chosen.rows[:, 0])
     names, answered = chosen.names, [axis.times(part) for part in met]
@@ -165,39 +161,143 @@ def trajectories(
             part[order] for part in (names, mean, lower, upper, component)
         )
         answered = [answered[k] for k in order]
-    shown_times = axis.times(asked)
-    columns = {
-        "name": np.repeat(names, len(shown_times)),
-        "time": np.tile(shown_times, len(names)),
-        "utility": mean.ravel(),
-        "lower": lower.ravel(),
-        "upper": upper.ravel(),
-    }
-    posterior = board.subject.posterior
-    return _Trajectories(
-        names=names,
-        times=shown_times,
-        utility=mean,
-        lower=lower,
-        upper=upper,
+    return _Trajectories.of(
+        board.subject.posterior,
+        (names, axis.times(asked), mean, lower, upper),
+        unit,
+        level,
         component=component,
         n_components=n_components,
         answered=answered,
         reference=None if relative is None else reference.names,
         n_items=len(reference),
-        now=axis.times(np.array([axis.now]))[0],
-        frame=table_frame(columns, range(len(names) * len(shown_times))),
-        level=level,
-        unit=unit,
-        unit_length=unit_length(posterior, unit),
-        noise_deviation=noise_deviation(posterior),
         n_hyperparameters=over.n_hyperparameters,
         held=chosen.held,
     )
 
 
+def order_trajectory(
+    model: Any,
+    times: ArrayLike | None = None,
+    *,
+    unit: str = "noise",
+    level: float = 0.9,
+    average: bool | str = "auto",
+) -> Bunch:
+    """Order effect through time, such as home advantage, with intervals.
+
+    Parameters
+    ----------
+    model : estimator, pipeline or search
+        Fitted with ``order_drift``.
+    times, unit, level, average
+        As in `trajectories`.
+
+    Returns
+    -------
+    found : Bunch
+        As that of `trajectories`, which `TrajectoryDisplay.from_trajectories` draws: one row, by
+        how much the utility of what is shown first is above that of what is not. ``answered`` has
+        the times of the answers in which something was shown first.
+
+    Raises
+    ------
+    TypeError
+        If the model has no posterior.
+    ValueError
+        If the model was fitted without ``order_drift``, or as by `trajectories`.
+
+    Examples
+    --------
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.inspection import order_trajectory
+    >>> games = [["ann", "bob"], ["bob", "ann"]] * 5  # the winner first, who was at home
+    >>> games += [["ann", "bob"], ["bob", "ann"]] * 5  # the loser was
+    >>> model = PairwisePreferenceRegressor(order_drift="wiener", optimizer=None)
+    >>> model = model.fit(games, order=[1] * 10 + [-1] * 10, time=range(20))
+    >>> order_trajectory(model, [0, 19]).utility.round(1).tolist()
+    [[3.6, -3.7]]
+    """
+    check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
+    check_choice("unit", unit, tuple(UNITS))
+    board = contenders(model)
+    posterior = board.subject.posterior
+    if not posterior.reader.by_order:
+        raise ValueError(
+            "got a model whose order effect does not move; one fitted with order_drift= is "
+            "allowed. answer_effects has an order effect that is the same at all times."
+        )
+    axis, over = posterior.reader.time, board.subject.over_hyperparameters(average)
+    asked = _relative_times(axis, times)
+    rows = np.column_stack([np.repeat(board.rows[:1, 0], 2, axis=0), [1.0, 0.0]])
+    weights = np.array([[1.0, -1.0]])
+    shift = posterior.likelihood.order_shift * (over.weights @ (1.0 / np.array(over.lengths(unit))))
+    curves = _through_time(over, rows, weights, asked, unit, level, column=-2) + shift
+    answers = last_step(model).comparisons_
+    shown = answers.items[answers.items[:, -1] == 1.0]
+    return _Trajectories.of(
+        posterior,
+        (np.array(["shown first"]), axis.times(asked), *curves),
+        unit,
+        level,
+        component=np.zeros(1, dtype=np.intp),
+        n_components=1,
+        answered=[axis.times(np.unique(shown[:, -2]))],
+        reference=np.array(["what is not shown first"]),
+        n_items=1,
+        n_hyperparameters=over.n_hyperparameters,
+        held={},
+    )
+
+
+def _through_time(
+    over: Any,
+    rows: Array,
+    weights: Array,
+    asked: Array,
+    unit: str,
+    level: float,
+    column: int = -1,
+) -> Array:
+    """Compute means and interval ends, (3, n, n_times), of weighted sums of rows at some times."""
+    summaries = []
+    for when in asked:
+        rows[:, column] = when
+        summaries.append(over.sums(rows, weights, unit, level))
+    return np.stack([np.stack(parts, axis=1) for parts in zip(*summaries, strict=True)])
+
+
 class _Trajectories(Bunch):
     """Trajectories, which show their ends."""
+
+    @classmethod
+    def of(
+        cls, posterior: Any, curves: tuple[Array, ...], unit: str, level: float, **fields: Any
+    ) -> "_Trajectories":
+        """Make the Bunch of names, times, means and interval ends, and further fields."""
+        names, times, mean, lower, upper = curves
+        axis = posterior.reader.time
+        columns = {
+            "name": np.repeat(names, len(times)),
+            "time": np.tile(times, len(names)),
+            "utility": mean.ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+        }
+        return cls(
+            names=names,
+            times=times,
+            utility=mean,
+            lower=lower,
+            upper=upper,
+            now=axis.times(np.array([axis.now]))[0],
+            frame=table_frame(columns, range(len(names) * len(times))),
+            level=level,
+            unit=unit,
+            unit_length=unit_length(posterior, unit),
+            noise_deviation=noise_deviation(posterior),
+            **fields,
+        )
 
     def __repr__(self) -> str:
         names, times = [*map(printable_text, self["names"].tolist())], self["times"]

@@ -44,7 +44,7 @@ from skpref.kernels._hyperparameters import (
     surely_covariance,
     time_powers,
 )
-from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Wiener
+from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Seasons, Wiener
 from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
 from skpref.kernels._views import features_part, with_centred_linear_terms
 from skpref.kernels._wrappers import (
@@ -65,6 +65,7 @@ __all__ = [
     "Padded",
     "PreferenceKernel",
     "ProductMatern",
+    "Seasons",
     "Teams",
     "Wiener",
     "across",

@@ -304,7 +304,77 @@ class Wiener(gp.Kernel):
         return f"{type(self).__name__}(rate={self.rate:.3g})"
 
 
-def one_column(kernel: Wiener, X: ArrayLike) -> Array:
+class Seasons(gp.Kernel):
+    """k(s, t) = share^n with n starts of seasons between s and t: what an off-season leaves.
+
+    A factor of a kernel of time. At each start the drift f becomes share × f plus a normal that
+    keeps its variance: strengths are drawn to what stays of them, and are anew uncertain.
+
+    Parameters
+    ----------
+    starts : sequence of float
+        Times at which seasons begin, of which that time itself is a part.
+    share : float, default=0.5
+        Correlation of the drift on both sides of a start.
+    share_bounds : (float, float) or "fixed", default=(1e-2, 0.999)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpref.kernels import Seasons
+    >>> Seasons([10.0, 20.0])(np.array([[0.0], [9.0], [10.0], [25.0]]))[0]
+    array([1.  , 1.  , 0.5 , 0.25])
+    """
+
+    def __init__(
+        self,
+        starts: ArrayLike,
+        share: float = 0.5,
+        share_bounds: tuple[float, float] | str = (1e-2, 0.999),
+    ) -> None:
+        self.starts = starts
+        self.share = share
+        self.share_bounds = share_bounds
+
+    @property
+    def hyperparameter_share(self) -> gp.Hyperparameter:
+        """The share."""
+        return gp.Hyperparameter("share", "numeric", self.share_bounds)
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Covariances of the times X (n, 1) and Y (m, 1), and their gradient (n, n, n_theta)."""
+        if Y is not None and eval_gradient:
+            raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
+        season = season_of(self.starts, one_column(self, X))
+        of_other = season if Y is None else season_of(self.starts, one_column(self, Y))
+        n_between = np.abs(season[:, None] - of_other)
+        K = float(self.share) ** n_between
+        if not eval_gradient:
+            return K
+        slope = np.empty((*K.shape, 0)) if self.hyperparameter_share.fixed else n_between * K
+        return K, slope.reshape(*K.shape, -1)
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances k(t, t), (n,)."""
+        return np.ones(len(one_column(self, X)))
+
+    def is_stationary(self) -> bool:
+        """False: it depends on the starts of seasons."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(np.ravel(self.starts))} starts, share={self.share:.3g})"
+
+
+def season_of(starts: ArrayLike, times: Array) -> Array:
+    """Number the seasons that times of any shape are in: the starts up to each."""
+    ordered = np.sort(np.asarray(starts, dtype=np.float64))
+    return np.asarray(np.searchsorted(ordered, times, side="right"))
+
+
+def one_column(kernel: Kernel, X: ArrayLike) -> Array:
     """The one column of rows, (n,)."""
     rows = np.atleast_2d(np.asarray(X, dtype=np.float64))
     if rows.shape[1] != 1:

@@ -20,7 +20,7 @@ from skpref.kernels._features import (
     Group,
     features_of,
 )
-from skpref.kernels._leaves import Wiener
+from skpref.kernels._leaves import Seasons, Wiener, season_of
 from skpref.kernels._wrappers import Teams, View, fold
 
 _SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2}
@@ -45,6 +45,11 @@ class Process:
         Derivatives of the variance in the kernel's theta.
     length_at : int or None
         Position of the logarithm of the lengthscale in theta; None where it is fixed.
+    starts : tuple of float
+        Starts of seasons, at each of which a share of the state is left, while its variance stays.
+    share : float
+    share_at : int or None
+        Position of the logarithm of that share in theta; None where it is fixed.
     """
 
     order: int
@@ -52,6 +57,9 @@ class Process:
     variance: float
     slope: Array
     length_at: int | None = None
+    starts: tuple[float, ...] = ()
+    share: float = 1.0
+    share_at: int | None = None
 
     @property
     def size(self) -> int:
@@ -67,6 +75,24 @@ class Process:
 
     def moved(self, before: Array, after: Array) -> tuple[Array, Array]:
         """A and Q from some times to later ones, (size, size, n) each."""
+        A, Q = self._moved_within(before, after)
+        if not self.starts:
+            return A, Q
+        kept = self.share ** self._n_starts(before, after)
+        return kept * A, Q + (1.0 - kept**2) * self._carried(A, before)
+
+    def _n_starts(self, before: Array, after: Array) -> Array:
+        """Count the starts of seasons from some times to later ones, (n,)."""
+        counts: Array = season_of(self.starts, after) - season_of(self.starts, before)
+        return counts
+
+    def _carried(self, A: Array, before: Array) -> Array:
+        """A P Aᵀ, what a covariance P of the state at some times becomes, (size, size, n)."""
+        product: Array = np.einsum("ijn,jkn,lkn->iln", A, self.spread(before), A)
+        return product
+
+    def _moved_within(self, before: Array, after: Array) -> tuple[Array, Array]:
+        """A and Q without seasons."""
         if self.order == _WIENER:
             return self._wiener(before, after)
         if self.order == _CONSTANT:
@@ -113,6 +139,10 @@ class Process:
             of_Q = np.einsum("iln,lkn,kj->ijn", both, A, _STATIONARY[self.order])
             gradient = gradient.copy()
             gradient[self.length_at] += np.sum((by_A - self.variance * of_Q) * dA)
+        if self.share_at is not None:
+            of_share = by_A * A - 2.0 * by_Q * self._carried(A, before)
+            gradient = gradient.copy()
+            gradient[self.share_at] += np.sum(self._n_starts(before, after) * of_share)
         return gradient
 
 
@@ -238,7 +268,8 @@ def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
     """A kernel's processes of time; None if it is not known to be made of such.
 
     Known are sums of who an item is (`Identity` on some columns) times a constant, a Matérn kernel
-    of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, all on the same columns, beside
+    of smoothness 1/2, 3/2 or 5/2 or `Wiener` on one other column, maybe times `Seasons` on that
+    column, all on the same columns, beside
     what `finite_features` knows of columns other than the time; and `Teams` of such a kernel, whose
     members have the same time.
 
@@ -286,7 +317,8 @@ def drifts_of(kernel: Kernel, n_columns: int) -> Drifts | None:
 
 def _process_of(leaf: "_TimeLeaf", form: Form) -> Process:
     """Return the process that a kernel of time is with what stands before it."""
-    return Process(leaf.order, leaf.length, float(form.value[0]), form.slope[0], leaf.at)
+    moving = float(form.value[0]), form.slope[0], leaf.at
+    return Process(leaf.order, leaf.length, *moving, leaf.starts, leaf.share, leaf.share_at)
 
 
 def _static_parts(static: Form | None, who: tuple[int, ...]) -> tuple[list[Process], Form]:
@@ -310,6 +342,15 @@ class _TimeLeaf(NamedTuple):
     column: int
     at: int | None
     position: int
+    starts: tuple[float, ...] = ()
+    share: float = 1.0
+    share_at: int | None = None
+
+    def within(self, seasons: "_TimeLeaf") -> "_TimeLeaf | None":
+        """The product with a leaf of seasons alone; None if it is not known."""
+        if self.starts or seasons.column != self.column or seasons.order != _CONSTANT:
+            return None
+        return self._replace(starts=seasons.starts, share=seasons.share, share_at=seasons.share_at)
 
 
 class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
@@ -331,6 +372,10 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
             rate = np.array([float(kernel.rate)])
             slope = rate[:, None].repeat(kernel.n_dims, axis=1)
             return {_TimeLeaf(_WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
+        if type(kernel) is Seasons:
+            own = tuple(np.asarray(kernel.starts, dtype=np.float64).tolist()), float(kernel.share)
+            leaf = _TimeLeaf(_CONSTANT, 1.0, 0, None, 0, *own, 0 if kernel.n_dims else None)
+            return {leaf: Form([((), ())], unit, no_slope)}
         return None
 
     def sum(self, one, two):
@@ -354,9 +399,11 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
         forms: dict[_TimeLeaf | None, Form] = {}
         for first, of_first in one.items():
             for second, of_second in two.items():
-                if first is not None and second is not None:
-                    return None
                 name = first if second is None else _shifted(second, _width(one))
+                if first is not None and second is not None:
+                    name = first.within(name) or name.within(first)
+                    if name is None:
+                        return None
                 form = of_first.times(of_second, shared=False)
                 if form is None:
                     return None
@@ -391,8 +438,8 @@ def _shifted(leaf, by):
     """The leaf with ``by`` elements of theta before its own."""
     if leaf is None:
         return None
-    at = None if leaf.at is None else leaf.at + by
-    return leaf._replace(at=at, position=leaf.position + by + 1)
+    at, share_at = (None if each is None else each + by for each in (leaf.at, leaf.share_at))
+    return leaf._replace(at=at, position=leaf.position + by + 1, share_at=share_at)
 
 
 def _padded(form, before, after):

@@ -10,13 +10,14 @@ from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.gp import ChainRule, IndependentItems, PriorRule
 from skpref.inference import EP, Laplace, Problem
-from skpref.kernels import Identity, OnColumns, Teams, Wiener
+from skpref.kernels import Identity, OnColumns, Seasons, Teams, Wiener
 from skpref.likelihoods import Probit
 
 WHO = OnColumns(Identity(), [0])
 DRIFT = (
     0.7 * WHO + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [2]) + WHO * OnColumns(Wiener(0.1), [2])
 )
+SEASONAL = WHO + 0.6 * WHO * OnColumns(Matern(9.0, nu=0.5) * Seasons([4.0, 8.0], 0.4), [2])
 BESIDE = DRIFT + 0.2 * OnColumns(DotProduct(0.5), [1]) + 0.4 * OnColumns(Identity(), [1])
 # Of two members with a category each: who they are, and the category.
 MEMBER = (
@@ -64,11 +65,13 @@ def random_pairs(n, n_items, seed=0):
 CASES = [
     (BESIDE, answers(random_pairs(80, 6))),
     (TEAMS, answers_of_teams(80, 6)),
+    (SEASONAL, answers(random_pairs(80, 6))),
 ]
-OF = ["items", "teams"]
+OF = ["items", "teams", "seasons"]
 SMALL = [
     (BESIDE, answers(random_pairs(20, 4))),
     (TEAMS, answers_of_teams(20, 4)),
+    (SEASONAL, answers(random_pairs(20, 4))),
 ]
 
 
@@ -91,7 +94,7 @@ def both(kernel, comparisons, engine):
 @pytest.mark.parametrize("seed", range(3))
 def test_without_loops_it_is_the_exact_prior(engine, seed):
     comparisons = answers(tree(25, seed), seed)
-    exact, found = both(DRIFT, comparisons, engine)
+    exact, found = both((DRIFT, SEASONAL)[seed % 2], comparisons, engine)
     assert_allclose(found[0].sites.log_evidence, exact[0].sites.log_evidence, rtol=1e-9)
     assert_allclose(found[0].conditioned.variance, exact[0].conditioned.variance, rtol=1e-7)
     assert_allclose(found[0].conditioned.mean, exact[0].conditioned.mean, atol=1e-7)

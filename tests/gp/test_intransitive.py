@@ -8,7 +8,10 @@ from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import PairwisePreferenceRegressor
+from skpref.duels import Comparisons
+from skpref.gp import PairMargins, PairsOfNames, choose_prior
 from skpref.kernels import Identity, Intransitive
+from skpref.likelihoods import Probit
 
 
 def explicit_covariance(K, Q, pairs, variance):
@@ -163,3 +166,92 @@ def test_without_variance_it_is_the_model_without():
         with_term.predict_proba(sides), plain.predict_proba(sides), atol=1e-6
     )
     np.testing.assert_allclose(with_term.predict(items), plain.predict(items), atol=1e-6)
+
+
+CIRCLES_OF_NAMES = [
+    Intransitive(Identity(), 2.0),
+    Intransitive(ConstantKernel(0.5) * Identity(), 3.0, "fixed"),
+    Intransitive(Identity()) + Intransitive(ConstantKernel(2.0) * Identity(), 0.3),
+]
+
+
+def votes_on_names(n_items=12, n_answers=60):
+    rng = np.random.default_rng(n_items)
+    sides = rng.permuted(np.tile(np.arange(n_items), (n_answers, 1)), axis=1)[:, :2]
+    return Comparisons.from_duels(
+        np.arange(n_items)[:, None], *sides.T, rng.random(n_answers) < 0.5
+    )
+
+
+@pytest.mark.parametrize("circles", CIRCLES_OF_NAMES)
+@pytest.mark.parametrize("own", [ConstantKernel(1.5) * Identity(), Identity() + 0.5 * RBF(3.0)])
+def test_effects_of_names_are_those_of_the_whole_covariance(own, circles):
+    votes, likelihood, kernel = votes_on_names(), Probit(0.4), own + circles
+    assert choose_prior(kernel, votes, likelihood) is PairsOfNames
+    priors = [each.of(kernel, votes, likelihood, True) for each in (PairMargins, PairsOfNames)]
+    n = priors[0].n_margins
+    rng = np.random.default_rng(0)
+    precision, shift, push = rng.gamma(0.5, 2.0, n), rng.normal(size=n), rng.normal(size=n)
+    precision[:3] = 0.0
+    columns = rng.normal(size=(n, 2))
+    np.testing.assert_allclose(priors[1].covariance(), priors[0].S, atol=1e-12)
+    np.testing.assert_allclose(priors[1].variance, priors[0].variance, atol=1e-12)
+    dense, quick = (prior.condition(precision, shift) for prior in priors)
+    for name in ("mean", "variance", "dual", "log_det"):
+        values = getattr(quick, name)
+        np.testing.assert_allclose(values, getattr(dense, name), atol=1e-10)
+    for again in (None, push):
+        slopes = [
+            prior.pull_back(each, precision, again)
+            for prior, each in zip(priors, (dense, quick), strict=True)
+        ]
+        np.testing.assert_allclose(slopes[1], slopes[0], atol=1e-10)
+    moved = [
+        prior.shifted(each, precision, columns)
+        for prior, each in zip(priors, (dense, quick), strict=True)
+    ]
+    np.testing.assert_allclose(moved[1].mean, moved[0].mean, atol=1e-10)
+    for values, expected in zip(
+        *(prior.centre(precision, columns) for prior in priors), strict=True
+    ):
+        np.testing.assert_allclose(values, expected, atol=1e-10)
+
+
+def test_pairs_of_names_are_predicted_as_by_the_whole_covariance(monkeypatch):
+    rng = np.random.default_rng(0)
+    names = np.array(list("abcdefgh"))
+    duels = names[rng.permuted(np.tile(np.arange(8), (50, 1)), axis=1)[:, :2]]
+    won = rng.random(50) < 0.5
+    asked = np.array([[x, y] for x in "abchz" for y in "bdyz" if x != y])  # y and z are new
+    kernel = Identity() + Intransitive(Identity(), 4.0)
+    models = []
+    for cost in (PairsOfNames.cost, PairMargins.cost):
+        monkeypatch.setattr(PairsOfNames, "cost", cost)
+        model = PairwisePreferenceRegressor(kernel, noise_variance=0.3, optimizer=None)
+        models.append(model.fit(duels, won))
+    assert models[0].posterior_.pair_precision is not None
+    assert models[1].posterior_.pair_precision is None
+    proba, expected = (model.predict_proba(asked) for model in models)
+    np.testing.assert_allclose(proba, expected, atol=1e-9)
+    sides = asked[:, 0], asked[:, 1]
+    moments = [
+        model.posterior_.joint_answer_moments(*model.posterior_.reader.sides(*sides))
+        for model in models
+    ]
+    for values, whole in zip(*moments, strict=True):
+        np.testing.assert_allclose(values, whole, atol=1e-9)
+    drawn = [model.posterior_.drawn_parts(100, 4000, 0) for model in models]
+    for values, whole in zip(*drawn, strict=True):
+        np.testing.assert_allclose(values.std(axis=1), whole.std(axis=1), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Identity() + Intransitive(RBF(1.0)),  # effects are not of names
+        Identity() + Intransitive(Identity(), 12.5),  # more of them than an order can hide
+        RBF(1e3) + Intransitive(Identity()),
+    ],
+)
+def test_other_effects_of_pairs_take_the_whole_covariance(kernel):
+    assert choose_prior(kernel, votes_on_names(), Probit(0.4)) is PairMargins

@@ -6,17 +6,18 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref.gp._kalman import Chains, Nodes
-from skpref.kernels import Identity, OnColumns, Wiener, drifts_of
+from skpref.kernels import Identity, OnColumns, Seasons, Wiener, drifts_of
 
 WHO = OnColumns(Identity(), [0])
 KERNELS = [
     0.7 * WHO + 0.3 * WHO * OnColumns(Matern(5.0, nu=1.5), [1]),
     WHO * OnColumns(Wiener(0.4), [1]) + ConstantKernel(0.5) * WHO,
     0.3 * WHO * OnColumns(Matern(2.0, nu=2.5) * 2.0 + Matern(1.0, nu=0.5), [1]),
+    0.7 * WHO + WHO * OnColumns((Wiener(0.2) + Matern(4.0, nu=1.5)) * Seasons([7.0, 2.5]), [1]),
 ]
 
 
-@pytest.fixture(params=KERNELS, ids=["matern32", "wiener", "matern52 and matern12"])
+@pytest.fixture(params=KERNELS, ids=["matern32", "wiener", "matern52 and matern12", "seasons"])
 def chained(request):
     """A kernel, chains of it, and its matrix at their nodes."""
     rng = np.random.default_rng(0)

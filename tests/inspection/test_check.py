@@ -152,3 +152,50 @@ def test_groups_of_another_length_are_refused():
     model = PairwisePreferenceRegressor(optimizer=None).fit([["a", "b"], ["b", "c"]])
     with pytest.raises(ValueError, match="groups"):
         check(model, {"prompt": [1, 2, 3]})
+
+
+def votes_of_days(rng, n=480):
+    """Return duels of eight items on 24 days, and how much better the first item of each is."""
+    X = rng.permuted(np.tile(np.arange(8), (n, 1)), axis=1)[:, :2]
+    day = np.datetime64("2024-01-01") + np.sort(np.arange(n) % 24)
+    return X, (X[:, 0] - X[:, 1]) / 1.5, day
+
+
+def test_a_date_of_random_answers_is_named():
+    rng = np.random.default_rng(0)
+    X, margin, day = votes_of_days(rng)
+    y = margin + rng.normal(size=len(X)) > 0.0
+    model = PairwisePreferenceRegressor().fit(X.astype(str), y)
+    assert check(model, {"time": day}).findings == []
+    strange = day == np.datetime64("2024-01-09")
+    y[strange] = rng.integers(2, size=strange.sum())
+    model = PairwisePreferenceRegressor().fit(X.astype(str), y)
+    findings = check(model, {"time": day + np.timedelta64(1, "h")}).findings
+    assert findings[0].topic == "dates"
+    assert "Answers of 2024-01-09 are more probable" in findings[0].sentence
+
+
+def test_a_contrary_user_is_named(planted):
+    X, y, groups, _ = planted.contrary_judge(np.random.default_rng(1))
+    result = check(PairwisePreferenceRegressor().fit(X, y), {"user": groups["judge"]})
+    assert [f.topic for f in result.findings][:2] == ["users", "dependence by user"]
+    assert result.findings[0].sentence.startswith("The user ")
+    assert "CollaborativePreferenceRegressor" in result.findings[1].remedy
+
+
+def test_an_advantage_that_goes_away_is_named_and_cured():
+    rng = np.random.default_rng(2)
+    X, margin, _ = votes_of_days(rng)
+    day = np.arange(len(X))
+    y = margin + np.where(day < 360, 1.2, -1.2) + rng.normal(size=len(X)) > 0.0
+    held = {"drift": 1e-8 * RBF(100.0, "fixed")}  # utilities stay
+    model = PairwisePreferenceRegressor(order_effect_bounds=(-3.0, 3.0), **held)
+    (finding,) = (
+        each
+        for each in check(model.fit(X.astype(str), y, time=day)).findings
+        if each.topic == "order"
+    )
+    assert re.match(r"In period [78] of 8 what is shown first wins 0\.", finding.sentence)
+    assert "order_drift=" in finding.remedy
+    moving = PairwisePreferenceRegressor(order_drift="matern12", **held)
+    assert check(moving.fit(X.astype(str), y, time=day)).findings == []

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import (
     Matern,
 )
 
-from skpref.kernels import Identity, OnColumns, Teams, Wiener, drifts_of
+from skpref.kernels import Identity, OnColumns, Seasons, Teams, Wiener, drifts_of
 
 WHO = OnColumns(Identity(), [0])
 
@@ -26,6 +26,8 @@ KNOWN = [
     WHO * through(Wiener(0.4)) + ConstantKernel(0.5) * WHO,
     0.3 * WHO * through(2.0 * Matern(2.0, nu=2.5) + Matern(1.0, "fixed", nu=0.5)),
     (WHO * through(Matern(3.0, nu=2.5)) + WHO) * ConstantKernel(2.0),
+    WHO + WHO * through((Wiener(0.4) + 0.6 * Matern(3.0, nu=1.5)) * Seasons([8.0, -2.0, 0.0], 0.3)),
+    0.5 * WHO * through(Seasons([2.0, 60.0]) * Matern(3.0, nu=2.5)) + WHO * through(Seasons([1.0])),
 ]
 
 
@@ -82,6 +84,8 @@ def test_teams_are_of_the_processes_of_their_members():
         WHO * through(Matern(nu=0.7)),
         through(Matern(nu=0.5)),
         WHO * through(Matern(nu=0.5)) * through(Wiener()),
+        WHO * through(Matern(nu=0.5)) * OnColumns(Seasons([1.0]), [0]),
+        WHO * through(Wiener() * Seasons([1.0]) * Seasons([2.0])),
         WHO * through(Matern(nu=0.5)) + through(DotProduct()),
         WHO * through(Matern(nu=0.5)) + OnColumns(Identity(), [1]) * through(Matern(nu=0.5)),
         WHO * through(Matern(nu=0.5)) + OnColumns(RBF(), [0]),
