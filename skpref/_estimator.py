@@ -1,6 +1,6 @@
 """The estimators' common base, and PairwisePreferenceRegressor: parameters and messages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -136,6 +136,13 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         return scored_tags(self, super().__sklearn_tags__())
 
     # -- files -----------------------------------------------------------------------------
+
+    def check_fields(self) -> None:
+        """Raise TypeError unless there is a posterior, see `Fields`."""
+        fields = {"_fit_metadata": frozenset(), **vars(self)}
+        for name, kind in {"posterior_": Recorded, "_fit_metadata": Set}.items():
+            if not isinstance(fields.get(name), kind):
+                raise TypeError(f"{name} is {fields.get(name)!r:.40}, not a {kind.__name__}")
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The whole fitted model as plain arrays, for a file without pickle.

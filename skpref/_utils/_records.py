@@ -60,6 +60,9 @@ class Fields:
 
     __slots__ = ()
 
+    def check_fields(self) -> None:
+        """Raise ValueError or TypeError where fields that were read do not go together."""
+
 
 class Recorded(Fields):
     """What may be written as plain arrays, and made of them again."""
@@ -333,7 +336,10 @@ def object_with(cls: Any, state: dict[str, Any]) -> Any:
             if name in state and not _is_of(state[name], hint):
                 kind = type(state[name]).__name__
                 raise TypeError(f"{cls.__name__}.{name} is a {kind}, and must be {hint}")
-        return cls(**state)
+        instance = cls(**state)
+        if isinstance(instance, Fields):
+            instance.check_fields()
+        return instance
     if issubclass(cls, BaseEstimator | Kernel):
         names = inspect.signature(cls).parameters.keys() & state.keys()
         instance = cls(**{name: state.pop(name) for name in names})
@@ -343,6 +349,8 @@ def object_with(cls: Any, state: dict[str, Any]) -> Any:
         instance.__setstate__(state)
     else:
         instance.__dict__.update(state)
+    if isinstance(instance, Fields):
+        instance.check_fields()
     return instance
 
 

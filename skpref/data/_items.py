@@ -324,6 +324,12 @@ class ItemTable(Fields):
                 array.flags.writeable = False  # pickling forgets this
         self.__dict__.update(state)
 
+    def check_fields(self) -> None:
+        """Raise TypeError unless every field is there, see `Fields`."""
+        missing = ItemTable.__annotations__.keys() - vars(self).keys()
+        if missing:
+            raise TypeError(f"a table of items has no {', '.join(sorted(missing))}")
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be set. Build a new one.")
 

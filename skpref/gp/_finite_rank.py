@@ -830,7 +830,8 @@ def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np
         place = begin + n * code[rows, None] + np.arange(n)
         features[np.arange(len(rows))[:, None], place] = values
         begin, at = begin + width, at + n
-    largest = np.sqrt(np.max(np.einsum("ij,ij->i", features, features)))
+    apart = features - features[0]  # margins do not see a level that all items share
+    largest = np.sqrt(np.max(np.einsum("ij,ij->i", apart, apart)))
     chosen = spanning_columns(features.T, _LEFT * largest)[0]
     return rows[np.sort(chosen)]
 

@@ -40,7 +40,17 @@ from skpref.data import Comparisons, distinct_rows
 from skpref.gp._default_kernel import feature_spread
 from skpref.gp._finite_rank import spanning_items, spanning_rows
 from skpref.gp._posterior import Posterior
-from skpref.gp._prior import Cost, Marginals, MarginMoments, Prior, PriorRule, check_finite
+from skpref.gp._prior import (
+    NOTICED,
+    UNIT,
+    Cost,
+    Marginals,
+    MarginMoments,
+    Prior,
+    PriorRule,
+    check_finite,
+    raise_lost_digits,
+)
 from skpref.kernels import (
     Kernel,
     across,
@@ -57,6 +67,9 @@ from skpref.likelihoods import Likelihood
 
 # Added to the diagonal of K_ZZ, as a share of it: points may all but coincide.
 _JITTER = 1e-9
+# Mean variance of the points' utilities over that of their differences from the first, from which
+# on these differences are whitened. With 1e4 the jitter of a level moved probabilities by .005.
+_LEVEL = 100.0
 # Share of its variance that a point has beyond the others where they need none.
 _APART = 1e-10
 # Of a logarithm of a hyperparameter, in differences of prior variances of fourth order.
@@ -143,10 +156,10 @@ class Pull(NamedTuple):
         return Pull(by_mean, factor * self.by_variance, factor * self.by_rest, self.at)
 
 
-def whitening(K: Array) -> Array:
+def whitening(K: Array, jitter: float = _JITTER) -> Array:
     """Compute L⁻¹ with L Lᵀ = K, the covariance of inducing points."""
     lifted = K.copy()
-    lifted.flat[:: len(K) + 1] += _JITTER * np.mean(np.diagonal(K))
+    lifted.flat[:: len(K) + 1] += jitter * np.mean(np.diagonal(K))
     return inverse_cholesky(lifted.T)[0]
 
 
@@ -164,8 +177,31 @@ def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
     return whitening(K), _JITTER
 
 
+def _margin_whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
+    """Compute `_whitening` for features of which margins alone count.
+
+    Utilities whose common level would drown their differences, as a polynomial's does far from
+    zero, are taken less the first point's: margins do not see the level. What is added does not
+    count as a share of the diagonal then.
+    """
+    inverse, jitter = _whitening(kernel, Z, K)
+    apart = K - K[0] - K[:, :1] + K[0, 0]
+    level, spread = np.mean(np.diagonal(K)), np.mean(np.diagonal(apart))
+    if jitter == 0.0 or not level > _LEVEL * spread > 0.0:
+        return inverse, jitter
+    apart[0, 0] = spread  # a feature that no margin has
+    inverse = whitening(apart, max(_JITTER, _lost(K) / spread))
+    inverse[:, 0] = -inverse[:, 1:].sum(axis=1)
+    return inverse, 0.0
+
+
+def _lost(K: Array) -> float:
+    """Compute the variance that rounding errors of a covariance matrix may have or hide."""
+    return UNIT * len(K) * float(np.mean(np.diagonal(K)))
+
+
 def _features_at(kernel: Kernel, items: Array, Z: Array) -> Array:
-    """Compute the features φ of items."""
+    """Compute the features φ of items, from which their utilities and not only margins follow."""
     features: Array = (
         kernel_values(kernel, items, Z) @ _whitening(kernel, Z, kernel_values(kernel, Z))[0].T
     )
@@ -199,7 +235,9 @@ def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, A
         Kernel and points.
     """
     (kernel, Z), (kernel_now, Z_now) = before, now
-    turn = _whitening(kernel, Z, kernel_values(kernel, Z))[0] @ _features_at(kernel_now, Z, Z_now)
+    before_whiten = _margin_whitening(kernel, Z, kernel_values(kernel, Z))[0]
+    whiten = _margin_whitening(kernel_now, Z_now, kernel_values(kernel_now, Z_now))[0]
+    turn = before_whiten @ kernel_values(kernel_now, Z, Z_now) @ whiten.T
     gain = turn.T @ weights.gain @ turn
     return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
 
@@ -232,7 +270,9 @@ class Inducing(Prior):
     ):
         self.kernel, self.items, self.Z = kernel, items, Z
         self.K: Array = kernel_values(kernel, Z) if like is None else like.K
-        whitened = _whitening(kernel, Z, self.K) if like is None else (like.whiten, like.jitter)
+        whitened = (
+            _margin_whitening(kernel, Z, self.K) if like is None else (like.whiten, like.jitter)
+        )
         self.whiten: Array = whitened[0]
         self.jitter: float = whitened[1]
         self.first, self.second = margins.first, margins.second
@@ -451,6 +491,12 @@ class Inducing(Prior):
     def is_covariance(self) -> bool:
         """See `Prior.is_covariance`."""
         return surely_covariance(self.kernel) or is_covariance(self.K)
+
+    def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
+        """See `Prior.check_digits`; by what rounding hides beside a noisy duel."""
+        noisy = float(np.mean(self.variance)) + posterior.likelihood.margin_variance
+        if _lost(self.K) > NOTICED * noisy:
+            raise_lost_digits()
 
     def contract(self, pull: Pull) -> Array:
         """Compute the bound's derivatives in the kernel's theta, at fixed q of the utilities."""

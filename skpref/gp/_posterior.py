@@ -146,6 +146,22 @@ class Components(Recorded, Summarised):
         """Return the fields without caches."""
         return {name: part for name, part in vars(self).items() if name not in _FOUND_AGAIN}
 
+    def check_fields(self) -> None:
+        """Raise ValueError unless a duel of two anchors has probabilities, see `Fields`."""
+        n = len(self.anchors)
+        if [self.anchors.ndim, *self.weights.shape[:-1], *self.factor.shape[:-1]] != [2, n, n]:
+            shapes = self.anchors.shape, self.weights.shape, self.factor.shape
+            raise ValueError(f"anchors, weights and factor of a posterior are of shapes {shapes}")
+        if not all(np.all(np.isfinite(x)) for x in (self.anchors, self.weights, self.factor)):
+            raise ValueError("anchors, weights or factor of a posterior are not finite")
+        means, variance = self.pair_block(self.anchors[:1], self.anchors[-1:])
+        probabilities = self.likelihood.outcome_proba(means, variance[:, None])
+        n_outcomes = len(self.likelihood.duel_scale.outcomes)
+        if probabilities.shape != (*means.shape, n_outcomes) or not np.allclose(
+            probabilities.sum(axis=-1), 1.0
+        ):
+            raise ValueError("kernel and likelihood of a posterior give no probabilities of duels")
+
     @property
     def n_components(self) -> int:
         """Count the Gaussian components."""

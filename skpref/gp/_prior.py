@@ -8,7 +8,7 @@ own affair.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -28,7 +28,7 @@ _NO_JOINT = (
 UNIT = 4.0 * np.finfo(np.float64).eps
 # An error of a margin's mean, in standard deviations of a noisy duel on it, that is refused: it
 # moves a probability by up to 0.004.
-_NOTICED = 1e-2
+NOTICED = 1e-2
 
 
 class Sites(NamedTuple):
@@ -342,14 +342,19 @@ def check_means(found: Array, mean: Array, variance: Array) -> None:
     variance : ndarray of shape (n,)
         Of noisy duels on them.
     """
-    if np.any(np.abs(found - mean) > _NOTICED * np.sqrt(variance)):
-        raise ValueError(
-            "Rounding errors change probabilities: the noise is too small for the weights, or "
-            "repeats, of these answers, or beside what the kernel is on the items. Divide all of "
-            "sample_weight by a number, or raise noise_variance and its lower bound; of a "
-            "polynomial kernel centre and scale the features, for instance by "
-            "Itemwise(StandardScaler())."
-        )
+    if np.any(np.abs(found - mean) > NOTICED * np.sqrt(variance)):
+        raise_lost_digits()
+
+
+def raise_lost_digits() -> NoReturn:
+    """Raise ValueError: rounding has lost too many digits of the margins."""
+    raise ValueError(
+        "Rounding errors change probabilities: the noise is too small for the weights, or "
+        "repeats, of these answers, or beside what the kernel is on the items. Divide all of "
+        "sample_weight by a number, or raise noise_variance and its lower bound; of a "
+        "polynomial kernel centre and scale the features, for instance by "
+        "Itemwise(StandardScaler())."
+    )
 
 
 class PriorRule(Fields):

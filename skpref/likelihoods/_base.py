@@ -26,6 +26,8 @@ _STEP = 1e-4
 # A slope of a log-probability that rises by less than this share of the largest is taken for one
 # of a concave function: differences in the place of derivatives err by up to a tenth of that.
 _RISE = 1e-4
+# Share by which changes of a log-probability may differ from what its derivatives say.
+_CHANGE = 1e-2
 # Of rows: log of the mean probability over noise on the margin, d/dm and d/dnoise.
 _Averaged: TypeAlias = tuple[Array, Array, Array]
 
@@ -300,7 +302,9 @@ class Likelihood(BaseEstimator, ABC):
                 for lead in (-1, 0, 1):
                     kinds = np.full(len(margin), kind, dtype=np.int8)
                     answers = Answers(kinds, np.full(len(margin), lead, dtype=np.int8))
-                    self._check_log_concave_at(margin, self.log_prob(margin, answers))
+                    at = self.log_prob(margin, answers)
+                    self._check_log_concave_at(margin, at)
+                    self._check_derivatives_at(margin, at)
 
     def _check_log_concave_at(self, margin: Array, at: Derivatives) -> None:
         slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[1:3])
@@ -325,6 +329,38 @@ class Likelihood(BaseEstimator, ABC):
             "is random, leave likelihood= out and say who answered, fit(X, y, judges=...), one "
             "name for all if need be: a judge's reliability allows for that."
         )
+
+    def _check_derivatives_at(self, margin: Array, at: Derivatives) -> None:
+        """Raise ValueError where what `log_prob` returns cannot be of one concave function.
+
+        Its change between neighbouring margins lies between what the slopes at both say, and that
+        of its slope between what the curvatures say; where it has a kink, in one place alone, a
+        slope falls by more.
+        """
+        value, slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[:3])
+        step = np.diff(margin)
+        for name, function, ends, kinks in (
+            ("log p changes", value, slope, False),
+            ("d log p/d margin falls", -slope, curvature, True),
+        ):
+            change = np.diff(function)
+            sides = step * np.stack([ends[:-1], ends[1:]])
+            low, high = sides.min(axis=0), sides.max(axis=0)
+            room = _CHANGE * np.maximum(np.abs(sides).max(axis=0), np.abs(change))
+            room += _RISE * _CHANGE * np.nanmax(np.abs(function), initial=0.0)
+            above = change > high + room
+            if kinks:
+                above[1:] &= above[:-1].copy()
+            beyond = np.where((change < low - room) | above, np.abs(change - low) / room, 0.0)
+            if np.any(beyond):
+                k = int(np.argmax(beyond))
+                raise ValueError(
+                    f"The likelihood {type(self).__name__} contradicts itself: {name} by "
+                    f"{change[k]:.3g} from a margin of {margin[k]:.4g} to {margin[k + 1]:.4g}, "
+                    f"where its derivatives say {low[k]:.3g} to {high[k]:.3g}. Return of log_prob "
+                    "the logarithm of the probability, its first derivative, minus its second and "
+                    "its third, all of the same function."
+                )
 
     # -- probabilities -------------------------------------------------------------------
 

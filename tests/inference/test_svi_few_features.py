@@ -175,3 +175,42 @@ def test_points_of_the_users_own_stay():
     Z = X[:4, 0]
     assert_allclose(fitted(SVI(inducing_points=Z), X, y).posterior_.anchors, Z)
     assert InducingPoints(3, Z).n == 3
+
+
+def far_duels(offset, n=300, n_items=60):
+    """Duels of items that lie far from zero: X, y."""
+    rng = np.random.default_rng(3)
+    items = rng.normal(size=(n_items, 2))
+    utility = items.sum(axis=1) + 0.5 * items[:, 0] ** 2
+    pairs = np.array([rng.permutation(n_items)[:2] for _ in range(n)])
+    won = utility[pairs] @ [1.0, -1.0] + rng.normal(size=n) > 0.0
+    return items[pairs] + offset, won.astype(int)
+
+
+@pytest.mark.parametrize("offset", [1e2, 1e3, 1e5])
+@pytest.mark.parametrize("exponent", [2, 3])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_polynomials_far_from_zero_are_those_of_the_exact_prior(offset, exponent, smooth):
+    """Margins are of size 1, and the level that all items share is of up to ``offset`` ** 2."""
+    X, y = far_duels(offset)
+    kernel = ConstantKernel(0.1 * offset ** (2 - 2 * exponent)) * DotProduct(1.0) ** exponent
+    if smooth:
+        kernel = kernel + RBF(1.0)
+    fixed = {"optimizer": None, "noise_variance": 1.0}
+    exact, points = (
+        PairwisePreferenceRegressor(kernel, inference=engine, **fixed).fit(X, y).predict_proba(X)
+        for engine in ("ep", SVI())
+    )
+    assert_allclose(points, exact, atol=5e-4)
+
+
+def test_polynomials_whose_digits_are_lost_are_refused():
+    X, y = far_duels(1e7)
+    model = PairwisePreferenceRegressor(
+        ConstantKernel(1e-15) * DotProduct(1.0) ** 2,
+        inference="svi",
+        optimizer=None,
+        noise_variance=1.0,
+    )
+    with pytest.raises(ValueError, match="centre and scale the features"):
+        model.fit(X, y)

@@ -128,6 +128,41 @@ def test_a_slope_that_rises_is_seen_whatever_the_curvature_says():
         Own(lambda m: (*lapse(m)[:2], np.ones(len(m)))).check_log_concave()
 
 
+def logistic(m):
+    p = expit(m)
+    return -np.logaddexp(0.0, -m), 1.0 - p, p * (1.0 - p)
+
+
+def altered(place, change):
+    def function(m):
+        parts = list(logistic(m))
+        parts[place] = change(m, parts[place])
+        return tuple(parts)
+
+    return Own(function)
+
+
+CONTRADICTORY = {
+    "value of a lapse": altered(0, lambda m, _: np.log(0.05 + 0.9 * expit(m))),
+    "value of the loser": altered(0, lambda m, _: -np.logaddexp(0.0, m)),
+    "half the slope": altered(1, lambda m, slope: 0.5 * slope),
+    "no slope": altered(1, lambda m, slope: 0.0 * slope),
+    "no curvature": altered(2, lambda m, curvature: 0.0 * curvature),
+    "constant curvature": altered(2, lambda m, curvature: np.ones(len(m))),
+    "a tenth of the curvature": altered(2, lambda m, curvature: 0.1 * curvature),
+    "ten times the curvature": altered(2, lambda m, curvature: 10.0 * curvature),
+}
+
+
+@pytest.mark.parametrize("likelihood", CONTRADICTORY.values(), ids=CONTRADICTORY)
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_derivatives_of_no_single_function_are_refused(likelihood, inference):
+    """Searches for hyperparameters went on for minutes with them."""
+    model = PairwisePreferenceRegressor(likelihood=likelihood, inference=inference)
+    with pytest.raises(ValueError, match=r"Own contradicts itself.*Return of log_prob"):
+        model.fit(X, Y)
+
+
 def test_judges_allow_for_answers_at_random():
     """The remedy of the message: 19 of 20 wins with lapses of .1, by quadrature."""
     m = np.linspace(-9.0, 9.0, 40001)
