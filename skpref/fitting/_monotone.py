@@ -189,7 +189,8 @@ def check_monotone(
     chosen = [columns[known.index(name)] for name in monotone]
     signs = np.array(list(monotone.values()), dtype=np.float64)
     none = np.zeros((0, anchors.shape[1]))
-    return Monotone(tuple(monotone), np.array(chosen), signs, anchors, none, none)
+    keys = tuple(known[known.index(name)] for name in monotone)
+    return Monotone(keys, np.array(chosen), signs, anchors, none, none)
 
 
 def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> None:

@@ -279,12 +279,12 @@ def _monotone_of(estimator, training: Training) -> Monotone | None:
         "judges=": training.judges is not None,
         "time=": reader.time is not None,
         "prompts=": comparisons.group_column is not None,
-        "names alone": reader.table is not None and not reader.table.has_features,
+        "items without features": reader.table is not None and not reader.table.has_features,
     }
     for what in (name for name, is_there in present.items() if is_there):
         raise ValueError(
-            f"got monotone={option!r} with {what}; answers of items with features, without judges, "
-            f"times and prompts, are allowed. Leave monotone= out, or give no {what.rstrip('=')}."
+            f"got monotone={option!r} with {what}; items with features, and answers without "
+            "judges, times and prompts, are allowed. Leave one of the two out."
         )
     items = comparisons.items
     columns = [None if k == reader.id_column else k for k in range(items.shape[1])]
