@@ -496,10 +496,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         Features of which more is better, 1, or less, -1, all else being equal, by their names, or
         positions in arrays: ``{"price": -1, "battery": 1}``. Where the posterior is likely to say
         otherwise (with a probability above 0.1, as far as 200 random pairs show), up to 100 virtual
-        duels are placed, whose noise is a hundredth of the answers'. The evidence is that of the
-        answers given these, so that a smaller one than with None says that it is not so. The
-        default kernel then has no effects of items that no feature explains. For "ep", "hmc" and
-        "gibbs"; not with ``judges``, ``prompts`` or ``time``.
+        duels are placed, whose noise has a tenth of the deviation of the answers'. The evidence is
+        that of the answers given these: smaller than with None where it is not so. The default
+        kernel then has no effects of items that no feature explains. For "ep", "hmc" and "gibbs";
+        not with ``judges``, ``prompts`` or ``time``.
 
     Attributes
     ----------

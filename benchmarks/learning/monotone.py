@@ -7,8 +7,8 @@ battery, and depends on three more features, not in one direction; its noise mak
 come out the other way. The candy data, which ship, have real duels; of these more chocolate and
 more sugar are taken for better. Of each size and seed a part is learned from with and without
 ``monotone=``, and with the opposite of the truth; the others are predicted. "share saved" is the
-share of the votes that a fit without needs to be as good, by interpolation in the logarithm of their
-number, of means over seeds; it is empty beyond the sizes measured.
+share of the votes that a fit without needs to be as good, by interpolation in the logarithm of
+their number, of means over seeds; it is empty beyond the sizes measured.
 """
 
 import os

@@ -122,7 +122,9 @@ class Fitted:
         sites, chains = self.evaluation.approximation.state, self.approximation.state
         if self.model.monotone is not None:  # the virtual duels are the last
             sites = {name: part[..., : len(self.comparisons.rows)] for name, part in sites.items()}
-            chains = {name: part[..., : self.comparisons.n_singles] for name, part in chains.items()}
+            chains = {
+                name: part[..., : self.comparisons.n_singles] for name, part in chains.items()
+            }
         same = self.approximation is self.evaluation.approximation
         return Start(sites, None if same else chains, self.comparisons)
 

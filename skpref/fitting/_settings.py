@@ -270,7 +270,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
 
 
 def _monotone_of(estimator, training: Training) -> Monotone | None:
-    """Return ``monotone=``, checked; refuse answers whose utilities have parts that it is not of."""
+    """Return ``monotone=``, checked; raise ValueError beside answers that it is not for."""
     option, reader = getattr(estimator, "monotone", None), training.reader
     if option is None:
         return None
