@@ -131,7 +131,7 @@ def padded(state: State | None, n: int) -> State | None:
 
 def check_monotone(
     monotone: Any,
-    names: Sequence[str] | None,
+    names: Sequence[str] | NDArray[Any] | None,
     anchors: Array,
     columns: Sequence[int | None] | None = None,
 ) -> Monotone:
