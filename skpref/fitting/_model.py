@@ -178,15 +178,13 @@ class Model:
         alone = self._run(engine, virtual, likelihood, None, eval_gradient)
         run, prior_run = both.approximation, alone.approximation
         log_evidence = run.sites.log_evidence - prior_run.sites.log_evidence
-        gradient = None
-        if both.gradient is not None and alone.gradient is not None:
-            gradient = both.gradient - alone.gradient
-        approximation = run._replace(
+        run = run._replace(
             sites=run.sites._replace(log_evidence=log_evidence),
             converged=run.converged and prior_run.converged,
             residual=max(run.residual, prior_run.residual),
         )
-        return Evaluation(both.problem, approximation, gradient)
+        gradient = both.gradient - alone.gradient if eval_gradient else None
+        return Evaluation(both.problem, run, gradient)
 
     def _run(self, engine, comparisons, likelihood, start, eval_gradient, watch=None):
         """Return the evaluation of an engine on these duels alone."""

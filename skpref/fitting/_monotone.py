@@ -120,13 +120,11 @@ def padded(state: State | None, n: int) -> State | None:
     """Return an engine's state for n rows: NaN at the end, where it has fewer."""
     if state is None:
         return None
-    missing = {name: max(0, n - part.shape[-1]) for name, part in state.items()}
-    return {
-        name: np.pad(
-            part, [(0, 0)] * (part.ndim - 1) + [(0, missing[name])], constant_values=np.nan
-        )
-        for name, part in state.items()
-    }
+    padded_state = {}
+    for name, part in state.items():
+        missing = np.full((*part.shape[:-1], max(0, n - part.shape[-1])), np.nan)
+        padded_state[name] = np.concatenate([part, missing], axis=-1)
+    return padded_state
 
 
 def check_monotone(
@@ -153,45 +151,31 @@ def check_monotone(
     ValueError, TypeError
         If it is not of this form, or a column is constant.
     """
-    if not isinstance(monotone, Mapping):
-        raise TypeError(
+    if not isinstance(monotone, Mapping) or not monotone:
+        raise (ValueError if monotone == {} else TypeError)(
             f"got monotone={monotone!r}; a dict with 1 (more is better) or -1 (less is better) for "
-            'columns is allowed. Give one, such as {"price": -1}, or None.'
-        )
-    if not monotone:
-        raise ValueError(
-            "got monotone={}; at least one column is needed, with 1 (more is better) or -1 (less "
-            "is better). Name one, or leave monotone= out."
+            'at least one column is allowed. Give one, such as {"price": -1}, or None.'
         )
     columns = range(anchors.shape[1]) if columns is None else columns
     known: list[Any] = list(range(len(columns)) if names is None else names)
     for name, sign in monotone.items():
-        if name not in known or isinstance(name, bool):
-            raise ValueError(
-                f"got monotone={monotone!r}, whose column {name!r} is not there; "
-                f"{', '.join(map(repr, known))} are allowed. Name one of these."
-            )
-        if not isinstance(sign, Real) or isinstance(sign, bool) or sign not in (1, -1):
-            raise ValueError(
-                f"got monotone={monotone!r}; 1 (more is better) and -1 (less is better) are "
-                f"allowed. Give one of them for {name!r}."
-            )
-        column = columns[known.index(name)]
-        if column is None:
-            raise ValueError(
-                f"got monotone={monotone!r}, whose {name!r} is an id or a category, without order; "
-                f"numbers are allowed. Leave {name!r} out."
-            )
-        if np.ptp(anchors[:, column]) == 0.0:
-            raise ValueError(
-                f"got monotone={monotone!r}, whose column {name!r} is constant in all items; a "
-                f"column that varies is needed. Leave {name!r} out."
-            )
-    chosen = [columns[known.index(name)] for name in monotone]
-    signs = np.array(list(monotone.values()), dtype=np.float64)
-    none = np.zeros((0, anchors.shape[1]))
-    keys = tuple(known[known.index(name)] for name in monotone)
-    return Monotone(keys, np.array(chosen), signs, anchors, none, none)
+        place = known.index(name) if name in known and not isinstance(name, bool) else None
+        column = None if place is None else columns[place]
+        if place is None:
+            fault = f"whose column {name!r} is not there; {', '.join(map(repr, known))} are allowed"
+        elif not isinstance(sign, Real) or isinstance(sign, bool) or sign not in (1, -1):
+            fault = f"{sign!r} for {name!r}; 1 (more is better) and -1 (less is better) are allowed"
+        elif column is None:
+            fault = f"whose {name!r} is an id or a category, without order; numbers are allowed"
+        elif np.ptp(anchors[:, column]) == 0.0:
+            fault = f"whose column {name!r} is constant; one that varies among items is allowed"
+        else:
+            continue
+        raise ValueError(f"got monotone={monotone!r}, {fault}. Change it, or leave {name!r} out.")
+    places = [known.index(name) for name in monotone]
+    signs, none = np.array([*monotone.values()], dtype=float), np.zeros((0, anchors.shape[1]))
+    chosen = np.array([columns[place] for place in places], dtype=np.intp)
+    return Monotone(tuple(known[place] for place in places), chosen, signs, anchors, none, none)
 
 
 def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> None:

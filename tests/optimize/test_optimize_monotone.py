@@ -105,7 +105,7 @@ def test_sets_ties_and_pools_go_with_it():
         ({"monotone": {"prize": 1}}, r"'prize' is not there; 'price', 'battery', 'colour' are"),
         ({"monotone": {"colour": 1}}, r"'colour' is an id or a category, without order"),
         ({"monotone": {"price": 0}}, r"1 \(more is better\) and -1 \(less is better\) are"),
-        ({"monotone": {}}, r"at least one column is needed"),
+        ({"monotone": {}}, r"for at least one column is allowed"),
         ({"forgetting_rate": 0.1}, r"got monotone= and forgetting_rate=; one of the two"),
         ({"earlier": "a.db"}, r"got monotone= and earlier=; one of the two is allowed"),
         ({"inference": "laplace", "acquisition": "ei"}, r"with Laplace\(\); engines with exact"),
