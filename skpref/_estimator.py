@@ -1,6 +1,6 @@
 """The estimators' common base, and PairwisePreferenceRegressor: parameters and messages."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -283,6 +283,9 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             diagnostics_=fitted.diagnostics,
             log_marginal_likelihood_value_=fitted.log_evidence,
             n_iter_=fitted.n_iter,
+            monotone_violations_=_ABSENT
+            if model.monotone is None
+            else model.monotone.violations(fitted.posterior),
         )
 
     def _keep(self, training: Training, **attributes: Any) -> None:
@@ -516,6 +519,14 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         1: prints what is learned and, every few seconds, the progress; 2: every evaluation, and
         every pass of "svi" over the answers. Callbacks set by ``set_callbacks`` get each of these
         too, and may end the search or the passes.
+    monotone : dict, default=None
+        Features of which more is better, 1, or less, -1, all else being equal, by their names, or
+        positions in arrays: ``{"price": -1, "battery": 1}``. Where the posterior is likely to say
+        otherwise (with a probability above 0.1, as far as 200 random pairs show), up to 100 virtual
+        duels are placed, whose noise has a tenth of the deviation of the answers'. The evidence is
+        that of the answers given these: smaller than with None where it is not so. The default
+        kernel then has no effects of items that no feature explains. For "ep", "hmc" and "gibbs";
+        not with ``judges``, ``prompts`` or ``time``.
 
     Attributes
     ----------
@@ -553,6 +564,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         `skpref.inspection.connected_items`.
     engine_ : Engine
         The engine that ``inference`` stands for; with inducing points, these too.
+    monotone_violations_ : dict
+        By each column of ``monotone``: the share of fresh random pairs, equal in all else, in which
+        the mean utility is the wrong way round; only with ``monotone``.
     diagnostics_ : Diagnostics, Course or None
         Of the chains, if the engine samples; the course of the bound, of "svi".
     n_iter_ : int
@@ -635,6 +649,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         random_state: RandomLike = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        monotone: Mapping[str | int, int] | None = None,
     ):
         self.kernel = kernel
         self.likelihood = likelihood
@@ -661,6 +676,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.monotone = monotone
 
     # -- fitting -------------------------------------------------------------------------
 

@@ -865,6 +865,36 @@ class Comparisons(ByValue):
         columns |= {"ordered": self.ordered, "order_column": self.order_column}
         return type(self)(distinct, positions, order, **columns)
 
+    def with_duels(self, better: NDArray[np.float64], worse: NDArray[np.float64]) -> Self:
+        """Return these answers, of a judge 0, followed by duels that a judge 1 has answered.
+
+        Parameters
+        ----------
+        better, worse : ndarray of shape (m, n_features)
+            Winner and loser of each duel, neither of them shown first.
+        """
+        n, m = len(self.positions), len(better)
+        rows = np.concatenate([self.items, better, worse])
+        items, place = _distinct_items(rows, np.arange(len(rows)))
+
+        def extended(column, ends, fill):
+            further = np.full((m, column.shape[1]), fill, dtype=column.dtype)
+            further[:, :2] = ends
+            return np.concatenate([column, further])
+
+        ends = place[len(self.items) :].reshape(2, m).T
+        return replace(
+            self,
+            items=items,
+            positions=extended(self.positions, ends, -1),
+            order=extended(self.order, -1, -1),
+            kind=np.append(self.kind, np.full(m, DUEL, dtype=np.int8)),
+            weight=np.append(self.weight, np.ones(m)),
+            judge=np.repeat([0, 1], [n, m]),
+            rank=None if self.rank is None else extended(self.rank, [1, 2], 0),
+            offset=None if self.offset is None else extended(self.offset, 0.0, 0.0),
+        )
+
     def spread(self, size: int) -> Self:
         """Return at most ``size`` of the answers, evenly spaced."""
         n = len(self.positions)

@@ -53,6 +53,7 @@ from skpref.fitting._judges import (
 )
 from skpref.fitting._judging import fit_judged
 from skpref.fitting._model import Model
+from skpref.fitting._monotone import Monotone, check_monotone, check_monotone_model
 from skpref.fitting._pair_effects import check_pair_effects, pair_effect_priors
 from skpref.fitting._predictions import Prediction
 from skpref.fitting._progress import progress, reported
@@ -94,6 +95,7 @@ __all__ = [
     "Mixture",
     "Model",
     "Monitor",
+    "Monotone",
     "Prediction",
     "Relative",
     "Search",
@@ -111,6 +113,8 @@ __all__ = [
     "check_judge_prior",
     "check_kernel",
     "check_likelihood",
+    "check_monotone",
+    "check_monotone_model",
     "check_pair_effects",
     "check_settings",
     "components_in_words",

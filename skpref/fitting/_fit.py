@@ -14,6 +14,7 @@ from skpref.data import Comparisons, match
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._monotone import padded
 from skpref.fitting._pair_effects import with_supported_effects
 from skpref.fitting._search import Learned, Monitor, Search, learn
 from skpref.gp import Posterior, PosteriorMixture, utility_posterior
@@ -119,6 +120,11 @@ class Fitted:
     def state(self) -> Start:
         """Return the states to start the next fit from."""
         sites, chains = self.evaluation.approximation.state, self.approximation.state
+        if self.model.monotone is not None:  # the virtual duels are the last
+            sites = {name: part[..., : len(self.comparisons.rows)] for name, part in sites.items()}
+            chains = {
+                name: part[..., : self.comparisons.n_singles] for name, part in chains.items()
+            }
         same = self.approximation is self.evaluation.approximation
         return Start(sites, None if same else chains, self.comparisons)
 
@@ -136,7 +142,10 @@ class Fitted:
         if engine.capabilities.has_evidence:
             return self
         with blas_threads(engine.matrix_size(self.comparisons)):
-            approximation = engine.run(self.evaluation.problem, start, rng, gaussian)
+            problem = self.evaluation.problem
+            if self.model.monotone is not None:
+                start = padded(start, problem.comparisons.n_singles)
+            approximation = engine.run(problem, start, rng, gaussian)
         return replace(self, approximation=approximation)
 
 
@@ -187,9 +196,14 @@ def _fitted(comparisons, model, start, rng, search, monitor, watch):
     with blas_threads(engine.matrix_size(comparisons)):
         kind = engine.capabilities.state_of
         sites = carried(start.sites, start.comparisons, comparisons, kind)
+        places = model.monotone is not None and not len(model.monotone.better)
+        if places:
+            model = with_virtual_duels(comparisons, model, sites)
         if search is not None and len(model.theta):
             search = replace(search, uses_design=search.uses_design and sites is None)
             model, sites = learned(comparisons, model, search, sites, rng, monitor)
+            if places:  # at other hyperparameters it may fall elsewhere
+                model = with_virtual_duels(comparisons, model, sites)
         model = model.refine(comparisons)
         evaluation = model.evaluate(comparisons, sites, watch=watch)
     if not (evaluation.approximation.converged or evaluation.approximation.stopped):
@@ -210,6 +224,27 @@ def _fitted(comparisons, model, start, rng, search, monitor, watch):
     if not (samples or fitted.approximation.converged):
         warn_not_converged(fitted.approximation, model.engine, model.engine)
     return fitted._with_posterior()
+
+
+def with_virtual_duels(comparisons: Comparisons, model: Model, sites: State | None) -> Model:
+    """Add virtual duels to a monotone model until its posterior is not likely to fall anywhere.
+
+    Parameters
+    ----------
+    comparisons : Comparisons
+    model : Model
+        Its hyperparameters stay.
+    sites : dict or None
+        State of the evidence engine to start from.
+    """
+    while model.monotone is not None:
+        problem, run, _ = model.evaluate(comparisons, sites)
+        posterior = problem.prior.posterior(run.sites, run.conditioned, model.likelihood)
+        monotone = model.monotone.extended(posterior, model.likelihood)
+        if len(monotone.better) == len(model.monotone.better):
+            break
+        model, sites = replace(model, monotone=monotone), run.state
+    return model
 
 
 def learned(

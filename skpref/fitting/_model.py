@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._utils import NoCovarianceError, RandomLike
 from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import Hyperprior
+from skpref.fitting._monotone import Monotone, padded
 from skpref.gp import PriorRule
 from skpref.inference import EP, Approximation, Engine, Pass, Problem, State
 from skpref.kernels import amplitude_powers, hyperparameter_names
@@ -43,6 +44,8 @@ class Model:
     log_odds_of_effects : float or None
         Of effects of pairs that no order explains, see `with_supported_effects`; None where there
         are none, or their variance was not learned.
+    monotone : Monotone or None
+        The virtual duels by which the utility rises or falls with some features.
     """
 
     kernel: Kernel
@@ -51,6 +54,7 @@ class Model:
     priors: tuple[Hyperprior, ...] = ()
     prepared: PriorRule | None = None
     log_odds_of_effects: float | None = None
+    monotone: Monotone | None = None
 
     @property
     def theta(self) -> NDArray[np.float64]:
@@ -159,12 +163,35 @@ class Model:
     ) -> Evaluation:
         """Run an engine, by default `evidence_engine`, at these hyperparameters.
 
-        A run from ``start`` that does not converge is done again from nothing.
+        A run from ``start`` that does not converge is done again from nothing. With virtual duels
+        the posterior is that given these too, and the evidence that of the answers given these.
         """
         engine = self.evidence_engine if engine is None else engine
+        monotone = self.monotone
+        if monotone is None or not len(monotone.better):
+            return self._run(engine, comparisons, self.likelihood, start, eval_gradient, watch)
+        likelihood = monotone.steep(self.likelihood)
+        all_duels = monotone.joined(comparisons)
+        start = padded(start, len(all_duels.rows))
+        both = self._run(engine, all_duels, likelihood, start, eval_gradient, watch)
+        last = np.arange(len(comparisons.positions), len(all_duels.positions))
+        virtual = replace(all_duels, measured=None).part(last)
+        alone = self._run(engine, virtual, likelihood, None, eval_gradient)
+        run, prior_run = both.approximation, alone.approximation
+        log_evidence = run.sites.log_evidence - prior_run.sites.log_evidence
+        run = run._replace(
+            sites=run.sites._replace(log_evidence=log_evidence),
+            converged=run.converged and prior_run.converged,
+            residual=max(run.residual, prior_run.residual),
+        )
+        gradient = both.gradient - alone.gradient if eval_gradient else None
+        return Evaluation(both.problem, run, gradient)
+
+    def _run(self, engine, comparisons, likelihood, start, eval_gradient, watch=None):
+        """Return the evaluation of an engine on these duels alone."""
         try:
-            prior = self.rule.prior(self.kernel, comparisons, self.likelihood, eval_gradient)
-            problem = Problem(prior, comparisons, self.likelihood, watch=watch)
+            prior = self.rule.prior(self.kernel, comparisons, likelihood, eval_gradient)
+            problem = Problem(prior, comparisons, likelihood, watch=watch)
             approximation = engine.run(problem, start)
             if start is not None and not (approximation.converged or approximation.stopped):
                 approximation = engine.run(problem)

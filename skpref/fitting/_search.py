@@ -412,7 +412,8 @@ def _best_of_design(model, comparisons, search, begin):
         size //= 4
     part = _design_part(comparisons, model.kernel, size)
     # A hundredth of a nat is near enough.
-    quick = replace(model, engine=EP() if part.rows.joint else Laplace(tol=1e-2), prepared=None)
+    by_moments = part.rows.joint or model.monotone is not None
+    quick = replace(model, engine=EP() if by_moments else Laplace(tol=1e-2), prepared=None)
     starts = design(model, part.items, search)
     ends = []
     for theta in [begin, *starts]:

@@ -32,6 +32,7 @@ from skpref.fitting._hyperpriors import (
 )
 from skpref.fitting._judges import check_judge_prior
 from skpref.fitting._model import Model
+from skpref.fitting._monotone import Monotone, check_monotone, check_monotone_model
 from skpref.fitting._pair_effects import (
     check_pair_effects,
     check_pairs_alone,
@@ -55,6 +56,7 @@ from skpref.kernels import (
     Teams,
     amplitude_powers,
     check_hyperparameters,
+    features_part,
     has_kernel,
     intransitive_parts,
     measures,
@@ -258,6 +260,7 @@ def _refuse_missing_columns(kernel: Kernel, n_features: int, n_columns: int) -> 
 
 def make_model(estimator, settings: Settings, training: Training) -> Model:
     """Make the model that an estimator's parameters stand for, given its answers."""
+    monotone = _monotone_of(estimator, training)
     design = _ModelDesign.of(estimator, settings, training)
     likelihood = design.likelihood
     engine = design.chosen_engine() if settings.engine is None else settings.engine
@@ -273,8 +276,33 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         if design.times is not None:
             _warn_named_times(kernel, design.times.column)
     check_answers(engine, comparisons, likelihood, kernel)
+    if monotone is not None:
+        check_monotone_model(monotone, engine, kernel)
     priors = design.hyperpriors(utility, kernel, comparisons) if design.is_learned else ()
-    return with_affordable_prior(comparisons, Model(kernel, likelihood, engine, priors))
+    model = Model(kernel, likelihood, engine, priors, monotone=monotone)
+    return with_affordable_prior(comparisons, model)
+
+
+def _monotone_of(estimator, training: Training) -> Monotone | None:
+    """Return ``monotone=``, checked; raise ValueError beside answers that it is not for."""
+    option, reader = getattr(estimator, "monotone", None), training.reader
+    if option is None:
+        return None
+    comparisons = training.comparisons
+    present = {
+        "judges=": training.judges is not None,
+        "time=": reader.time is not None,
+        "prompts=": comparisons.group_column is not None,
+        "items without features": reader.table is not None and not reader.table.has_features,
+    }
+    for what in (name for name, is_there in present.items() if is_there):
+        raise ValueError(
+            f"got monotone={option!r} with {what}; items with features, and answers without "
+            "judges, times and prompts, are allowed. Leave one of the two out."
+        )
+    items = comparisons.items
+    columns = [None if k == reader.id_column else k for k in range(items.shape[1])]
+    return check_monotone(option, reader.feature_names, items, columns)
 
 
 class _ModelDesign(NamedTuple):
@@ -385,6 +413,9 @@ class _ModelDesign(NamedTuple):
         if kernel is None:
             controls = self.biases.controls
             kernel = _default_kernel(self.static, self.has_features, is_apart, id_column, controls)
+            if getattr(self.estimator, "monotone", None) is not None:
+                # What no feature explains of an item at another price is not of the price.
+                kernel = features_part(kernel, self.static.items.shape[1]) or kernel
             # How much of it stays is learned too; and an offset has a unit, unlike duels alone.
             has_unit = self.training.comparisons.offset is not None and id_column is None
             if self.value_unit is not None:

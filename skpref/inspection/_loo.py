@@ -409,6 +409,11 @@ def _check(last, by):
             f"got {name}(inference='vb'), whose factors are of tastes and not of answers; "
             "inference='ep' is allowed. Fit with it."
         )
+    if hasattr(last, "monotone_violations_") and not last.engine_.capabilities.samples:
+        raise ValueError(
+            f"got {name} with monotone=, whose sites are of virtual duels too; inference='hmc' or "
+            "'gibbs' is allowed. Fit with one of these, or leave monotone= out."
+        )
     if hasattr(posterior, "of") and by is not None:
         raise ValueError(
             f"got by= with {name}, fitted to several users; each answer alone can be left out of "

@@ -26,7 +26,7 @@ def _of_base(name: str) -> Any:
 class JudgeReliability(Likelihood):
     """A likelihood as judges of different reliability see it.
 
-    Judge j answers about reliability_j × margin as the reference judge does about the margin. The
+    Judge j answers about reliability_j × margin, offset included, as the reference judge does about the margin. The
     reference judge has reliability 1. A judge of reliability 0 answers at random, one below 0 the
     wrong way round. The variance of a judge's noise is that of the reference judge divided by
     reliability². The tie threshold and the order effect do not change with reliability: a judge who
@@ -64,6 +64,12 @@ class JudgeReliability(Likelihood):
             return np.ones(len(answers.kind))
         return np.asarray(self.reliability, dtype=np.float64)[answers.judge]
 
+    def _as_seen(self, answers: Answers) -> tuple[Array, Answers]:
+        """Return `scale`, and the answers with their offsets multiplied likewise."""
+        r = self.scale(answers)
+        offset = answers.offset
+        return r, answers if offset is None else answers._replace(offset=r * offset)
+
     # -- the reference judge -------------------------------------------------------------
 
     kinds = _of_base("kinds")
@@ -92,13 +98,13 @@ class JudgeReliability(Likelihood):
 
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, see `Likelihood.log_prob`."""
-        r = self.scale(answers)
+        r, answers = self._as_seen(answers)
         at = self.base.log_prob(r * margin, answers)
         return Derivatives(at.value, r * at.gradient, r**2 * at.curvature, r**3 * at.third)
 
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in the base's hyperparameters, see `Likelihood.theta_derivatives`."""
-        r = self.scale(answers)
+        r, answers = self._as_seen(answers)
         value, gradient, curvature = self.base.theta_derivatives(r * margin, answers)
         return value, r * gradient, r**2 * curvature
 
@@ -106,11 +112,11 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z)^power, see `Likelihood.tilted`."""
-        r = self.scale(answers)
+        r, scaled = self._as_seen(answers)
         blind = r == 0.0
         if np.any(blind):
             return self._tilted_blind(mean, variance, answers, power, blind)
-        at = self.base.tilted(r * mean, r**2 * variance, answers, power)
+        at = self.base.tilted(r * mean, r**2 * variance, scaled, power)
         gradient, curvature = r * at.gradient, r**2 * at.curvature
         return TiltedMoments(at.log_normaliser, gradient, curvature, at.shrink)
 
@@ -118,7 +124,8 @@ class JudgeReliability(Likelihood):
         """Return `tilted` where some judges answer at random: nothing is integrated over."""
         log_normaliser, gradient, curvature = np.zeros((3, len(mean)))
         moments = TiltedMoments(log_normaliser, gradient, curvature, np.ones(len(mean)))
-        at = self.base.log_prob(np.zeros(np.count_nonzero(blind)), answers.take(blind))
+        at_random = self._as_seen(answers)[1].take(blind)
+        at = self.base.log_prob(np.zeros(np.count_nonzero(blind)), at_random)
         moments.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
         rest = mean[~blind], variance[~blind], answers.take(~blind)
         parts = self.tilted(*rest, None if power is None else power[~blind])
@@ -130,16 +137,16 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
         """Return the log normaliser alone, see `Likelihood.log_normaliser`."""
-        r = self.scale(answers)
+        r, scaled = self._as_seen(answers)
         if np.any(r == 0.0):
             return self.tilted(mean, variance, answers, power).log_normaliser
-        return self.base.log_normaliser(r * mean, r**2 * variance, answers, power)
+        return self.base.log_normaliser(r * mean, r**2 * variance, scaled, power)
 
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
         """Derivatives of its log normaliser, see `Likelihood.tilted_theta_gradient`."""
-        r = self.scale(answers)
+        r, answers = self._as_seen(answers)
         slopes = np.zeros((len(self.free), len(mean)))
         blind = r == 0.0
         if np.any(blind):
@@ -164,8 +171,7 @@ class JudgeReliability(Likelihood):
         """Site of each of several equal answers, see `Likelihood.repeated_site`."""
         sites = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
         looks = self.scale(answers) != 0.0
-        some = answers.take(looks)
-        r = self.scale(some)
+        r, some = self._as_seen(answers.take(looks))
 
         def as_seen(mean, variance):
             return r * mean[looks], r**2 * variance[looks]
@@ -179,7 +185,7 @@ class JudgeReliability(Likelihood):
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
-        r = self.scale(answers)
+        r, answers = self._as_seen(answers)
         square = r**2
         at = self.base.expected(r * mean, square * variance, square * noise, answers)
         by_variance, by_noise = square * at.by_variance, square * at.by_noise
@@ -189,7 +195,7 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, noise: Array, answers: Answers
     ) -> Array:
         """Derivatives of its value, see `Likelihood.expected_theta_gradient`."""
-        r = self.scale(answers)
+        r, answers = self._as_seen(answers)
         of = r * mean, r**2 * variance, r**2 * noise
         return self.base.expected_theta_gradient(*of, answers)
 
@@ -198,7 +204,7 @@ class JudgeReliability(Likelihood):
         boxes = self.base.regions(answers)
         if boxes is None:
             return None
-        r = self.scale(answers)
+        r, answers = self._as_seen(answers)
         scale = np.maximum(np.abs(r), _LEAST_RELIABILITY)
         turn = np.where(r < 0.0, -1.0, 1.0)
         lower, upper = boxes.lower / scale, boxes.upper / scale

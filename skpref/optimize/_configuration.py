@@ -16,6 +16,8 @@ from skpref.fitting import (
     check_engine,
     check_kernel,
     check_likelihood,
+    check_monotone,
+    check_monotone_model,
     check_pair_effects,
     lengthscale_priors,
     likelihood_priors,
@@ -44,6 +46,8 @@ from skpref.optimize._strategies import (
 _DRAWS = 400
 # Answers before the model is used, where the strategy is left to the optimizer.
 _N_INITIAL = 4
+# Rows near which a monotone utility is looked at: pairs of these are fewer than are drawn.
+_N_ANCHORS = 64
 # Engines that put one value in the place of every noisy margin.
 _BELIEVERS = {
     "hallucination": Hallucination,
@@ -110,6 +114,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     of_noise = _check_noise_prior(options, automatic)
     has_pair_effects = check_pair_effects(kernel, engine)
     rate = _check_forgetting(options["forgetting_rate"], engine, has_pair_effects)
+    monotone = _read_monotone(options, space, engine, kernel)
     tastes = _read_tastes(options, space, kernel, of_lengthscales)
     if tastes is not None:
         kernel = tastes.kernel
@@ -126,7 +131,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
         if tastes is not None:
             priors = (*priors, own_variance_prior())
         whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
-        return Model(whole, likelihood, engine, priors)
+        return Model(whole, likelihood, engine, priors, monotone=monotone)
 
     likelihood, plain = _make_likelihoods(options)
     without_ties = None if plain is None else model_with(plain)
@@ -179,6 +184,30 @@ def _read_tastes(options, space, kernel, lengthscale_prior):
     tastes = read_earlier(earlier, space, kernel, lengthscale_prior)
     options["earlier"] = tastes.digest
     return tastes
+
+
+def _read_monotone(options, space, engine, kernel):
+    """Return ``monotone=``, checked, about items spread over the space; None if it is None."""
+    option = options["monotone"]
+    if option is None:
+        return None
+    for name in ("earlier", "forgetting_rate"):
+        if options[name] is not None:
+            raise ValueError(
+                f"got monotone= and {name}=; one of the two is allowed, as virtual duels are of "
+                "one person and one time. Leave one out."
+            )
+    if not space.has_features:
+        raise ValueError(
+            f"got monotone={option!r} and candidates that are names alone; candidates with "
+            "features, or space=, are allowed. Give features, or leave monotone= out."
+        )
+    names, columns = space.parameter_columns()
+    anchors = space.initial_rows(0, 0, _N_ANCHORS)
+    monotone = check_monotone(option, names, anchors, columns)
+    check_monotone_model(monotone, engine, kernel)
+    options["monotone"] = dict(option)
+    return monotone
 
 
 def _check_kernel(kernel, space):

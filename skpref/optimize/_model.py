@@ -387,7 +387,7 @@ def hallucinate(
     """
     last = {"margins": margins[None]} if len(margins) else None
     drawn = fitted.refined(rng, carried(last, None, fitted.comparisons, "answers"))
-    return drawn.posterior, drawn.approximation.state["margins"][0]
+    return drawn.posterior, (drawn.state.chains or {})["margins"][0]
 
 
 def draw_hyperparameters(

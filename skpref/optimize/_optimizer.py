@@ -129,6 +129,11 @@ class PreferenceOptimizer(Asking):
         own, whose share is learned as answers come. There is no initial design, and `recommend`
         knows an item before the first answer. Sets and rankings count as the duels they state,
         and ties as nothing.
+    monotone : dict, default=None
+        Parameters of which more is better, 1, or less, -1, all else being equal, by their names or,
+        where items are arrays, positions: ``{"price": -1}``; of ``candidates`` their features. As
+        in `PairwisePreferenceRegressor`: virtual duels are placed anew after each answer. Not with
+        "laplace", ``earlier`` or ``forgetting_rate``.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -216,6 +221,7 @@ class PreferenceOptimizer(Asking):
         candidates: Any = None,
         constraints: Sequence | None = None,
         earlier: Any = None,
+        monotone: Mapping | None = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
         lease_minutes: float = 30.0,
@@ -238,6 +244,7 @@ class PreferenceOptimizer(Asking):
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
             "earlier": earlier,
+            "monotone": monotone,
         }
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior", "noise_prior"):
@@ -701,6 +708,17 @@ class PreferenceOptimizer(Asking):
         """Posterior on unit-cube rows, and by candidates' names if these are texts; a copy."""
         posterior = deepcopy(self._session.posterior())
         return replace(posterior, reader=replace(posterior.reader, table=self._space.table()))
+
+    @property
+    def monotone_violations_(self) -> dict[str | int, float]:
+        """By each parameter of ``monotone``, the share of fresh pairs of the wrong order.
+
+        Pairs of rows that differ in that parameter alone, ordered by their mean utilities.
+        """
+        monotone = self._session.configuration.models.whole.monotone
+        if monotone is None:
+            raise AttributeError("monotone_violations_ is there with monotone= alone.")
+        return monotone.violations(self._session.posterior())
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Return unit-cube rows (n, n_columns) of items, as `posterior_` sees them."""

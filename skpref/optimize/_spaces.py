@@ -114,6 +114,10 @@ class Space(ABC):
         return np.zeros((0, self.n_columns))
 
     @abstractmethod
+    def parameter_columns(self) -> tuple[list | None, list]:
+        """Return the names of parameters or features, and the column of each; None: a category."""
+
+    @abstractmethod
     def typical_rows(self) -> np.ndarray:
         """Return rows that lie as the items do, for priors in their units."""
 
@@ -238,6 +242,10 @@ class ParameterBox(Space):
     def listed(self, items: Any) -> Any:
         return listed(items, self.names)
 
+    def parameter_columns(self) -> tuple[list | None, list]:
+        pairs = zip(self.dimensions, self._slices, strict=True)
+        return self.names, [part.start if each.ordered else None for each, part in pairs]
+
     def typical_rows(self) -> np.ndarray:
         quantiles = (np.arange(64) + 0.5) / 64
         return self.place(np.repeat(quantiles[:, None], self.n_dimensions, axis=1))
@@ -358,6 +366,9 @@ class Pool(Space):
                 "difference between them. If an outlier stretches the range, give the feature's "
                 "logarithm or its ranks; else keep one of them only."
             )
+
+    def parameter_columns(self) -> tuple[list | None, list]:
+        return self.feature_names, list(range(self.n_columns))
 
     def typical_rows(self) -> np.ndarray:
         return self.pool
