@@ -386,6 +386,7 @@ class PreferenceOptimizer(Asking):
         ranking: Any = None,
         position: Any = None,
         unusable: Sequence[int] | None = None,
+        none: bool | None = None,
     ) -> Self:
         """Tell which is better.
 
@@ -397,8 +398,8 @@ class PreferenceOptimizer(Asking):
         ----------
         items : array-like of shape (k, d), or k dicts, names or rows of a frame
             Any different items of the space, in the order in which they were shown. They need not
-            have been asked for. Items that are told again count as one more answer. Answers may
-            contradict each other.
+            have been asked for, so that an item may be compared with the best of last week. Items
+            that are told again count as one more answer. Answers may contradict each other.
         outcome : int, bool, "tie", 0.5 or None
             Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
             difference; or another label that ``answers`` allow, such as 2. None, also of a set: no
@@ -419,6 +420,11 @@ class PreferenceOptimizer(Asking):
             Positions of items that crashed, are unsafe or could not be made. The others could be
             used; which of them is better is told by a call of its own. Later questions are about
             items that are probably usable, by a probit of its own: each as often as it is probable.
+        none : bool, optional
+            True: none of the items is good enough. Then an outside option, such as to buy nothing,
+            is better than each of them; its utility is learned. False, beside ``chosen`` or the
+            outcome of a duel: what was chosen is better than the outside option, too. None: no
+            more was asked than which of these is better.
 
         Returns
         -------
@@ -434,7 +440,7 @@ class PreferenceOptimizer(Asking):
             If the question was pending when this object last looked, and another judge has answered
             it since. Nothing is recorded then.
         """
-        no_position = all(each is None for each in (chosen, worst, ranking, position))
+        no_position = all(each is None for each in (chosen, worst, ranking, position, none))
         if unusable is not None:
             is_alone = no_position and (outcome is NO_OUTCOME or outcome is None)
             places = _check_unusable(unusable, len(items), is_alone)
@@ -442,7 +448,8 @@ class PreferenceOptimizer(Asking):
             return self
         if no_position and outcome is None:
             return self.skip(items)
-        return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
+        arguments = AnswerArguments(outcome, chosen, worst, ranking, position, none)
+        return self._record(items, arguments)
 
     def kind_of(self, items: Any) -> str:
         """Return what kind of question was asked, where `ask` was free to choose.

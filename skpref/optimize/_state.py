@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref.optimize._answers import TIE, best_position
+from skpref.optimize._answers import TIE, best_position, names_outside_option
 from skpref.optimize._model import Memory
 
 # Id of the user asked; None without several users.
@@ -284,7 +284,8 @@ class RunState:
     @property
     def max_rows(self) -> int:
         """Rows that the told answers have in the model, at most."""
-        return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.answers)
+        sizes = [len(each.items) + names_outside_option(each.outcome) for each in self.answers]
+        return sum(1 if size == 2 else 2 * size - 2 for size in sizes)
 
     def memories_by_event(self) -> dict[int, KnownMemory]:
         """Return the memories whose arrays may be needed, by the event that left them."""
@@ -308,8 +309,12 @@ class RunState:
 
     @property
     def last_winner(self) -> int:
-        """Index of the best item of the last answer; where several may be, the first shown."""
-        items, outcome, _ = self.answers[-1]
+        """Index of the best item of the last answer; where several may be, the first shown.
+
+        Of answers that none is good enough it is that of the last before them, if there is any.
+        """
+        good = (each for each in reversed(self.answers) if each.outcome != {"none": True})
+        items, outcome, _ = next(good, self.answers[-1])
         return items[best_position(outcome, len(items))]
 
     @property
@@ -333,6 +338,7 @@ class HistoryEntry(NamedTuple):
     outcome : int, str or dict
         Of a duel: 1 (the first won), 0 or "tie". Of more items: {"chosen": position}
         or a list of positions, {"worst": position}, both, or {"ranking": positions, best first}.
+        {"none": True} or {"chosen": position, "none": False} where it was said.
 
     Examples
     --------
