@@ -129,7 +129,9 @@ def on_item_rows(posterior: Posterior, n_columns: int) -> Posterior:
     if isinstance(posterior.kernel, Product):
         return at_present(posterior, n_columns)
     # One is of the person, two of the outside option.
-    kernel = Padded(posterior.kernel, n_columns, [1.0] if n_more == 1 else [1.0, 1.0, 0.0][-n_more:])
+    kernel = Padded(
+        posterior.kernel, n_columns, [1.0] if n_more == 1 else [1.0, 1.0, 0.0][-n_more:]
+    )
     return replace(posterior, kernel=kernel, reader=Reader(n_columns), utilities=None)
 
 

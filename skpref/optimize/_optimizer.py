@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Bunch
 
-from skpref._utils import RandomLike, check_number, seed_of
+from skpref._utils import RandomLike, check_choice, check_number, seed_of
 from skpref.gp import Posterior
 from skpref.likelihoods import AnswerParameters
 from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
@@ -23,6 +23,7 @@ from skpref.optimize._limits import hold_parameters, make_limited_space, read_fi
 from skpref.optimize._questions import check_answered
 from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import titled
+from skpref.optimize._state import DUELS
 
 
 class PreferenceOptimizer(Asking):
@@ -129,6 +130,10 @@ class PreferenceOptimizer(Asking):
         own, whose share is learned as answers come. There is no initial design, and `recommend`
         knows an item before the first answer. Sets and rankings count as the duels they state,
         and ties as nothing.
+    cost : (float, float), default=None
+        Cost of making an item that was in no question before, and of judging a question, in one
+        unit: ``(10, 1)``. Duels, the only questions then, are those of the largest knowledge
+        gradient by cost: of two new items, of one and an item that was made, or of two of those.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -214,6 +219,7 @@ class PreferenceOptimizer(Asking):
         candidates: Any = None,
         constraints: Sequence | None = None,
         earlier: Any = None,
+        cost: tuple[float, float] | None = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
         lease_minutes: float = 30.0,
@@ -236,6 +242,7 @@ class PreferenceOptimizer(Asking):
             "refit_every": refit_every,
             "forgetting_rate": forgetting_rate,
             "earlier": earlier,
+            "cost": cost,
         }
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior", "noise_prior"):
@@ -288,6 +295,7 @@ class PreferenceOptimizer(Asking):
         beside: Any = None,
         fixed: Mapping | None = None,
         at: Mapping | None = None,
+        new_items: int | None = None,
     ) -> Any:
         """Return the next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -324,6 +332,11 @@ class PreferenceOptimizer(Asking):
         at : dict, optional
             Values that are given and not chosen, as where or when the items are judged:
             ``at={"room": "bath"}``. It holds them as ``fixed`` does, and `recommend` takes it too.
+        new_items : {0, 1, 2}, optional
+            Of a duel the number of items that have to be made: were in no question before. With 1
+            a new item meets one that was made, with 0 two of those meet again. The duel is then
+            that of the largest knowledge gradient, and ``initial_duels`` are not asked. None: any
+            number, or by ``cost``.
 
         Returns
         -------
@@ -335,7 +348,8 @@ class PreferenceOptimizer(Asking):
         ------
         ValueError
             If ``beside`` is no sequence of items of the space, holds one twice or as many as
-            ``size``, or stands with lines or planes. If ``fixed`` names no parameters of the space,
+            ``size``, or stands with lines or planes. If ``new_items`` or ``cost`` stand with other
+            questions than duels, or ``beside``, or too few items were made. If ``fixed`` names no parameters of the space,
             no values of theirs, or all. If no question is left (all of a small pool
             are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
             likelihood takes no answers to sets.
@@ -343,10 +357,29 @@ class PreferenceOptimizer(Asking):
         held = self._held(at, fixed)
         space = hold_parameters(self._space, held)
         if beside is None:
-            return self._ask_questions(n, layouts_of(kind, size, space), fixed=held)
+            layouts = layouts_of(kind, size, space)
+            return self._ask_questions(n, self._with_new_items(layouts, new_items), fixed=held)
+        self._with_new_items((), new_items)
         items = self._given_items(beside)
         layouts = layouts_with_given_items(kind, size, space, len(items))
         return self._ask_questions(n, layouts, beside=items, fixed=held)
+
+    def _with_new_items(self, layouts, new_items):
+        """Return layouts with the number of new items, or raise ValueError if they take none."""
+        configuration = self._session.configuration
+        if new_items is None and configuration.cost is None:
+            return layouts
+        argument = "cost=" if new_items is None else f"new_items={new_items!r}"
+        if layouts != DUELS:
+            raise ValueError(
+                f"got {argument} and a question that is no duel, or begins with items beside=; "
+                "duels alone are chosen by gain and cost. Leave the one or the other out."
+            )
+        if new_items is None:
+            return layouts
+        check_choice("new_items", new_items, (0, 1, 2))
+        configuration.check_chooses_by_gain(argument)
+        return tuple(each._replace(new_items=int(new_items)) for each in layouts)
 
     def _held(self, at, fixed=None):
         """Return the parameters that a question holds, checked."""

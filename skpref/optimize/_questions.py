@@ -15,6 +15,7 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
+from skpref.optimize._costs import GAIN_STRATEGY, Cost, count_new, duel_by_gain
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
 from skpref.optimize._limits import hold_parameters
@@ -221,11 +222,11 @@ class Questions:
         for _ in range(n):
             part = self._usable_part(state, layout.size)
             try:
-                state = part._next(state, layout.size, layout.form, given)
+                state = part._next(state, layout, given)
             except NoQuestionLeftError:
                 if part is self:
                     raise
-                state = self._next(state, layout.size, layout.form, given)
+                state = self._next(state, layout, given)
         return state
 
     def _usable_part(self, state, size):
@@ -273,7 +274,8 @@ class Questions:
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
-    def _next(self, state, size, form, given):
+    def _next(self, state, layout, given):
+        size, form, new_items = layout
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
         n_shown = sum(len(each.items) for each in (*state.answers, *state.pending))
@@ -281,6 +283,13 @@ class Questions:
         designed |= not state.answers and self._extremes is None
         if form is not None:
             items, indices, recalled = self._grid_question(state, allowed, form, rng, designed)
+        elif new_items is not None or (
+            self._configuration.cost is not None and not self._open_initial_duels(state)
+        ):
+            rows, memory = self._duel_by_gain(state, allowed, rng, new_items, designed)
+            items, indices = self._register_rows(state.items, rows, allowed, rng)
+            if memory is not recalled.memory:
+                recalled = KnownMemory(memory)
         elif designed or (not given and self._open_initial_duels(state)):
             items, indices = self._design_question(state, allowed, size, rng, given)
         else:
@@ -291,8 +300,46 @@ class Questions:
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
         return replace(state, items=items).with_questions(
-            [indices], recalled, form=form, fixed=self._fixed
+            [indices], recalled, form=form, fixed=self._fixed, new_items=new_items
         )
+
+    def _duel_by_gain(self, state, allowed, rng, new_items, designed):
+        """Return rows of the duel that gains most by its cost, and the memory after it.
+
+        In the design an item joins the last winner, if any item was made. Then turns are taken with
+        an item that is to improve on the best that was made, as always.
+        """
+        cost = self._configuration.cost or Cost(0.0, 1.0)
+        costs = {new_items: 1.0} if new_items is not None else cost.by_new_items()
+        indices = sorted(
+            state.made_items, key=lambda k: (bool(state.answers) and k == state.last_winner, k)
+        )
+        made = state.items.rows[indices]
+        allowed_rows = self._space.project(made)
+        made = made[np.any(np.all(made[:, None] == allowed_rows, axis=2), axis=1)]
+        costs = {n: each for n, each in costs.items() if n + len(made) >= 2}
+        memory = state.recalled.memory
+        if designed and costs:
+            n_new = 1 if 1 in costs else max(costs)
+            first = made[::-1][: 2 - n_new]
+            duel = np.concatenate([first, self._space.initial_rows(self._seed, len(made), n_new)])
+            if n_new and not may_be_asked(duel, allowed):
+                duel = random_question(self._space, allowed, rng, 2, first)
+        elif costs:
+            strategy = self._configuration.strategy_for(len(state.answers) + len(state.pending))
+            context, memory_after = self._ask_context(strategy, state, allowed, rng)
+            duel = None if strategy == GAIN_STRATEGY else propose(strategy, context)
+            if duel is None or count_new(duel, made) not in costs:
+                duel = duel_by_gain(context, made, costs)
+            memory = memory_after()
+        if costs and duel is None and new_items is None:
+            duel = self._or_random_question(None, state, 2, rng)
+        if not costs or duel is None:
+            raise NoQuestionLeftError(
+                f"got new_items={new_items}; of {len(made)} items that were made no such duel is "
+                "left. Ask without it, or tell a pending duel."
+            )
+        return duel, memory
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, indices of the next line or plane, and the memory after it."""

@@ -114,10 +114,14 @@ class GridForm(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a question looks like: the number of its items, and their form; a set has none."""
+    """What a question looks like: the number of its items, and their form; a set has none.
+
+    ``new_items`` are those that were in no question before; None: any number.
+    """
 
     size: int = 2
     form: GridForm | None = None
+    new_items: int | None = None
 
 
 DUELS = (Layout(),)
@@ -126,7 +130,8 @@ DUELS = (Layout(),)
 class Pending(NamedTuple):
     """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
-    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them.
+    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them, and
+    ``new_items`` the number that was asked for.
     """
 
     number: int
@@ -134,6 +139,7 @@ class Pending(NamedTuple):
     user: User = None
     form: GridForm | None = None
     fixed: tuple = ()
+    new_items: int | None = None
 
 
 class AnswerRecord(NamedTuple):
@@ -213,11 +219,13 @@ class RunState:
         users: list[User] | None = None,
         form: GridForm | None = None,
         fixed: tuple = (),
+        new_items: int | None = None,
     ) -> Self:
         """Return the state after new questions, all of one form, each to its user."""
         whom = [None] * len(questions) if users is None else users
         pairs = enumerate(zip(questions, whom, strict=True), start=self.counter + 1)
-        new = [Pending(number, items, user, form, fixed) for number, (items, user) in pairs]
+        more = (form, fixed, new_items)
+        new = [Pending(number, items, user, *more) for number, (items, user) in pairs]
         return replace(
             self,
             pending=(*self.pending, *new),
@@ -321,6 +329,12 @@ class RunState:
     def unusable_items(self) -> set[int]:
         """Indices of the items that were told unusable."""
         return {index for each in self.skipped for index in each.unusable}
+
+    @property
+    def made_items(self) -> list[int]:
+        """Indices of the items of all questions, but for those that were told unusable."""
+        questions = (*self.answers, *self.skipped, *self.pending)
+        return sorted({k for each in questions for k in each.items} - self.unusable_items)
 
     def answered_rows(self, usable: bool = False) -> NDArray[np.float64]:
         """Return the rows of the items that answers are about, or of those told unusable none."""
