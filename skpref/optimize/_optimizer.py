@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Bunch
 
-from skpref._utils import RandomLike, check_choice, check_number, seed_of
+from skpref._utils import RandomLike, check_number, seed_of
 from skpref.gp import Posterior
 from skpref.likelihoods import AnswerParameters
 from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
@@ -377,9 +377,10 @@ class PreferenceOptimizer(Asking):
             )
         if new_items is None:
             return layouts
-        check_choice("new_items", new_items, (0, 1, 2))
+        if type(new_items) is not int or new_items not in (0, 1, 2):
+            raise ValueError(f"new_items must be 0, 1 or 2, got {new_items!r}.")
         configuration.check_chooses_by_gain(argument)
-        return tuple(each._replace(new_items=int(new_items)) for each in layouts)
+        return tuple(each._replace(new_items=new_items) for each in layouts)
 
     def _held(self, at, fixed=None):
         """Return the parameters that a question holds, checked."""
