@@ -104,8 +104,8 @@ def add_outside_option(X: ArrayLike) -> np.ndarray:
     items = np.asarray(X, dtype=np.float64)
     if items.ndim != 3 or not items.size:
         raise ValueError(
-            f"got X of shape {items.shape}; (n_sets, n_items, n_features) is allowed. Sets of names "
-            "need no such step: add one name to each of them."
+            f"got X of shape {items.shape}; (n_sets, n_items, n_features) is allowed. To sets of "
+            "names add one name, such as 'none'."
         )
     n_sets, n_items, n_features = items.shape
     is_item = ~np.all(np.isnan(items), axis=2)

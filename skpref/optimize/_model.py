@@ -221,8 +221,8 @@ class Models:
         self.scale.check_told(label_of(outcome))
         if self.forgets and names_outside_option(outcome):
             raise ValueError(
-                "got none= of an optimizer with forgetting_rate=, whose utilities move, and that of "
-                "an outside option does not. Leave one of the two out."
+                "got none= of an optimizer with forgetting_rate=, whose utilities move; that of an "
+                "outside option does not. Leave one of the two out."
             )
         if outcome not in (0, 1):
             answers = [(range(n), outcome)]

@@ -349,10 +349,10 @@ class PreferenceOptimizer(Asking):
         ValueError
             If ``beside`` is no sequence of items of the space, holds one twice or as many as
             ``size``, or stands with lines or planes. If ``new_items`` or ``cost`` stand with other
-            questions than duels, or ``beside``, or too few items were made. If ``fixed`` names no parameters of the space,
-            no values of theirs, or all. If no question is left (all of a small pool
-            are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
-            likelihood takes no answers to sets.
+            questions than duels, or ``beside``, or too few items were made. If ``fixed`` names no
+            parameters of the space, no values of theirs, or all. If no question is left (all of a
+            small pool are pending or were skipped), if the acquisition is NaN everywhere, or if the
+            engine or likelihood takes no answers to sets.
         """
         held = self._held(at, fixed)
         space = hold_parameters(self._space, held)

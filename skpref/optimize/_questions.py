@@ -311,35 +311,42 @@ class Questions:
         """
         cost = self._configuration.cost or Cost(0.0, 1.0)
         costs = {new_items: 1.0} if new_items is not None else cost.by_new_items()
-        indices = sorted(
-            state.made_items, key=lambda k: (bool(state.answers) and k == state.last_winner, k)
-        )
-        made = state.items.rows[indices]
-        allowed_rows = self._space.project(made)
-        made = made[np.any(np.all(made[:, None] == allowed_rows, axis=2), axis=1)]
+        made = self._made_rows(state)
         costs = {n: each for n, each in costs.items() if n + len(made) >= 2}
-        memory = state.recalled.memory
+        duel, memory = None, state.recalled.memory
         if designed and costs:
-            n_new = 1 if 1 in costs else max(costs)
-            first = made[::-1][: 2 - n_new]
-            duel = np.concatenate([first, self._space.initial_rows(self._seed, len(made), n_new)])
-            if n_new and not may_be_asked(duel, allowed):
-                duel = random_question(self._space, allowed, rng, 2, first)
+            duel = self._designed_duel(made, 1 if 1 in costs else max(costs), allowed, rng)
         elif costs:
             strategy = self._configuration.strategy_for(len(state.answers) + len(state.pending))
             context, memory_after = self._ask_context(strategy, state, allowed, rng)
-            duel = None if strategy == GAIN_STRATEGY else propose(strategy, context)
+            if strategy != GAIN_STRATEGY:
+                duel = propose(strategy, context)
             if duel is None or count_new(duel, made) not in costs:
                 duel = duel_by_gain(context, made, costs)
             memory = memory_after()
-        if costs and duel is None and new_items is None:
+        if duel is None and new_items is None:
             duel = self._or_random_question(None, state, 2, rng)
-        if not costs or duel is None:
+        if duel is None:
             raise NoQuestionLeftError(
                 f"got new_items={new_items}; of {len(made)} items that were made no such duel is "
                 "left. Ask without it, or tell a pending duel."
             )
         return duel, memory
+
+    def _made_rows(self, state):
+        """Return rows of the items that were made and may be asked about, the last winner last."""
+        winner = state.last_winner if state.answers else None
+        rows = state.items.rows[sorted(state.made_items, key=lambda k: (k == winner, k))]
+        allowed = self._space.project(rows)
+        return rows[np.any(np.all(rows[:, None] == allowed, axis=2), axis=1)]
+
+    def _designed_duel(self, made, n_new, allowed, rng):
+        """Return rows of the last items that were made and of the next of the design."""
+        first = made[::-1][: 2 - n_new]
+        duel = np.concatenate([first, self._space.initial_rows(self._seed, len(made), n_new)])
+        if n_new and not may_be_asked(duel, allowed):
+            return random_question(self._space, allowed, rng, 2, first)
+        return duel
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, indices of the next line or plane, and the memory after it."""

@@ -333,8 +333,9 @@ class RunState:
     @property
     def made_items(self) -> list[int]:
         """Indices of the items of all questions, but for those that were told unusable."""
-        questions = (*self.answers, *self.skipped, *self.pending)
-        return sorted({k for each in questions for k in each.items} - self.unusable_items)
+        shown = {k for answer in self.answers for k in answer.items}
+        shown |= {k for each in (*self.skipped, *self.pending) for k in each.items}
+        return sorted(shown - self.unusable_items)
 
     def answered_rows(self, usable: bool = False) -> NDArray[np.float64]:
         """Return the rows of the items that answers are about, or of those told unusable none."""
