@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.utils import Bunch
 
@@ -47,6 +48,7 @@ __all__ = [
     "Margins",
     "Rows",
     "TeamDuels",
+    "add_outside_option",
     "balance_orientation",
     "distinct_rows",
     "from_choices",
@@ -62,6 +64,57 @@ __all__ = [
     "ranking_groups",
     "rated_pairs",
 ]
+
+
+def add_outside_option(X: ArrayLike) -> np.ndarray:
+    """Return sets with an outside option as one more item of each, for answers "none of these".
+
+    The position of the outside option is the answer "none of these"; that of an item says that it
+    is better than the others and than the outside option. Items have two more columns, see
+    `skpref.kernels.outside_option_kernel`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_sets, n_items, n_features)
+        Numbers; rows of NaN at the end of a set of fewer items.
+
+    Returns
+    -------
+    ndarray of shape (n_sets, n_items + 1, n_features + 2)
+        The outside option comes after the last item of each set.
+
+    Raises
+    ------
+    ValueError
+        If X has no three dimensions or no item.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from skpref import PairwisePreferenceRegressor
+    >>> from skpref.duels import add_outside_option
+    >>> from skpref.kernels import outside_option_kernel
+    >>> X = np.array([[[0.1], [0.3]], [[0.2], [0.8]], [[0.7], [0.9]]])
+    >>> shown, answers = add_outside_option(X), [2, 1, 0]  # of the first two none
+    >>> model = PairwisePreferenceRegressor(outside_option_kernel(RBF([0.3]), 1), optimizer=None)
+    >>> model.fit(shown, answers).predict_proba(add_outside_option([[[0.2], [0.7]]])).round(2)
+    array([[0.01, 0.94, 0.06]])
+    """
+    items = np.asarray(X, dtype=np.float64)
+    if items.ndim != 3 or not items.size:
+        raise ValueError(
+            f"got X of shape {items.shape}; (n_sets, n_items, n_features) is allowed. To sets of "
+            "names add one name, such as 'none'."
+        )
+    n_sets, n_items, n_features = items.shape
+    is_item = ~np.all(np.isnan(items), axis=2)
+    shown = np.full((n_sets, n_items + 1, n_features + 2), np.nan)
+    shown[:, :n_items, :n_features] = items
+    shown[:, :n_items, n_features:] = np.where(is_item[..., None], [1.0, 0.0], np.nan)
+    middle = np.append(items[is_item].mean(axis=0), [0.0, 1.0])
+    shown[np.arange(n_sets), is_item.sum(axis=1)] = middle
+    return shown
 
 
 def from_votes(

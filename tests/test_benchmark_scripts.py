@@ -41,6 +41,7 @@ SMALLEST = {
     "learning/sparse_quality.py": "--points 20",
     "optimize/ask_latency.py": "--dims 2 --duels 6-8 --lead 0",
     "optimize/bits_needed.py": "",
+    "optimize/costs.py": "--problems 'function hartmann-3' --seeds 0 --budget 25",
     "optimize/earlier.py": "--tasks common --people 1 --earlier 3 --questions 4 --answers 2",
     "optimize/forgetting.py": "--seeds 2 --duels 5 --rates 0.0 --judges moved",
     "optimize/generated_regret.py": "--problems 'draw 1 rbf 2' --seeds 0 --answers 2"

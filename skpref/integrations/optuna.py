@@ -45,6 +45,7 @@ _OF_THE_STUDY = (
     "random_state",
     "initial_duels",
     "earlier",
+    "cost",
 )
 # Seconds that a worker waits for another to choose the trial before its own.
 _PATIENCE, _POLL = 5.0, 0.05
@@ -122,7 +123,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         if refused:
             raise TypeError(
                 f"PreferentialSampler takes no {refused[0]}=: the storage of the study holds the "
-                "space, the trials and the answers, and seed= is the sampler's."
+                "space, the trials, each a new item, and the answers; seed= is the sampler's."
             )
         # What is wrong with the options is said now; a kernel depends on the number of parameters.
         options_of_optimizer = {name: each for name, each in options.items() if name != "kernel"}

@@ -45,6 +45,7 @@ from skpref.kernels._hyperparameters import (
     time_powers,
 )
 from skpref.kernels._leaves import Identity, ItemEffect, Linear, ProductMatern, Seasons, Wiener
+from skpref.kernels._outside import outside_option_kernel
 from skpref.kernels._state_space import Drift, Drifts, Process, drifts_of
 from skpref.kernels._views import features_part, with_centred_linear_terms
 from skpref.kernels._wrappers import (
@@ -77,6 +78,7 @@ __all__ = [
     "leaderboard_kernel",
     "lengthscale_indices",
     "median_lengthscales",
+    "outside_option_kernel",
     "spectral_sample",
     "theta_gradient",
 ]

@@ -11,7 +11,7 @@ from skpref.data import LARGEST_LABEL, ranks_of
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
 NO_OUTCOME: Any = ...
-_BY_POSITION = {"chosen", "worst", "ranking", "position"}
+_BY_POSITION = {"chosen", "worst", "ranking", "position", "none"}
 _WAYS = (
     "chosen= (position of the best, or a list of the good ones), worst= (of the worst), both, or "
     "ranking= (positions)"
@@ -26,6 +26,7 @@ class AnswerArguments(NamedTuple):
     worst: Any = None
     ranking: Any = None
     position: Any = None
+    none: Any = None
 
     def of(self, n: int) -> int | str | dict:
         """Return the outcome of n items shown, as it is kept.
@@ -35,7 +36,7 @@ class AnswerArguments(NamedTuple):
         int, str or dict
             Of a duel 1 (the first won), 0, "tie", or a further label of a `DuelScale`; of more
             items a dict with the position "chosen" (of several a list), "worst" or both, or with
-            the positions of a "ranking".
+            the positions of a "ranking". What is said of the outside option has the key "none".
 
         Raises
         ------
@@ -50,6 +51,8 @@ class AnswerArguments(NamedTuple):
                 f"pending, with its items in their order; these {n} items are no such question. "
                 f"Tell {_WAYS}."
             )
+        if "none" in arguments:
+            return unpacked._of_outside_option(n)
         if outcome is NO_OUTCOME and not arguments:
             raise ValueError(
                 f"Nothing was answered. Of a duel tell the outcome: 1, 0, 'tie' or None (no "
@@ -77,8 +80,8 @@ class AnswerArguments(NamedTuple):
         if isinstance(self.outcome, dict):
             if arguments or not self.outcome or self.outcome.keys() - _BY_POSITION:
                 raise ValueError(
-                    "An outcome as a dict has the keys 'chosen', 'worst' or both, 'ranking', or "
-                    f"'position', and nothing is said beside it; got {self.outcome!r}"
+                    "An outcome as a dict has the keys 'chosen', 'worst' or both, 'ranking', "
+                    f"'none' or 'position', and nothing is said beside it; got {self.outcome!r}"
                     f"{_beside(arguments)}."
                 )
             unpacked = type(self)(**self.outcome)
@@ -91,6 +94,30 @@ class AnswerArguments(NamedTuple):
             )
             raise ValueError(f"position= is a whole answer; got more beside it{_beside(shown)}.")
         return unpacked
+
+    def _of_outside_option(self, n):
+        """Return the outcome of n items where it is said whether any is good enough."""
+        arguments = self._by_position()
+        none = arguments.pop("none")
+        if not isinstance(none, bool | np.bool_):
+            raise TypeError(f"none must be True, False or None, got {none!r}.")
+        if self.outcome is not NO_OUTCOME and not arguments:
+            outcome = _of_duel(self.outcome, n)
+            named = {0: {"chosen": 1}, 1: {"chosen": 0}}.get(outcome, {"outcome": outcome})
+        elif self.outcome is not NO_OUTCOME:
+            named = {"outcome": self.outcome} | arguments
+        else:
+            named = arguments
+        if none and named:
+            raise ValueError(f"none=True is a whole answer; got more beside it{_beside(named)}.")
+        if none:
+            return {"none": True}
+        if [*named] != ["chosen"]:
+            raise ValueError(
+                f"none=False says that what is chosen is good enough; got it{_beside(named)}. Give "
+                "chosen= beside it, or the outcome 1 or 0 of a duel."
+            )
+        return _of_set(named, n, n) | {"none": False}
 
     def _by_position(self):
         parts = {name: getattr(self, name) for name in sorted(_BY_POSITION)}
@@ -127,7 +154,7 @@ def _of_duel(outcome, n):
     return int(outcome) if abs(outcome) > 1 else int(outcome == 1)
 
 
-def _of_set(said, n):
+def _of_set(said, n, most=None):
     if "ranking" in said:
         if len(said) > 1:
             raise ValueError(f"ranking= is a whole answer; got more beside it{_beside(said)}.")
@@ -136,7 +163,8 @@ def _of_set(said, n):
     if "chosen" not in said:
         return positions
     chosen = said["chosen"]
-    best = _subset(chosen, n) if _is_listed(chosen) else [_position("chosen", chosen, n)]
+    most = n - 1 if most is None else most
+    best = _subset(chosen, n, most) if _is_listed(chosen) else [_position("chosen", chosen, n)]
     if positions.get("worst") in best:
         raise ValueError(f"The item {positions['worst']} cannot be both the best and the worst.")
     return {"chosen": best[0] if len(best) == 1 else best} | positions
@@ -149,13 +177,13 @@ def _is_listed(value):
     )
 
 
-def _subset(value, n):
+def _subset(value, n, most):
     positions = sorted(_position("a position of chosen", each, n) for each in value)
     if len(set(positions)) < len(positions):
         raise ValueError(f"chosen must name every position at most once, got {positions}.")
-    if not 0 < len(positions) < n:
+    if not 0 < len(positions) <= most:
         raise ValueError(
-            f"got {len(positions)} of {n} items as chosen=, which says nothing; 1 to {n - 1} are "
+            f"got {len(positions)} of {n} items as chosen=, which says nothing; 1 to {most} are "
             "allowed. Tell None, or skip the question."
         )
     return positions
@@ -191,12 +219,25 @@ def _ranking(value, n):
 
 
 def ranks_of_outcome(outcome: int | str | dict, n: int) -> tuple[int, ...]:
-    """Return the rank of each of n items by an outcome that is kept; of a tie all 1."""
+    """Return the rank of each of n items by an outcome that is kept; of a tie or none all 1."""
     if isinstance(outcome, dict):
-        return ranks_of(n, **outcome)
+        return ranks_of(n, **{name: part for name, part in outcome.items() if name != "none"})
     if isinstance(outcome, str):  # a tie
         return (1,) * n
     return ranks_of(n, chosen=int(outcome <= 0))
+
+
+def names_outside_option(outcome: int | str | dict) -> bool:
+    """Return whether an outcome says if any of the items is better than the outside option."""
+    return isinstance(outcome, dict) and "none" in outcome
+
+
+def ranks_with_outside_option(outcome: int | str | dict, n: int) -> tuple[int, ...]:
+    """Return the ranks of n items, and that of the outside option if the outcome is about it."""
+    ranks = ranks_of_outcome(outcome, n)
+    if not isinstance(outcome, dict) or "none" not in outcome:
+        return ranks
+    return (*[2] * n, 1) if outcome["none"] else (*ranks, 2)
 
 
 def label_of(outcome: int | str | dict) -> int:

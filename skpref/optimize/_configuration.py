@@ -29,6 +29,7 @@ from skpref.kernels import Identity
 from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
+from skpref.optimize._costs import Cost
 from skpref.optimize._dimensions import plain
 from skpref.optimize._earlier import own_variance_prior, read_earlier
 from skpref.optimize._lookahead import LOOKAHEADS
@@ -64,7 +65,8 @@ class Configuration(NamedTuple):
     planes).
     ``hallucinating`` tells whether the working posterior is a hallucination, drawn anew for each
     item that is asked for; ``believing`` whether it is given one value of every noisy margin.
-    ``lengthscale_prior`` and ``noise_prior`` are never "auto".
+    ``lengthscale_prior`` and ``noise_prior`` are never "auto". ``cost`` is that of making and
+    judging, or None.
     """
 
     strategies: dict[str, Strategy]
@@ -75,6 +77,16 @@ class Configuration(NamedTuple):
     noise_prior: tuple[float, float] | None
     n_initial: int
     refit_every: int | None
+    cost: Cost | None = None
+
+    def check_chooses_by_gain(self, argument: str) -> None:
+        """Raise ValueError if a strategy was given beside an argument that has one of its own."""
+        if self.strategies != BEST:
+            raise ValueError(
+                f"got {argument} and a strategy; with the first, duels are chosen by the knowledge "
+                "gradient. Leave inference=, incumbent=, acquisition= and hyperparameters= out, or "
+                "that."
+            )
 
     def strategy_for(self, number: int, kind: str = "duel") -> Strategy:
         """Return the method of a question of a kind, so many being answered or pending."""
@@ -146,9 +158,15 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     usual *= tastes is None  # earlier people answered the design
     n_initial = _check_n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
-    return Configuration(
-        strategies, hallucinating, believing, models, of_lengthscales, of_noise, n_initial, every
+    priors = of_lengthscales, of_noise
+    cost = Cost.read(options["cost"])
+    options["cost"] = None if cost is None else list(cost)
+    configuration = Configuration(
+        strategies, hallucinating, believing, models, *priors, n_initial, every, cost
     )
+    if cost is not None:
+        configuration.check_chooses_by_gain("cost=")
+    return configuration
 
 
 def _read_engine(strategies):

@@ -90,6 +90,8 @@ def ask_draft(
         payload["form"] = new[0].form
     if new and new[0].fixed:
         payload["fixed"] = new[0].fixed
+    if new and new[0].new_items is not None:
+        payload["new_items"] = new[0].new_items
     if any(each.user is not None for each in new):
         payload["users"] = [each.user for each in new]
     arrays = None
@@ -229,7 +231,8 @@ def _asked(state, event, values):
     recalled = _read_memory(values, event) if "theta" in values else state.recalled
     form = GridForm(*values["form"]) if "form" in values else None
     fixed = tuple(FixedParameter(*each) for each in values.get("fixed", ()))
-    return state.with_questions(questions, recalled, values.get("users"), form, fixed)
+    new_items = values.get("new_items")
+    return state.with_questions(questions, recalled, values.get("users"), form, fixed, new_items)
 
 
 def _read_memory(values, event):

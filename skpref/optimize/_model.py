@@ -25,9 +25,14 @@ from skpref.fitting import (
 )
 from skpref.gp import Posterior, UtilitiesGivenValues, at_present, check_sets
 from skpref.inference import State, check_answers
-from skpref.kernels import Padded, kernel_values
+from skpref.kernels import Padded, kernel_values, outside_option_kernel
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
-from skpref.optimize._answers import TIE, label_of, ranks_of_outcome
+from skpref.optimize._answers import (
+    TIE,
+    label_of,
+    names_outside_option,
+    ranks_with_outside_option,
+)
 
 
 class DefaultPriors(NamedTuple):
@@ -103,25 +108,33 @@ def default_kernel(n_columns: int) -> Kernel:
     return Matern(np.full(n_columns, PRIORS.lengthscale[0]), (0.02, 20.0), nu=1.5)
 
 
+@dataclass(frozen=True, eq=False)
 class PresentFit(Fitted):
-    """A fit on rows with one more column than items; its posteriors are on rows of items.
+    """A fit on rows with more columns than items; its posteriors are on rows of items.
 
-    They are those of the present where the utility moves, and of the new person beside others.
+    They are those of the present where the utility moves, of the new person beside others, and of
+    items beside an outside option.
     """
 
+    n_columns: int = 0
+
     def _posterior_at(self, approximation):
-        return on_item_rows(
-            super()._posterior_at(approximation), self.comparisons.items.shape[1] - 1
-        )
+        return on_item_rows(super()._posterior_at(approximation), self.n_columns)
+
+
+def _further_columns(n: int) -> list[float]:
+    """Return what an item has in n columns beyond its own: of the new person, the option, both."""
+    return {0: [], 1: [1.0], 2: [1.0, 0.0], 3: [1.0, 1.0, 0.0]}[n]
 
 
 def on_item_rows(posterior: Posterior, n_columns: int) -> Posterior:
     """Return a posterior on rows of items, as it is at present, or of the new person."""
-    if posterior.anchors.shape[1] == n_columns:
+    n_more = posterior.anchors.shape[1] - n_columns
+    if not n_more:
         return posterior
     if isinstance(posterior.kernel, Product):
         return at_present(posterior, n_columns)
-    kernel = Padded(posterior.kernel, n_columns, [1.0])
+    kernel = Padded(posterior.kernel, n_columns, _further_columns(n_more))
     return replace(posterior, kernel=kernel, reader=Reader(n_columns), utilities=None)
 
 
@@ -221,6 +234,13 @@ class Models:
     def check_takes(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
         self.scale.check_told(label_of(outcome))
+        parts = {"forgetting_rate=": self.forgets, "monotone=": self.whole.monotone is not None}
+        for name in (name for name, is_there in parts.items() if is_there):
+            if names_outside_option(outcome):
+                raise ValueError(
+                    f"got none= of an optimizer with {name}, which an outside option does not "
+                    "follow; one of the two is allowed. Leave the other out."
+                )
         if outcome not in (0, 1):
             answers = [(range(n), outcome)]
             comparisons = comparisons_of(
@@ -241,7 +261,8 @@ def comparisons_of(
 
     A choice among many items is one among those that tell most, see `compared_rows`.
     Where the model ``forgets``, each row has the number of its answer as its last column. Beside
-    the ``extremes`` of earlier people, whose duel is the first, it has 1, and 0 for these.
+    the ``extremes`` of earlier people, whose duel is the first, it has 1, and 0 for these. Where an
+    answer is about the outside option, that is the last item, see `outside_option_kernel`.
     """
     answers = [_thin_choice(rows, items, outcome) for items, outcome, *_ in answers]
     if forgets:
@@ -250,6 +271,15 @@ def comparisons_of(
         person = np.repeat([1.0, 0.0], [len(rows), 2])
         answers = [((len(rows), len(rows) + 1), model.likelihood.duel_scale.levels), *answers]
         rows = np.column_stack([np.concatenate([rows, extremes]), person])
+    outside = [names_outside_option(outcome) for _, outcome, *_ in answers]
+    if any(outside):
+        option = len(rows)
+        answers = [
+            ((*items, option) if named else items, outcome)
+            for named, (items, outcome, *_) in zip(outside, answers, strict=True)
+        ]
+        is_item = np.append(np.ones(option), 0.0)
+        rows = np.column_stack([np.append(rows, rows[:1], axis=0), is_item, 1.0 - is_item])
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):
         pairs = [items if outcome else items[::-1] for items, outcome, *_ in answers]
@@ -260,7 +290,8 @@ def comparisons_of(
     rank = np.zeros((len(answers), most), dtype=np.intp)
     for k, (items, outcome, *_) in enumerate(answers):
         shown[k, : len(items)] = items
-        rank[k, : len(items)] = ranks_of_outcome(outcome, len(items))
+        n_shown = len(items) - outside[k]
+        rank[k, : len(items)] = ranks_with_outside_option(outcome, n_shown)
     kind = scale.kinds([label_of(outcome) for _, outcome, *_ in answers])
     kind[[isinstance(outcome, dict) for _, outcome, *_ in answers]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
@@ -313,8 +344,8 @@ def with_values(
     """
     places, value, deviation = map(np.array, zip(*values, strict=True))
     rows = rows[places]
-    if comparisons.items.shape[1] > rows.shape[1]:  # of the new person
-        rows = np.column_stack([rows, np.ones(len(rows))])
+    further = _further_columns(comparisons.items.shape[1] - rows.shape[1])
+    rows = np.column_stack([rows, np.tile(further, (len(rows), 1))])
     spread = 0.5 * np.log(np.var(value) + np.mean(deviation**2))
     K, places = kernel_values(model.kernel, rows), np.arange(len(rows))
 
@@ -339,6 +370,10 @@ def fit(
 ) -> tuple[Fitted, Memory]:
     """Fit what was told, after learning the hyperparameters if asked to."""
     model = models.of(answers, memory.theta)
+    has_option = any(names_outside_option(outcome) for _, outcome, *_ in answers)
+    if has_option:
+        width = rows.shape[1] + (models.extremes is not None)
+        model = replace(model, kernel=outside_option_kernel(model.kernel, width))
     compared = comparisons_of(rows, answers, model, models.forgets, models.extremes)
     fitted = fit_posterior(
         with_values(compared, rows, values, model) if values else compared,
@@ -349,8 +384,8 @@ def fit(
     if values and relearn:  # in the unit that goes with the kernel that was learned
         model, start = fitted.model, Start(fitted.state.sites)
         fitted = fit_posterior(with_values(compared, rows, values, model), model, start)
-    if models.forgets or models.extremes is not None:
-        fitted = PresentFit(**fit_fields(fitted))
+    if models.forgets or models.extremes is not None or has_option:
+        fitted = PresentFit(**fit_fields(fitted), n_columns=rows.shape[1])
     learned = relearn and len(memory.theta) > 0
     return fitted, replace(
         memory,
@@ -413,4 +448,4 @@ def draw_hyperparameters(
         drawn = fit_posterior(fitted.comparisons, model.at(theta), start)
     except ValueError:  # where the model cannot be evaluated
         return fitted
-    return type(fitted)(**fit_fields(drawn))
+    return replace(fitted, **fit_fields(drawn))

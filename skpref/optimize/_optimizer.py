@@ -23,6 +23,7 @@ from skpref.optimize._limits import hold_parameters, make_limited_space, read_fi
 from skpref.optimize._questions import check_answered
 from skpref.optimize._session import Session, lease_claim
 from skpref.optimize._spaces import titled
+from skpref.optimize._state import DUELS
 
 
 class PreferenceOptimizer(Asking):
@@ -134,6 +135,10 @@ class PreferenceOptimizer(Asking):
         where items are arrays, positions: ``{"price": -1}``; of ``candidates`` their features. As
         in `PairwisePreferenceRegressor`: virtual duels are placed anew after each answer. Not with
         "laplace", ``earlier`` or ``forgetting_rate``.
+    cost : (float, float), default=None
+        Cost of making an item that was in no question before, and of judging a question, in one
+        unit: ``(10, 1)``. Duels, the only questions then, are those of the largest knowledge
+        gradient by cost: of two new items, of one and an item that was made, or of two of those.
     journal : path, default=None
         SQLite database to which every event is written before the call returns. If it exists, the
         run goes on from its end, with the very same next question. Several judges may share it,
@@ -222,6 +227,7 @@ class PreferenceOptimizer(Asking):
         constraints: Sequence | None = None,
         earlier: Any = None,
         monotone: Mapping | None = None,
+        cost: tuple[float, float] | None = None,
         journal: str | PathLike | None = None,
         judge: str | None = None,
         lease_minutes: float = 30.0,
@@ -245,6 +251,7 @@ class PreferenceOptimizer(Asking):
             "forgetting_rate": forgetting_rate,
             "earlier": earlier,
             "monotone": monotone,
+            "cost": cost,
         }
         configuration = configure(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior", "noise_prior"):
@@ -297,6 +304,7 @@ class PreferenceOptimizer(Asking):
         beside: Any = None,
         fixed: Mapping | None = None,
         at: Mapping | None = None,
+        new_items: int | None = None,
     ) -> Any:
         """Return the next duel, set, line or plane, or the next n for judges in parallel.
 
@@ -333,6 +341,11 @@ class PreferenceOptimizer(Asking):
         at : dict, optional
             Values that are given and not chosen, as where or when the items are judged:
             ``at={"room": "bath"}``. It holds them as ``fixed`` does, and `recommend` takes it too.
+        new_items : {0, 1, 2}, optional
+            Of a duel the number of items that have to be made: were in no question before. With 1
+            a new item meets one that was made, with 0 two of those meet again. The duel is then
+            that of the largest knowledge gradient, and ``initial_duels`` are not asked. None: any
+            number, or by ``cost``.
 
         Returns
         -------
@@ -344,18 +357,39 @@ class PreferenceOptimizer(Asking):
         ------
         ValueError
             If ``beside`` is no sequence of items of the space, holds one twice or as many as
-            ``size``, or stands with lines or planes. If ``fixed`` names no parameters of the space,
-            no values of theirs, or all. If no question is left (all of a small pool
-            are pending or were skipped), if the acquisition is NaN everywhere, or if the engine or
-            likelihood takes no answers to sets.
+            ``size``, or stands with lines or planes. If ``new_items`` or ``cost`` stand with other
+            questions than duels, or ``beside``, or too few items were made. If ``fixed`` names no
+            parameters of the space, no values of theirs, or all. If no question is left (all of a
+            small pool are pending or were skipped), if the acquisition is NaN everywhere, or if the
+            engine or likelihood takes no answers to sets.
         """
         held = self._held(at, fixed)
         space = hold_parameters(self._space, held)
         if beside is None:
-            return self._ask_questions(n, layouts_of(kind, size, space), fixed=held)
+            layouts = layouts_of(kind, size, space)
+            return self._ask_questions(n, self._with_new_items(layouts, new_items), fixed=held)
+        self._with_new_items((), new_items)
         items = self._given_items(beside)
         layouts = layouts_with_given_items(kind, size, space, len(items))
         return self._ask_questions(n, layouts, beside=items, fixed=held)
+
+    def _with_new_items(self, layouts, new_items):
+        """Return layouts with the number of new items, or raise ValueError if they take none."""
+        configuration = self._session.configuration
+        if new_items is None and configuration.cost is None:
+            return layouts
+        argument = "cost=" if new_items is None else f"new_items={new_items!r}"
+        if layouts != DUELS:
+            raise ValueError(
+                f"got {argument} and a question that is no duel, or begins with items beside=; "
+                "duels alone are chosen by gain and cost. Leave the one or the other out."
+            )
+        if new_items is None:
+            return layouts
+        if type(new_items) is not int or new_items not in (0, 1, 2):
+            raise ValueError(f"new_items must be 0, 1 or 2, got {new_items!r}.")
+        configuration.check_chooses_by_gain(argument)
+        return tuple(each._replace(new_items=new_items) for each in layouts)
 
     def _held(self, at, fixed=None):
         """Return the parameters that a question holds, checked."""
@@ -395,6 +429,7 @@ class PreferenceOptimizer(Asking):
         ranking: Any = None,
         position: Any = None,
         unusable: Sequence[int] | None = None,
+        none: bool | None = None,
     ) -> Self:
         """Tell which is better.
 
@@ -406,8 +441,8 @@ class PreferenceOptimizer(Asking):
         ----------
         items : array-like of shape (k, d), or k dicts, names or rows of a frame
             Any different items of the space, in the order in which they were shown. They need not
-            have been asked for. Items that are told again count as one more answer. Answers may
-            contradict each other.
+            have been asked for, so that an item may be compared with the best of last week. Items
+            that are told again count as one more answer. Answers may contradict each other.
         outcome : int, bool, "tie", 0.5 or None
             Of a duel. 1 or True: the first won; 0, -1 or False: the second; "tie" or 0.5: no
             difference; or another label that ``answers`` allow, such as 2. None, also of a set: no
@@ -428,6 +463,11 @@ class PreferenceOptimizer(Asking):
             Positions of items that crashed, are unsafe or could not be made. The others could be
             used; which of them is better is told by a call of its own. Later questions are about
             items that are probably usable, by a probit of its own: each as often as it is probable.
+        none : bool, optional
+            True: none of the items is good enough. Then an outside option, such as to buy nothing,
+            is better than each of them; its utility is learned. False, beside ``chosen`` or the
+            outcome of a duel: what was chosen is better than the outside option, too. None: no
+            more was asked than which of these is better.
 
         Returns
         -------
@@ -443,7 +483,7 @@ class PreferenceOptimizer(Asking):
             If the question was pending when this object last looked, and another judge has answered
             it since. Nothing is recorded then.
         """
-        no_position = all(each is None for each in (chosen, worst, ranking, position))
+        no_position = all(each is None for each in (chosen, worst, ranking, position, none))
         if unusable is not None:
             is_alone = no_position and (outcome is NO_OUTCOME or outcome is None)
             places = _check_unusable(unusable, len(items), is_alone)
@@ -451,7 +491,8 @@ class PreferenceOptimizer(Asking):
             return self
         if no_position and outcome is None:
             return self.skip(items)
-        return self._record(items, AnswerArguments(outcome, chosen, worst, ranking, position))
+        arguments = AnswerArguments(outcome, chosen, worst, ranking, position, none)
+        return self._record(items, arguments)
 
     def tell_value(self, item: Any, value: float, deviation: float) -> Self:
         """Tell a value that was measured of an item, which counts beside the answers.

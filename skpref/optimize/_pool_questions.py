@@ -178,6 +178,11 @@ class PoolConfiguration(NamedTuple):
         """Raise ValueError unless the estimator takes such an answer to n items."""
         if n > 2:
             raise ValueError(f"A learner asks duels, two items each; got {n} items.")
+        if isinstance(outcome, dict):
+            raise ValueError(
+                "A learner takes no none=: its estimator has no outside option among the items. "
+                "Tell 1 or 0, or None to skip."
+            )
         self.scale.check_told(label_of(outcome))
 
 

@@ -15,6 +15,7 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
+from skpref.optimize._costs import GAIN_STRATEGY, Cost, count_new, duel_by_gain
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
 from skpref.optimize._limits import hold_parameters
@@ -223,11 +224,11 @@ class Questions:
         for _ in range(n):
             part = self._usable_part(state, layout.size)
             try:
-                state = part._next(state, layout.size, layout.form, given)
+                state = part._next(state, layout, given)
             except NoQuestionLeftError:
                 if part is self:
                     raise
-                state = self._next(state, layout.size, layout.form, given)
+                state = self._next(state, layout, given)
         return state
 
     def _usable_part(self, state, size):
@@ -275,7 +276,8 @@ class Questions:
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
-    def _next(self, state, size, form, given):
+    def _next(self, state, layout, given):
+        size, form, new_items = layout
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
         n_shown = state.n_shown + sum(len(each.items) for each in state.pending)
@@ -283,6 +285,13 @@ class Questions:
         designed |= not state.is_informed and self._extremes is None
         if form is not None:
             items, indices, recalled = self._grid_question(state, allowed, form, rng, designed)
+        elif new_items is not None or (
+            self._configuration.cost is not None and not self._open_initial_duels(state)
+        ):
+            rows, memory = self._duel_by_gain(state, allowed, rng, new_items, designed)
+            items, indices = self._register_rows(state.items, rows, allowed, rng)
+            if memory is not recalled.memory:
+                recalled = KnownMemory(memory)
         elif designed or (not given and self._open_initial_duels(state)):
             items, indices = self._design_question(state, allowed, size, rng, given)
         else:
@@ -293,8 +302,53 @@ class Questions:
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
         return replace(state, items=items).with_questions(
-            [indices], recalled, form=form, fixed=self._fixed
+            [indices], recalled, form=form, fixed=self._fixed, new_items=new_items
         )
+
+    def _duel_by_gain(self, state, allowed, rng, new_items, designed):
+        """Return rows of the duel that gains most by its cost, and the memory after it.
+
+        In the design an item joins the last winner, if any item was made. Then turns are taken with
+        an item that is to improve on the best that was made, as always.
+        """
+        cost = self._configuration.cost or Cost(0.0, 1.0)
+        costs = {new_items: 1.0} if new_items is not None else cost.by_new_items()
+        made = self._made_rows(state)
+        costs = {n: each for n, each in costs.items() if n + len(made) >= 2}
+        duel, memory = None, state.recalled.memory
+        if designed and costs:
+            duel = self._designed_duel(made, 1 if 1 in costs else max(costs), allowed, rng)
+        elif costs:
+            strategy = self._configuration.strategy_for(len(state.answers) + len(state.pending))
+            context, memory_after = self._ask_context(strategy, state, allowed, rng)
+            if strategy != GAIN_STRATEGY:
+                duel = propose(strategy, context)
+            if duel is None or count_new(duel, made) not in costs:
+                duel = duel_by_gain(context, made, costs)
+            memory = memory_after()
+        if duel is None and new_items is None:
+            duel = self._or_random_question(None, state, 2, rng)
+        if duel is None:
+            raise NoQuestionLeftError(
+                f"got new_items={new_items}; of {len(made)} items that were made no such duel is "
+                "left. Ask without it, or tell a pending duel."
+            )
+        return duel, memory
+
+    def _made_rows(self, state):
+        """Return rows of the items that were made and may be asked about, the last winner last."""
+        winner = state.last_winner if state.answers else None
+        rows = state.items.rows[sorted(state.made_items, key=lambda k: (k == winner, k))]
+        allowed = self._space.project(rows)
+        return rows[np.any(np.all(rows[:, None] == allowed, axis=2), axis=1)]
+
+    def _designed_duel(self, made, n_new, allowed, rng):
+        """Return rows of the last items that were made and of the next of the design."""
+        first = made[::-1][: 2 - n_new]
+        duel = np.concatenate([first, self._space.initial_rows(self._seed, len(made), n_new)])
+        if n_new and not may_be_asked(duel, allowed):
+            return random_question(self._space, allowed, rng, 2, first)
+        return duel
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, indices of the next line or plane, and the memory after it."""

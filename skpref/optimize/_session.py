@@ -233,7 +233,7 @@ class Session:
             each
             for each in state.pending
             if holders.get(each.number, judge) == judge
-            and (each.form or Layout(len(each.items))) in forms
+            and (each.form or Layout(len(each.items), None, each.new_items)) in forms
             and each.items[: len(first)] == first
             and user in (None, each.user)
             and each.fixed == fixed

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref.optimize._answers import TIE, best_position
+from skpref.optimize._answers import TIE, best_position, names_outside_option
 from skpref.optimize._model import Memory
 
 # Id of the user asked; None without several users.
@@ -114,10 +114,14 @@ class GridForm(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a question looks like: the number of its items, and their form; a set has none."""
+    """What a question looks like: the number of its items, and their form; a set has none.
+
+    ``new_items`` are those that were in no question before; None: any number.
+    """
 
     size: int = 2
     form: GridForm | None = None
+    new_items: int | None = None
 
 
 DUELS = (Layout(),)
@@ -126,7 +130,8 @@ DUELS = (Layout(),)
 class Pending(NamedTuple):
     """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
-    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them.
+    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them, and
+    ``new_items`` the number that was asked for.
     """
 
     number: int
@@ -134,6 +139,7 @@ class Pending(NamedTuple):
     user: User = None
     form: GridForm | None = None
     fixed: tuple = ()
+    new_items: int | None = None
 
 
 class AnswerRecord(NamedTuple):
@@ -224,11 +230,13 @@ class RunState:
         users: list[User] | None = None,
         form: GridForm | None = None,
         fixed: tuple = (),
+        new_items: int | None = None,
     ) -> Self:
         """Return the state after new questions, all of one form, each to its user."""
         whom = [None] * len(questions) if users is None else users
         pairs = enumerate(zip(questions, whom, strict=True), start=self.counter + 1)
-        new = [Pending(number, items, user, form, fixed) for number, (items, user) in pairs]
+        more = (form, fixed, new_items)
+        new = [Pending(number, items, user, *more) for number, (items, user) in pairs]
         return replace(
             self,
             pending=(*self.pending, *new),
@@ -302,7 +310,8 @@ class RunState:
     @property
     def max_rows(self) -> int:
         """Rows that the told answers have in the model, at most."""
-        return sum(1 if len(each.items) == 2 else 2 * len(each.items) - 2 for each in self.answers)
+        sizes = [len(each.items) + names_outside_option(each.outcome) for each in self.answers]
+        return sum(1 if size == 2 else 2 * size - 2 for size in sizes)
 
     def memories_by_event(self) -> dict[int, KnownMemory]:
         """Return the memories whose arrays may be needed, by the event that left them."""
@@ -338,17 +347,26 @@ class RunState:
     def last_winner(self) -> int:
         """Index of the best item of the last answer; where several may be, the first shown.
 
+        Of answers that none is good enough it is that of the last before them, if there is any.
         Without answers it is that of the largest value.
         """
         if not self.answers:
             return max(self.values, key=lambda each: each.value).item
-        items, outcome, _ = self.answers[-1]
+        good = (each for each in reversed(self.answers) if each.outcome != {"none": True})
+        items, outcome, _ = next(good, self.answers[-1])
         return items[best_position(outcome, len(items))]
 
     @property
     def unusable_items(self) -> set[int]:
         """Indices of the items that were told unusable."""
         return {index for each in self.skipped for index in each.unusable}
+
+    @property
+    def made_items(self) -> list[int]:
+        """Indices of the items of all questions, but for those that were told unusable."""
+        shown = {k for answer in self.answers for k in answer.items}
+        shown |= {k for each in (*self.skipped, *self.pending) for k in each.items}
+        return sorted(shown - self.unusable_items)
 
     def answered_rows(self, usable: bool = False) -> NDArray[np.float64]:
         """Return the rows of items that answers or values are of; of those told unusable none."""
@@ -367,6 +385,7 @@ class HistoryEntry(NamedTuple):
     outcome : int, str or dict
         Of a duel: 1 (the first won), 0 or "tie". Of more items: {"chosen": position}
         or a list of positions, {"worst": position}, both, or {"ranking": positions, best first}.
+        {"none": True} or {"chosen": position, "none": False} where it was said.
 
     Examples
     --------

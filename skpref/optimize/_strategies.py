@@ -285,14 +285,14 @@ def best_answered(posterior: Any, rows: Array) -> Array:
     return best
 
 
-def _best_answered_rows(posterior, context):
+def best_answered_rows(posterior, context):
     """Return the answered rows of the largest posterior means, to begin a search with."""
     order = np.argsort(-posterior.mean(context.answered_rows), kind="stable")
     return context.answered_rows[order[: EFFORT.n_seeds]]
 
 
 def _thompson_incumbent(context):
-    seeds = _best_answered_rows(context.gaussian, context)
+    seeds = best_answered_rows(context.gaussian, context)
     return maximise(_drawn_path(context), context.space, seeds, context.rng)[0]
 
 
@@ -351,7 +351,7 @@ def best_further_row(
         question = random_question(space, context.allowed, rng, len(members) + 1, members)
         return None if question is None else question[-1]
     if isinstance(acquisition, str) and acquisition == "thompson":
-        seeds = _best_answered_rows(context.gaussian, context)
+        seeds = best_answered_rows(context.gaussian, context)
         return maximise(_drawn_path(context), space, seeds, rng, *rules)[0]
     posterior = context.draw()
     if context.separation and len(members) > 1:
@@ -360,7 +360,7 @@ def best_further_row(
         duel = _lookahead_duel(acquisition, context, posterior, members[0], rules)
         return None if duel is None else duel[1]
     surface = _surface_beside(acquisition, context, posterior, members)
-    seeds = _best_answered_rows(posterior, context)
+    seeds = best_answered_rows(posterior, context)
     return maximise(surface, space, seeds, rng, *rules)[0]
 
 
@@ -402,7 +402,7 @@ def _alternate_rows(acquisition, context):
     posterior = context.draw()
     size = context.size if acquisition == "eubo" else 2
     normals = common_normals(size - 1, posterior.n_components, context.rng) if size > 2 else None
-    seeds = _best_answered_rows(posterior, context)
+    seeds = best_answered_rows(posterior, context)
 
     def best_beside(rest, start):
         surface = _surface_beside(acquisition, context, posterior, rest, normals)
@@ -438,10 +438,10 @@ def _lookahead_duel(acquisition, context, posterior, incumbent=None, rules=()):
     Without an incumbent both are chosen, and the better one is first; else the second is, of the
     rows that the first rule allows, or else the next.
     """
-    rows = candidate_rows(context.space, _best_answered_rows(posterior, context), context.rng)
+    rows = candidate_rows(context.space, best_answered_rows(posterior, context), context.rng)
     if context.space.pool is None:
         rows = np.concatenate([context.answered_rows, rows])
-    rows, n_first = _promising_first(posterior, rows, incumbent)
+    rows, n_first = promising_first(posterior, rows, incumbent)
     candidates = DuelCandidates.draw(posterior, rows, n_first, context.rng)
     surface = LOOKAHEADS[acquisition](posterior, candidates)
     shown = np.zeros(1, dtype=np.intp)
@@ -467,7 +467,7 @@ def _lookahead_duel(acquisition, context, posterior, incumbent=None, rules=()):
     return None
 
 
-def _promising_first(posterior, rows, incumbent):
+def promising_first(posterior, rows, incumbent):
     """Return distinct rows, those of the largest means and upper bounds first, and their number.
 
     If there is an incumbent it is the very first.

@@ -56,11 +56,15 @@ def last_answers(optimizer: Any) -> list[dict]:
     run = run_of(optimizer)
     last = zip(run.best, optimizer.history_, strict=True)
     return [
-        {"text": titled(run.items[won])}
-        if won is not None
-        else {"text": "no difference" if outcome == "tie" else "several"}
+        {"text": titled(run.items[won])} if won is not None else {"text": _title_undecided(outcome)}
         for won, (_, outcome) in list(last)[-LAST_ANSWERS:]
     ]
+
+
+def _title_undecided(outcome):
+    if outcome == {"none": True}:
+        return "none"
+    return "no difference" if outcome == "tie" else "several"
 
 
 def course_of(optimizer: Any) -> dict | None:

@@ -1,0 +1,104 @@
+"""Duels by what they are worth for what they cost, where an item has to be made before it is shown.
+
+An item was made once it was in a question. A duel has two new items, one beside an item that was
+made, or none. What it is worth is its knowledge gradient; of the best duels with so many new items
+the one of the largest gain by cost is asked.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from skpref._utils import Array, check_number
+from skpref.optimize._lookahead import DuelCandidates, KnowledgeGradient
+from skpref.optimize._maximiser import EFFORT, candidate_rows, climb_best
+from skpref.optimize._strategies import (
+    STRATEGIES,
+    AskContext,
+    best_answered_rows,
+    may_be_asked,
+    promising_first,
+)
+
+# How the gain of a duel is found: both of its items are chosen by the knowledge gradient, under
+# hyperparameters that are drawn.
+GAIN_STRATEGY = STRATEGIES["KG+EI"].turns[0]
+
+
+class Cost(NamedTuple):
+    """Cost of making an item, and of judging a question, in one unit."""
+
+    making: float
+    judging: float
+
+    @classmethod
+    def read(cls, cost: Any) -> Self | None:
+        """Return a cost, checked; None if there is none."""
+        if cost is None:
+            return None
+        try:
+            making, judging = cost
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"got cost={cost!r}; a pair is allowed, the cost of making an item and that of "
+                "judging a question in one unit, such as (10, 1)."
+            ) from None
+        return cls(
+            float(check_number("cost of making", making, low=0.0)),
+            float(check_number("cost of judging", judging, low=0.0, open_low=True)),
+        )
+
+    def by_new_items(self) -> dict[int, float]:
+        """Return the cost of a duel by the number of its items that are new."""
+        return {n: n * self.making + self.judging for n in (0, 1, 2)}
+
+
+def count_new(rows: Array, made: Array) -> int:
+    """Return how many rows (n, n_columns) are none of those of items that were made."""
+    return int(np.sum(_are_new(rows, made)))
+
+
+def _are_new(rows, made):
+    return np.all(np.any(rows[:, None] != made, axis=2), axis=1)
+
+
+def duel_by_gain(context: AskContext, made: Array, costs: Mapping[int, float]) -> Array | None:
+    """Return rows of the duel of the largest gain by its cost, the better one first; None if none.
+
+    Parameters
+    ----------
+    context : AskContext
+    made : ndarray of shape (n_made, n_columns)
+        Rows of items that were made.
+    costs : dict
+        The cost of a duel by the number of its new items; those of other numbers are not asked.
+    """
+    posterior, space = context.draw(), context.space
+    rows = candidate_rows(space, best_answered_rows(posterior, context), context.rng)
+    rows, n_first = promising_first(posterior, np.concatenate([made, rows]), None)
+    candidates = DuelCandidates.draw(posterior, rows, n_first, context.rng)
+    gradient = KnowledgeGradient(posterior, candidates)
+    is_new = _are_new(rows, made)
+    counts = np.bincount(candidates.best, minlength=n_first)
+    order = np.lexsort((-candidates.means[:n_first].mean(axis=1), -counts))
+    best_ratio, best_duel = -np.inf, None
+    for n_new, cost in costs.items():
+        first = order[is_new[order] == (n_new == 2)][: EFFORT.n_seeds]
+        second = np.flatnonzero(is_new == (n_new > 0))
+        pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        if not len(pairs):
+            continue
+        values, indices = gradient.value_pairs(candidates, *pairs.T)
+        moving = np.array([n_new == 2, n_new > 0, True, True])
+        points, values = climb_best(gradient, space, rows[indices], values, moving)
+        for point, value in zip(points, values, strict=True):
+            if value / cost <= best_ratio:
+                break
+            if may_be_asked(point[:2], context.allowed):
+                best_ratio, best_duel = value / cost, point[:2]
+                break
+    if best_duel is None:
+        return None
+    return best_duel[np.argsort(-posterior.mean(best_duel), kind="stable")]
