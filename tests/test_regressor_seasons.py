@@ -78,6 +78,7 @@ def test_the_share_is_learned_by_chains():
         ({"seasons": [1.0]}, None, "seasons="),
         ({"seasons": [1.0], "kernel": Identity()}, [0.0, 1.0], "drift"),
         ({"seasons": STARTS, "drift": "wiener"}, [0.0, 1.0], "same kind"),
+        ({"seasons": 0.5}, [0.0, 1.0], "a list of times"),
     ],
 )
 def test_what_cannot_be_is_refused(options, time, message):
