@@ -111,13 +111,13 @@ def test_it_agrees_with_importance_sampling():
 
 def test_an_advantage_that_goes_away_is_learned():
     rng = np.random.default_rng(3)
-    X = rng.permuted(np.tile(np.arange(6), (240, 1)), axis=1)[:, :2]
-    time = np.arange(240.0)
-    y = rng.random(240) < ndtr(np.where(time < 120.0, 1.5, 0.0))
+    X = rng.permuted(np.tile(np.arange(6), (160, 1)), axis=1)[:, :2]
+    time = np.arange(160.0)
+    y = rng.random(160) < ndtr(np.where(time < 80.0, 1.8, 0.0))
     model = PairwisePreferenceRegressor(order_drift="matern12").fit(
         np.array(list("abcdef"))[X], y, time=time
     )
-    curve = order_trajectory(model, [60.0, 200.0])
+    curve = order_trajectory(model, [40.0, 140.0])
     assert curve.lower[0, 0] > curve.upper[0, 1]
     assert curve.lower[0, 1] < 0.3
 

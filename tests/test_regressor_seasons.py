@@ -58,19 +58,18 @@ def test_at_a_start_ahead_a_share_of_the_distance_to_the_level_is_left():
     assert np.all(wider > certain)
 
 
-def test_the_share_is_learned_jointly_and_by_chains():
-    X, y, day = matches(900, share=0.2)
+def test_the_share_is_learned_by_chains():
+    X, y, day = matches(420, share=0.2)
+    drift = 2.0 * Matern(1e4, "fixed", nu=0.5)
     model = PairwisePreferenceRegressor(
-        drift="matern12", seasons=STARTS, likelihood=Probit(1.0, "fixed")
+        Identity(), drift=drift, seasons=STARTS, likelihood=Probit(0.5, "fixed")
     )
     model.fit(X, y, time=day)
     assert model.engine_.items == "independent"
-    shares = [v for k, v in model.kernel_.get_params().items() if k.endswith("share")]
-    assert len(shares) == 1 and 0.01 < shares[0] < 0.6
-    plain = model.__class__(drift="matern12", likelihood=Probit(1.0, "fixed"))
-    plain.fit(X, y, time=day)
-    gain = model.log_marginal_likelihood_value_ - plain.log_marginal_likelihood_value_
-    assert gain > 3.0
+    theta = model.kernel_.theta
+    assert len(theta) == 2 and 0.01 < np.exp(theta[1]) < 0.6
+    best, always = model.log_marginal_likelihood(), [theta[0], np.log(0.999)]
+    assert best - model.log_marginal_likelihood(always) > 3.0
 
 
 @pytest.mark.parametrize(
@@ -79,6 +78,7 @@ def test_the_share_is_learned_jointly_and_by_chains():
         ({"seasons": [1.0]}, None, "seasons="),
         ({"seasons": [1.0], "kernel": Identity()}, [0.0, 1.0], "drift"),
         ({"seasons": STARTS, "drift": "wiener"}, [0.0, 1.0], "same kind"),
+        ({"seasons": 0.5}, [0.0, 1.0], "a list of times"),
     ],
 )
 def test_what_cannot_be_is_refused(options, time, message):

@@ -633,6 +633,10 @@ class _Times(NamedTuple):
                     f"got seasons= with the kernel {kernel} and drift=None; seasons are of drifts. "
                     "Give drift=, or write skpref.kernels.Seasons into the kernel."
                 )
+            if np.ndim(seasons) != 1:
+                raise ValueError(
+                    f"got seasons={seasons!r}; a list of times is allowed. Give [{seasons!r}]."
+                )
             starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit, starts)
 

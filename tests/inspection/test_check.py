@@ -185,9 +185,9 @@ def test_a_contrary_user_is_named(planted):
 
 def test_an_advantage_that_goes_away_is_named_and_cured():
     rng = np.random.default_rng(2)
-    X, margin, _ = votes_of_days(rng)
+    X, margin, _ = votes_of_days(rng, 240)
     day = np.arange(len(X))
-    y = margin + np.where(day < 360, 1.2, -1.2) + rng.normal(size=len(X)) > 0.0
+    y = margin + np.where(day < 180, 1.5, -1.5) + rng.normal(size=len(X)) > 0.0
     held = {"drift": 1e-8 * RBF(100.0, "fixed")}  # utilities stay
     model = PairwisePreferenceRegressor(order_effect_bounds=(-3.0, 3.0), **held)
     (finding,) = (
