@@ -106,12 +106,11 @@ class Monotone(NamedTuple):
         """Return rows of pairs that differ in one column, the better and the worse, and which."""
         rng = np.random.default_rng(seed)
         column = np.arange(_N_PAIRS) % len(self.columns)
-        base, high, low = self.anchors[rng.integers(len(self.anchors), size=(3, _N_PAIRS))]
-        at = np.arange(_N_PAIRS), self.columns[column]
-        values = self.signs[column] * high[at], self.signs[column] * low[at]
+        base, *others = self.anchors[rng.integers(len(self.anchors), size=(3, _N_PAIRS))]
+        at, signs = (np.arange(_N_PAIRS), self.columns[column]), self.signs[column]
+        values = signs * np.array([each[at] for each in others])
         better, worse = base.copy(), base.copy()
-        better[at] = self.signs[column] * np.maximum(*values)
-        worse[at] = self.signs[column] * np.minimum(*values)
+        better[at], worse[at] = signs * values.max(axis=0), signs * values.min(axis=0)
         differ = values[0] != values[1]
         return better[differ], worse[differ], column[differ]
 

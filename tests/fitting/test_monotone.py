@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from skpref import PairwisePreferenceRegressor
-from skpref.data import Comparisons
-from skpref.fitting import Model, Monotone, fit_posterior
+from skpref.data import Comparisons, check_training
+from skpref.fitting import Model, Monotone, check_settings, fit_posterior, make_model
 from skpref.inference import EP, HMC
 from skpref.inspection import loo
 from skpref.kernels import Identity, Intransitive, ItemEffect
@@ -156,6 +156,30 @@ def test_the_mean_rises_on_a_grid_and_violations_are_reported(fits):
     assert not hasattr(fits["none"], "monotone_violations_")
 
 
+def test_virtual_duels_differ_in_one_column_in_its_direction_between_the_items(fits):
+    placed, items = fits["true"]._model.monotone, fits["true"].comparisons_.items
+    step = placed.better - placed.worse
+    assert 5 < len(step) <= 100
+    assert_array_equal(np.count_nonzero(step, axis=1), 1)
+    assert np.all(step[:, 0] >= 0.0)
+    assert np.all(step[:, 1] == 0.0)
+    assert np.all(step[:, 2] <= 0.0)
+    for rows in (placed.better, placed.worse):
+        assert np.all((rows >= items.min(axis=0)) & (rows <= items.max(axis=0)))
+
+
+def test_a_fit_starts_from_the_state_of_another():
+    comparisons, model, duels = small_problem(2)
+    first = fit_posterior(comparisons, model)
+    assert {part.shape[-1] for part in first.state.sites.values()} == {len(comparisons.rows)}
+    second = fit_posterior(comparisons, model, first.state)
+    assert second.log_evidence == pytest.approx(first.log_evidence, abs=1e-4)
+    ends = duels.swapaxes(0, 1)
+    assert_allclose(
+        second.posterior.win_probability(*ends), first.posterior.win_probability(*ends), atol=1e-4
+    )
+
+
 def test_a_utility_that_falls_is_reported():
     X, y = answers()
     n, rows = len(X), np.concatenate([X[:, 0], X[:, 1]])
@@ -226,6 +250,14 @@ def test_ids_beside_features_and_items_of_a_table_are_allowed():
     options = {"monotone": {"price": -1}, "optimizer": None}
     model = PairwisePreferenceRegressor(items=table, **options).fit(pairs, cheaper)
     assert model.monotone_violations_ == {"price": 0.0}
+    kernels = [
+        make_model(each, check_settings(each), check_training(each, pairs, cheaper, {}, Probit()))
+        for each in (
+            PairwisePreferenceRegressor(items=table),
+            PairwisePreferenceRegressor(items=table, monotone={"price": -1}),
+        )
+    ]
+    assert ["ItemEffect" in repr(each.kernel) for each in kernels] == [True, False]
     X = np.concatenate([pairs[..., None], table.to_numpy()[pairs]], axis=2)
     model = PairwisePreferenceRegressor(id_column=0, monotone={1: -1}, optimizer=None).fit(
         X, cheaper
@@ -306,3 +338,23 @@ def test_a_fit_is_copied_written_and_read(fits):
         assert_array_equal(each.predict_proba(X), model.predict_proba(X))
         assert each.monotone_violations_ == model.monotone_violations_
         assert each.log_marginal_likelihood() == model.log_marginal_likelihood()
+
+
+# -- virtual duels among the answers -------------------------------------------------------
+
+
+def test_virtual_duels_follow_sets_with_offsets_and_change_none_of_them():
+    items = np.random.default_rng(0).random((5, 2))
+    shown, ranks = [[0, 1, 2], [3, 4, -1]], [[2, 1, 2], [1, 2, 0]]
+    offset = np.arange(6.0).reshape(2, 3)
+    before = Comparisons.from_ranks(items, shown, ranks, offset=offset)
+    after = before.with_duels(np.array([[2.0, 0.5], items[3]]), np.array([items[0], [3.0, 0.1]]))
+    rows, first = after.rows, slice(len(before.rows))
+    for name in ("first", "second", "kind", "lead", "counts", "offset"):
+        assert_array_equal(getattr(rows, name)[first], getattr(before.rows, name))
+    assert_array_equal(after.items[rows.first[3:]], [[2.0, 0.5], items[3]])
+    assert_array_equal(after.items[rows.second[3:]], [items[0], [3.0, 0.1]])
+    assert_array_equal(rows.judge, [0, 0, 0, 1, 1])
+    assert_array_equal(rows.lead[3:], 0)
+    assert_array_equal(rows.offset[3:], 0.0)
+    assert len(after.items) == 7
