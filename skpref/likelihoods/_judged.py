@@ -26,11 +26,11 @@ def _of_base(name: str) -> Any:
 class JudgeReliability(Likelihood):
     """A likelihood as judges of different reliability see it.
 
-    Judge j answers about reliability_j × margin, offset included, as the reference judge does about the margin. The
-    reference judge has reliability 1. A judge of reliability 0 answers at random, one below 0 the
-    wrong way round. The variance of a judge's noise is that of the reference judge divided by
-    reliability². The tie threshold and the order effect do not change with reliability: a judge who
-    answers at random may still call ties, or prefer the item shown first.
+    Judge j answers about reliability_j × margin, offset included, as the reference judge does about
+    the margin. The reference judge has reliability 1. A judge of reliability 0 answers at random,
+    one below 0 the wrong way round. The variance of a judge's noise is that of the reference judge
+    divided by reliability². The tie threshold and the order effect do not change with reliability:
+    a judge who answers at random may still call ties, or prefer the item shown first.
 
     Parameters
     ----------
