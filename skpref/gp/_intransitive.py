@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from skpref._utils import (
     Array,
     RandomLike,
     floor_variance,
     generator_of,
+    positive_blocks,
     row_blocks,
     semidefinite_root,
     symmetric_root,
@@ -148,7 +148,7 @@ class PairsOfNames(DenseItems):
         if not is_distinct or not np.isfinite(variance):
             return Cost(np.inf, np.inf, np.inf)
         K = kernel_values(kernel, items) - variance / n * np.eye(n)
-        if np.min(np.diagonal(K)) <= 0.0 or lapack.dpotrf(K)[1] != 0:
+        if not positive_blocks(K[None], 0.0)[0]:
             return Cost(np.inf, np.inf, np.inf)
         return super().cost(kernel, comparisons, likelihood)
 
