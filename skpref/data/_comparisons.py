@@ -135,26 +135,6 @@ class Margins(ByValue):
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredValues(ByValue):
-    """Measured values of items: level + utility + normal noise.
-
-    Attributes
-    ----------
-    item : ndarray of int of shape (n_values,)
-        Positions among the items of the comparisons; one may be there more than once.
-    value, deviation : ndarray of shape (n_values,)
-        And the standard deviation of its noise, positive.
-    level : float or None
-        Value of an item of utility 0. None: nothing is known of it (a flat prior).
-    """
-
-    item: NDArray[np.intp]
-    value: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    level: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Rows(ByValue):
     """Inequalities of the distinct answers, in order of first appearance.
 
@@ -586,8 +566,6 @@ class Comparisons(ByValue):
     offset : ndarray of shape (n_answers, k) or None
         Known part of the utility of each item in each answer, less that of the best; 0 where there
         is no item. None: it is 0 everywhere.
-    measured : MeasuredValues or None
-        Values of some items beside the answers; ``items`` then has these, too.
 
     Examples
     --------
@@ -614,7 +592,6 @@ class Comparisons(ByValue):
     ordered: bool = False
     group_column: int | None = None
     offset: NDArray[np.float64] | None = None
-    measured: MeasuredValues | None = None
 
     @classmethod
     def from_duels(
@@ -752,32 +729,11 @@ class Comparisons(ByValue):
         return cls(distinct, positions, places, kinds, weights, judges, ranks, offset=offset)
 
     def part(self, answers: NDArray[np.intp]) -> Self:
-        """Return some of the answers, all measured values, and the items in them."""
-        shown, measured = self.positions[answers], self.measured
-        if measured is None:
-            items, positions = _distinct_items(self.items, shown)
-        else:
-            alone = np.full((len(measured.item), shown.shape[1]), -1)
-            alone[:, 0] = measured.item
-            items, positions = _distinct_items(self.items, np.concatenate([shown, alone]))
-            measured = replace(measured, item=positions[len(shown) :, 0])
-            positions = positions[: len(shown)]
-        columns = {**_field_arrays(self, answers), "positions": positions, "measured": measured}
-        return replace(self, items=items, **columns)
-
-    def with_measured(
-        self,
-        rows: NDArray[np.float64],
-        value: NDArray[np.float64],
-        deviation: NDArray[np.float64],
-        level: float | None = None,
-    ) -> Self:
-        """Return the same answers beside measured values of items, a row of features each."""
-        items, place = _distinct_items(
-            np.concatenate([self.items, rows]), np.arange(len(self.items) + len(rows))
+        """Return some of the answers, and the items in them."""
+        items, positions = _distinct_items(self.items, self.positions[answers])
+        return replace(
+            self, items=items, **{**_field_arrays(self, answers), "positions": positions}
         )
-        measured = MeasuredValues(place[len(self.items) :], value, deviation, level)
-        return replace(self, items=items, measured=measured)
 
     def in_canonical_order(
         self,
@@ -816,11 +772,9 @@ class Comparisons(ByValue):
         if self.judge is not None:
             judge = self.judge if judge_keys is None else judge_keys[self.judge]
             columns.append(judge[:, None])
-        measured = self.measured
         whole = replace(
             self,
             items=self.items[ascending],
-            measured=measured and replace(measured, item=place[measured.item]),
             positions=positions,
             order=order,
             rank=None if self.rank is None else rank,
