@@ -1,6 +1,6 @@
 """Regret at equal cost where an item has to be made before it is judged.
 
-    python benchmarks/optimize/costs.py [--problems "function branin 2" ...] [--seeds 0 1]
+    python benchmarks/optimize/costs.py [--problems "function branin 2" ...] [--seeds 0 1 2]
         [--methods default cost] [--making 10] [--budget 220] [--table]
 
 Problems are those of ``_generated_problems.py``, held-out by default. A question costs 1, an item
@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--set", default="held-out", choices=SETS)
     parser.add_argument("--problems", nargs="+", default=PROBLEMS)
     parser.add_argument("--methods", nargs="+", default=["default", "cost"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--making", type=float, default=10.0)
     parser.add_argument("--budget", type=float, default=220.0)
     parser.add_argument("--table", action="store_true")

@@ -365,8 +365,8 @@ class RunState:
     def made_items(self) -> list[int]:
         """Indices of the items of all questions, but for those that were told unusable."""
         shown = {k for answer in self.answers for k in answer.items}
-        shown |= {k for each in self.skipped for k in each.items}
-        shown |= {k for each in self.pending for k in each.items}
+        shown |= {k for skip in self.skipped for k in skip.items}
+        shown |= {k for question in self.pending for k in question.items}
         return sorted(shown - self.unusable_items)
 
     def answered_rows(self, usable: bool = False) -> NDArray[np.float64]:

@@ -692,7 +692,7 @@ def test_a_study_that_nobody_judges_is_refused():
 
 
 @pytest.mark.parametrize(
-    "name", ["space", "candidates", "constraints", "journal", "random_state", "earlier"]
+    "name", ["space", "candidates", "constraints", "journal", "random_state", "earlier", "cost"]
 )
 def test_what_the_study_holds_is_no_option(name):
     with pytest.raises(TypeError, match=f"takes no {name}="):

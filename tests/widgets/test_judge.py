@@ -430,8 +430,9 @@ def test_the_strip_of_sets_says_who_won():
     names = [f"x={item['x']:.4g}, y={item['y']:.4g}" for item in judge.question]
     send(judge, outcome={"ranking": [2, 0, 1]})
     send(judge, outcome={"chosen": [0, 2]})
+    send(judge, outcome={"none": True})
     texts = [each["text"] for each in status(judge)["history"]]
-    assert texts == [names[2], "several"]
+    assert texts == [names[2], "several", "none"]
 
 
 # --- the course -----------------------------------------------------------------------------
