@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
 from skpref.inference import EP, SVI
-from skpref.inspection import loo
+from skpref.inspection import leaderboard, loo
 from skpref.kernels import Intransitive
 from skpref.likelihoods import Derivatives, Likelihood
 from skpref.preprocessing import Itemwise
@@ -337,3 +337,18 @@ def test_answers_without_weight_need_values():
     _, duels, y = answers()
     with pytest.raises(ValueError, match="sample_weight is zero for every duel"):
         PairwisePreferenceRegressor(**HELD).fit(duels, y, sample_weight=np.zeros(4))
+
+
+def test_boards_average_over_hyperparameters_beside_values():
+    rng = np.random.default_rng(0)
+    strength = np.arange(6.0)
+    pairs = np.array([rng.choice(6, 2, replace=False) for _ in range(40)])
+    seen = strength[pairs] + 0.7 * rng.normal(size=(40, 2))
+    pairs = np.take_along_axis(pairs, np.argsort(-seen, axis=1), axis=1)
+    names = np.array(list("abcdef"))
+    model = PairwisePreferenceRegressor()
+    model.fit(names[pairs], measured=(["a", "c", "f"], [10.0, 30.0, 60.0], 3.0))
+    board = leaderboard(model)
+    assert board.names[0] == "f"
+    assert board.names[-1] == "a"
+    assert_allclose(model.value_level_ + model.predict(names), 10.0 * (strength + 1.0), atol=10.0)

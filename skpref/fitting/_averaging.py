@@ -181,9 +181,12 @@ def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
     is lost beside the others.
     """
     theta, powers = model.theta, model.powers
+    comparisons = replace(comparisons, measured=None)  # before values were measured, too
 
     def variance(theta):
         at = model.at(theta)
+        if not len(comparisons.rows):
+            return 2.0 * float(np.mean(at.kernel.diag(comparisons.items)))
         prior = at.rule.prior(at.kernel, comparisons, at.likelihood)
         shared = 0.0 if prior.noise is None else prior.noise.diagonal()
         return float(np.mean(prior.variance - shared))

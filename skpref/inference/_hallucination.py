@@ -96,6 +96,8 @@ class Hallucination(AnswerEngine):
     ) -> Approximation:
         """Draw v once, see `SampledEngine.run`."""
         rng, gaussian = check_draw_arguments(rng, gaussian)
+        if not len(problem.rows):  # measured values alone
+            return gaussian._replace(state={"margins": np.zeros((1, 0))})
         self._check_memory(problem.comparisons)
         margins = NoisyMargins(problem)
         positions = margins.start(gaussian.conditioned.mean, start, 1)
@@ -138,7 +140,7 @@ def hallucinations(
     -------
     Approximation
     """
-    drawable = problem.likelihood.regions(problem.answers) is not None
+    drawable = len(problem.rows) and problem.likelihood.regions(problem.answers) is not None
     if not drawable or problem.comparisons.n_singles > _MOST_ANSWERS:
         return gaussian
     margins = NoisyMargins(problem)

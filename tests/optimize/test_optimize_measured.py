@@ -101,7 +101,9 @@ def test_the_unit_of_values_does_not_matter():
     [
         {},
         STRATEGIES["EP-EI"]._asdict(),
-        {"inference": "constant_liar"},
+        {"inference": "hallucination", "n_initial": 2},
+        {"inference": "constant_liar", "n_initial": 2},
+        {"inference": "kriging_believer", "n_initial": 2},
         {"inference": "gibbs", "n_initial": 2},
     ],
 )
@@ -115,14 +117,15 @@ def test_values_alone_choose_a_question_and_the_best(options):
         optimizer.tell_value(item, taste(item), 0.05)
     assert_array_equal(optimizer.recommend(), items[-1])
     assert_array_equal(optimizer.incumbent_, items[-1])
-    question = optimizer.ask()
-    assert question.shape == (2, 2)
-    assert max(map(taste, question)) > -1.5  # of a range of 10
-    optimizer.tell(question, 1)
+    assert 0.0 <= optimizer.expected_gain_.share <= 1.0
+    questions = optimizer.ask(2)
+    assert questions.shape == (2, 2, 2)
+    assert max(map(taste, questions[0])) > -1.5  # of a range of 10
+    optimizer.tell(questions[0], 1)
     assert optimizer.ask(size=3).shape == (3, 2)
     assert optimizer.ask(kind="line").shape[1] == 2
     assert 0.0 <= optimizer.expected_gain_.share <= 1.0
-    assert repr(optimizer).endswith("pending: 2>")
+    assert repr(optimizer).endswith("pending: 3>")
 
 
 def test_hallucinations_pools_earlier_people_and_unusable_items_take_values(tmp_path):
