@@ -404,6 +404,64 @@ def test_changed_documents_give_a_model_or_one_error(models, name):
     assert refused > 20
 
 
+def set_in(document, path, value):
+    """Replace the part of a document at a dotted path; None deletes it."""
+    *above, last = path.split(".")
+    for key in above:
+        document = document[key]
+    if value is None:
+        del document[last]
+    else:
+        document[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("posterior_", None),
+        ("posterior_", 3.5),
+        ("posterior_.kernel", 3.5),
+        ("posterior_.kernel", {"pairs": []}),
+        ("posterior_.likelihood.noise_variance", "x"),
+        ("posterior_.likelihood.noise_variance", []),
+        ("posterior_.likelihood.noise_variance", {"number": "nan"}),
+        ("posterior_.likelihood.order_effect", "x"),
+        ("posterior_.likelihood.order_effect", []),
+        ("posterior_.likelihood.tie_threshold", {"tuple": []}),
+        ("posterior_.reader.table.has_features", None),
+        ("_fit_metadata", 3.5),
+    ],
+    ids=str,
+)
+def test_documents_that_give_no_predictions_are_refused_at_reading(models, path, value):
+    arrays = models["table"].to_arrays()
+    document = json.loads(bytes(arrays["document"]))
+    set_in(document["object"], path, value)
+    damaged = arrays | {"document": np.frombuffer(json.dumps(document).encode(), np.uint8)}
+    with pytest.raises(ValueError, match=r"incomplete or not of a form"):
+        type(models["table"]).from_arrays(damaged)
+
+
+DAMAGES = {
+    "short": lambda array: array[:-1],
+    "long": lambda array: np.concatenate([array, array]),
+    "flat": np.ravel,
+    "one number": lambda array: np.float64(1.0),
+    "deeper": lambda array: array[None],
+    "empty": lambda array: array[:0],
+    "nan": lambda array: np.nan * array,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["anchors", "weights", "factor"])
+def test_arrays_that_do_not_go_together_are_refused_at_reading(models, name, damage):
+    arrays = models["table"].to_arrays()
+    key = f"posterior_.{name}"
+    with pytest.raises(ValueError, match=r"incomplete or not of a form"):
+        type(models["table"]).from_arrays(arrays | {key: DAMAGES[damage](arrays[key])})
+
+
 # -- pickles, and versions -------------------------------------------------------------------------
 
 

@@ -154,6 +154,7 @@ class Components(Recorded, Summarised):
             raise ValueError(f"anchors, weights and factor of a posterior are of shapes {shapes}")
         if not all(np.all(np.isfinite(x)) for x in (self.anchors, self.weights, self.factor)):
             raise ValueError("anchors, weights or factor of a posterior are not finite")
+        self.likelihood.check()
         means, variance = self.pair_block(self.anchors[:1], self.anchors[-1:])
         probabilities = self.likelihood.outcome_proba(means, variance[:, None])
         n_outcomes = len(self.likelihood.duel_scale.outcomes)
