@@ -215,15 +215,21 @@ def _fitted(comparisons, model, start, rng, search, monitor, watch):
     samples = model.engine.capabilities.samples
     if engine is model.engine or (rng is None and samples):
         return fitted._with_posterior()
-    generator = rng
+    return _refined(fitted, start, rng)._with_posterior()
+
+
+def _refined(fitted, start, rng):
+    """Return a fit whose posterior is that of the model's own engine, which may sample."""
+    engine, generator = fitted.model.engine, rng
+    samples = engine.capabilities.samples
     if samples and not isinstance(rng, np.random.Generator):
         generator = np.random.default_rng(seed_of(rng))
-    kind = model.engine.capabilities.state_of
-    chains = carried(start.chains, start.comparisons, comparisons, kind)
+    kind = engine.capabilities.state_of
+    chains = carried(start.chains, start.comparisons, fitted.comparisons, kind)
     fitted = fitted.refined(generator, chains)
     if not (samples or fitted.approximation.converged):
-        warn_not_converged(fitted.approximation, model.engine, model.engine)
-    return fitted._with_posterior()
+        warn_not_converged(fitted.approximation, engine, engine)
+    return fitted
 
 
 def with_virtual_duels(comparisons: Comparisons, model: Model, sites: State | None) -> Model:

@@ -156,25 +156,31 @@ def check_monotone(
             'at least one column is allowed. Give one, such as {"price": -1}, or None.'
         )
     columns = range(anchors.shape[1]) if columns is None else columns
-    known: list[Any] = list(range(len(columns)) if names is None else names)
+    features: list[Any] = list(range(len(columns)) if names is None else names)
     for name, sign in monotone.items():
-        place = known.index(name) if name in known and not isinstance(name, bool) else None
-        column = None if place is None else columns[place]
-        if place is None:
-            fault = f"whose column {name!r} is not there; {', '.join(map(repr, known))} are allowed"
-        elif not isinstance(sign, Real) or isinstance(sign, bool) or sign not in (1, -1):
-            fault = f"{sign!r} for {name!r}; 1 (more is better) and -1 (less is better) are allowed"
-        elif column is None:
-            fault = f"whose {name!r} is an id or a category, without order; numbers are allowed"
-        elif np.ptp(anchors[:, column]) == 0.0:
-            fault = f"whose column {name!r} is constant; one that varies among items is allowed"
-        else:
-            continue
-        raise ValueError(f"got monotone={monotone!r}, {fault}. Change it, or leave {name!r} out.")
-    places = [known.index(name) for name in monotone]
+        fault = _fault_of_entry(name, sign, features, columns, anchors)
+        if fault:
+            raise ValueError(
+                f"got monotone={monotone!r}, {fault}. Change it, or leave {name!r} out."
+            )
+    places = [features.index(name) for name in monotone]
     signs, none = np.array([*monotone.values()], dtype=float), np.zeros((0, anchors.shape[1]))
     chosen = np.array([columns[place] for place in places], dtype=np.intp)
-    return Monotone(tuple(known[place] for place in places), chosen, signs, anchors, none, none)
+    return Monotone(tuple(features[place] for place in places), chosen, signs, anchors, none, none)
+
+
+def _fault_of_entry(name, sign, features, columns, anchors):
+    """Return what is wrong with an entry of ``monotone=``; empty if nothing is."""
+    if name not in features or isinstance(name, bool):
+        return f"whose column {name!r} is not there; {', '.join(map(repr, features))} are allowed"
+    column = columns[features.index(name)]
+    if not isinstance(sign, Real) or isinstance(sign, bool) or sign not in (1, -1):
+        return f"{sign!r} for {name!r}; 1 (more is better) and -1 (less is better) are allowed"
+    if column is None:
+        return f"whose {name!r} is an id or a category, without order; numbers are allowed"
+    if np.ptp(anchors[:, column]) == 0.0:
+        return f"whose column {name!r} is constant; one that varies among items is allowed"
+    return ""
 
 
 def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> None:

@@ -380,22 +380,14 @@ def _check(last, by):
     answers = getattr(last, "comparisons_", None)
     if answers is None:
         raise TypeError(f"{name} does not keep its answers. Give a fitted estimator of skpref.")
-    posterior = last.posterior_
-    stream = getattr(last, "_stream", None)
-    in_pieces = stream is not None and stream.sample.seen != len(answers.positions)
-    later = not getattr(last, "_all_at_once", True) and isinstance(posterior, ThroughTime)
-    if in_pieces or later:
-        raise ValueError(
-            "got a model that learned from pieces by partial_fit, of which it keeps the last; "
-            "answers that were fitted at once can be left out. Fit all with fit(X, y)."
-        )
-    if getattr(last, "local", None) == "ekf" or getattr(last.engine_, "local", None) == "ekf":
+    _check_at_once(last)
+    if "ekf" in (getattr(last, "local", None), getattr(last.engine_, "local", None)):
         raise ValueError(
             "got SVI(local='ekf'), whose sites are of pairs and not of answers; "
             "local='expected' is allowed. Fit with it."
         )
     if last.engine_.capabilities.samples:
-        part = posterior_parts(posterior)[1][0]
+        part = posterior_parts(last.posterior_)[1][0]
         what = "choices or rankings" if answers.rows.joint else None
         what = "prompts=" if isinstance(part, GroupedPosterior) else what
         if what is not None:
@@ -414,10 +406,21 @@ def _check(last, by):
             f"got {name} with monotone=, whose sites are of virtual duels too; inference='hmc' or "
             "'gibbs' is allowed. Fit with one of these, or leave monotone= out."
         )
-    if hasattr(posterior, "of") and by is not None:
+    if hasattr(last.posterior_, "of") and by is not None:
         raise ValueError(
             f"got by= with {name}, fitted to several users; each answer alone can be left out of "
             "their posterior. Leave by= out, or fit a PairwisePreferenceRegressor."
+        )
+
+
+def _check_at_once(last):
+    """Raise ValueError for a model that does not keep all answers, as it got them in pieces."""
+    stream, later = getattr(last, "_stream", None), not getattr(last, "_all_at_once", True)
+    in_pieces = stream is not None and stream.sample.seen != len(last.comparisons_.positions)
+    if in_pieces or (later and isinstance(last.posterior_, ThroughTime)):
+        raise ValueError(
+            "got a model that learned from pieces by partial_fit, of which it keeps the last; "
+            "answers that were fitted at once can be left out. Fit all with fit(X, y)."
         )
 
 

@@ -29,7 +29,7 @@ from skpref.kernels import Identity
 from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
-from skpref.optimize._costs import Cost
+from skpref.optimize._costs import QuestionCost
 from skpref.optimize._dimensions import plain
 from skpref.optimize._earlier import own_variance_prior, read_earlier
 from skpref.optimize._lookahead import LOOKAHEADS
@@ -77,7 +77,7 @@ class Configuration(NamedTuple):
     noise_prior: tuple[float, float] | None
     n_initial: int
     refit_every: int | None
-    cost: Cost | None = None
+    cost: QuestionCost | None = None
 
     def check_chooses_by_gain(self, argument: str) -> None:
         """Raise ValueError if a strategy was given beside an argument that has one of its own."""
@@ -159,7 +159,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     n_initial = _check_n_initial(options["n_initial"], n_given, usual)
     hallucinating = isinstance(engine, Hallucination)
     priors = of_lengthscales, of_noise
-    cost = Cost.read(options["cost"])
+    cost = QuestionCost.read(options["cost"])
     options["cost"] = None if cost is None else list(cost)
     configuration = Configuration(
         strategies, hallucinating, believing, models, *priors, n_initial, every, cost

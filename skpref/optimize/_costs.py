@@ -26,7 +26,7 @@ from skpref.optimize._strategies import (
 GAIN_STRATEGY = STRATEGIES["KG+EI"].turns[0]
 
 
-class Cost(NamedTuple):
+class QuestionCost(NamedTuple):
     """Cost of making an item, and of judging a question, in one unit."""
 
     making: float

@@ -273,13 +273,7 @@ def comparisons_of(
         rows = np.column_stack([np.concatenate([rows, extremes]), person])
     outside = [names_outside_option(outcome) for _, outcome, *_ in answers]
     if any(outside):
-        option = len(rows)
-        answers = [
-            ((*items, option) if named else items, outcome)
-            for named, (items, outcome, *_) in zip(outside, answers, strict=True)
-        ]
-        is_item = np.append(np.ones(option), 0.0)
-        rows = np.column_stack([np.append(rows, rows[:1], axis=0), is_item, 1.0 - is_item])
+        rows, answers = _add_outside_option(rows, answers, outside)
     scale, ordered = model.likelihood.duel_scale, model.likelihood.uses_order
     if scale.levels == 1 and not ordered and all(outcome in (0, 1) for _, outcome, *_ in answers):
         pairs = [items if outcome else items[::-1] for items, outcome, *_ in answers]
@@ -295,6 +289,17 @@ def comparisons_of(
     kind = scale.kinds([label_of(outcome) for _, outcome, *_ in answers])
     kind[[isinstance(outcome, dict) for _, outcome, *_ in answers]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
+
+
+def _add_outside_option(rows, answers, outside):
+    """Return rows of items and of the outside option, and answers of which some are about it."""
+    option = len(rows)
+    answers = [
+        ((*items, option) if is_about_it else items, outcome)
+        for is_about_it, (items, outcome, *_) in zip(outside, answers, strict=True)
+    ]
+    is_item = np.append(np.ones(option), 0.0)
+    return np.column_stack([np.append(rows, rows[:1], axis=0), is_item, 1.0 - is_item]), answers
 
 
 def _number_answers(rows, answers):

@@ -15,7 +15,7 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
-from skpref.optimize._costs import GAIN_STRATEGY, Cost, count_new, duel_by_gain
+from skpref.optimize._costs import GAIN_STRATEGY, QuestionCost, count_new, duel_by_gain
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
 from skpref.optimize._limits import hold_parameters
@@ -311,7 +311,7 @@ class Questions:
         In the design an item joins the last winner, if any item was made. Then turns are taken with
         an item that is to improve on the best that was made, as always.
         """
-        cost = self._configuration.cost or Cost(0.0, 1.0)
+        cost = self._configuration.cost or QuestionCost(0.0, 1.0)
         costs = {new_items: 1.0} if new_items is not None else cost.by_new_items()
         made = self._made_rows(state)
         costs = {n: each for n, each in costs.items() if n + len(made) >= 2}
