@@ -110,8 +110,7 @@ def check_training(
     """
     keywords = {} if keywords is None else keywords
     _check_timed(estimator, "time" in keywords, before)
-    by_order = getattr(estimator, "order_drift", None) is not None
-    if by_order:
+    if getattr(estimator, "order_drift", None) is not None:
         _check_order_drift(estimator, keywords)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
@@ -121,11 +120,6 @@ def check_training(
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
-        if by_order:
-            raise ValueError(
-                f"got order_drift={estimator.order_drift!r} with items that have ratings, of which "
-                "none was shown first; duels and sets are allowed. Leave order_drift= out."
-            )
         return _train_on_ratings(estimator, parsed, y, metadata, before, pooled)
     if parsed.table is not None and parsed.table is not table:
         table = parsed.table
@@ -463,6 +457,11 @@ def _train_on_ratings(
     pooled: bool,
 ) -> Training:
     """Return the training data of rated items: the higher rated of a group wins a duel."""
+    if getattr(estimator, "order_drift", None) is not None:
+        raise ValueError(
+            f"got order_drift={estimator.order_drift!r} with items that have ratings, of which "
+            "none was shown first; duels and sets are allowed. Leave order_drift= out."
+        )
     y = _check_ratings(estimator, parsed, y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)

@@ -367,11 +367,7 @@ class _ModelDesign(NamedTuple):
         if groups is not None:
             unit = 1.0 if kernel is None else mean_variance(kernel, static.items)
             effects = group_effects(groups, n_columns - groups, reader.id_column, unit)
-        of_order, first = None, comparisons.order_column
-        # The kernel of an earlier fit has it already.
-        if times is not None and first is not None and not isinstance(kernel, Padded):
-            walk = estimator.order_drift
-            of_order = order_walk(walk, first, times.column, times.spread, times.unit)
+        of_order = None if times is None else times.walk_of_order(estimator, comparisons, kernel)
         own = utility, names_groups, biases, shared, effects, unit, of_order
         return cls(estimator, settings, training, static, times, *own)
 
@@ -416,21 +412,26 @@ class _ModelDesign(NamedTuple):
             if getattr(self.estimator, "monotone", None) is not None:
                 # What no feature explains of an item at another price is not of the price.
                 kernel = features_part(kernel, self.static.items.shape[1]) or kernel
-            # How much of it stays is learned too; and an offset has a unit, unlike duels alone.
-            has_unit = self.training.comparisons.offset is not None and id_column is None
-            if self.value_unit is not None:
-                variance = self.value_unit**2
-                low, high = PART_BOUNDS
-                # Effects of ids have variances of their own.
-                bounds = "fixed" if id_column is not None else (low * variance, high * variance)
-                kernel = ConstantKernel(variance, bounds) * kernel
-            elif self.is_learned and (has_unit or (self.drifts and not kernel.n_dims)):
-                kernel = ConstantKernel(1.0) * kernel
+            kernel = self._with_unit(kernel, id_column)
         if self.times is not None:
             return self.times.beside(kernel, id_column)
         column = self.training.comparisons.group_column
         if column is not None and not self.names_groups and _sees(kernel, column):
             kernel = OnColumns(kernel, list(range(column)))
+        return kernel
+
+    def _with_unit(self, kernel, id_column):
+        """Return the default kernel times its variance, where answers have a unit or it drifts."""
+        if self.value_unit is not None:
+            variance = self.value_unit**2
+            low, high = PART_BOUNDS
+            # Effects of ids have variances of their own.
+            bounds = "fixed" if id_column is not None else (low * variance, high * variance)
+            return ConstantKernel(variance, bounds) * kernel
+        # How much of it stays is learned too; and an offset has a unit, unlike duels alone.
+        has_unit = self.training.comparisons.offset is not None and id_column is None
+        if self.is_learned and (has_unit or (self.drifts and not kernel.n_dims)):
+            return ConstantKernel(1.0) * kernel
         return kernel
 
     def whole_kernel(self, utility: Kernel) -> Kernel:
@@ -639,6 +640,17 @@ class _Times(NamedTuple):
                 )
             starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit, starts)
+
+    def walk_of_order(
+        self, estimator: Any, comparisons: Comparisons, kernel: Kernel | None
+    ) -> Kernel | None:
+        """Return the kernel of an order effect that moves; None if it does not."""
+        column = comparisons.order_column
+        # The kernel of an earlier fit has it already.
+        if column is None or isinstance(kernel, Padded):
+            return None
+        walk = estimator.order_drift
+        return order_walk(walk, column, self.column, self.spread, self.unit)
 
     def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
         """Add the drift of the ids or, without these, of the items to a kernel of what stays."""

@@ -279,16 +279,21 @@ def comparisons_of(
         pairs = [items if outcome else items[::-1] for items, outcome, *_ in answers]
         winner, loser = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         return Comparisons.from_duels(rows, winner, loser, np.ones(len(answers), dtype=bool))
+    shown, rank = _shown_and_ranks(answers, outside)
+    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in answers])
+    kind[[isinstance(outcome, dict) for _, outcome, *_ in answers]] = DUEL
+    return Comparisons.from_ranks(rows, shown, rank, kind=kind)
+
+
+def _shown_and_ranks(answers, outside):
+    """Return the items of each answer, -1 where there is none, and their ranks, (n, most)."""
     most = max(len(items) for items, *_ in answers)
     shown = np.full((len(answers), most), -1, dtype=np.intp)
     rank = np.zeros((len(answers), most), dtype=np.intp)
     for k, (items, outcome, *_) in enumerate(answers):
         shown[k, : len(items)] = items
-        n_shown = len(items) - outside[k]
-        rank[k, : len(items)] = ranks_with_outside_option(outcome, n_shown)
-    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in answers])
-    kind[[isinstance(outcome, dict) for _, outcome, *_ in answers]] = DUEL
-    return Comparisons.from_ranks(rows, shown, rank, kind=kind)
+        rank[k, : len(items)] = ranks_with_outside_option(outcome, len(items) - outside[k])
+    return shown, rank
 
 
 def _add_outside_option(rows, answers, outside):

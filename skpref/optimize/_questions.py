@@ -311,10 +311,8 @@ class Questions:
         In the design an item joins the last winner, if any item was made. Then turns are taken with
         an item that is to improve on the best that was made, as always.
         """
-        cost = self._configuration.cost or QuestionCost(0.0, 1.0)
-        costs = {new_items: 1.0} if new_items is not None else cost.by_new_items()
         made = self._made_rows(state)
-        costs = {n: each for n, each in costs.items() if n + len(made) >= 2}
+        costs = self._costs_by_new_items(new_items, len(made))
         duel, memory = None, state.recalled.memory
         if designed and costs:
             duel = self._designed_duel(made, 1 if 1 in costs else max(costs), allowed, rng)
@@ -334,6 +332,12 @@ class Questions:
                 "left. Ask without it, or tell a pending duel."
             )
         return duel, memory
+
+    def _costs_by_new_items(self, new_items, n_made):
+        """Return the cost of a duel by the number of its new items, of those that may be asked."""
+        cost = self._configuration.cost or QuestionCost(0.0, 1.0)
+        costs = cost.by_new_items() if new_items is None else {new_items: 1.0}
+        return {n: each for n, each in costs.items() if n + n_made >= 2}
 
     def _made_rows(self, state):
         """Return rows of the items that were made and may be asked about, the last winner last."""
