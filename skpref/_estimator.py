@@ -524,9 +524,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         positions in arrays: ``{"price": -1, "battery": 1}``. Where the posterior is likely to say
         otherwise (with a probability above 0.1, as far as 200 random pairs show), up to 100 virtual
         duels are placed, whose noise has a tenth of the deviation of the answers'. The evidence is
-        that of the answers given these: smaller than with None where it is not so. The default
-        kernel then has no effects of items that no feature explains. For "ep", "hmc" and "gibbs";
-        not with ``judges``, ``prompts`` or ``time``.
+        that of the answers given these: smaller than with None where it is not so. An item effect
+        of the default kernel is then the same at any value of these features. For "ep", "hmc" and
+        "gibbs"; not with ``judges``, ``prompts`` or ``time``.
 
     Attributes
     ----------

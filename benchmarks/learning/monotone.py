@@ -4,8 +4,8 @@
 
 Simulated people choose one of two phones. Their utility falls with the price, rises with the
 battery, and depends on three more features, not in one direction; its noise makes one duel in eight
-come out the other way. The candy data, which ship, have real duels; of these more chocolate and
-more sugar are taken for better. Of each size and seed a part is learned from with and without
+come out the other way. The candy data, which ship, have real duels; of these chocolate is taken for
+better. Of each size and seed a part is learned from with and without
 ``monotone=``, of 60 votes also with the opposite of the truth; the others are predicted. "share
 saved" is the share of the votes that a fit without needs to be as good, by interpolation in the
 logarithm of their number, of means over seeds; it is empty beyond the sizes measured.
@@ -50,9 +50,9 @@ def problems(seed):
     yield "phones", {0: -1, 1: 1}, *phones(rng, max(SIZES) + N_TEST)
     candy = load_candy()
     rows = rng.permutation(len(candy.X))[: max(SIZES) + N_TEST]
-    columns = [candy.feature_names.index(name) for name in ("chocolate", "sugarpercent")]
+    chocolate = candy.feature_names.index("chocolate")
     X = candy.item_table[candy.X[rows]] if candy.X.ndim == 2 else candy.X[rows]
-    yield "candy", dict.fromkeys(columns, 1), X, candy.y[rows] > 0
+    yield "candy", {chocolate: 1}, X, candy.y[rows] > 0
 
 
 def measured(X, y, n, monotone):

@@ -19,7 +19,7 @@ from skpref._utils import Array, floor_variance
 from skpref.data import DUEL, Comparisons
 from skpref.gp import Posterior
 from skpref.inference import EP, Engine, State
-from skpref.kernels import features_part, seen_columns
+from skpref.kernels import Intransitive, features_part, has_kernel, seen_columns
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
 # Noise of the answers over that of a virtual duel, in deviations: what a utility may fall by is
@@ -30,6 +30,8 @@ _TOLERATED = 0.1
 # Pairs looked at together; duels placed before the posterior is found again; and in all, as each
 # takes the time of an answer.
 _N_PAIRS, _N_AT_ONCE, _MOST = 200, 16, 100
+# Share of a variance that is rounding alone.
+_ROUNDING = 1e-9
 
 
 class Monotone(NamedTuple):
@@ -193,11 +195,22 @@ def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> 
             f"got monotone= of {names} with {engine}; engines with exact priors and moments are "
             "allowed. Use inference='ep', 'hmc' or 'gibbs', or leave monotone= out."
         )
-    own = set(monotone.columns.tolist()) & set(seen_columns(kernel, monotone.anchors.shape[1])[0])
-    if own or features_part(kernel, monotone.anchors.shape[1]) != kernel:
+    better, worse, _ = monotone._pairs(0)
+    n_columns = better.shape[1]
+    own = bool(set(monotone.columns.tolist()) & set(seen_columns(kernel, n_columns)[0]))
+    if not (own or has_kernel(kernel, Intransitive)):
+        shared = features_part(kernel, n_columns)
+        variance = _margin_variance(kernel, better, worse)
+        rest = variance if shared is None else variance - _margin_variance(shared, better, worse)
+        own = bool(np.any(rest > _ROUNDING * kernel.diag(better)))
+    if own or has_kernel(kernel, Intransitive):
         raise ValueError(
             f"got monotone= of {names} with the kernel {kernel}, in which an item with more of "
             "these has an effect of its own; kernels of features, of ids and of other categories "
             "are allowed. Leave ItemEffect, WhiteKernel, Intransitive and Identity of these "
             "columns out, or monotone=."
         )
+
+
+def _margin_variance(kernel, first, second):
+    return kernel.diag(first) + kernel.diag(second) - 2.0 * np.diagonal(kernel(first, second))

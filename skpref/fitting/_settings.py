@@ -56,7 +56,6 @@ from skpref.kernels import (
     Teams,
     amplitude_powers,
     check_hyperparameters,
-    features_part,
     has_kernel,
     intransitive_parts,
     measures,
@@ -260,7 +259,6 @@ def _refuse_missing_columns(kernel: Kernel, n_features: int, n_columns: int) -> 
 
 def make_model(estimator, settings: Settings, training: Training) -> Model:
     """Make the model that an estimator's parameters stand for, given its answers."""
-    monotone = _monotone_of(estimator, training)
     design = _ModelDesign.of(estimator, settings, training)
     likelihood = design.likelihood
     engine = design.chosen_engine() if settings.engine is None else settings.engine
@@ -276,10 +274,10 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
         if design.times is not None:
             _warn_named_times(kernel, design.times.column)
     check_answers(engine, comparisons, likelihood, kernel)
-    if monotone is not None:
-        check_monotone_model(monotone, engine, kernel)
+    if design.monotone is not None:
+        check_monotone_model(design.monotone, engine, kernel)
     priors = design.hyperpriors(utility, kernel, comparisons) if design.is_learned else ()
-    model = Model(kernel, likelihood, engine, priors, monotone=monotone)
+    model = Model(kernel, likelihood, engine, priors, monotone=design.monotone)
     return with_affordable_prior(comparisons, model)
 
 
@@ -330,6 +328,8 @@ class _ModelDesign(NamedTuple):
         Variance of the utility, which effects of groups are measured by.
     of_order : Kernel or None
         Of an order effect through time.
+    monotone : Monotone or None
+        Columns with which the utility rises or falls.
     """
 
     estimator: Any
@@ -344,6 +344,7 @@ class _ModelDesign(NamedTuple):
     effects: Kernel | None
     unit: float
     of_order: Kernel | None
+    monotone: Monotone | None
 
     @classmethod
     def of(cls, estimator: Any, settings: Settings, training: Training) -> "_ModelDesign":
@@ -368,7 +369,8 @@ class _ModelDesign(NamedTuple):
             unit = 1.0 if kernel is None else mean_variance(kernel, static.items)
             effects = group_effects(groups, n_columns - groups, reader.id_column, unit)
         of_order = None if times is None else times.walk_of_order(estimator, comparisons, kernel)
-        own = utility, names_groups, biases, shared, effects, unit, of_order
+        monotone = _monotone_of(estimator, training)
+        own = utility, names_groups, biases, shared, effects, unit, of_order, monotone
         return cls(estimator, settings, training, static, times, *own)
 
     @property
@@ -408,10 +410,10 @@ class _ModelDesign(NamedTuple):
         kernel, id_column = self.user_kernel, self.training.reader.id_column
         if kernel is None:
             controls = self.biases.controls
-            kernel = _default_kernel(self.static, self.has_features, is_apart, id_column, controls)
-            if getattr(self.estimator, "monotone", None) is not None:
-                # What no feature explains of an item at another price is not of the price.
-                kernel = features_part(kernel, self.static.items.shape[1]) or kernel
+            moving = () if self.monotone is None else self.monotone.columns.tolist()
+            kernel = _default_kernel(
+                self.static, self.has_features, is_apart, id_column, controls, moving
+            )
             kernel = self._with_unit(kernel, id_column)
         if self.times is not None:
             return self.times.beside(kernel, id_column)
@@ -582,11 +584,11 @@ def _biases_of(
     return Biases.of_items(items, controls, by_order), shared, user_kernel
 
 
-def _default_kernel(comparisons, has_features, own, id_column, controls):
+def _default_kernel(comparisons, has_features, own, id_column, controls, moving):
     """Return the `default_kernel` of the columns that are no controls."""
     columns = [k for k in range(comparisons.items.shape[1]) if k not in controls]
     if not controls:
-        return default_kernel(comparisons, has_features, own, id_column)
+        return default_kernel(comparisons, has_features, own, id_column, moving)
     static = replace(comparisons, items=comparisons.items[:, columns])
     kernel = default_kernel(static, has_features, own, columns.index(id_column))
     return kernel if columns == list(range(len(columns))) else OnColumns(kernel, columns)

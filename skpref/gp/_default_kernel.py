@@ -1,5 +1,7 @@
 """The kernel of an estimator that was given none."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
@@ -53,6 +55,7 @@ def default_kernel(
     has_features: bool = True,
     learned: bool = True,
     id_column: int | None = None,
+    moving: Sequence[int] = (),
 ) -> Kernel:
     """RBF of unit amplitude, one lengthscale a feature; start and bounds follow the spread.
 
@@ -66,15 +69,23 @@ def default_kernel(
     and the RBF, each with a variance of its own: with both of these 0 it is the kernel of names
     alone, to which the priors of `skpref.fitting` draw it. Where an id has several rows, and rows
     meet two others on average, each row has an effect of its own, too.
+
+    Effects are the same at any value of the columns that are ``moving``, such as a price; rows have
+    none beside such columns.
     """
     if not has_features:
         return Identity()
     if id_column is not None:
-        return _with_ids(comparisons, id_column, learned)
+        return _with_ids(comparisons, id_column, learned, len(moving) == 0)
     items = comparisons.items
     kernel, spread = _of_features(items)
     if learned and _meet_again(comparisons.rows):
-        kernel = kernel + ConstantKernel(PART, _OWN_BOUNDS) * ItemEffect(_SAME * spread)
+        still = [k for k in range(len(spread)) if k not in moving]
+        if not still:
+            return kernel
+        own = ItemEffect(_SAME * spread[still])
+        own = own if len(still) == len(spread) else OnColumns(own, still)
+        kernel = kernel + ConstantKernel(PART, _OWN_BOUNDS) * own
     return kernel
 
 
@@ -108,7 +119,7 @@ def group_effects(
     return kernel
 
 
-def _with_ids(comparisons, id_column, learned):
+def _with_ids(comparisons, id_column, learned, has_row_effects):
     items = comparisons.items
     others = [j for j in range(items.shape[1]) if j != id_column]
     own = OnColumns(Identity(), [id_column])
@@ -128,7 +139,7 @@ def _with_ids(comparisons, id_column, learned):
     several = len(np.unique(items[:, id_column])) < len(items)
     margins = comparisons.rows.margins
     # A row that is in one answer has an effect like noise.
-    if several and 2 * len(items) <= len(margins.first) + len(margins.second):
+    if has_row_effects and several and 2 * len(items) <= len(margins.first) + len(margins.second):
         kernel += ConstantKernel(PART, PART_BOUNDS) * OnColumns(Identity(), [id_column, *others])
     return kernel
 

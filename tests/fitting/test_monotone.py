@@ -16,7 +16,7 @@ from skpref.data import Comparisons, check_training
 from skpref.fitting import Model, Monotone, check_settings, fit_posterior, make_model
 from skpref.inference import EP, HMC
 from skpref.inspection import loo
-from skpref.kernels import Identity, Intransitive, ItemEffect
+from skpref.kernels import Identity, Intransitive, ItemEffect, features_part
 from skpref.likelihoods import Probit
 
 # Noise of an answer over that of a virtual duel, as the parameter's documentation has it.
@@ -257,7 +257,11 @@ def test_ids_beside_features_and_items_of_a_table_are_allowed():
             PairwisePreferenceRegressor(items=table, monotone={"price": -1}),
         )
     ]
-    assert ["ItemEffect" in repr(each.kernel) for each in kernels] == [True, False]
+    rows = np.array([[0.2, 0.5], [0.8, 0.5], [0.2, 0.9]])  # the same item at another price
+    effects = [each.kernel(rows) - features_part(each.kernel, 2)(rows) for each in kernels]
+    same = effects[0][0, 0] * np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    assert_allclose(effects[0], effects[0][0, 0] * np.eye(3), atol=1e-12)
+    assert_allclose(effects[1], same, atol=1e-12)
     X = np.concatenate([pairs[..., None], table.to_numpy()[pairs]], axis=2)
     model = PairwisePreferenceRegressor(id_column=0, monotone={1: -1}, optimizer=None).fit(
         X, cheaper
