@@ -362,3 +362,24 @@ def test_virtual_duels_follow_sets_with_offsets_and_change_none_of_them():
     assert_array_equal(rows.lead[3:], 0)
     assert_array_equal(rows.offset[3:], 0.0)
     assert len(after.items) == 7
+
+
+def test_virtual_duels_are_of_utilities_where_values_were_measured():
+    X, values = (
+        np.array([[[0.6], [0.3]], [[1.0], [0.0]], [[0.3], [1.0]]]),
+        ([[0.3], [1.0]], [5.6, 5.0]),
+    )
+    model = PairwisePreferenceRegressor(
+        RBF(0.7), noise_variance=0.1, optimizer=None, monotone={0: 1}
+    )
+    model.fit(X, [1, 1, 1], measured=(*values, 0.3))
+    # The prior of four items, given that they rise, drawn by importance sampling; of two values
+    # at an unknown level their difference counts.
+    rng, x = np.random.default_rng(0), np.array([[0.0], [0.3], [0.6], [1.0]])
+    draws = np.linalg.cholesky(RBF(0.7)(x) + 1e-10 * np.eye(4)) @ rng.standard_normal((4, 400_000))
+    rises = np.all(np.diff(draws, axis=0) > 0.0, axis=0)
+    won = [(2, 1), (3, 0), (1, 3)]
+    weight = rises * np.prod([ndtr((draws[i] - draws[j]) / 0.2**0.5) for i, j in won], axis=0)
+    weight *= np.exp(-0.25 * ((draws[3] - draws[1] + 0.6) / 0.3) ** 2)
+    mean = draws @ weight / weight.sum()
+    assert_allclose(np.diff(model.predict(x)), np.diff(mean), atol=0.03)
