@@ -6,12 +6,13 @@
 An answer costs 1, a measured value a price. "asking" asks `PreferenceOptimizer` for duels alone.
 "measuring" tells it values alone, each of the item of the largest expected improvement under its
 posterior, the first three of random ones. "both" takes the cheaper step three times, and then the
-one of more gain for its cost: of a value the expected improvement, as if it had no noise, of an
-answer ``expected_gain_``. Values have normal noise of a ``--deviation``, utilities in duels of
-``--noise``, both in deviations of the function over its domain. The regret is that of `recommend`,
-in shares of the distance from the best to the median of the function; before anything is told,
-that of the middle. In ``results/measurements.csv`` are its median and mean over functions and seeds
-when a quarter, a half, three quarters and all of the budget are spent.
+one of more gain for its cost, as if neither had noise: of a value the expected improvement, of an
+answer by how much the better of its two items is expected to be above what is recommended. Values
+have normal noise of a ``--deviation``, utilities in duels of ``--noise``, both in deviations of the
+function over its domain. The regret is that of `recommend`, in shares of the distance from the best
+to the median of the function; before anything is told, that of the middle. In
+``results/measurements.csv`` are its median and mean over functions and seeds when a quarter, a
+half, three quarters and all of the budget are spent.
 """
 
 import argparse
@@ -36,17 +37,22 @@ SHARES = (0.25, 0.5, 0.75, 1.0)
 N_CANDIDATES, N_RANDOM = 1000, 3
 
 
+def expected_improvement(mean, variance):
+    """Expected positive part of normal margins over the best so far."""
+    deviation = np.sqrt(np.maximum(variance, 1e-12))
+    ahead = mean / deviation
+    return deviation * (ahead * norm.cdf(ahead) + norm.pdf(ahead))
+
+
 def place_to_measure(optimizer, bounds, rng):
-    """The item of the largest expected improvement over the best posterior mean, and that."""
+    """The item of the largest expected improvement over what is recommended, and that."""
     items = rng.uniform(*bounds.T, (N_CANDIDATES, len(bounds)))
     if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
         return items[0], 0.0
     rows = optimizer.to_unit(items)
-    posterior = optimizer.posterior_
-    best = posterior.mean(optimizer.to_unit([optimizer.recommend()]))[0]
-    mean, deviation = posterior.mean(rows), np.sqrt(posterior.var(rows))
-    ahead = (mean - best) / deviation
-    improvement = deviation * (ahead * norm.cdf(ahead) + norm.pdf(ahead))
+    best = np.repeat(optimizer.to_unit([optimizer.recommend()]), len(rows), axis=0)
+    # Of margins: the level of the utilities is not known.
+    improvement = expected_improvement(*optimizer.posterior_.margin(rows, best))
     return items[np.argmax(improvement)], float(improvement.max())
 
 
@@ -54,7 +60,12 @@ def should_ask(optimizer, improvement, price):
     """Whether an answer gains more for its cost than a value of so much expected improvement."""
     if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
         return price > 1.0
-    return optimizer.expected_gain_.utility >= improvement / price
+    first, second, best = optimizer.to_unit([*optimizer.ask(), optimizer.recommend()])[:, None]
+    posterior = optimizer.posterior_
+    better = posterior.margin(second, best)[0] + expected_improvement(
+        *posterior.margin(first, second)
+    )
+    return better[0] >= improvement / price
 
 
 def run(name, method, price, seed, options):
