@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from skpref._utils import (
     Array,
+    NoCovarianceError,
     RandomLike,
+    cholesky,
     floor_variance,
     generator_of,
     row_blocks,
@@ -146,8 +147,9 @@ class PairsOfNames(DenseItems):
         is_distinct = len(np.unique(low * n + high)) == len(low) and np.all(low < high)
         if not is_distinct or not np.isfinite(variance):
             return Cost(np.inf, np.inf, np.inf)
-        K = kernel_values(kernel, items) - variance / n * np.eye(n)
-        if np.min(np.diagonal(K)) <= 0.0 or lapack.dpotrf(K)[1] != 0:
+        try:
+            cholesky(kernel_values(kernel, items) - variance / n * np.eye(n))
+        except NoCovarianceError:
             return Cost(np.inf, np.inf, np.inf)
         return super().cost(kernel, comparisons, likelihood)
 
