@@ -180,6 +180,7 @@ NEEDED = {
     "n_columns": 2,
     "fill": [],
     "members": [[0], [1]],
+    "starts": [0.5],
     "anchors": np.array([[0.2, 0.7], [0.9, 0.1]]),
     "root": np.array([[1.0], [-0.5]]),
     "base": Probit(0.3),
@@ -194,7 +195,7 @@ ALONE = (
     JudgeReliability,
 )
 
-OF_ONE_COLUMN = (skpref.kernels.Wiener, shipped.ExpSineSquared)
+OF_ONE_COLUMN = (skpref.kernels.Seasons, skpref.kernels.Wiener, shipped.ExpSineSquared)
 
 
 @pytest.mark.filterwarnings("ignore")  # of chains that are short
