@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 from skpref._judging._board import votes_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
-from skpref._judging._planning import Planner, PlanTask, VoteForm, duels_of
+from skpref._judging._planning import Planner, PlanTask, VoteForm, VoteGoals, duels_of
 from skpref._judging._store import Vote, VoteQuestion, VoteStore
 from skpref._utils import csv_cell, printable_text
 from skpref.data import DuelScale
@@ -40,16 +40,8 @@ class VoteDesk:
     store : VoteStore
     source : ItemSource
     form : VoteForm
+    goals : VoteGoals, default=VoteGoals()
     features : ndarray of shape (n_competitors, n_features), optional
-    checks : float, default=0
-        Share of questions that repeat an earlier one of the same judge, the sides exchanged.
-    goal : int, optional
-        Votes at which to end.
-    until : float, optional
-        Probability with which the best must be known to end.
-    top : int, optional
-        How many first ones the questions are to tell from the rest; by default they are about all
-        ranks, or with `until` about the first one.
     plans : bool, default=True
         Whether a process beside this one chooses the pairs; otherwise those shown least are asked.
     prompt : str, optional
@@ -61,12 +53,9 @@ class VoteDesk:
         store: VoteStore,
         source: ItemSource,
         form: VoteForm,
+        goals: VoteGoals = VoteGoals(),  # noqa: B008 - a tuple
         *,
         features: Any = None,
-        checks: float = 0.0,
-        goal: int | None = None,
-        until: float | None = None,
-        top: int | None = None,
         plans: bool = True,
         prompt: str | None = None,
     ) -> None:
@@ -77,8 +66,7 @@ class VoteDesk:
                 f"{held}, and one file holds one form. Go on with that, or give another --file."
             )
         self.store, self.source, self.form = store, source, form
-        self._features, self._checks, self._goal, self._until = features, checks, goal, until
-        self._prompt, self._top = prompt, top
+        self._goals, self._features, self._prompt = goals, features, prompt
         numbers = store.item_numbers([item.name for item in source.items])
         self._items = {numbers[item.name]: item for item in source.items}
         self._place = {name: k for k, name in enumerate(source.competitors)}
@@ -142,7 +130,7 @@ class VoteDesk:
     def _open_question(self, judge: str) -> bool:
         """Open a question for a judge; False if none is left."""
         rng = np.random.default_rng([self.store.n_questions(judge), *judge.encode()])
-        if rng.random() < self._checks:
+        if rng.random() < self._goals.checks:
             earlier = self.store.repeatable(judge)[:-_APART]
             if earlier:
                 question = earlier[rng.integers(len(earlier))]
@@ -235,8 +223,8 @@ class VoteDesk:
             [self._items[vote.question.items[0]].prompt for vote in votes],
             [(pair[0], pair[1]) for pair in pending if None not in pair],
             self._excluded_pairs(),
-            None if self._until is None else 1.0 - self._until,
-            self._top,
+            None if self._goals.until is None else 1.0 - self._goals.until,
+            self._goals.top,
         )
 
     def _counts(self, vote: Vote) -> bool:
@@ -276,7 +264,7 @@ class VoteDesk:
         else:
             end = end or "There is no further question for you: you have seen all pairs."
             question = self._final_page()
-        goal = self._goal if not self.store.goes_on(judge) else None
+        goal = self._goals.votes if not self.store.goes_on(judge) else None
         status = {
             "told": self.store.n_votes(judge),
             "goal": None,
@@ -346,12 +334,12 @@ class VoteDesk:
         """Say why this is the end; empty if it is not."""
         if self.store.goes_on(judge):
             return ""
-        n_votes = self.store.n_votes()
-        if self._goal is not None and n_votes >= self._goal:
+        n_votes, until = self.store.n_votes(), self._goals.until
+        if self._goals.votes is not None and n_votes >= self._goals.votes:
             return f"All {n_votes} votes are in."
-        if self._until is not None and self.planner and self.planner.plan.best is not None:
+        if until is not None and self.planner and self.planner.plan.best is not None:
             best = printable_text(self.planner.plan.best)
-            return f"The best is known with a probability of at least {self._until:g}: {best}."
+            return f"The best is known with a probability of at least {until:g}: {best}."
         return ""
 
     # -- what a page sends -----------------------------------------------------------------

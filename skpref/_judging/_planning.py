@@ -43,6 +43,28 @@ class VoteForm(NamedTuple):
     grades: bool = False
 
 
+class VoteGoals(NamedTuple):
+    """What questions are asked for, and when they end.
+
+    Attributes
+    ----------
+    checks : float
+        Share of questions that repeat an earlier one of the same judge, the sides exchanged.
+    votes : int or None
+        Votes at which to end.
+    until : float or None
+        Probability with which the best must be known to end.
+    top : int or None
+        How many first ones the questions are to tell from the rest. None: they are about all
+        ranks, or with `until` about the first one.
+    """
+
+    checks: float = 0.0
+    votes: int | None = None
+    until: float | None = None
+    top: int | None = None
+
+
 class PlanTask(NamedTuple):
     """All that a plan is made of; competitors by their positions.
 

@@ -15,7 +15,7 @@ import uvicorn
 
 from skpref._judging._desk import VoteDesk
 from skpref._judging._items import read_features, read_items
-from skpref._judging._planning import VoteForm
+from skpref._judging._planning import VoteForm, VoteGoals
 from skpref._judging._server import Access, make_app
 from skpref._judging._settings import SettingsDesk
 from skpref._judging._store import VoteStore
@@ -86,11 +86,8 @@ def make_desk(arguments: Any) -> Any:
             store,
             source,
             VoteForm(arguments.size, arguments.answer, arguments.grades),
+            VoteGoals(arguments.checks, arguments.votes, arguments.until, arguments.top),
             features=features,
-            checks=arguments.checks,
-            goal=arguments.votes,
-            until=arguments.until,
-            top=arguments.top,
             prompt=arguments.question,
         )
     except BaseException:

@@ -7,6 +7,7 @@ has them.
 
 from skpref._utils._lease import Lease
 from skpref._utils._linalg import (
+    BLOCK,
     NEGLIGIBLE,
     ROUNDING,
     Array,
@@ -73,6 +74,7 @@ from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn
 
 __all__ = [
+    "BLOCK",
     "NEGLIGIBLE",
     "ROUNDING",
     "Array",

@@ -8,6 +8,9 @@ from scipy.linalg import eigh, lapack, qr, solve_triangular
 
 Array: TypeAlias = NDArray[np.float64]
 
+# Doubles of one intermediate array: rows are taken in blocks that have no more (16 MiB).
+BLOCK = 2**21
+
 # A variance is a difference of covariances. Less than this share of them is rounding.
 ROUNDING = float(np.finfo(np.float64).eps)
 # A variance of less than this share of the prior's is none: nothing is divided by its root.

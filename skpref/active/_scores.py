@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
-from skpref._utils import Array, RandomLike, check_choice, check_number, generator_of, row_blocks
+from skpref._utils import (
+    BLOCK,
+    Array,
+    RandomLike,
+    check_choice,
+    check_number,
+    generator_of,
+    row_blocks,
+)
 from skpref.active._candidates import CandidateRows, Candidates, DuelPosterior
 from skpref.data import distinct_rows
 from skpref.gp import Posterior, PosteriorMixture
@@ -19,8 +27,6 @@ _BELL = 0.5 * np.pi * np.log(2.0)
 # whichever is less, and how many deviations it reaches. Integrands are analytic, so that errors
 # fall exponentially as the step does: below 1e-9 at this one.
 _STEP, _REACH = 0.4, 9.0
-# Doubles of one intermediate array (8 MiB).
-BLOCK = 2**20
 # Exact joint draws take a factorisation of so many items at most; beyond, draws of functions.
 _EXACT = 2000
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from skpref._utils import (
+    BLOCK,
     NEGLIGIBLE,
     Array,
     RandomLike,
@@ -106,8 +107,6 @@ def defended(
 
 
 _FOUND_AGAIN = ("_own", "utilities")
-# Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
-BLOCK = 2**21
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, vstack
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from skpref._utils import Array, html_table, printable_text, row_blocks
+from skpref._utils import BLOCK, Array, html_table, printable_text, row_blocks
 from skpref.data import Answers
 from skpref.fitting import components_in_words, evidence, last_step
 from skpref.inspection._connected import connected_items
@@ -24,8 +24,6 @@ from skpref.likelihoods import INEQUALITY
 _LEVEL = 0.05
 # Simulated sets of answers: the least p-value is one in so many and one more.
 _N_SIMULATIONS = 999
-# Numbers that one block of simulations holds.
-_BLOCK = 2_000_000
 # Share of answers that follow one column alone from which on it may hold the answers themselves.
 _TELLS_ALL = 0.98
 # Triangles of items that are looked at; those of the pairs that met most often.
@@ -410,7 +408,7 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
 
     observed = [test.values(draws(duels.outcome[:, None]))[:, 0] for test in tests]
     largest = np.empty((len(tests), _N_SIMULATIONS))
-    for some in row_blocks(_N_SIMULATIONS, n, _BLOCK):
+    for some in row_blocks(_N_SIMULATIONS, n, BLOCK):
         uniform = rng.random((n, largest[:, some].shape[1]))
         outcome = np.zeros(uniform.shape, dtype=np.intp)
         for end in ends.T:

@@ -32,15 +32,8 @@ def permutation_importance(
     *,
     scoring: str | Callable | None = None,
     n_repeats: int = 5,
-    sample_weight: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
-    judges: ArrayLike | None = None,
-    order: ArrayLike | None = None,
-    users: ArrayLike | None = None,
-    prompts: ArrayLike | None = None,
-    time: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
     random_state: RandomLike = 0,
+    **metadata: Any,
 ) -> Bunch:
     """Importance of each feature of items: what the score loses once they have exchanged it.
 
@@ -59,11 +52,11 @@ def permutation_importance(
         `skpref.metrics.with_metadata`. None: the model's ``score``.
     n_repeats : int, default=5
         How often each feature is exchanged.
-    sample_weight, qid, judges, order, users, prompts, time : array-like of shape (n,), default=None
-        What the answers carry. What `fit` was told has to be told here.
-    offset : array-like of shape (n, 2), (n, k) or (n_items,), default=None
-        Likewise; it stays with its answer while features are exchanged.
     random_state : int, RandomState instance, Generator or None, default=0
+    **metadata : array-like of shape (n,)
+        What the answers carry, as `fit` and ``score`` take it: ``judges=``, ``order=``,
+        ``sample_weight=`` and others. What `fit` got has to be here. ``offset=`` stays with its
+        answer while features are exchanged.
 
     Returns
     -------
@@ -98,12 +91,10 @@ def permutation_importance(
     True
     """
     check_number("n_repeats", n_repeats, low=1, integer=True)
-    metadata = given_metadata(
-        judges=judges, order=order, users=users, prompts=prompts, time=time, offset=offset
-    )
-    more = given_metadata(sample_weight=sample_weight, qid=qid)
-    value = _own_score if scoring is None else with_metadata(scoring, tuple(metadata))
-    baseline = value(model, X, y, **metadata, **more)
+    metadata = given_metadata(**metadata)
+    names = tuple(metadata.keys() - {"sample_weight", "qid"})
+    value = _own_score if scoring is None else with_metadata(scoring, names)
+    baseline = value(model, X, y, **metadata)
     featured = _items_with_features(model, X)
     rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
     first, inverse = group_rows(rows)
@@ -114,7 +105,7 @@ def permutation_importance(
         for k in range(n_repeats):
             items = _exchange_feature(distinct, j, rng.permutation(len(first)))
             shown = _items_as_shown(items, inverse, pairs, id_column)
-            losses[j, k] = baseline - value(model, shown, y, **metadata, **more)
+            losses[j, k] = baseline - value(model, shown, y, **metadata)
     return PrintableBunch(
         importances_mean=losses.mean(axis=1),
         importances_std=losses.std(axis=1),

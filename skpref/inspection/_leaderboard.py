@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skpref._utils import (
+    BLOCK,
     Array,
     PrintableBunch,
     RandomLike,
@@ -34,8 +35,6 @@ from skpref.gp import IntransitivePosterior
 from skpref.inspection._contenders import Columns, Contenders, contenders
 from skpref.inspection._intransitivity import intransitivity
 
-# Draws are ranked in blocks of at most this many numbers (8 MiB).
-_BLOCK = 2**20
 # Places that a board shows of itself.
 _SHOWN = 20
 _ENDS = "utility", "lower", "upper"
@@ -402,12 +401,7 @@ def leaderboards(
     user: Any = None,
     at: Mapping | ArrayLike | None = None,
     time: Any = None,
-    groups: str = "new",
-    unit: str = "noise",
-    level: float = 0.9,
-    n_draws: int = 10_000,
-    average: bool | str = "auto",
-    random_state: RandomLike = 0,
+    **options: Any,
 ) -> dict[Any, Bunch]:
     """A leaderboard for each group of answers: a category of prompts, a kind of judge, a language.
 
@@ -421,8 +415,10 @@ def leaderboards(
         As in `leaderboard`; it knows ids, and its kernel sees the column of the groups.
     by : str or int
         That column, by its name or position. Both items of an answer have the same value.
-    items, user, at, time, groups, unit, level, n_draws, average, random_state
+    items, user, at, time
         As in `leaderboard`.
+    **options
+        Further parameters of `leaderboard`, such as ``unit`` and ``level``.
 
     Returns
     -------
@@ -474,12 +470,7 @@ def leaderboards(
             user=user,
             at={**held, place: category},
             time=time,
-            groups=groups,
-            unit=unit,
-            level=level,
-            n_draws=n_draws,
-            average=average,
-            random_state=random_state,
+            **options,
         )
     return boards
 
@@ -728,7 +719,7 @@ def _rank_draws(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[
     n, n_draws = draws.shape
     ranks = np.empty((n_draws, n), dtype=np.int32)
     wins = np.zeros(n)
-    step = max(1, _BLOCK // n)
+    step = max(1, BLOCK // n)
     for start in range(0, n_draws, step):
         block = slice(start, start + step)
         order = np.argsort(-draws[:, block].T, axis=1)

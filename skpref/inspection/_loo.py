@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from sklearn.utils import Bunch
 
 from skpref._utils import (
+    BLOCK,
     Array,
     PrintableBunch,
     blas_threads,
@@ -33,8 +34,8 @@ from skpref.inspection._members import GroupMembers
 from skpref.inspection._pareto import pareto_smoothed
 from skpref.likelihoods import JudgeReliability, Likelihood
 
-# Draws that importance weights are found by, at least, and numbers of a block of them.
-_DRAWS, _BLOCK = 4000, 2**21
+# Draws that importance weights are computed from, at least.
+_DRAWS = 4000
 # Of so many distinct answers all sites follow where one is left out: a conditioning each.
 _FEW = 200
 # k̂ from which on an estimate is not to be trusted (Vehtari et al. 2024, section 3.2.4).
@@ -537,7 +538,7 @@ class _DrawRemoval:
         n_draws = n_components * -(-_DRAWS // n_components)
         rng = np.random.default_rng(0)
         columns = np.empty((4, n))
-        for some in row_blocks(n, n_draws, _BLOCK):
+        for some in row_blocks(n, n_draws, BLOCK):
             ends = items[rows.first[some]], items[rows.second[some]]
             blocks = list(self._posterior.answer_moments(*ends))
             means = np.concatenate([block.means for block in blocks])

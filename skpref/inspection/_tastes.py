@@ -7,13 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, PrintableBunch, check_choice, leading_axes
+from skpref._utils import BLOCK, Array, PrintableBunch, check_choice, leading_axes
 from skpref.data import ParsedX, table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.inspection._contenders import contenders
 
-# Numbers of one intermediate array.
-_BLOCK = 2**20
 # Below this share of the utilities' own size, users do not differ.
 _ALIKE = 1e-9
 
@@ -150,7 +148,7 @@ def _repeat_user(user: Any, n: int) -> NDArray[Any]:
 
 def _means(last: Any, who: NDArray[Any], rows: Array) -> Array:
     """Return posterior means of users' utilities of rows, (n_users, n_rows)."""
-    step = max(1, _BLOCK // rows.size)
+    step = max(1, BLOCK // rows.size)
     means = []
     for begin in range(0, len(who), step):
         some = who[begin : begin + step]

@@ -1,5 +1,6 @@
 """The course of an optimisation run."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -134,6 +135,7 @@ def _number(item):
 _RECOMMENDED = "largest posterior mean so far"
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class OptimizationDisplay:
     """How a run of an optimizer went, answer by answer.
 
@@ -177,28 +179,15 @@ class OptimizationDisplay:
     >>> OptimizationDisplay.from_optimizer(optimizer)  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        *,
-        run: Run,
-        utility: Array,
-        lower: Array,
-        upper: Array,
-        best: NDArray[np.intp],
-        regret: Array | None = None,
-        line: Line | None = None,
-        level: float = 0.9,
-        unit: str = "noise",
-    ):
-        self.run = run
-        self.utility = utility
-        self.lower = lower
-        self.upper = upper
-        self.best = best
-        self.regret = regret
-        self.line = line
-        self.level = level
-        self.unit = unit
+    run: Run
+    utility: Array
+    lower: Array
+    upper: Array
+    best: NDArray[np.intp]
+    regret: Array | None = None
+    line: Line | None = None
+    level: float = 0.9
+    unit: str = "noise"
 
     @classmethod
     def from_optimizer(

@@ -10,7 +10,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-_CHUNK = 2_000_000  # numbers worked on at once: bounds the memory of ranks and transforms
+from skpref._utils import BLOCK
 
 
 def rhat(draws: ArrayLike) -> np.ndarray:
@@ -123,7 +123,7 @@ def _by_coordinate(function, draws):
             f"draws has shape {draws.shape}; (n_chains, n_draws, ...), at least 4 draws, is needed."
         )
     flat = draws.reshape(*draws.shape[:2], -1)
-    width = max(1, _CHUNK // (flat.shape[0] * flat.shape[1]))
+    width = max(1, BLOCK // (flat.shape[0] * flat.shape[1]))
     result = np.empty(flat.shape[2])
     with np.errstate(divide="ignore", invalid="ignore"):
         for begin in range(0, result.size, width):

@@ -18,7 +18,14 @@ from starlette.testclient import TestClient
 from skpref._judging._board import board_page
 from skpref._judging._desk import VoteDesk
 from skpref._judging._items import read_items
-from skpref._judging._planning import Planner, VoteForm, fit_votes, make_board, make_plan
+from skpref._judging._planning import (
+    Planner,
+    VoteForm,
+    VoteGoals,
+    fit_votes,
+    make_board,
+    make_plan,
+)
 from skpref._judging._server import Access, make_app
 from skpref._judging._settings import SettingsDesk, read_space
 from skpref._judging._store import VoteStore
@@ -163,7 +170,7 @@ def test_no_two_judges_have_the_same_pair(desk):
 
 
 def test_checks_repeat_with_the_sides_exchanged_and_are_no_votes(folder):
-    desk = open_desk(folder, checks=0.5)
+    desk = open_desk(folder, goals=VoteGoals(checks=0.5))
     client = client_of(desk)
     page = post(client, type="show").json()
     for _ in range(24):

@@ -141,7 +141,7 @@ def test_a_seed_gives_one_board(on_features):
 def test_blocks_of_draws_change_nothing(on_features, monkeypatch):
     model, items = on_features
     whole = leaderboard(model, items, n_draws=1000)
-    monkeypatch.setattr("skpref.inspection._leaderboard._BLOCK", 64)
+    monkeypatch.setattr("skpref.inspection._leaderboard.BLOCK", 64)
     parts = leaderboard(model, items, n_draws=1000)
     for name in ("probability_best", "rank_lower", "rank_upper"):
         assert whole[name].tolist() == parts[name].tolist()

@@ -1,9 +1,12 @@
 """Sums of log normalisers, as the base class adds them up one by one."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from skpref._utils import row_blocks
 from skpref.data import DUEL, GRADED, TIE, Answers
 from skpref.likelihoods import Likelihood, Probit
 from skpref.likelihoods._graded import GradedProbit
@@ -102,7 +105,7 @@ def test_cavities_are_summed_by_judge_as_their_likelihood_sees_them(monkeypatch,
         truth[:, k] = np.bincount(answers.judge, copies * value, 4)
     cavities = mean, variance, copies, answers, None, *np.zeros((2, n)), beside
     for block in (7, 2**15):
-        monkeypatch.setattr(_reliability, "_BLOCK", block)
+        monkeypatch.setattr(_reliability, "row_blocks", partial(row_blocks, doubles=block))
         told = _reliability.Cavities(*cavities).by_reliability(base)
         assert_allclose(told(grid), truth, rtol=1e-11, atol=1e-12)
 

@@ -84,7 +84,7 @@ def test_trailing_dimensions_and_chunks(monkeypatch):
     draws = np.random.default_rng(0).standard_normal((3, 40, 2, 5))
     whole = [f(draws) for f in (rhat, mcse_mean, effective_draws)]
     assert all(values.shape == (2, 5) for values in whole)
-    monkeypatch.setattr(diagnostics, "_CHUNK", 3 * 40 * 3)
+    monkeypatch.setattr(diagnostics, "BLOCK", 3 * 40 * 3)
     for function, values in zip((rhat, mcse_mean, effective_draws), whole, strict=True):
         np.testing.assert_allclose(function(draws), values, rtol=1e-12)
         assert function(draws[:, :, 1, 2]) == pytest.approx(values[1, 2], rel=1e-12)
