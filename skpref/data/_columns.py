@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +12,12 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import warn
 from skpref.data._containers import (
-    beyond_doubles,
     column_at,
     column_floats,
+    frame_of_columns,
     is_frame,
     is_missing,
     plain_frame,
-    with_any_text,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
@@ -37,44 +35,34 @@ class LongRankings(NamedTuple):
     ranks : ndarray of int of shape (n_listed,)
         Of the items of all lists, one after the other: from 1, without gaps; equal ones are ties.
     rankers : ndarray of object of shape (n_lists,)
-    n_unranked, n_silent : int
-        Rows without a rank, and rankers whose ranks tell no two items apart, both left out.
+    dropped : list of str
+        What was left out: rows without a rank, and rankers whose ranks tell no two items apart.
     """
 
     lists: list[list]
     ranks: np.ndarray
     rankers: np.ndarray
-    n_unranked: int
-    n_silent: int
+    dropped: list[str]
 
     def warn_dropped(self) -> None:
         """Warn once of the rows and rankings that are left out, with their numbers."""
-        parts = []
-        if self.n_unranked:
-            parts.append(f"{self.n_unranked} rows without a rank")
-        if self.n_silent:
-            parts.append(
-                f"{self.n_silent} rankings that tell no two items apart (one item, or all tied)"
-            )
-        if parts:
+        if self.dropped:
             warn(
-                f"Left out: {' and '.join(parts)}. ranking_groups(...) with the same arguments "
-                "says whose the others are."
+                f"Left out: {' and '.join(self.dropped)}. ranking_groups(...) with the same "
+                "arguments says whose the others are."
             )
 
 
 def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
     """Whether rankings come in long form; ValueError where that is half said."""
-    is_named = [name is not None for name in (ranker, item, rank)]
-    if not any(is_named):
-        return False
-    if not all(is_named) or not is_frame(frame):
+    n_named = 3 - (ranker, item, rank).count(None)
+    if n_named and (n_named < 3 or not is_frame(frame)):
         raise ValueError(
             "Rankings in long form are a DataFrame with ranker=, item= and rank=, all three names "
             f"of columns; got {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
             f"rank={rank!r}. Without these three give lists, the best first."
         )
-    return True
+    return n_named == 3
 
 
 def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
@@ -113,12 +101,13 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
             f"None of the {len(rows_of)} rankings tells two items apart: each has one item with a "
             "rank, or all of its ranks are equal."
         )
+    n_silent = len(rows_of) - len(stating)
+    silent = f"{n_silent} rankings that tell no two items apart (one item, or all tied)"
     return LongRankings(
         [[items[row] for row in rows_of[name]] for name in stating],
         np.concatenate([np.cumsum(begins[name]) for name in stating]),
         np.fromiter(stating, dtype=object, count=len(stating)),
-        n_unranked,
-        len(rows_of) - len(stating),
+        [f"{n_unranked} rows without a rank"] * (n_unranked > 0) + [silent] * (n_silent > 0),
     )
 
 
@@ -270,22 +259,24 @@ def from_columns(
         )
     has_column = not (outcome is None or isinstance(outcome, bool | np.bool_) or np.ndim(outcome))
     exact = [*(ids or ()), *([outcome] if has_column else [])]
-    _check_frame(
-        frame, [*first, *second, *exact, *(name for name in (order, time) if isinstance(name, str))]
-    )
+    beside = [name for name in (order, time) if isinstance(name, str)]
+    _check_frame(frame, [*first, *second, *exact, *beside])
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
     for column in exact:
         refuse_rounded(frame[column].tolist(), column)
     n_duels = len(frame)
-    signs = check_order(frame[order] if isinstance(order, str) else order, n_duels, 2)
-    if time is not None:
-        time = _check_times(frame[time] if isinstance(time, str) else time, n_duels)
-    opponents = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
+    order, time = (frame[each] if isinstance(each, str) else each for each in (order, time))
+    signs = check_order(order, n_duels, 2)
+    time = None if time is None else column_cells(time)
+    if time is not None and time.shape != (n_duels,):
+        raise ValueError(
+            f"time has shape {time.shape}; give a column, or one for each of {n_duels} rows."
+        )
     labels = read_labels(
         frame[outcome] if has_column else outcome,
         n_duels,
-        opponents,
+        None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist()),
         side_words(first, second, ids),
         ties=ties,
         grades=grades,
@@ -317,29 +308,18 @@ def _as_frame(table):
     """Return a frame of pandas with the columns of any table; ValueError if it is none."""
     if hasattr(table, "iloc"):
         return table
-    if not isinstance(table, Mapping) and not is_frame(table):
-        named = isinstance(table, str | PathLike)
-        remedy = " Read a file by pandas.read_csv(path)." if named else ""
+    is_mapping = isinstance(table, Mapping)
+    if not is_mapping and not is_frame(table):
         raise ValueError(
-            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}."
-            f"{remedy}"
+            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}. "
+            "Read a file by pandas.read_csv(path)."
         )
-    pandas = _import_pandas()
-    names = table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns)
+    _import_pandas()
+    names = table if is_mapping else getattr(table, "column_names", table.columns)
     columns = check_columns({name: table[name] for name in names})
-    if isinstance(table, Mapping):
-        for name, column in columns.items():
-            refuse_nested(list(column), name)
-    return with_any_text(
-        lambda: pandas.DataFrame({name: _infer_numbers(pandas, c) for name, c in columns.items()})
-    )
-
-
-def _infer_numbers(pandas, values):
-    """Return values as numbers where all are such, unless floats would round integers."""
-    floats = column_floats(values) if values.dtype.kind == "O" else None
-    wide = floats is not None and beyond_doubles(floats)
-    return values if wide else pandas.Series(values).infer_objects()
+    for name, column in columns.items() if is_mapping else ():
+        refuse_nested(list(column), name)
+    return frame_of_columns(columns)
 
 
 def _import_pandas():
@@ -354,21 +334,10 @@ def _import_pandas():
     return pandas
 
 
-def _check_times(time: Any, n_duels: int) -> np.ndarray:
-    """Return the times of all duels as an array; ValueError if there are not so many."""
-    values = column_cells(time)
-    if values.shape != (n_duels,):
-        raise ValueError(
-            f"time has shape {values.shape}; give a column, or one for each of {n_duels} rows."
-        )
-    return values
-
-
 def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
     """Return the columns of both sides as lists; ValueError if they differ in number."""
     first, second = ([side] if isinstance(side, str) else list(side) for side in (first, second))
-    ids = None if ids is None else tuple(ids) if not isinstance(ids, str) else (ids,)
-    if ids is not None and len(ids) != 2:
+    if ids is not None and (isinstance(ids, str) or len(ids) != 2):
         raise ValueError(
             f"got ids={ids!r}; give two columns, who the first and who the second item is."
         )
@@ -377,7 +346,7 @@ def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple |
             f"got {len(first)} columns for the first item and {len(second)} for the second; "
             "give the same features of both."
         )
-    return first, second, ids
+    return first, second, None if ids is None else tuple(ids)
 
 
 def _check_frame(frame: Any, columns: list) -> None:
@@ -416,16 +385,13 @@ def _common_labels(first: list, second: list) -> list:
     The words that differ must be the same pair everywhere, as "home" and "away".
     """
     labels, sides = [], set()
-    for first_name, second_name in zip(first, second, strict=True):
-        if first_name == second_name:
-            labels.append(first_name)
-            continue
-        common = common_part(first_name, second_name)
+    for names in zip(first, second, strict=True):
+        common = (names[0], None) if names[0] == names[1] else common_part(*names)
         if common is None:
             return first
         labels.append(common[0])
         sides.add(common[1])
-    return labels if len(sides) < 2 and len(set(labels)) == len(labels) else first
+    return labels if len(sides - {None}) < 2 and len(set(labels)) == len(labels) else first
 
 
 def common_part(name: Any, other_name: Any) -> tuple[str, tuple[str, str]] | None:
@@ -452,7 +418,7 @@ def _check_opponents(frame: Any, rows: np.ndarray, ids: tuple) -> None:
             raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
         if pair[0] == pair[1]:
             raise ValueError(f"Row {row} sets {pair[0]!r} against itself; drop such rows.")
-    texts = dict.fromkeys(name for side in opponents for name in side if isinstance(name, str))
+    texts = dict.fromkeys(name for name in sum(opponents, []) if isinstance(name, str))
     warn_alike(texts, "write them alike, such as by frame[column].str.strip().str.title()")
 
 

@@ -1,6 +1,7 @@
 """Containers that data come in: frames of any library, masked arrays, texts, missing values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
@@ -76,16 +77,13 @@ def exact_list(values: Any) -> list:
 
 def missing_rows(array: np.ndarray) -> np.ndarray:
     """Mark where all values along the last axis of an array are missing."""
-    if array.shape[-1] == 0:
+    if array.dtype.kind not in "fO" or array.shape[-1] == 0:
         return np.zeros(array.shape[:-1], dtype=bool)
     if array.dtype.kind == "f":
         gaps = np.isnan(array)
-    elif array.dtype.kind == "O":
-        gaps = np.array([is_missing(value) for value in array.ravel().tolist()], dtype=bool)
-        gaps = gaps.reshape(array.shape)
     else:
-        return np.zeros(array.shape[:-1], dtype=bool)
-    return gaps.all(axis=-1)
+        gaps = np.array([is_missing(value) for value in array.ravel().tolist()], dtype=bool)
+    return gaps.reshape(array.shape).all(axis=-1)
 
 
 def all_strings(array: np.ndarray) -> bool:
@@ -95,6 +93,17 @@ def all_strings(array: np.ndarray) -> bool:
     if array.dtype.kind != "O" or not array.size:
         return False
     return all(issubclass(kind, str) for kind in set(map(type, array.ravel().tolist())))
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value is missing, or a text of spaces alone."""
+    return is_missing(value) or (isinstance(value, str) and not value.strip())
+
+
+def refuse_rows(wrong: np.ndarray, message: str) -> None:
+    """Raise ValueError where rows are wrong; the message may name the first {row} and {count}."""
+    if wrong.any():
+        raise ValueError(message.format(row=int(wrong.argmax()), count=int(wrong.sum())))
 
 
 def holds_words(values: Any) -> bool:
@@ -134,28 +143,35 @@ def missing_texts(array: np.ndarray) -> np.ndarray | None:
 
 
 def plain_frame(frame: Any) -> Any:
-    """Convert a frame of another library to pandas, where that is installed.
+    """Convert a frame of another library to pandas, where that is installed."""
+    if hasattr(frame, "iloc") or find_spec("pandas") is None:
+        return frame
+    names = getattr(frame, "column_names", frame.columns)  # pyarrow's are the first
+    return frame_of_columns({name: exact_array(frame[name]) for name in names})
 
-    A model fitted with one of them meets the same kinds of values in the other: integers beside
-    gaps are floats as long as these tell them apart.
+
+def frame_of_columns(columns: Mapping[Any, np.ndarray]) -> Any:
+    """Make a frame of pandas of columns whose cells are exact."""
+    import pandas as pd
+
+    return with_any_text(
+        lambda: pd.DataFrame({name: _typed_column(cells) for name, cells in columns.items()})
+    )
+
+
+def _typed_column(values: np.ndarray) -> Any:
+    """Return cells as a column of pandas of the type that they all have.
+
+    A model fitted with a frame of one library meets the same kinds of values in another: integers
+    beside gaps are floats as long as these tell them apart.
     """
-    if hasattr(frame, "iloc"):
-        return frame
-    try:
-        import pandas as pd
-    except ImportError:
-        return frame
-    columns = {}
-    for name in getattr(frame, "column_names", frame.columns):  # pyarrow's are the first
-        values = exact_array(frame[name])
-        integers = values.dtype.kind == "O" and set(map(type, values.tolist())) <= {int, type(None)}
-        floats = column_floats(values) if integers else None
-        if floats is None:
-            values = pd.Series(values).infer_objects()
-        elif not beyond_doubles(floats):
-            values = floats
-        columns[name] = values
-    return pd.DataFrame(columns)
+    import pandas as pd
+
+    if values.dtype.kind == "O" and set(map(type, values.tolist())) <= {int, type(None)}:
+        floats = column_floats(values)
+        if floats is not None:
+            return values if beyond_doubles(floats) else floats
+    return pd.Series(values).infer_objects()
 
 
 def plain_container(X: Any) -> Any:
