@@ -400,7 +400,9 @@ def from_pairs(
     positions = positions[labels.rows]
     if counts is not None:
         counts = _check_counts(counts, "counts", (len(pairs),))[labels.rows]
-        positions, labels = np.repeat(positions, counts, axis=0), labels.repeated(counts)
+        positions = np.repeat(positions, counts, axis=0)
+        if labels.outcomes is not None:
+            labels = labels._replace(outcomes=np.repeat(labels.outcomes, counts))
     return labels.attach(gather(table, positions, by_name))[:2]
 
 

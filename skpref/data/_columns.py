@@ -418,7 +418,7 @@ def _check_opponents(frame: Any, rows: np.ndarray, ids: tuple) -> None:
             raise ValueError(f"An id is missing in row {row} of {list(ids)}; drop such rows.")
         if pair[0] == pair[1]:
             raise ValueError(f"Row {row} sets {pair[0]!r} against itself; drop such rows.")
-    texts = dict.fromkeys(name for name in sum(opponents, []) if isinstance(name, str))
+    texts = dict.fromkeys(name for side in opponents for name in side if isinstance(name, str))
     warn_alike(texts, "write them alike, such as by frame[column].str.strip().str.title()")
 
 
