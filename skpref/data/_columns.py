@@ -265,17 +265,10 @@ def from_columns(
         raise ValueError("The frame has no row, so no duel results.")
     for column in exact:
         refuse_rounded(frame[column].tolist(), column)
-    n_duels = len(frame)
-    order, time = (frame[each] if isinstance(each, str) else each for each in (order, time))
-    signs = check_order(order, n_duels, 2)
-    time = None if time is None else column_cells(time)
-    if time is not None and time.shape != (n_duels,):
-        raise ValueError(
-            f"time has shape {time.shape}; give a column, or one for each of {n_duels} rows."
-        )
+    signs, times = _read_beside(frame, order, time)
     labels = read_labels(
         frame[outcome] if has_column else outcome,
-        n_duels,
+        len(frame),
         None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist()),
         side_words(first, second, ids),
         ties=ties,
@@ -283,7 +276,18 @@ def from_columns(
         argument="outcome",
     )
     done = labels.attach(_stack_sides(frame, labels.rows, first, second, ids, names))
-    return done.X, done.y, *_kept_metadata(labels, done.turned, signs, time)
+    return done.X, done.y, *_kept_metadata(labels, done.turned, signs, times)
+
+
+def _read_beside(frame: Any, order: Any, time: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return who was shown first and the times, of columns or arrays; ValueError for others."""
+    order, time = (frame[each] if isinstance(each, str) else each for each in (order, time))
+    times = None if time is None else column_cells(time)
+    if times is not None and times.shape != (len(frame),):
+        raise ValueError(
+            f"time has shape {times.shape}; give a column, or one for each of {len(frame)} rows."
+        )
+    return check_order(order, len(frame), 2), times
 
 
 def _kept_metadata(

@@ -324,8 +324,8 @@ def _refuse_ambiguous(source: _UnreadX) -> None:
     """Raise ValueError for integers that may be positions or features."""
     count = "two" if source.width == 2 else source.width
     raise ValueError(
-        f"X holds integers in shape {source.X.shape}, which may be pairs of positions in a table of "
-        f'items (or sets) or items with {count} features. Say integers="positions" or integers="items".'
+        f"X holds integers in shape {source.X.shape}: pairs of positions in a table (or sets), or "
+        f'items with {count} features? Say integers="positions" or integers="items".'
     )
 
 

@@ -144,9 +144,7 @@ def _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
             rows, sets = rows_of_answers(rows, sets, beside)
     judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
     comparisons, classes = _comparisons(rows, sets, y, metadata, judges, likelihood, before)
-    ordered = likelihood is not None and likelihood.uses_order
-    if judges is not None and getattr(estimator.judge_prior, "order_variance", None):
-        ordered = True  # each judge learns an advantage of the first
+    ordered = _distinguishes_order(estimator, likelihood, judges)
     if metadata.order is not None and likelihood is not None and not ordered:
         _warn_order(estimator)
     comparisons = replace(comparisons, group_column=group_column, ordered=ordered)
@@ -155,6 +153,12 @@ def _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
     if user is not None and metadata.weight is not None:
         user = user[metadata.weight > 0.0]
     return Training(comparisons, classes, reader.with_answers(comparisons), judges, users, user)
+
+
+def _distinguishes_order(estimator, likelihood, judges):
+    """Whether answers that differ in who was shown first alone are different answers."""
+    own = judges is not None and bool(getattr(estimator.judge_prior, "order_variance", None))
+    return own or (likelihood is not None and likelihood.uses_order)
 
 
 def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
@@ -208,10 +212,9 @@ def _items_of_answers(estimator, parsed, table, before, likelihood):
         places = parsed.places()
         _refuse_self_duels(np.arange(len(parsed.table)), places)
         return parsed.table.X, places, Reader.of_table(estimator, parsed.table)
-    names = None  # of the ids in a column of X beside features
-    if table is not None and not table.has_features and estimator.id_column is not None:
-        if not is_frame(parsed.rows) and parsed.rows.shape[1] > 1:
-            names, table = table, None
+    names = None
+    if _names_ids(estimator, table, parsed.rows):
+        names, table = table, None
     item_reader = before
     if item_reader is None and table is not None:
         item_reader = Reader.of_table(estimator, table)
@@ -224,6 +227,13 @@ def _items_of_answers(estimator, parsed, table, before, likelihood):
     if place is None and sets.shape[1] == 2:
         _warn_equal_features(rows, sets, likelihood)
     return rows, sets, replace(reader, table=table)
+
+
+def _names_ids(estimator: BaseEstimator, table: ItemTable | None, rows: Any) -> bool:
+    """Whether a table names the ids in a column of X beside features."""
+    if table is None or table.has_features or estimator.id_column is None:
+        return False
+    return not is_frame(rows) and rows.shape[1] > 1
 
 
 def _comparisons(rows, sets, y, metadata, judges, likelihood, before):
@@ -408,8 +418,7 @@ def _train_on_ratings(estimator, parsed, y, metadata, before, pooled):
         check_sums(weight)
         user = None if user is None else user[weight > 0.0]
     offset = metadata.shown_offset()
-    if offset is not None:
-        offset = np.column_stack([offset[winner], offset[loser]])
+    offset = None if offset is None else offset[np.column_stack([winner, loser])]
     won, neither = np.ones(len(winner), dtype=bool), np.zeros(len(winner), dtype=np.int8)
     comparisons = Comparisons.from_duels(
         X, winner, loser, won, weight, order=neither, offset=offset

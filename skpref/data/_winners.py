@@ -160,11 +160,7 @@ def read_labels(
     is_graded = grades is not None
     if not is_graded and (is_bool or outcomes is None):
         return DuelLabels(every, ties=ties, to_predict=is_bool and not outcomes)
-    if outcomes is None:
-        outcomes = np.full(n_duels, None)
-    cells = column_or_1d(column_cells(outcomes))
-    if len(cells) != n_duels:
-        raise ValueError(f"got {len(cells)} outcomes for {n_duels} duels; give one for each.")
+    cells = _outcome_cells(outcomes, n_duels)
     values = cells.tolist()
     if is_graded:
         codes = _grade_codes(values, grades)
@@ -177,6 +173,14 @@ def read_labels(
     if is_graded or ties or (labels == 0).any():
         return DuelLabels(rows, labels, True, is_graded)
     return DuelLabels(rows, (labels == 1).astype(np.int64), False)
+
+
+def _outcome_cells(outcomes: Any, n_duels: int) -> np.ndarray:
+    """Return outcomes as an array, None for each if there are none; ValueError for other lengths."""
+    cells = np.full(n_duels, None) if outcomes is None else column_or_1d(column_cells(outcomes))
+    if len(cells) != n_duels:
+        raise ValueError(f"got {len(cells)} outcomes for {n_duels} duels; give one for each.")
+    return cells
 
 
 def _winner_codes(values, names, sides, has_ties):
