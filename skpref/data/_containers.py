@@ -143,35 +143,32 @@ def missing_texts(array: np.ndarray) -> np.ndarray | None:
 
 
 def plain_frame(frame: Any) -> Any:
-    """Convert a frame of another library to pandas, where that is installed."""
+    """Convert a frame of another library to pandas, where that is installed.
+
+    A model fitted with one of them meets the same kinds of values in the other: integers beside
+    gaps are floats as long as these tell them apart.
+    """
     if hasattr(frame, "iloc") or find_spec("pandas") is None:
         return frame
-    names = getattr(frame, "column_names", frame.columns)  # pyarrow's are the first
-    return frame_of_columns({name: exact_array(frame[name]) for name in names})
+    columns = {}
+    for name in getattr(frame, "column_names", frame.columns):  # pyarrow's are the first
+        values = exact_array(frame[name])
+        integers = values.dtype.kind == "O" and set(map(type, values.tolist())) <= {int, type(None)}
+        floats = column_floats(values) if integers else None
+        columns[name] = values if floats is None or beyond_doubles(floats) else floats
+    return frame_of_columns(columns)
 
 
 def frame_of_columns(columns: Mapping[Any, np.ndarray]) -> Any:
-    """Make a frame of pandas of columns whose cells are exact."""
+    """Make a frame of pandas of columns, of the types of their cells, none of which is rounded."""
     import pandas as pd
 
-    return with_any_text(
-        lambda: pd.DataFrame({name: _typed_column(cells) for name, cells in columns.items()})
-    )
+    def typed(values: np.ndarray) -> Any:
+        floats = column_floats(values) if values.dtype.kind == "O" else None
+        is_wide = floats is not None and beyond_doubles(floats)
+        return values if is_wide else pd.Series(values).infer_objects()
 
-
-def _typed_column(values: np.ndarray) -> Any:
-    """Return cells as a column of pandas of the type that they all have.
-
-    A model fitted with a frame of one library meets the same kinds of values in another: integers
-    beside gaps are floats as long as these tell them apart.
-    """
-    import pandas as pd
-
-    if values.dtype.kind == "O" and set(map(type, values.tolist())) <= {int, type(None)}:
-        floats = column_floats(values)
-        if floats is not None:
-            return values if beyond_doubles(floats) else floats
-    return pd.Series(values).infer_objects()
+    return with_any_text(lambda: pd.DataFrame({name: typed(columns[name]) for name in columns}))
 
 
 def plain_container(X: Any) -> Any:
@@ -198,7 +195,9 @@ def take_rows(rows: Any, index: np.ndarray) -> Any:
 
 def column_at(frame: Any, position: int) -> Any:
     """Return the column of a frame at a position; names may repeat."""
-    return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
+    if hasattr(frame, "iloc"):
+        return frame.iloc[:, position]
+    return frame.column(position) if hasattr(frame, "column_names") else frame[:, position]
 
 
 def with_column(frame: Any, position: int, column: Any) -> Any:

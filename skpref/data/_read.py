@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from skpref._utils import Array, check_number
+from skpref._utils import Array
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import (
     all_strings,
@@ -428,14 +429,10 @@ def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
 
 def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
     """Mark names that are missing, or empty and not in the table."""
-    if X.dtype.kind in "OU" and all_strings(X):
-        empty, missing = np.asarray(X == ""), np.zeros(X.shape, dtype=bool)
-    else:
-        values = X.ravel().tolist()
-        empty = np.array([isinstance(value, str) and not value for value in values])
-        missing = np.array([is_missing(value) for value in values])
-        empty, missing = empty.reshape(X.shape), missing.reshape(X.shape)
-    return missing if empty.any() and "" in table.names.tolist() else missing | empty
+    gaps = {name for name in distinct_values(X) if is_missing(name) or (str(name) == "")}
+    if "" in gaps and "" in table.names.tolist():
+        gaps.remove("")
+    return np.array([v in gaps for v in X.ravel().tolist()], dtype=bool).reshape(X.shape)
 
 
 def _check_no_gaps(gaps: np.ndarray) -> None:
@@ -917,7 +914,13 @@ def _id_place(estimator, parsed, names, width):
                 "or the position of the column; behind Itemwise that in the transformer's output."
             )
         return listed.index(id_column)
-    return int(check_number("id_column", id_column, low=0, high=width - 1, integer=True))
+    whole = isinstance(id_column, Integral) and not isinstance(id_column, bool)
+    if not whole or not 0 <= id_column < width:
+        raise ValueError(
+            f"id_column must be the name of a column or its position in [0, {width - 1}], got "
+            f"{id_column!r}."
+        )
+    return int(id_column)
 
 
 def check_same_columns(

@@ -176,7 +176,7 @@ def read_labels(
 
 
 def _outcome_cells(outcomes: Any, n_duels: int) -> np.ndarray:
-    """Return outcomes as an array, None for each if there are none; ValueError for other lengths."""
+    """Return outcomes as an array, None for each if there are none; ValueError if too few."""
     cells = np.full(n_duels, None) if outcomes is None else column_or_1d(column_cells(outcomes))
     if len(cells) != n_duels:
         raise ValueError(f"got {len(cells)} outcomes for {n_duels} duels; give one for each.")

@@ -17,7 +17,6 @@ from skpref.data._kinds import DUEL, TIE
 @pytest.fixture(params=["small blocks", "one block"])
 def blocks(request, monkeypatch):
     if request.param == "small blocks":
-        monkeypatch.setattr(_comparisons, "row_blocks", partial(row_blocks, doubles=7))
         monkeypatch.setattr(_items, "row_blocks", partial(row_blocks, doubles=5))
 
 
