@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import warn
 from skpref.data._containers import (
-    column_at,
     column_floats,
     frame_of_columns,
     is_frame,
@@ -318,24 +318,16 @@ def _as_frame(table):
             f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}. "
             "Read a file by pandas.read_csv(path)."
         )
-    _import_pandas()
+    if find_spec("pandas") is None:
+        raise ImportError(
+            "from_columns needs pandas to keep named columns together; install it, or build duel "
+            "arrays with np.stack([first, second], axis=1)."
+        )
     names = table if is_mapping else getattr(table, "column_names", table.columns)
     columns = check_columns({name: table[name] for name in names})
     for name, column in columns.items() if is_mapping else ():
         refuse_nested(list(column), name)
     return frame_of_columns(columns)
-
-
-def _import_pandas():
-    """Import pandas; ImportError that says what to do without it."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError(
-            "from_columns needs pandas to keep named columns together; install it, or build duel "
-            "arrays with np.stack([first, second], axis=1)."
-        ) from None
-    return pandas
 
 
 def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
@@ -445,11 +437,11 @@ def _stack_sides(
             )
         _check_opponents(frame, rows, ids)
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
-    pd, sides = _import_pandas(), []
-    for columns in (first, second):
-        places = [list(frame.columns).index(column) for column in columns]
-        side = [column_at(frame, j).reset_index(drop=True) for j in places]
-        sides.append(pd.concat(side, axis=1, keys=labels))
-    pairs = np.arange(2 * len(frame)).reshape(2, -1).T
+    import pandas as pd
+
+    listed = list(frame.columns)
+    places = [[listed.index(column) for column in columns] for columns in (first, second)]
+    sides = [frame.iloc[:, side].set_axis(labels, axis=1) for side in places]
     items = pd.concat(sides, ignore_index=True)
+    pairs = np.arange(len(items)).reshape(2, -1).T
     return DuelFrame(items, pairs, id_column=None if ids is None else _ID)

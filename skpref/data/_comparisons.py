@@ -57,16 +57,9 @@ class ByValue:
         if type(self) is not type(other):
             return NotImplemented
         names = [each.name for each in fields(self)]  # type: ignore[arg-type]  # only dataclasses
-        return all(_are_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # arrays cannot be hashed; Python's way to say so
-
-
-def _are_equal(array: Any, second_array: Any) -> bool:
-    """Whether two arrays, or two None, are equal."""
-    if array is None or second_array is None:
-        return array is second_array
-    return np.array_equal(array, second_array)
 
 
 class JointBlock(NamedTuple):
@@ -698,9 +691,7 @@ class Comparisons(ByValue):
         return replace(self, **columns)
 
     def in_canonical_order(
-        self,
-        keys: NDArray[np.float64] | None = None,
-        judge_keys: NDArray[np.intp] | None = None,
+        self, keys: NDArray[np.float64] | None = None, judge_keys: NDArray[np.intp] | None = None
     ) -> Self:
         """Sort answers so that their order depends on their set alone, for engines that draw.
 

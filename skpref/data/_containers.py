@@ -9,6 +9,22 @@ import narwhals as nw
 import numpy as np
 
 
+class Immutable:
+    """Objects whose attributes are set once, arrays read-only."""
+
+    def __setstate__(self, state: dict) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False  # pickling forgets this
+        self.__dict__.update(state)
+
+    def __setattr__(self, name: str, value: Any = None) -> None:
+        what = type(self).__name__
+        raise AttributeError(f"{what} is immutable; {name!r} cannot be set. Build a new one.")
+
+    __delattr__ = __setattr__
+
+
 def is_frame(X: Any) -> bool:
     """Whether X is a DataFrame (of any library)."""
     return hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2
@@ -100,10 +116,15 @@ def is_blank(value: Any) -> bool:
     return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
-def refuse_rows(wrong: np.ndarray, message: str) -> None:
-    """Raise ValueError where rows are wrong; the message may name the first {row} and {count}."""
+def refuse_rows(wrong: np.ndarray, message: str, values: Any = None) -> None:
+    """Raise ValueError where rows are wrong.
+
+    The message may name the first such {row}, its {value} among the values, and their {count}.
+    """
     if wrong.any():
-        raise ValueError(message.format(row=int(wrong.argmax()), count=int(wrong.sum())))
+        row = int(wrong.argmax())
+        value = None if values is None else np.asarray(values)[row].tolist()
+        raise ValueError(message.format(row=row, count=int(wrong.sum()), value=value))
 
 
 def holds_words(values: Any) -> bool:
@@ -194,7 +215,7 @@ def take_rows(rows: Any, index: np.ndarray) -> Any:
 
 
 def column_at(frame: Any, position: int) -> Any:
-    """Return the column of a frame at a position; names may repeat."""
+    """Return the column of a frame or an array at a position; names may repeat."""
     if hasattr(frame, "iloc"):
         return frame.iloc[:, position]
     return frame.column(position) if hasattr(frame, "column_names") else frame[:, position]

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import Fields, row_blocks, warn
 from skpref.data._containers import (
+    Immutable,
     all_strings,
     beyond_doubles,
     codes_of_values,
@@ -160,8 +161,7 @@ def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
         code = np.array([rank[text] for text in listed], dtype=np.intp)
         return np.unique(code, return_index=True)[1], code
     if is_frame(rows) or rows.dtype.kind != "f":
-        column = column_at if is_frame(rows) else lambda array, j: array[:, j]
-        rows = np.column_stack([_column_codes(column(rows, j)) for j in range(rows.shape[1])])
+        rows = np.column_stack([_column_codes(column_at(rows, j)) for j in range(rows.shape[1])])
     return equal_rows(rows, np.arange(len(rows)))
 
 
@@ -214,7 +214,7 @@ def _is_mapped(array: Any) -> bool:
     return False
 
 
-class ItemTable(Fields):
+class ItemTable(Immutable, Fields):
     """An immutable table of items, for the ``items=`` of estimators and for the builders.
 
     ``sklearn.base.clone`` hands on the table itself, so a large one is never copied.
@@ -294,18 +294,6 @@ class ItemTable(Fields):
         self.__setstate__(
             {**public, "has_features": has_features, "_frame": frame, "_position": position}
         )
-
-    def __setstate__(self, state: dict) -> None:
-        for array in (state["X"], state["names"], state["feature_names"]):
-            if array is not None:
-                array.flags.writeable = False  # pickling forgets this
-        self.__dict__.update(state)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be set. Build a new one.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be deleted.")
 
     def __sklearn_clone__(self) -> "ItemTable":
         return self

@@ -163,12 +163,8 @@ def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
     if order.shape != (n,):
         raise ValueError(f"{message}; its shape must be ({n},), got {order.shape}.")
     order = whole_numbers(order, message)
-    allowed = (-1, 0, 1) if k == 2 else (0, 1)
-    wrong = ~np.isin(order, allowed)
-    if wrong.any():
-        raise ValueError(
-            f"{message}; got {order[wrong][0]}{'' if k == 2 else ' (of sets it is 1 or 0)'}."
-        )
+    allowed, more = ((-1, 0, 1), "") if k == 2 else ((0, 1), " (of sets it is 1 or 0)")
+    refuse_rows(~np.isin(order, allowed), f"{message}; got {{value}}{more}.", order)
     return order.astype(np.int8)
 
 

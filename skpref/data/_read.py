@@ -65,8 +65,6 @@ class ParsedX:
         Names of the columns of ``rows``, if all are strings; a duel array has none.
     table : ItemTable or None
         Of the positions or names.
-    in_order : bool
-        Whether ``pairs`` are known to count the rows one after the other.
     """
 
     kind: str
@@ -75,7 +73,6 @@ class ParsedX:
     id_column: Any = None
     names: Any = None  # an array, or None
     table: Any = None  # an ItemTable, or None
-    in_order: bool = False
 
     def __len__(self) -> int:
         return self.rows.shape[0] if self.pairs is None else len(self.pairs)
@@ -99,13 +96,11 @@ class ParsedX:
             places = check_positions(self.rows, len(self.table))
         if self.pairs is None:
             return places
-        if self.in_order:
-            return places.reshape(self.pairs.shape)
         return np.where(self.pairs < 0, -1, places[self.pairs])
 
     def without_unshown(self) -> "ParsedX":
         """Return the same without the items that were never shown."""
-        if self.pairs is None or self.in_order:
+        if self.pairs is None:
             return self
         used, pairs = np.unique(self.pairs, return_inverse=True)
         pairs = pairs.reshape(self.pairs.shape)
@@ -271,7 +266,7 @@ def _read_array(source: _UnreadX) -> ParsedX:
     rows = X.reshape(len(X) * n_shown, X.shape[2])
     absent = missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
-        return ParsedX("items", rows, consecutive(len(X), n_shown), in_order=True)
+        return ParsedX("items", rows, consecutive(len(X), n_shown))
     check_sizes(absent)
     return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
@@ -279,14 +274,14 @@ def _read_array(source: _UnreadX) -> ParsedX:
 def _read_named(source: _UnreadX) -> ParsedX:
     """Read items or duels by the names of the table; ValueError where a name is missing."""
     _check_no_gaps(_missing_names(source.values, source.named))
-    return _parse_single_values("names", source.X, source.named)
+    return _parse_values("names", source.X, source.named)
 
 
 def _read_texts(source: _UnreadX) -> ParsedX | None:
     """Read texts or duels of them; return None for other things."""
     X = source.X
     if all_strings(X):
-        return _parse_single_values("texts", X)
+        return _parse_values("texts", X)
     gaps = missing_texts(X)
     if gaps is None:
         return None
@@ -303,9 +298,9 @@ def _read_sets(source: _UnreadX) -> ParsedX | None:
     if source.named is not None:
         return _read_names(X, source.named)
     if all_strings(X):
-        return ParsedX("texts", X.reshape(-1), consecutive(*X.shape))
+        return _parse_values("texts", X)
     gaps = missing_texts(X)
-    return None if gaps is None else _parse_padded("texts", X, gaps, "None or NaN")
+    return None if gaps is None else _parse_values("texts", X, None, gaps, "None or NaN")
 
 
 def _read_positions(source: _UnreadX) -> ParsedX:
@@ -317,8 +312,8 @@ def _read_positions(source: _UnreadX) -> ParsedX:
             f"or (n_sets, k), sets of them padded by -1; got shape {X.shape}."
         )
     if source.is_single:
-        return _parse_single_values("positions", X, source.table)
-    return _parse_padded("positions", X, X == -1, "-1", source.table)
+        return _parse_values("positions", X, source.table)
+    return _parse_values("positions", X, source.table, X == -1, "-1")
 
 
 def _refuse_ambiguous(source: _UnreadX) -> None:
@@ -346,10 +341,7 @@ _READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | 
     (lambda s: s.X.ndim == 3, _read_array),
     (lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size, _read_named),
     (lambda s: s.is_single, _read_texts),
-    (
-        lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets),
-        _read_sets,
-    ),
+    (lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
     (lambda s: s.table is not None, _refuse_masked),
     (lambda s: s.table is not None and s.is_integral, _read_positions),
     (lambda s: s.is_integral and s.width > 1 and s.integers is None, _refuse_ambiguous),
@@ -402,17 +394,13 @@ def _may_hold_names(frame: Any) -> bool:
     )
 
 
-def _parse_single_values(kind: str, X: np.ndarray, table: ItemTable | None = None) -> ParsedX:
-    """Parse one value an item: (n,) items or (n, 2) duels."""
-    duels = X.ndim == 2 and X.shape[1] == 2
-    pairs = consecutive(len(X), 2) if duels else None
-    return ParsedX(kind, X.reshape(-1), pairs, table=table, in_order=duels)
-
-
-def _parse_padded(kind, X, absent, pads, table=None, remedy=""):
-    """Parse one value an item: (n, k) sets, padded at the end of a row."""
-    check_padding(absent, pads, remedy)
-    return ParsedX(kind, X[~absent], number_members(absent), table=table)
+def _parse_values(kind, X, table=None, absent=None, pads="", remedy=""):
+    """Parse one value an item: (n,) items, or (n, k) duels or sets, padded at the end of a row."""
+    if absent is not None:
+        check_padding(absent, pads, remedy)
+        return ParsedX(kind, X[~absent], number_members(absent), table=table)
+    pairs = consecutive(*X.shape) if X.ndim == 2 and X.shape[1] > 1 else None
+    return ParsedX(kind, X.reshape(-1), pairs, table=table)
 
 
 def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
@@ -422,9 +410,9 @@ def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
     gaps = _missing_names(X, table)
     if X.ndim == 2 and X.shape[1] > 2:
         pads = "None, NaN or an empty name"
-        return _parse_padded("names", X.astype(object), gaps, pads, table, _OR_ENCODE)
+        return _parse_values("names", X.astype(object), table, gaps, pads, _OR_ENCODE)
     _check_no_gaps(gaps)
-    return _parse_single_values("names", X.astype(object), table)
+    return _parse_values("names", X.astype(object), table)
 
 
 def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
@@ -856,7 +844,7 @@ def read_features(
         check_same_columns(estimator, names, rows.shape[1], reader)
     ids = None
     if place is not None:
-        column = _column_of(rows, place)
+        column = column_at(rows, place)
         ids, id_encoder = id_numbers(column, id_encoder, reader is None)
         if further and reader is not None and id_encoder is not None:
             reader = replace(reader, ids=id_encoder.extended(column))
@@ -882,7 +870,7 @@ def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     place, ids = None, None
     if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
         place = reader.id_column
-        ids, _ = id_numbers(_column_of(rows, place), reader.ids, False)
+        ids, _ = id_numbers(column_at(rows, place), reader.ids, False)
     return _check_finite_query(_feature_floats(rows, place, ids))
 
 
@@ -891,11 +879,6 @@ def _check_finite_query(rows):
     if not np.isfinite(rows).all():
         raise ValueError("Items contain NaN or infinity; impute or drop them.")
     return rows
-
-
-def _column_of(rows, place):
-    """Return the column at a position of an array or a frame."""
-    return column_at(rows, place) if is_frame(rows) else rows[:, place]
 
 
 def _id_place(estimator, parsed, names, width):
