@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from skpref.data._containers import (
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
 from skpref.data._tables import check_columns, column_cells, refuse_nested, refuse_rounded
-from skpref.data._winners import DuelLabels, read_labels, warn_alike
+from skpref.data._winners import read_labels, warn_alike
 
 
 class LongRankings(NamedTuple):
@@ -290,9 +290,7 @@ def _read_beside(frame: Any, order: Any, time: Any) -> tuple[np.ndarray | None, 
     return check_order(order, len(frame), 2), times
 
 
-def _kept_metadata(
-    labels: DuelLabels, turned: np.ndarray, order: np.ndarray | None, time: Any
-) -> Iterator[np.ndarray]:
+def _kept_metadata(labels, turned, order, time):
     """Yield order and time of the duels that are kept, where given; warn if order may be needed."""
     if order is not None:
         signs = order[labels.rows]
@@ -418,9 +416,7 @@ def _check_opponents(frame: Any, rows: np.ndarray, ids: tuple) -> None:
     warn_alike(texts, "write them alike, such as by frame[column].str.strip().str.title()")
 
 
-def _stack_sides(
-    frame: Any, rows: np.ndarray, first: list, second: list, ids: tuple | None, names: Any
-) -> np.ndarray | DuelFrame:
+def _stack_sides(frame, rows, first, second, ids, names):
     """Build the duels of some rows of a frame, with ids in a first column of that name.
 
     Without ids, and without names of the features, duels of numbers are an array.

@@ -725,9 +725,10 @@ class Comparisons(ByValue):
         if self.judge is not None:
             judge = self.judge if judge_keys is None else judge_keys[self.judge]
             columns.append(judge[:, None])
-        rank = None if self.rank is None else rank
-        shown_items = {"items": self.items[ascending], "positions": positions, "order": order}
-        whole = replace(self, **shown_items, rank=rank, offset=offset)
+        columns_of_items = {"positions": positions, "order": order, "offset": offset}
+        if self.rank is not None:
+            columns_of_items["rank"] = rank
+        whole = replace(self, items=self.items[ascending], **columns_of_items)
         return whole.part(np.lexsort(np.hstack(columns).T))
 
     def with_items(self, items: NDArray[np.float64]) -> Self:
@@ -894,7 +895,7 @@ def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.
     for each in both:
         rows = each.rows
         offset = np.zeros(len(rows)) if rows.offset is None else rows.offset
-        judge = rows.judge if with_judges else offset
+        judge: Any = rows.judge if with_judges else offset
         beside = np.column_stack([rows.kind, rows.lead * each.ordered, offset, judge])
         descriptions.append(np.hstack([each.items[rows.first], each.items[rows.second], beside]))
     _, code = distinct_rows(np.concatenate(descriptions))

@@ -116,7 +116,7 @@ def is_blank(value: Any) -> bool:
     return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
-def refuse_rows(wrong: np.ndarray, message: str, values: Any = None) -> None:
+def refuse_rows(wrong: Any, message: str, values: Any = None) -> None:
     """Raise ValueError where rows are wrong.
 
     The message may name the first such {row}, its {value} among the values, and their {count}.

@@ -527,10 +527,12 @@ class IdEncoder(IdCodes):
 
     def _warn_near(self, new):
         """Warn of new names that differ from a known one in case or spaces alone."""
-        near = []
-        for name in new:
-            ways = _spelling_variants(name) if isinstance(name, str) else ()
-            near += [f"{name!r} ({other!r})" for other in ways if other in self._code][:1]
+        fitted_name = {_plain_spelling(name): name for name in self._code}
+        near = [
+            f"{name!r} ({fitted_name[_plain_spelling(name)]!r})"
+            for name in new
+            if isinstance(name, str) and _plain_spelling(name) in fitted_name
+        ]
         if near:
             differ = "1 new name differs" if len(near) == 1 else f"{len(near)} new names differ"
             warn(
@@ -543,10 +545,9 @@ class IdEncoder(IdCodes):
         return type(self)([*self._code, *exact_list(ids)])
 
 
-def _spelling_variants(name: str) -> set[str]:
-    """Return a name in other cases and spacings."""
-    plain = " ".join(name.split())
-    return {plain, plain.lower(), plain.upper(), plain.title(), plain.capitalize()} - {name}
+def _plain_spelling(name: Any) -> Any:
+    """Return a text in one case and spacing, anything else as it is."""
+    return " ".join(name.split()).casefold() if isinstance(name, str) else name
 
 
 def id_numbers(

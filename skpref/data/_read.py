@@ -763,7 +763,7 @@ class Reader:
                 f"The {subject} items {what}. Pass a table of the same kind, or positions in the "
                 "fitted one."
             )
-        if not featured:
+        if self.table is not None and not featured:
             return named_rows(queried.names, self.table)
         if estimator is None:
             return queried_rows(parsed, self)
@@ -867,11 +867,10 @@ def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     rows = parsed.rows
     _check_queried(rows, reader)
     check_same_columns(None, parsed.names, rows.shape[1], reader)
-    place, ids = None, None
-    if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
-        place = reader.id_column
+    place, ids = reader.id_column, None
+    if place is not None and reader.ids is not None and _text_ids(rows, place) is not None:
         ids, _ = id_numbers(column_at(rows, place), reader.ids, False)
-    return _check_finite_query(_feature_floats(rows, place, ids))
+    return _check_finite_query(_feature_floats(rows, None if ids is None else place, ids))
 
 
 def _check_finite_query(rows):
@@ -1033,7 +1032,7 @@ def _array_numbers(rows):
 
 def _frame_numbers(frame, places):
     """Return columns of a frame as floats; ValueError if one holds other things."""
-    columns = {j: column_floats(column_at(frame, j)) for j in places}
+    columns: dict[int, Any] = {j: column_floats(column_at(frame, j)) for j in places}
     others = [list(frame.columns)[j] for j, column in columns.items() if column is None]
     if others:
         raise _not_numeric_error(f": columns {others} hold other things")

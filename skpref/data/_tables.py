@@ -148,9 +148,7 @@ def check_columns(columns: Mapping) -> dict[Any, np.ndarray]:
     return cells
 
 
-def _table_of_columns(
-    names: list, column: Callable[[int], Any], decimal: str, heads: Any = None
-) -> ColumnTable:
+def _table_of_columns(names, column, decimal, heads=None):
     """Make a table of columns by position, and of the fields of records in them.
 
     ``heads`` gives columns of the same types that may have no rows.
@@ -474,7 +472,8 @@ def _split_by_rows(rows, path, width, labels, numbers):
     codes_of_texts = [_Codes() for _ in labels]
     codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
     texts: list[list[str]] = [[] for _ in numbers]
-    pick: Any = itemgetter(*labels, *numbers, 0)
+    positions = [*labels, *numbers, 0]
+    pick: Any = itemgetter(*positions)
     while block := list(islice(rows, _ROWS)):
         columns = list(zip(*map(pick, _full_rows(block, width, path, rows)), strict=True))[:-1]
         for part, numbered, column in zip(codes, codes_of_texts, columns, strict=False):

@@ -227,7 +227,7 @@ def parse_time(value: Any) -> ParsedTime:
         has_zone = isinstance(value, datetime) and value.utcoffset() is not None
         if hasattr(value, "to_datetime64"):  # of pandas, to the nanosecond
             return ParsedTime(value.to_datetime64(), has_zone)
-        if has_zone:
+        if isinstance(value, datetime) and has_zone:
             value = value.astimezone(UTC).replace(tzinfo=None)
         return ParsedTime(np.datetime64(value), has_zone)
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):

@@ -340,8 +340,8 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
         )
     if itself is not None:
         _check_both_sides(names, itself, pairs)
-    columns = (itself,) if itself is not None else two
-    return _find_difference(names, name) if columns is None else Control(name, columns)
+        return Control(name, (itself,))
+    return _find_difference(names, name) if two is None else Control(name, two)
 
 
 def _find_difference(names: ColumnNames, name: str) -> Control:

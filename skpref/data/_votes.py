@@ -353,7 +353,7 @@ class _VoteReader:
             if len(columns) == 1:
                 is_time = control.columns[0] == self.columns.time
                 _check_difference(control.label, columns[0], is_time)
-            gaps = np.isnan(columns).any(axis=0)
+            gaps = np.any([np.isnan(values) for values in columns], axis=0)
             if self.options.missing == "drop":
                 self.dropped.drop(gaps, f"without a number for {control.label!r}")
             else:
@@ -454,9 +454,7 @@ class _VoteReader:
             summary=self.dropped.summary(n_present),
         )
 
-    def _metadata(
-        self, rows: np.ndarray, order: np.ndarray, weight: np.ndarray | None
-    ) -> dict[str, Any]:
+    def _metadata(self, rows, order, weight):
         """Return judges, prompts, times, order and weights, and which of them go to a fit."""
         options, columns = self.options, self.columns
         judges, prompts = (self._values_of(each, rows) for each in (columns.judge, columns.prompt))

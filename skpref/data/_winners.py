@@ -391,10 +391,11 @@ class _OutcomeReader:
     def _comparison_code(self, value: str) -> int:
         """Return the code of a text such as A>B or B=A."""
         parts = _COMPARED.fullmatch(value.strip())
-        sides = [self._word_codes.get(plain_name(parts[i]), 0) for i in (1, 3)] if parts else [0, 0]
-        if not sides[0] or sides[0] != -sides[1]:
+        first, sign, second = parts.groups() if parts else ("", "=", "")
+        code = self._word_codes.get(plain_name(first), 0)
+        if not code or code != -self._word_codes.get(plain_name(second), 0):
             return UNREAD
-        return {">": sides[0], "<": sides[1], "=": 0}[parts[2][0]]
+        return {">": code, "<": -code, "=": 0}[sign[0]]
 
 
 def _side_by_name(value: Any, plain: Any, first: Any, second: Any) -> int:
