@@ -417,9 +417,11 @@ def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
 
 def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
     """Mark names that are missing, or empty and not in the table."""
-    gaps = {name for name in distinct_values(X) if is_missing(name) or (str(name) == "")}
+    gaps = {name for name in distinct_values(X) if is_missing(name) or str(name) == ""}
     if "" in gaps and "" in table.names.tolist():
         gaps.remove("")
+    if not gaps:
+        return np.zeros(X.shape, dtype=bool)
     return np.array([v in gaps for v in X.ravel().tolist()], dtype=bool).reshape(X.shape)
 
 
