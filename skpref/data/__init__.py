@@ -75,24 +75,12 @@ from skpref.data._labels import (
 from skpref.data._measured import with_measured
 from skpref.data._metadata import AnswerMetadata
 from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
-from skpref.data._read import (
-    ParsedX,
-    Reader,
-    check_finite,
-    check_items,
-    read,
-)
+from skpref.data._read import ParsedX, Reader, check_finite, check_items, read
 from skpref.data._respondents import Respondents, check_respondents
 from skpref.data._sets import consecutive, first_there, gathered
 from skpref.data._soft import from_probabilities
 from skpref.data._tables import open_table
 from skpref.data._time import AnswerTimes, parse_time
-from skpref.data._validation import (
-    Training,
-    as_before,
-    check_training,
-    joint_groups,
-    warn_labels,
-)
+from skpref.data._validation import Training, as_before, check_training, joint_groups, warn_labels
 from skpref.data._vote_columns import OWN_ANSWER, VoteOptions
 from skpref.data._votes import read_votes

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from skpref.data._columns import is_long, read_long
-from skpref.data._containers import all_strings, column_floats, is_frame, unmasked
+from skpref.data._containers import all_strings, column_floats, is_frame, refuse_rows, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import balance_orientation
-from skpref.data._ranks import chosen_places, ranked_sets, read_sets, worst_ranks
+from skpref.data._ranks import chosen_places, ranked_sets, read_sets
 from skpref.data._sets import plain_lists, read_lists
 from skpref.data._winners import read_labels
 
@@ -28,9 +28,8 @@ def named_table(items: Any, references: Iterable) -> tuple[ItemTable | None, boo
 
     Names are sorted: the order in which they appear may tell of ranks.
     """
-    table = as_table(items)
-    if table is not None:
-        return table, False
+    if items is not None:
+        return as_table(items), False
     names = list(dict.fromkeys(references))
     if not names or not all(isinstance(name, str) for name in names):
         return None, False
@@ -45,10 +44,9 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
     if positions.dtype.kind == "O":
         positions = np.array(positions.tolist())
     if positions.dtype.kind not in "iu":
+        remedy = "for names, pass a DataFrame indexed by name or ItemTable(X, names=...)"
         if table is None:
             remedy = "names must all be texts, or those of a table that is passed as items"
-        else:
-            remedy = "for names, pass a DataFrame indexed by name or ItemTable(X, names=...)"
         raise ValueError(f"Positions of items must be integers, got {positions.dtype}; {remedy}.")
     if positions.size and positions.min() < 0:
         raise ValueError(f"Position {positions.min()} is negative; the first item is 0.")
@@ -290,12 +288,10 @@ def rated_pairs(
             f"No duel results from {len(ratings)} ratings: no two items of a group differ in "
             "rating. Give items with at least two different ratings within a qid."
         )
-    if isinstance(max_pairs, str):  # "auto"
-        cap: int | None = max(_LEAST, _PAIRS_EACH * len(order))
-        every = n_pairs <= _ALL_PAIRS
-    else:
-        cap, every = max_pairs, max_pairs is None or n_pairs <= max_pairs
-    if cap is None or every:
+    few, cap = (_ALL_PAIRS, max(_LEAST, _PAIRS_EACH * len(order)))
+    if max_pairs != "auto":
+        few = cap = n_pairs if max_pairs is None else int(max_pairs)
+    if n_pairs <= few:
         low, high = _index_ranges(levels[1], groups[1])
     else:
         low, high, step = _pairs_at_doubling_distances(levels, groups)
@@ -305,19 +301,6 @@ def rated_pairs(
     return order[high], order[low]
 
 
-def check_rated(ratings: Any) -> None:
-    """Whether ratings, as far as they are numbers, are there and finite, (n,) or (n, 1)."""
-    floats = column_floats(ratings)
-    if floats is None or floats.ndim not in (1, 2) or 0 in floats.shape:
-        return
-    gaps = ~np.isfinite(floats.reshape(len(floats), -1)).all(axis=1)
-    if gaps.any():
-        raise ValueError(
-            f"{gaps.sum()} of {len(gaps)} ratings are NaN or infinite, first in row "
-            f"{gaps.argmax()}. Leave these items out, and their ratings."
-        )
-
-
 def _check_max_pairs(max_pairs):
     """Raise ValueError unless ``max_pairs`` is a positive integer, "auto" or None."""
     whole = isinstance(max_pairs, numbers.Integral) and not isinstance(max_pairs, bool)
@@ -325,6 +308,18 @@ def _check_max_pairs(max_pairs):
         raise ValueError(
             f'max_pairs must be a positive integer, "auto" or None; got {max_pairs!r}.'
         )
+
+
+def check_rated(ratings: Any) -> None:
+    """Whether ratings, as far as they are numbers, are there and finite, (n,) or (n, 1)."""
+    floats = column_floats(ratings)
+    if floats is None or floats.ndim not in (1, 2) or 0 in floats.shape:
+        return
+    refuse_rows(
+        ~np.isfinite(floats.reshape(len(floats), -1)).all(axis=1),
+        f"{{count}} of {len(floats)} ratings are NaN or infinite, first in row {{row}}. Leave "
+        "these items out, and their ratings.",
+    )
 
 
 def from_pairs(
@@ -400,7 +395,9 @@ def from_pairs(
     positions = positions[labels.rows]
     if counts is not None:
         counts = _check_counts(counts, "counts", (len(pairs),))[labels.rows]
-        positions, labels = np.repeat(positions, counts, axis=0), labels.repeated(counts)
+        positions = np.repeat(positions, counts, axis=0)
+        if labels.outcomes is not None:
+            labels = labels._replace(outcomes=np.repeat(labels.outcomes, counts))
     return labels.attach(gather(table, positions, by_name))[:2]
 
 
@@ -409,14 +406,28 @@ def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
     if counts.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {counts.shape}.")
-    whole = counts.astype(np.int64) if counts.dtype.kind in "biu" else None
-    if counts.dtype.kind == "f" and np.all(np.mod(counts, 1.0) == 0.0):  # not so for NaN, inf
-        whole = counts.astype(np.int64)
-    if whole is None or whole.min() < 0:
+    is_whole = counts.dtype.kind in "biu"
+    if counts.dtype.kind == "f":
+        is_whole = bool(np.all(np.mod(counts, 1.0) == 0.0))  # not so for NaN, inf
+    if not is_whole or counts.min() < 0:
         raise ValueError(f"{name} must be whole numbers, 0 or more: counts of duels.")
-    if whole.sum() == 0:
+    if counts.sum() == 0:
         raise ValueError(f"{name} are all 0, so no duel results.")
-    return whole
+    return counts.astype(np.int64)
+
+
+def _read_square(wins: Any) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the names along a frame of wins, None if it has none, and its values."""
+    if not hasattr(wins, "index"):
+        return None, wins.to_numpy()
+    names, columns = list(wins.index), list(wins.columns)
+    if sorted(map(str, names)) != sorted(map(str, columns)):
+        raise ValueError(
+            "The table of wins must name the same items along both sides; "
+            f"got {names[:5]} and {columns[:5]}."
+        )
+    wins = wins[names] if set(names) == set(columns) else wins
+    return np.array(names, dtype=object), wins.to_numpy()
 
 
 def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
@@ -450,30 +461,20 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     ([[0, 1], [1, 0], [1, 0]], [1, 0, 1])
     """
     table = as_table(items)
-    references = None
+    references = None if table is None else table.names
     if is_frame(wins):
-        if hasattr(wins, "index"):
-            references = np.array(list(wins.index), dtype=object)
-            if sorted(map(str, wins.index)) != sorted(map(str, wins.columns)):
-                raise ValueError(
-                    "The table of wins must name the same items along both sides; "
-                    f"got {list(wins.index)[:5]} and {list(wins.columns)[:5]}."
-                )
-            wins = wins[list(wins.index)] if set(wins.index) == set(wins.columns) else wins
-        wins = wins.to_numpy()
+        names, wins = _read_square(wins)
+        references = names if references is not None and names is not None else references
     n = np.shape(wins)[0] if np.ndim(wins) or hasattr(wins, "shape") else 0
     counts = _check_counts(wins, "wins", (n, n))
     if np.any(np.diag(counts)):
         at = np.flatnonzero(np.diag(counts))[0]
         raise ValueError(f"Item {at} has wins against itself; the diagonal must be 0.")
+    if references is not None and len(references) != n:
+        raise ValueError(f"got {n} rows of wins for {len(references)} items; give one each.")
     pairs = np.argwhere(counts)
-    if table is not None and table.names is not None:
-        if references is None:
-            if len(table) != n:
-                raise ValueError(f"got {n} rows of wins for {len(table)} items; give one each.")
-            references = table.names
-        return from_pairs(table, references[pairs], counts=counts[tuple(pairs.T)])
-    return from_pairs(table, pairs, counts=counts[tuple(pairs.T)])
+    named_pairs = pairs if references is None else references[pairs]
+    return from_pairs(table, named_pairs, counts=counts[tuple(pairs.T)])
 
 
 def from_rankings(
@@ -654,9 +655,8 @@ def from_ratings(
         table = items if isinstance(items, ItemTable) else ItemTable(items)
         check_consistent_length(table, ratings)
         tiebreak = distinct_rows(table.X)[1] if table.X is not None else group_rows(table.frame)[1]
-    return balance_orientation(
-        gather(table, np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak)))
-    )
+    pairs = np.column_stack(rated_pairs(ratings, qid, max_pairs, tiebreak=tiebreak))
+    return balance_orientation(gather(table, pairs))
 
 
 def from_choices(
@@ -716,4 +716,6 @@ def from_choices(
     X = gather(table, lists.padded(lists.place, lists.flat, -1), named)
     if lists.length.max() == 2:
         return X, ((places == 0) != worst).astype(np.int64)
-    return X, worst_ranks(lists, places) if worst else places
+    # Of the worst, all others are before it.
+    of_worst = lists.padded(lists.place, 1 + (lists.place == places[lists.row]), 0)
+    return X, of_worst if worst else places

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from os import PathLike
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,18 +13,16 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import warn
 from skpref.data._containers import (
-    beyond_doubles,
-    column_at,
     column_floats,
+    frame_of_columns,
     is_frame,
     is_missing,
     plain_frame,
-    with_any_text,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
 from skpref.data._tables import check_columns, column_cells, refuse_nested, refuse_rounded
-from skpref.data._winners import DuelLabels, read_labels, warn_alike
+from skpref.data._winners import read_labels, warn_alike
 
 
 class LongRankings(NamedTuple):
@@ -37,44 +35,34 @@ class LongRankings(NamedTuple):
     ranks : ndarray of int of shape (n_listed,)
         Of the items of all lists, one after the other: from 1, without gaps; equal ones are ties.
     rankers : ndarray of object of shape (n_lists,)
-    n_unranked, n_silent : int
-        Rows without a rank, and rankers whose ranks tell no two items apart, both left out.
+    dropped : list of str
+        What was left out: rows without a rank, and rankers whose ranks tell no two items apart.
     """
 
     lists: list[list]
     ranks: np.ndarray
     rankers: np.ndarray
-    n_unranked: int
-    n_silent: int
+    dropped: list[str]
 
     def warn_dropped(self) -> None:
         """Warn once of the rows and rankings that are left out, with their numbers."""
-        parts = []
-        if self.n_unranked:
-            parts.append(f"{self.n_unranked} rows without a rank")
-        if self.n_silent:
-            parts.append(
-                f"{self.n_silent} rankings that tell no two items apart (one item, or all tied)"
-            )
-        if parts:
+        if self.dropped:
             warn(
-                f"Left out: {' and '.join(parts)}. ranking_groups(...) with the same arguments "
-                "says whose the others are."
+                f"Left out: {' and '.join(self.dropped)}. ranking_groups(...) with the same "
+                "arguments says whose the others are."
             )
 
 
 def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
     """Whether rankings come in long form; ValueError where that is half said."""
-    is_named = [name is not None for name in (ranker, item, rank)]
-    if not any(is_named):
-        return False
-    if not all(is_named) or not is_frame(frame):
+    n_named = 3 - (ranker, item, rank).count(None)
+    if n_named and (n_named < 3 or not is_frame(frame)):
         raise ValueError(
             "Rankings in long form are a DataFrame with ranker=, item= and rank=, all three names "
             f"of columns; got {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
             f"rank={rank!r}. Without these three give lists, the best first."
         )
-    return True
+    return n_named == 3
 
 
 def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
@@ -113,12 +101,13 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
             f"None of the {len(rows_of)} rankings tells two items apart: each has one item with a "
             "rank, or all of its ranks are equal."
         )
+    n_silent = len(rows_of) - len(stating)
+    silent = f"{n_silent} rankings that tell no two items apart (one item, or all tied)"
     return LongRankings(
         [[items[row] for row in rows_of[name]] for name in stating],
         np.concatenate([np.cumsum(begins[name]) for name in stating]),
         np.fromiter(stating, dtype=object, count=len(stating)),
-        n_unranked,
-        len(rows_of) - len(stating),
+        [f"{n_unranked} rows without a rank"] * (n_unranked > 0) + [silent] * (n_silent > 0),
     )
 
 
@@ -270,34 +259,38 @@ def from_columns(
         )
     has_column = not (outcome is None or isinstance(outcome, bool | np.bool_) or np.ndim(outcome))
     exact = [*(ids or ()), *([outcome] if has_column else [])]
-    _check_frame(
-        frame, [*first, *second, *exact, *(name for name in (order, time) if isinstance(name, str))]
-    )
+    beside = [name for name in (order, time) if isinstance(name, str)]
+    _check_frame(frame, [*first, *second, *exact, *beside])
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
     for column in exact:
         refuse_rounded(frame[column].tolist(), column)
-    n_duels = len(frame)
-    signs = check_order(frame[order] if isinstance(order, str) else order, n_duels, 2)
-    if time is not None:
-        time = _check_times(frame[time] if isinstance(time, str) else time, n_duels)
-    opponents = None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist())
+    signs, times = _read_beside(frame, order, time)
     labels = read_labels(
         frame[outcome] if has_column else outcome,
-        n_duels,
-        opponents,
+        len(frame),
+        None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist()),
         side_words(first, second, ids),
         ties=ties,
         grades=grades,
         argument="outcome",
     )
     done = labels.attach(_stack_sides(frame, labels.rows, first, second, ids, names))
-    return done.X, done.y, *_kept_metadata(labels, done.turned, signs, time)
+    return done.X, done.y, *_kept_metadata(labels, done.turned, signs, times)
 
 
-def _kept_metadata(
-    labels: DuelLabels, turned: np.ndarray, order: np.ndarray | None, time: Any
-) -> Iterator[np.ndarray]:
+def _read_beside(frame: Any, order: Any, time: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return who was shown first and the times, of columns or arrays; ValueError for others."""
+    order, time = (frame[each] if isinstance(each, str) else each for each in (order, time))
+    times = None if time is None else column_cells(time)
+    if times is not None and times.shape != (len(frame),):
+        raise ValueError(
+            f"time has shape {times.shape}; give a column, or one for each of {len(frame)} rows."
+        )
+    return check_order(order, len(frame), 2), times
+
+
+def _kept_metadata(labels, turned, order, time):
     """Yield order and time of the duels that are kept, where given; warn if order may be needed."""
     if order is not None:
         signs = order[labels.rows]
@@ -317,58 +310,28 @@ def _as_frame(table):
     """Return a frame of pandas with the columns of any table; ValueError if it is none."""
     if hasattr(table, "iloc"):
         return table
-    if not isinstance(table, Mapping) and not is_frame(table):
-        named = isinstance(table, str | PathLike)
-        remedy = " Read a file by pandas.read_csv(path)." if named else ""
+    is_mapping = isinstance(table, Mapping)
+    if not is_mapping and not is_frame(table):
         raise ValueError(
-            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}."
-            f"{remedy}"
+            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}. "
+            "Read a file by pandas.read_csv(path)."
         )
-    pandas = _import_pandas()
-    names = table if isinstance(table, Mapping) else getattr(table, "column_names", table.columns)
-    columns = check_columns({name: table[name] for name in names})
-    if isinstance(table, Mapping):
-        for name, column in columns.items():
-            refuse_nested(list(column), name)
-    return with_any_text(
-        lambda: pandas.DataFrame({name: _infer_numbers(pandas, c) for name, c in columns.items()})
-    )
-
-
-def _infer_numbers(pandas, values):
-    """Return values as numbers where all are such, unless floats would round integers."""
-    floats = column_floats(values) if values.dtype.kind == "O" else None
-    wide = floats is not None and beyond_doubles(floats)
-    return values if wide else pandas.Series(values).infer_objects()
-
-
-def _import_pandas():
-    """Import pandas; ImportError that says what to do without it."""
-    try:
-        import pandas
-    except ImportError:
+    if find_spec("pandas") is None:
         raise ImportError(
             "from_columns needs pandas to keep named columns together; install it, or build duel "
             "arrays with np.stack([first, second], axis=1)."
-        ) from None
-    return pandas
-
-
-def _check_times(time: Any, n_duels: int) -> np.ndarray:
-    """Return the times of all duels as an array; ValueError if there are not so many."""
-    values = column_cells(time)
-    if values.shape != (n_duels,):
-        raise ValueError(
-            f"time has shape {values.shape}; give a column, or one for each of {n_duels} rows."
         )
-    return values
+    names = table if is_mapping else getattr(table, "column_names", table.columns)
+    columns = check_columns({name: table[name] for name in names})
+    for name, column in columns.items() if is_mapping else ():
+        refuse_nested(list(column), name)
+    return frame_of_columns(columns)
 
 
 def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple | None]:
     """Return the columns of both sides as lists; ValueError if they differ in number."""
     first, second = ([side] if isinstance(side, str) else list(side) for side in (first, second))
-    ids = None if ids is None else tuple(ids) if not isinstance(ids, str) else (ids,)
-    if ids is not None and len(ids) != 2:
+    if ids is not None and (isinstance(ids, str) or len(ids) != 2):
         raise ValueError(
             f"got ids={ids!r}; give two columns, who the first and who the second item is."
         )
@@ -377,7 +340,7 @@ def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple |
             f"got {len(first)} columns for the first item and {len(second)} for the second; "
             "give the same features of both."
         )
-    return first, second, ids
+    return first, second, None if ids is None else tuple(ids)
 
 
 def _check_frame(frame: Any, columns: list) -> None:
@@ -416,16 +379,13 @@ def _common_labels(first: list, second: list) -> list:
     The words that differ must be the same pair everywhere, as "home" and "away".
     """
     labels, sides = [], set()
-    for first_name, second_name in zip(first, second, strict=True):
-        if first_name == second_name:
-            labels.append(first_name)
-            continue
-        common = common_part(first_name, second_name)
+    for names in zip(first, second, strict=True):
+        common = (names[0], None) if names[0] == names[1] else common_part(*names)
         if common is None:
             return first
         labels.append(common[0])
         sides.add(common[1])
-    return labels if len(sides) < 2 and len(set(labels)) == len(labels) else first
+    return labels if len(sides - {None}) < 2 and len(set(labels)) == len(labels) else first
 
 
 def common_part(name: Any, other_name: Any) -> tuple[str, tuple[str, str]] | None:
@@ -456,9 +416,7 @@ def _check_opponents(frame: Any, rows: np.ndarray, ids: tuple) -> None:
     warn_alike(texts, "write them alike, such as by frame[column].str.strip().str.title()")
 
 
-def _stack_sides(
-    frame: Any, rows: np.ndarray, first: list, second: list, ids: tuple | None, names: Any
-) -> np.ndarray | DuelFrame:
+def _stack_sides(frame, rows, first, second, ids, names):
     """Build the duels of some rows of a frame, with ids in a first column of that name.
 
     Without ids, and without names of the features, duels of numbers are an array.
@@ -475,11 +433,11 @@ def _stack_sides(
             )
         _check_opponents(frame, rows, ids)
         first, second, labels = [ids[0], *first], [ids[1], *second], [_ID, *labels]
-    pd, sides = _import_pandas(), []
-    for columns in (first, second):
-        places = [list(frame.columns).index(column) for column in columns]
-        side = [column_at(frame, j).reset_index(drop=True) for j in places]
-        sides.append(pd.concat(side, axis=1, keys=labels))
-    pairs = np.arange(2 * len(frame)).reshape(2, -1).T
+    import pandas as pd
+
+    listed = list(frame.columns)
+    places = [[listed.index(column) for column in columns] for columns in (first, second)]
+    sides = [frame.iloc[:, side].set_axis(labels, axis=1) for side in places]
     items = pd.concat(sides, ignore_index=True)
+    pairs = np.arange(len(items)).reshape(2, -1).T
     return DuelFrame(items, pairs, id_column=None if ids is None else _ID)

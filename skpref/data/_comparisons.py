@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import row_blocks
 from skpref.data._items import all_differ, distinct_rows, equal_rows, float_rows, row_keys
 from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
@@ -58,16 +57,9 @@ class ByValue:
         if type(self) is not type(other):
             return NotImplemented
         names = [each.name for each in fields(self)]  # type: ignore[arg-type]  # only dataclasses
-        return all(_are_equal(getattr(self, name), getattr(other, name)) for name in names)
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # arrays cannot be hashed; Python's way to say so
-
-
-def _are_equal(array: Any, second_array: Any) -> bool:
-    """Whether two arrays, or two None, are equal."""
-    if array is None or second_array is None:
-        return array is second_array
-    return np.array_equal(array, second_array)
 
 
 class JointBlock(NamedTuple):
@@ -227,8 +219,7 @@ class Rows(ByValue):
         """Distinct margins of the rows (`Margins`): contradictory duels share one."""
         if self.joint:
             return self._margins_with_blocks()
-        low = np.minimum(self.first, self.second)
-        high = np.maximum(self.first, self.second)
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
         code, index = first_seen(low * self.n_items + high)
         first, second = np.divmod(code, self.n_items)
         sign = np.where(self.first == first[index], 1.0, -1.0)
@@ -246,9 +237,7 @@ class Rows(ByValue):
         second = np.concatenate([shared.second, self.second[part]])
         return Margins(first, second, index, sign, self._joint_blocks(np.flatnonzero(part), index))
 
-    def _joint_blocks(
-        self, parts: NDArray[np.intp], index: NDArray[np.intp]
-    ) -> tuple[JointBlock, ...]:
+    def _joint_blocks(self, parts, index):
         """Return the joint answers, one block for each number of inequalities."""
         begins = np.flatnonzero(np.diff(self.answer[parts], prepend=-1))
         sizes = np.diff([*begins, len(parts)])
@@ -271,12 +260,13 @@ class Rows(ByValue):
         """Merge these answers and others, at positions ``at`` and ``other_at`` of the result."""
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
-        further = _field_arrays(other, slice(None))
         columns: dict[str, Any] = {
-            name: None if column is None else np.concatenate([column, further[name]])[order]
-            for name, column in _field_arrays(self, slice(None)).items()
+            each.name: [getattr(self, each.name), getattr(other, each.name)]
+            for each in fields(self)[1:]
+            if getattr(self, each.name) is not None
         }
-        return Rows(self.n_items, **{**columns, "answer": answer[order]})
+        columns["answer"] = [answer]
+        return Rows(self.n_items, **{k: np.concatenate(v)[order] for k, v in columns.items()})
 
     def take(self, rows: NDArray) -> "Rows":
         """Return some of the rows, by position."""
@@ -292,9 +282,7 @@ def _field_arrays(table: Any, rows: Any) -> dict[str, Any]:
     }
 
 
-def _pairwise_equal(
-    places: NDArray[np.intp], second_places: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def _pairwise_equal(places, second_places):
     """Return 1 where places of two columns are equal within an answer, else 0, (n, m, m)."""
     return (places[:, :, None] == second_places[:, None, :]).astype(np.float64)
 
@@ -353,39 +341,32 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
 
 def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return distinct integers in order of first appearance, and the number of each value."""
-    distinct, index, _ = _first_seen_with_places(values)
-    return distinct, index
+    return _first_seen_with_places(values)[:2]
 
 
-def _first_seen_with_places(
-    values: NDArray[np.intp],
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+def _first_seen_with_places(values):
     """Return what `first_seen` does, and the place where each integer occurs first."""
     n = len(values)
     if not n or np.all(values[1:] > values[:-1]):
         return values, np.arange(n), np.arange(n)
     if values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
         first = first_places(values, int(values.max()) + 1)
-        present = np.flatnonzero(first < n)
-        order = present[np.argsort(first[present])]
-        rank = np.empty(len(first), dtype=np.intp)
-        rank[order] = np.arange(len(order))
-        return order, rank[values], first[order]
-    distinct, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.intp)
+        distinct, number = np.flatnonzero(first < n), values
+        order = distinct[np.argsort(first[distinct])]
+    else:
+        distinct, first, number = np.unique(values, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+    rank = np.empty(len(first), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    return distinct[order], rank[inverse.reshape(-1)], first[order]
+    distinct = order if number is values else distinct[order]
+    return distinct, rank[number.reshape(-1)], first[order]
 
 
 def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
     """Return where each integer below ``n_values`` occurs first; len(values) if nowhere."""
     n = len(values)
     first = np.full(n_values, n)
-    for rows in reversed(row_blocks(n, 1)):
-        part = values[rows]
-        # Of equal indices the last assignment stays.
-        first[part[::-1]] = np.arange(rows.start + len(part) - 1, rows.start - 1, -1)
+    first[values[::-1]] = np.arange(n - 1, -1, -1)  # of equal indices the last assignment stays
     return first
 
 
@@ -406,13 +387,10 @@ def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[n
     sets = None
     if comparisons.rank is not None and is_set.any():
         sets = _canonical_sets(comparisons, is_set)
-        n_duels = 0
-        if not is_set.all():
-            distinct, code[~is_set] = first_seen(code[~is_set])
-            n_duels = len(distinct)
+        distinct, code[~is_set] = first_seen(code[~is_set])
         keys = [part for part in sets if part is not None]
         keys += [] if judge is None else [judge[is_set][:, None]]
-        code[is_set] = n_duels + distinct_rows(np.hstack(keys).astype(np.float64))[1]
+        code[is_set] = len(distinct) + distinct_rows(np.hstack(keys).astype(np.float64))[1]
     distinct, of_answer, at = _first_seen_with_places(code)
     counts = np.bincount(of_answer, comparisons.weight, len(distinct)).astype(np.float64)
     if sets is None:
@@ -429,16 +407,13 @@ def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[n
 def _duel_codes(comparisons: "Comparisons") -> NDArray[np.intp]:
     """Return an integer for each answer, the same for equal duels."""
     n_items, kind, judge = len(comparisons.items), comparisons.kind, comparisons.judge
-    code = np.empty(len(kind), dtype=np.intp)
-    for rows in row_blocks(len(kind), 1):
-        first, second, lead, _ = _oriented_duels(comparisons, rows)
-        code[rows] = first * n_items + second + kind[rows].astype(np.intp) * n_items**2
-        if comparisons.ordered:
-            code[rows] = 3 * code[rows] + (lead + 1)
+    first, second, lead, offset = _oriented_duels(comparisons, slice(None))
+    code = first * n_items + second + kind.astype(np.intp) * n_items**2
+    if comparisons.ordered:
+        code = 3 * code + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
         code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
-    if comparisons.offset is not None:
-        offset = _oriented_duels(comparisons, slice(None))[3]
+    if offset is not None:
         number = np.unique(offset, return_inverse=True)[1].reshape(-1)
         code = first_seen(code)[1] * (number.max(initial=0) + 1) + number
     return code
@@ -489,12 +464,7 @@ def _single_rows(comparisons, rows, counts):
     return duel_rows(len(comparisons.items), first, second, kind, lead, counts, judge, offset)
 
 
-def _set_rows(
-    n_items: int,
-    sets: list[Any],
-    judge: NDArray[np.intp] | None,
-    counts: NDArray[np.float64],
-) -> Rows:
+def _set_rows(n_items, sets, judge, counts):
     """Make `Rows` of ranked answers; ``answer`` is their number among these."""
     positions, rank, first, offset = sets
     answer, better, worse, basis = inequalities(rank)
@@ -660,27 +630,18 @@ class Comparisons(ByValue):
         """
         shown = np.column_stack([first, second]).astype(np.intp, copy=False)
         won = np.asarray(first_won, dtype=bool)
-        weights, judges, kinds, orders = _answer_columns(len(shown), weight, judge, kind, order)
-        kinds = np.full(len(shown), DUEL, dtype=np.int8) if kinds is None else kinds
-        has_weight = weights > 0.0
-        if not np.all(has_weight):
-            shown, won, weights = shown[has_weight], won[has_weight], weights[has_weight]
-            columns = judges, kinds, orders, offset
-            judges, kinds, orders, offset = _take_from_each(has_weight, *columns)
-        if kind is not None:
-            won = won | (kinds == TIE)  # as shown
+        columns = [*_answer_columns(len(shown), weight, judge, kind, order), offset, shown, won]
+        if not np.all(columns[0] > 0.0):
+            columns = _take_from_each(columns[0] > 0.0, *columns)
+        weights, judges, kinds, orders, offset, shown, won = columns
+        won = won | (kinds == TIE)  # as shown
         distinct, positions = _distinct_items(items, shown)
-        for rows in row_blocks(len(positions), 2):
-            winners, losers = positions[rows].T
-            # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
-            swap = (winners ^ losers) & (won[rows].astype(np.intp) - 1)
-            winners ^= swap
-            losers ^= swap
+        # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
+        positions ^= ((positions[:, 0] ^ positions[:, 1]) & (won.astype(np.intp) - 1))[:, None]
         places = np.empty(positions.shape, dtype=np.int8)
         places[:, 0], places[:, 1] = ~won, won
-        if orders is not None:
-            places[orders < 0] = 1 - places[orders < 0]
-            places[orders == 0] = -1
+        places[orders < 0] = 1 - places[orders < 0]
+        places[orders == 0] = -1
         if offset is not None:
             offset = _relative_offset(np.where(won[:, None], offset, offset[:, ::-1]))
         return cls(distinct, positions, places, kinds, weights, judges, offset=offset)
@@ -726,18 +687,14 @@ class Comparisons(ByValue):
         """
         sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
         n, k = sets.shape
-        weights, judges, kinds, orders = _answer_columns(n, weight, judge, kind, order)
-        kinds = np.full(n, DUEL, dtype=np.int8) if kinds is None else kinds
-        orders = np.ones(n, dtype=np.int8) if orders is None else orders
-        ties = kinds == TIE
+        columns = [*_answer_columns(n, weight, judge, kind, order), offset, sets, ranks]
+        ties = columns[2] == TIE
         ranks[sets < 0] = 0
         ranks[ties] = 0
-        says = ties | (ranks.max(axis=1, initial=0) > 1)
-        is_counted = says & (weights > 0.0)
+        is_counted = (ties | (ranks.max(axis=1, initial=0) > 1)) & (columns[0] > 0.0)
         if not is_counted.all():
-            sets, ranks, weights = sets[is_counted], ranks[is_counted], weights[is_counted]
-            columns = judges, ties, kinds, orders, offset
-            judges, ties, kinds, orders, offset = _take_from_each(is_counted, *columns)
+            columns = _take_from_each(is_counted, *columns)
+        weights, judges, kinds, orders, offset, sets, ranks = columns
         distinct, positions = _distinct_items(items, sets)
         is_item = sets >= 0
         places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
@@ -749,10 +706,9 @@ class Comparisons(ByValue):
         sort = np.argsort(key, axis=1, kind="stable")
         positions, places, ranks, offset = _sorted_within(sort, positions, places, ranks, offset)
         offset = None if offset is None else _relative_offset(offset, positions)
-        single = ties | (np.count_nonzero(ranks, axis=1) == 2)
-        small = np.int8 if k < 128 else np.int16
+        single = (kinds == TIE) | (np.count_nonzero(ranks, axis=1) == 2)
         kinds = np.where(single, kinds, SET).astype(np.int8)
-        places = places.astype(small)
+        places = places.astype(np.int8 if k < 128 else np.int16)
         return cls(distinct, positions, places, kinds, weights, judges, ranks, offset=offset)
 
     def part(self, answers: NDArray[np.intp]) -> Self:
@@ -784,9 +740,7 @@ class Comparisons(ByValue):
         return replace(self, items=items, measured=measured)
 
     def in_canonical_order(
-        self,
-        keys: NDArray[np.float64] | None = None,
-        judge_keys: NDArray[np.intp] | None = None,
+        self, keys: NDArray[np.float64] | None = None, judge_keys: NDArray[np.intp] | None = None
     ) -> Self:
         """Sort answers so that their order depends on their set alone, for engines that draw.
 
@@ -820,16 +774,12 @@ class Comparisons(ByValue):
         if self.judge is not None:
             judge = self.judge if judge_keys is None else judge_keys[self.judge]
             columns.append(judge[:, None])
-        measured = self.measured
-        whole = replace(
-            self,
-            items=self.items[ascending],
-            measured=measured and replace(measured, item=place[measured.item]),
-            positions=positions,
-            order=order,
-            rank=None if self.rank is None else rank,
-            offset=offset,
-        )
+        columns_of_items = {"positions": positions, "order": order, "offset": offset}
+        if self.rank is not None:
+            columns_of_items["rank"] = rank
+        measured = self.measured and replace(self.measured, item=place[self.measured.item])
+        items = self.items[ascending]
+        whole = replace(self, items=items, measured=measured, **columns_of_items)
         return whole.part(np.lexsort(np.hstack(columns).T))
 
     def with_items(self, items: NDArray[np.float64]) -> Self:
@@ -854,16 +804,15 @@ class Comparisons(ByValue):
         items = np.concatenate([each.items for each in both])
         distinct, place = _distinct_items(items, np.arange(len(items)))
         places = np.split(place, [len(self.items)])
-        shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
         columns: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            name: np.concatenate([getattr(each, name) for each in both])
             for name in ("kind", "weight", "judge")
             if getattr(self, name) is not None and getattr(other, name) is not None
         }
+        shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
         order = np.concatenate([each.order[:, :2] for each in both])
-        positions = np.concatenate(shown)
         columns |= {"ordered": self.ordered, "order_column": self.order_column}
-        return type(self)(distinct, positions, order, **columns)
+        return type(self)(distinct, np.concatenate(shown), order, **columns)
 
     def with_duels(self, better: NDArray[np.float64], worse: NDArray[np.float64]) -> Self:
         """Return these answers, of a judge 0, followed by duels that a judge 1 has answered.
@@ -939,8 +888,6 @@ class Comparisons(ByValue):
     @property
     def n_singles(self) -> int:
         """Number of inequalities of all single answers."""
-        if not self.rows.joint:
-            return int(self.weight.sum())
         return int(self.weight @ np.bincount(self.rows.answer)[self.of_answer])
 
     def singles(self) -> Singles:
@@ -952,15 +899,13 @@ class Comparisons(ByValue):
             If a weight is no integer.
         """
         whole = np.rint(self.weight)
-        if not np.array_equal(whole, self.weight):
-            odd = self.weight[whole != self.weight][0]
+        odd = self.weight[whole != self.weight]
+        if len(odd):
             raise ValueError(
-                f"Sampling takes sample_weight as a number of repetitions, got {odd}. Use whole "
+                f"Sampling takes sample_weight as a number of repetitions, got {odd[0]}. Use whole "
                 "numbers, or inference='ep' or 'laplace', which take any."
             )
         every = np.repeat(self.of_answer, whole.astype(np.intp))
-        if not self.rows.joint:
-            return Singles(every, np.arange(len(every)))
         size = np.bincount(self.rows.answer)
         begin, sizes = np.cumsum(size) - size, size[every]
         answer = np.repeat(np.arange(len(every)), sizes)
@@ -969,10 +914,12 @@ class Comparisons(ByValue):
 
 
 def _answer_columns(n, weight, judge, kind, order):
-    """Return weights (1 by default), judges, kinds and orders of n answers as arrays or None."""
-    weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    columns = (judge, np.intp), (kind, np.int8), (order, np.int8)
-    return weights, *(each if each is None else np.asarray(each, dtype) for each, dtype in columns)
+    """Return weights, judges (which may be None), kinds and orders of n answers as arrays."""
+    weight = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+    judge = None if judge is None else np.asarray(judge, dtype=np.intp)
+    kind = np.full(n, DUEL, np.int8) if kind is None else np.asarray(kind, np.int8)
+    order = np.ones(n, np.int8) if order is None else np.asarray(order, np.int8)
+    return weight, judge, kind, order
 
 
 def _take_from_each(rows: NDArray, *parts: NDArray | None) -> list[Any]:
@@ -980,9 +927,7 @@ def _take_from_each(rows: NDArray, *parts: NDArray | None) -> list[Any]:
     return [None if part is None else part[rows] for part in parts]
 
 
-def _relative_offset(
-    offset: NDArray[np.float64], positions: NDArray[np.intp] | None = None
-) -> NDArray[np.float64] | None:
+def _relative_offset(offset, positions=None):
     """Return offsets less that of the first, 0 where there is no item; None where all are 0."""
     relative = offset - offset[:, :1]
     if positions is not None:
@@ -990,26 +935,21 @@ def _relative_offset(
     return relative if relative.any() else None
 
 
-def _distinct_items(
-    items: NDArray, shown: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _distinct_items(items, shown):
     """Return distinct items in the order shown, and the number of each item that was shown."""
-    padded = bool(np.any(shown < 0))
-    is_item = shown >= 0 if padded else None
+    is_item = shown >= 0
+    padded = not is_item.all()
     rows, row = first_seen(shown[is_item] if padded else shown.reshape(-1))
     keys = row_keys(items, rows)
-    if all_differ(keys):
-        distinct = float_rows(items, rows)
-    else:
+    if not all_differ(keys):
         first, same = equal_rows(items, rows, keys)
         codes, code = first_seen(same)
-        distinct = float_rows(items, rows[first[codes]])
-        row = code[row]
+        rows, row = rows[first[codes]], code[row]
     if not padded:
-        return distinct, row.reshape(shown.shape)
+        return float_rows(items, rows), row.reshape(shown.shape)
     positions = np.full(shown.shape, -1, dtype=np.intp)
     positions[is_item] = row
-    return distinct, positions
+    return float_rows(items, rows), positions
 
 
 def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.intp]:
@@ -1027,21 +967,18 @@ def match(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.
     ndarray of shape (n_now,)
         −1 for what is new.
     """
-    picked = [o.singles().row if single else np.arange(len(o.rows)) for o in (before, now)]
+    both = before, now
+    picked = [each.singles().row if single else np.arange(len(each.rows)) for each in both]
     if before.items.shape[1] != now.items.shape[1]:
         return np.full(len(picked[1]), -1)
+    with_judges = before.judge is not None and now.judge is not None
     descriptions = []
-    for each in (before, now):
+    for each in both:
         rows = each.rows
-        answer_columns = np.column_stack([rows.kind, rows.lead * each.ordered]).astype(np.float64)
-        parts = [each.items[rows.first], each.items[rows.second], answer_columns]
-        if before.offset is not None or now.offset is not None:
-            parts.append(
-                np.broadcast_to(0.0 if rows.offset is None else rows.offset, len(rows))[:, None]
-            )
-        if before.judge is not None and now.judge is not None and rows.judge is not None:
-            parts.append(rows.judge[:, None].astype(np.float64))
-        descriptions.append(np.hstack(parts))
+        offset = np.zeros(len(rows)) if rows.offset is None else rows.offset
+        judge: Any = rows.judge if with_judges else offset
+        beside = np.column_stack([rows.kind, rows.lead * each.ordered, offset, judge])
+        descriptions.append(np.hstack([each.items[rows.first], each.items[rows.second], beside]))
     _, code = distinct_rows(np.concatenate(descriptions))
     n_before, n = len(before.rows), int(code.max()) + 1
     codes = code[:n_before][picked[0]], code[n_before:][picked[1]]

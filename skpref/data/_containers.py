@@ -1,11 +1,28 @@
 """Containers that data come in: frames of any library, masked arrays, texts, missing values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+
+
+class Immutable:
+    """Objects whose attributes are set once, arrays read-only."""
+
+    def __setstate__(self, state: dict) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False  # pickling forgets this
+        self.__dict__.update(state)
+
+    def __setattr__(self, name: str, value: Any = None) -> None:
+        what = type(self).__name__
+        raise AttributeError(f"{what} is immutable; {name!r} cannot be set. Build a new one.")
+
+    __delattr__ = __setattr__
 
 
 def is_frame(X: Any) -> bool:
@@ -76,16 +93,13 @@ def exact_list(values: Any) -> list:
 
 def missing_rows(array: np.ndarray) -> np.ndarray:
     """Mark where all values along the last axis of an array are missing."""
-    if array.shape[-1] == 0:
+    if array.dtype.kind not in "fO" or array.shape[-1] == 0:
         return np.zeros(array.shape[:-1], dtype=bool)
     if array.dtype.kind == "f":
         gaps = np.isnan(array)
-    elif array.dtype.kind == "O":
-        gaps = np.array([is_missing(value) for value in array.ravel().tolist()], dtype=bool)
-        gaps = gaps.reshape(array.shape)
     else:
-        return np.zeros(array.shape[:-1], dtype=bool)
-    return gaps.all(axis=-1)
+        gaps = np.array([is_missing(value) for value in array.ravel().tolist()], dtype=bool)
+    return gaps.reshape(array.shape).all(axis=-1)
 
 
 def all_strings(array: np.ndarray) -> bool:
@@ -95,6 +109,22 @@ def all_strings(array: np.ndarray) -> bool:
     if array.dtype.kind != "O" or not array.size:
         return False
     return all(issubclass(kind, str) for kind in set(map(type, array.ravel().tolist())))
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value is missing, or a text of spaces alone."""
+    return is_missing(value) or (isinstance(value, str) and not value.strip())
+
+
+def refuse_rows(wrong: Any, message: str, values: Any = None) -> None:
+    """Raise ValueError where rows are wrong.
+
+    The message may name the first such {row}, its {value} among the values, and their {count}.
+    """
+    if wrong.any():
+        row = int(wrong.argmax())
+        value = None if values is None else np.asarray(values)[row].tolist()
+        raise ValueError(message.format(row=row, count=int(wrong.sum()), value=value))
 
 
 def holds_words(values: Any) -> bool:
@@ -139,23 +169,27 @@ def plain_frame(frame: Any) -> Any:
     A model fitted with one of them meets the same kinds of values in the other: integers beside
     gaps are floats as long as these tell them apart.
     """
-    if hasattr(frame, "iloc"):
-        return frame
-    try:
-        import pandas as pd
-    except ImportError:
+    if hasattr(frame, "iloc") or find_spec("pandas") is None:
         return frame
     columns = {}
     for name in getattr(frame, "column_names", frame.columns):  # pyarrow's are the first
         values = exact_array(frame[name])
         integers = values.dtype.kind == "O" and set(map(type, values.tolist())) <= {int, type(None)}
         floats = column_floats(values) if integers else None
-        if floats is None:
-            values = pd.Series(values).infer_objects()
-        elif not beyond_doubles(floats):
-            values = floats
-        columns[name] = values
-    return pd.DataFrame(columns)
+        columns[name] = values if floats is None or beyond_doubles(floats) else floats
+    return frame_of_columns(columns)
+
+
+def frame_of_columns(columns: Mapping[Any, np.ndarray]) -> Any:
+    """Make a frame of pandas of columns, of the types of their cells, none of which is rounded."""
+    import pandas as pd
+
+    def typed(values: np.ndarray) -> Any:
+        floats = column_floats(values) if values.dtype.kind == "O" else None
+        is_wide = floats is not None and beyond_doubles(floats)
+        return values if is_wide else pd.Series(values).infer_objects()
+
+    return with_any_text(lambda: pd.DataFrame({name: typed(columns[name]) for name in columns}))
 
 
 def plain_container(X: Any) -> Any:
@@ -181,8 +215,10 @@ def take_rows(rows: Any, index: np.ndarray) -> Any:
 
 
 def column_at(frame: Any, position: int) -> Any:
-    """Return the column of a frame at a position; names may repeat."""
-    return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
+    """Return the column of a frame or an array at a position; names may repeat."""
+    if hasattr(frame, "iloc"):
+        return frame.iloc[:, position]
+    return frame.column(position) if hasattr(frame, "column_names") else frame[:, position]
 
 
 def with_column(frame: Any, position: int, column: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 
 from skpref._utils import printable_text
 from skpref.data._containers import (
+    Immutable,
     column_names,
     copy_frame,
     frame_floats,
@@ -18,7 +19,7 @@ from skpref.data._containers import (
 from skpref.data._sets import check_padding, gathered
 
 
-class DuelFrame:
+class DuelFrame(Immutable):
     """Immutable duels or sets of items: those that named columns describe, or sets of any size.
 
     It stands where an array (n_duels, 2, n_features) or (n_sets, k, n_features) stands: in `fit`
@@ -103,27 +104,14 @@ class DuelFrame:
                 f"it has {list(items.columns)}" if is_frame(items) else "an array has no names"
             )
             raise ValueError(f"The items have no column {id_column!r} of ids; {columns}.")
-        self.__setstate__((items, pairs, id_column))
+        self.__setstate__({"_items": items, "pairs": pairs, "id_column": id_column})
 
     @classmethod
     def _from_checked(cls, items: Any, pairs: np.ndarray, id_column: Any) -> "DuelFrame":
         """Make a `DuelFrame` of parts that need no check; -1 may be anywhere in a row."""
         made = object.__new__(cls)
-        made.__setstate__((items, np.array(pairs), id_column))
+        made.__setstate__({"_items": items, "pairs": np.array(pairs), "id_column": id_column})
         return made
-
-    def __getstate__(self) -> tuple:
-        return self._items, self.pairs, self.id_column
-
-    def __setstate__(self, state: tuple) -> None:
-        items, pairs, id_column = state
-        pairs.flags.writeable = False
-        if isinstance(items, np.ndarray):
-            items.flags.writeable = False  # pickling forgets this
-        self.__dict__.update(_items=items, pairs=pairs, id_column=id_column)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"A DuelFrame is immutable; {name!r} cannot be set. Build a new one.")
 
     def _with_pairs(self, pairs: np.ndarray) -> "DuelFrame":
         """Return the duels or sets of other pairs of the same items."""
@@ -294,12 +282,9 @@ def shown_together(items: Any, sets: np.ndarray, id_column: Any = None) -> np.nd
 
 
 def _copy_items(items: Any) -> Any:
-    """Copy items: a frame, or an array of floats."""
-    return copy_frame(items) if is_frame(items) else _copy_numbers(items)
-
-
-def _copy_numbers(items: Any) -> np.ndarray:
-    """Copy items as floats, (n_items, n_features); ValueError if they are no numbers."""
+    """Copy items: a frame, or floats (n_items, n_features); ValueError if they are no numbers."""
+    if is_frame(items):
+        return copy_frame(items)
     try:
         array = np.array(unmasked(items), dtype=np.float64)
         fault = "" if array.ndim == 2 else f"got an array of shape {array.shape}"

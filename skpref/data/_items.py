@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import Fields, row_blocks, warn
 from skpref.data._containers import (
+    Immutable,
     all_strings,
     beyond_doubles,
     codes_of_values,
@@ -72,21 +73,13 @@ def equal_rows(
     if items.shape[1] == 0:
         return np.zeros(min(len(rows), 1), dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
     key = row_keys(items, rows) if keys is None else keys
-    order = np.argsort(key)
-    ordered = key[order]
-    starts = np.ones(len(key), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])
-    inverse = np.empty(len(key), dtype=np.intp)
-    inverse[order] = np.cumsum(starts) - 1
-    first = order[starts]
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    inverse = inverse.reshape(-1)
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
     for block in row_blocks(len(others), items.shape[1]):
         some = others[block]
-        bits_of_rows, bits_of_first = (
-            _row_bits(items, rows[some]),
-            _row_bits(items, rows[first[inverse[some]]]),
-        )
-        if not np.array_equal(bits_of_rows, bits_of_first):  # a hash collision
+        same = _row_bits(items, rows[some]) == _row_bits(items, rows[first[inverse[some]]])
+        if not same.all():  # a hash collision
             bits = _row_bits(items, rows)
             _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
             break
@@ -163,21 +156,18 @@ def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
         Group of each row.
     """
     if not is_frame(rows) and rows.ndim == 1:
-        listed = rows.tolist()
-        row_of = dict(zip(listed, range(len(listed)), strict=True))
-        ordered = sorted(row_of)
+        ordered, listed = sorted(set(rows.tolist())), rows.tolist()
         rank = {text: i for i, text in enumerate(ordered)}
-        first = np.array([row_of[text] for text in ordered], dtype=np.intp)
-        return first, np.array([rank[text] for text in listed], dtype=np.intp)
+        code = np.array([rank[text] for text in listed], dtype=np.intp)
+        return np.unique(code, return_index=True)[1], code
     if is_frame(rows) or rows.dtype.kind != "f":
-        column = column_at if is_frame(rows) else lambda array, j: array[:, j]
-        rows = np.column_stack([_column_codes(column(rows, j)) for j in range(rows.shape[1])])
+        rows = np.column_stack([_column_codes(column_at(rows, j)) for j in range(rows.shape[1])])
     return equal_rows(rows, np.arange(len(rows)))
 
 
 def _flatten(names: Iterable) -> Iterator:
     """Yield the names in nested lists and arrays."""
-    for name in names.tolist() if isinstance(names, np.ndarray) else names:
+    for name in names.ravel().tolist() if isinstance(names, np.ndarray) else names:
         if isinstance(name, list | tuple | np.ndarray):
             yield from _flatten(name)
         else:
@@ -187,7 +177,6 @@ def _flatten(names: Iterable) -> Iterator:
 def _check_names(names: Any) -> np.ndarray:
     """Return names as an object array; ValueError if some are missing, nested or of mixed types."""
     names = exact_list(names)
-    listed = np.fromiter(names, dtype=object, count=len(names))
     nested = [name for name in names if isinstance(name, tuple | list | np.ndarray)]
     if nested:
         raise ValueError(
@@ -202,7 +191,7 @@ def _check_names(names: Any) -> np.ndarray:
         raise ValueError(
             "Names of items mix strings with other types; make them all strings, or all numbers."
         )
-    return listed
+    return np.fromiter(names, dtype=object, count=len(names))
 
 
 def _finite_features(X: Any) -> np.ndarray:
@@ -225,7 +214,7 @@ def _is_mapped(array: Any) -> bool:
     return False
 
 
-class ItemTable(Fields):
+class ItemTable(Immutable, Fields):
     """An immutable table of items, for the ``items=`` of estimators and for the builders.
 
     ``sklearn.base.clone`` hands on the table itself, so a large one is never copied.
@@ -288,14 +277,7 @@ class ItemTable(Fields):
         finite = array is not None and np.isfinite(array).all()
         self._store(array if finite else None, names, column_names(frame), True, frame)
 
-    def _store(
-        self,
-        X: np.ndarray | None,
-        names: Any,
-        feature_names: np.ndarray | None,
-        has_features: bool,
-        frame: Any = None,
-    ) -> None:
+    def _store(self, X, names, feature_names, has_features, frame=None):
         """Set the fields; ValueError for names that repeat or are too few."""
         n_items = len(X if X is not None else frame)
         names = None if names is None else _check_names(names)
@@ -308,33 +290,16 @@ class ItemTable(Fields):
                 f"The name {repeated!r} stands for more than one item; names must be distinct "
                 "(for a DataFrame, reset_index(drop=True) numbers the rows)."
             )
-        state = {
-            "X": X,
-            "names": names,
-            "feature_names": feature_names,
-            "has_features": has_features,
-            "_frame": frame,
-            "_position": position,
-        }
-        self.__setstate__(state)
-
-    def __setstate__(self, state: dict) -> None:
-        for array in (state["X"], state["names"], state["feature_names"]):
-            if array is not None:
-                array.flags.writeable = False  # pickling forgets this
-        self.__dict__.update(state)
+        public = {"X": X, "names": names, "feature_names": feature_names}
+        self.__setstate__(
+            {**public, "has_features": has_features, "_frame": frame, "_position": position}
+        )
 
     def check_fields(self) -> None:
         """Raise TypeError unless every field is there, see `Fields`."""
         missing = ItemTable.__annotations__.keys() - vars(self).keys()
         if missing:
             raise TypeError(f"a table of items has no {', '.join(sorted(missing))}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be set. Build a new one.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"An ItemTable is immutable; {name!r} cannot be deleted.")
 
     def __sklearn_clone__(self) -> "ItemTable":
         return self
@@ -380,12 +345,8 @@ class ItemTable(Fields):
         >>> table.names.tolist(), table.X.ravel().tolist(), table.has_features
         (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
         """
-        if hasattr(names, "__array__"):
-            names = exact_array(names)
-        if isinstance(names, np.ndarray) and all_strings(names):
-            distinct = _check_names(distinct_values(names))
-        else:
-            distinct = _check_names(dict.fromkeys(_flatten(names)))
+        names = exact_array(names) if hasattr(names, "__array__") else names
+        distinct = _check_names(dict.fromkeys(_flatten(names)))
         if len(distinct) == 0:
             raise ValueError("Got no name; an ItemTable needs at least one item.")
         table = cls.__new__(cls)
@@ -453,9 +414,8 @@ class IdCodes(Fields):
     _code: dict[Any, int]
 
     def __init__(self, ids: list, subject: str, remedy: str) -> None:
-        distinct = dict.fromkeys(ids)
-        check_present(ids, distinct, subject, remedy)
-        self._code = {name: code for code, name in enumerate(distinct)}
+        check_present(ids, subject, remedy)
+        self._code = {name: code for code, name in enumerate(dict.fromkeys(ids))}
 
     @property
     def names(self) -> np.ndarray:
@@ -466,9 +426,9 @@ class IdCodes(Fields):
         return len(self._code)
 
 
-def check_present(ids: list, distinct: Iterable, subject: str, remedy: str) -> None:
-    """Raise ValueError if an id is missing, of which the distinct ones are known."""
-    if any(map(is_missing, distinct)):
+def check_present(ids: list, subject: str, remedy: str) -> None:
+    """Raise ValueError if an id is missing."""
+    if any(map(is_missing, dict.fromkeys(ids))):
         row = next(row for row, name in enumerate(ids) if is_missing(name))
         raise ValueError(
             f"The id of {subject} is missing (None, NaN or null), first in row {row}. {remedy}."
@@ -485,25 +445,28 @@ def check_ids(ids: list, argument: str) -> None:
         Name of the argument that holds them, for messages.
     """
     try:
-        distinct = set(ids)
+        floats = [name for name in set(ids) if isinstance(name, float)]
     except TypeError:
-        for row, name in enumerate(ids):
-            try:
-                hash(name)
-            except TypeError:
-                raise TypeError(
-                    f"Ids of {argument} must be hashable; row {row} of {argument} holds a "
-                    f"{type(name).__name__}. Make it a tuple or a string."
-                ) from None
-        raise
-    floats = [name for name in distinct if isinstance(name, float)]
-    if floats and beyond_doubles(np.array(floats)):
-        rounded = next(name for name in floats if beyond_doubles(np.array(name)))
+        row, name = next((i, name) for i, name in enumerate(ids) if not _is_hashable(name))
+        raise TypeError(
+            f"Ids of {argument} must be hashable; row {row} of {argument} holds a "
+            f"{type(name).__name__}. Make it a tuple or a string."
+        ) from None
+    rounded = [name for name in floats if beyond_doubles(np.array(name))]
+    if rounded:
         raise ValueError(
-            f"got {rounded!r} among the ids of {argument}; floats of 2**53 and more no longer tell "
-            "all integers apart, so that two ids may have become one. Give them as integers or as "
-            "texts: read the column as such, or give it the nullable type Int64."
+            f"got {rounded[0]!r} among the ids of {argument}; floats of 2**53 and more no longer "
+            "tell all integers apart, so that two ids may have become one. Give them as integers "
+            "or as texts: read the column as such, or give it the nullable type Int64."
         )
+
+
+def _is_hashable(value: Any) -> bool:
+    """Whether a value, with all that is in it, can be hashed."""
+    try:
+        return hash(value) is not None
+    except TypeError:
+        return False
 
 
 _NO_ITEM = "an item", "Drop that row, or name the item"
@@ -560,9 +523,9 @@ class IdEncoder(IdCodes):
         """
         ids = exact_list(ids)
         check_ids(ids, "items")
-        distinct, code = dict.fromkeys(ids), dict(self._code)
-        check_present(ids, distinct, *_NO_ITEM)
-        new = [name for name in distinct if name not in code]
+        check_present(ids, *_NO_ITEM)
+        code = dict(self._code)
+        new = [name for name in dict.fromkeys(ids) if name not in code]
         code.update(zip(new, range(len(code), len(code) + len(new)), strict=True))
         if self._code and new:
             self._warn_near(new)
@@ -570,19 +533,17 @@ class IdEncoder(IdCodes):
 
     def _warn_near(self, new):
         """Warn of new names that differ from a known one in case or spaces alone."""
-        near = {
-            name: other
+        fitted_name = {_plain_spelling(name): name for name in self._code}
+        near = [
+            f"{name!r} ({fitted_name[_plain_spelling(name)]!r})"
             for name in new
-            if isinstance(name, str)
-            for other in _spelling_variants(name)
-            if other in self._code
-        }
+            if isinstance(name, str) and _plain_spelling(name) in fitted_name
+        ]
         if near:
-            shown = ", ".join(f"{name!r} ({other!r})" for name, other in list(near.items())[:3])
             differ = "1 new name differs" if len(near) == 1 else f"{len(near)} new names differ"
             warn(
-                f"{differ} from known ones in case or spaces alone: {shown}. They are taken for "
-                "newcomers, of whom nothing is known. If they are not, write them as before."
+                f"{differ} from known ones in case or spaces alone: {', '.join(near[:3])}. They "
+                "are taken for newcomers. If they are not, write them as before."
             )
 
     def extended(self, ids: Any) -> Self:
@@ -590,11 +551,9 @@ class IdEncoder(IdCodes):
         return type(self)([*self._code, *exact_list(ids)])
 
 
-def _spelling_variants(name: str) -> set[str]:
-    """Return a name in other cases and spacings."""
-    plain = " ".join(name.split())
-    ways = {plain, plain.lower(), plain.upper(), plain.title(), plain.capitalize()}
-    return ways - {name}
+def _plain_spelling(name: Any) -> Any:
+    """Return a text in one case and spacing, anything else as it is."""
+    return " ".join(name.split()).casefold() if isinstance(name, str) else name
 
 
 def id_numbers(
@@ -618,7 +577,7 @@ def id_numbers(
     floats, ids = column_floats(column), exact_list(column)
     wide = floats is not None and beyond_doubles(floats)
     if floats is not None and np.isnan(floats).any():
-        check_present(ids, ids, *_NO_ITEM)
+        check_present(ids, *_NO_ITEM)
     if fresh and (floats is None or wide):
         encoder = IdEncoder(ids)
     if encoder is not None:

@@ -53,9 +53,7 @@ class _Beyond(NamedTuple):
 
 _TIES = _Beyond("ties", "tie_threshold", "tie_threshold=0.1")
 _GRADES = _Beyond(
-    "grades",
-    "grade_thresholds",
-    "grade_thresholds=(1.0,), one number fewer than there are grades",
+    "grades", "grade_thresholds", "grade_thresholds=(1.0,), one number fewer than there are grades"
 )
 
 
@@ -154,8 +152,8 @@ class DuelScale(NamedTuple):
     def refuse_labels(self, y: NDArray) -> NoReturn:
         """Raise ValueError for labels of which some are none of these."""
         some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
+        allowed = ", ".join(map(str, self.labels.tolist()))
         if self.levels > 1:
-            allowed = ", ".join(map(str, self.labels.tolist()))
             tie = "0: a tie" if self.ties else f"for ties, 0, give {_TIES.parameter} too"
             raise ValueError(
                 f"Outcomes of duels must be in {{{allowed}}} with {self.levels - 1} "
@@ -165,20 +163,17 @@ class DuelScale(NamedTuple):
             )
         if self.ties:
             raise ValueError(
-                f"Outcomes of duels must be in {{-1, 0, 1}} with {_TIES.parameter} (1: the first "
+                f"Outcomes of duels must be in {{{allowed}}} with {_TIES.parameter} (1: the first "
                 f"won, 0: a tie, -1: the second won), got values such as [{some}]. Encode them so."
                 f"{self._numbered_remedy(y)}{_soft_remedy(y)}"
             )
-        more = ""
-        if y.dtype.kind in "iuf" and np.isin(y, (-1, 0, 1)).all():
+        more, numeric = "", y.dtype.kind in "iuf"
+        if numeric and np.isin(y, (-1, 0, 1)).all():
             more = f" If 0 is a tie, give {_TIES.parameter}, such as {_TIES.example}."
         elif holds_words(y):
             more = " skpref.duels.from_columns and from_pairs read words such as 'left' and 'tie'."
-        elif y.dtype.kind in "iuf" and np.isin(y, np.arange(-9, 10)).all() and np.any(y < 0):
-            more = (
-                f" If they say how much better, -2, -1, 1, 2, give {_GRADES.parameter}, such as "
-                f"{_GRADES.example}."
-            )
+        elif numeric and np.isin(y, np.arange(-9, 10)).all() and np.any(y < 0):
+            more = f" If they say how much better, give {_GRADES.parameter}, as {_GRADES.example}."
         raise ValueError(
             f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
             f"values such as [{some}].{more} Encode them so, leave out ties, or pass y=None if the "
@@ -197,20 +192,15 @@ class DuelScale(NamedTuple):
 
     def refuse_ambiguous(self, what: str) -> NoReturn:
         """Raise ValueError where it is not clear whether 0 is a tie."""
+        allowed, lowest, negative = "-1 (the second won), 0 (a tie) and 1 (the first won)", "", "-1"
         if self.levels > 1:
-            some = ", ".join(map(str, self.labels.tolist()))
-            raise ValueError(
-                f"y holds {what}. With {_TIES.parameter} and {_GRADES.parameter} the outcomes of "
-                f"duels are {{{some}}}: below 0 the second won, 0 is a tie, above 0 the first won. "
-                "If 0 is the lowest grade of a scale, or stands for 'the second won', encode y so; "
-                "if 0 is a tie, there must be duels that the second won, labelled below 0: turn "
-                "some round, items and label."
-            )
+            allowed = f"{self.labels.tolist()}: below 0 the second won, 0 is a tie"
+            lowest, negative = "is the lowest grade of a scale, or ", "below 0"
         raise ValueError(
-            f"y holds {what}. With {_TIES.parameter} the outcomes of duels are -1 (the second "
-            "won), 0 (a tie) and 1 (the first won). If 0 (or False) stands for 'the second won', "
-            f"pass y with -1 there, or leave {_TIES.parameter}=None; if 0 is a tie, there must be "
-            "duels that the second won, labelled -1: turn some round, items and label."
+            f"y holds {what}. With {self.beyond} the outcomes of duels are {allowed}. If 0 (False) "
+            f"{lowest}stands for 'the second won', pass y with {negative} there, or leave "
+            f"{_TIES.parameter}=None; if 0 is a tie, there must be duels that the second won, "
+            f"labelled {negative}: turn some round, items and label."
         )
 
     def check_same(self, other: Self, now: Any) -> None:

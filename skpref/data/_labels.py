@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref.data._containers import unmasked
+from skpref.data._containers import refuse_rows, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import PLAIN, DuelScale
 from skpref.data._ranks import check_real, rank_matrix, whole_numbers
@@ -84,18 +84,17 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, zero_is_tie: bool = Fals
 
 def _check_numeric(y: NDArray, scale: DuelScale) -> NDArray:
     """Return labels as an array of numbers; ValueError for others, and for gaps."""
-    if y.dtype.kind == "O":
+    if y.dtype.kind == "O" and not any(isinstance(each, str) for each in y.tolist()):
         with suppress(TypeError, ValueError, OverflowError):  # what is no number is refused below
-            y = y if any(isinstance(each, str) for each in y.tolist()) else y.astype(np.float64)
+            y = y.astype(np.float64)
     if y.dtype.kind not in "iuf":
         scale.refuse_labels(y)
-    gaps = ~np.isfinite(y)
-    if gaps.any():
-        also = "" if scale.ties else " (ties too, unless tie_threshold is given)"
-        raise ValueError(
-            f"Outcomes y contain NaN, None or infinity in {gaps.sum()} of {len(y)} places. Leave "
-            f"out duels without an outcome{also}."
-        )
+    also = "" if scale.ties else " (ties too, unless tie_threshold is given)"
+    refuse_rows(
+        ~np.isfinite(y),
+        f"Outcomes y contain NaN, None or infinity in {{count}} of {len(y)} places. Leave out "
+        f"duels without an outcome{also}.",
+    )
     return y
 
 
@@ -164,12 +163,8 @@ def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
     if order.shape != (n,):
         raise ValueError(f"{message}; its shape must be ({n},), got {order.shape}.")
     order = whole_numbers(order, message)
-    allowed = (-1, 0, 1) if k == 2 else (0, 1)
-    wrong = ~np.isin(order, allowed)
-    if wrong.any():
-        raise ValueError(
-            f"{message}; got {order[wrong][0]}{'' if k == 2 else ' (of sets it is 1 or 0)'}."
-        )
+    allowed, more = ((-1, 0, 1), "") if k == 2 else ((0, 1), " (of sets it is 1 or 0)")
+    refuse_rows(~np.isin(order, allowed), f"{message}; got {{value}}{more}.", order)
     return order.astype(np.int8)
 
 
@@ -263,21 +258,20 @@ class LabelledDuels(NamedTuple):
 
 
 def attach_labels(
-    X: np.ndarray | DuelFrame, outcomes: Any, ties: bool | None = None
+    X: np.ndarray | DuelFrame, outcomes: NDArray | None, ties: bool | None = None
 ) -> LabelledDuels:
     """Return duels with labels, every second one turned round where only one side ever won.
 
     Parameters
     ----------
     X : ndarray or DuelFrame
-    outcomes : array-like of shape (n_duels,) or None
+    outcomes : ndarray of shape (n_duels,) or None
         None: the first won each.
     ties : bool, default=None
         Whether labels are -1, 0 for a tie, and 1. None: where there are both -1 and 0.
     """
     if outcomes is None:
         return _alternate_sides(X, np.ones(len(X), dtype=bool))
-    outcomes = column_or_1d(unmasked(outcomes))
     signs = None if ties is False else signed_labels(outcomes, DuelScale(ties=True))
     if ties and signs is None:
         some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
@@ -285,13 +279,10 @@ def attach_labels(
             "With ties, outcomes must be -1 (the second won), 0 (a tie) or 1 (the first won); "
             f"got values such as [{some}]."
         )
-    if signs is not None and not ties and len(np.setdiff1d((-1, 0), signs)):
-        signs = None  # 0 is a defeat, or does not occur
-    won = parse_outcomes(outcomes) if signs is None else signs == 1
-    if len(won) != len(X):
-        raise ValueError(f"got {len(won)} outcomes for {len(X)} duels; give one for each.")
-    if signs is not None:
+    # Without -1, 0 is a defeat.
+    if signs is not None and (ties or np.isin((-1, 0), signs).all()):
         return attach_signed_labels(X, signs)
+    won = parse_outcomes(outcomes)
     if won.all() or not won.any():
         return _alternate_sides(X, won)
     return LabelledDuels(X, outcomes.astype(np.int64), np.zeros(len(X), dtype=bool))
@@ -306,14 +297,11 @@ def _alternate_sides(X, won):
 
 def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
     """Return labels of a scale as integers, or None if there are others."""
-    allowed_labels = scale.labels
     if outcomes.dtype.kind not in "iufO":
         return None
-    if outcomes.dtype.kind == "O":
-        allowed_set = set(allowed_labels.tolist())
-        good = all(isinstance(label, Real) and label in allowed_set for label in outcomes.tolist())
-    else:
-        good = bool(np.isin(outcomes, allowed_labels).all())
+    allowed = set(scale.labels.tolist())
+    distinct = outcomes.tolist() if outcomes.dtype.kind == "O" else np.unique(outcomes)
+    good = all(isinstance(each, Real) and each in allowed for each in distinct)
     return outcomes.astype(np.int64) if good else None
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref.data._containers import exact_array, is_missing, unmasked
+from skpref.data._containers import exact_array, is_missing, refuse_rows, unmasked
 from skpref.data._items import check_ids
 from skpref.data._labels import check_order
 from skpref.data._respondents import check_respondents
@@ -101,41 +102,31 @@ class AnswerMetadata:
         if self.offset is None:
             return None
         offset = self.offset if shown is None else np.where(shown, self.offset, 0.0)
-        wrong = ~np.isfinite(offset)
-        if wrong.any():
-            raise ValueError(
-                f"offset must hold finite numbers; got {offset[wrong][0]} in row "
-                f"{np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1))[0]}. Give items of "
-                "which nothing is known 0."
-            )
+        rows = offset.reshape(len(offset), -1)
+        refuse_rows(
+            ~np.isfinite(rows).all(axis=1),
+            "offset must hold finite numbers; got {value} in row {row}. Give items of which "
+            "nothing is known 0.",
+            rows,
+        )
         return offset
 
 
-def _check_judges(judges: Any, n: int, k: int | None) -> list:
-    """List the judge of each duel; missing ids are those of the reference judge."""
-    if k is None:
+def _check_ids(ids: Any, n: int, k: int | None, role: str) -> list:
+    """List the judge, user or prompt of each answer; ValueError where such answers have none."""
+    if k is None and role != "user":
         raise ValueError(
-            "judges= are of duels; got items with ratings. Make duels of each judge's ratings "
-            "(from_ratings, with one qid a judge) and repeat the judge for each of them."
+            f"got {role}s= with items that have ratings; {role}s= are of duels. Make duels of the "
+            f"ratings of each {role} (from_ratings, with one qid a {role}) and repeat the {role} "
+            "for each of them."
         )
-    if k > 2:
+    if k is not None and k > 2 and role == "judge":
         raise ValueError(
             f"got judges= with sets of up to {k} items; judges= are of duels. Give each choice as "
             "duels of the chosen item with each other one, each ranking as those of from_rankings, "
             "and repeat the judge for each of them."
         )
-    return check_respondents(judges, n, "judge")
-
-
-def _check_prompts(prompts: Any, n: int, k: int | None) -> list:
-    """List the prompt of each answer."""
-    if k is None:
-        raise ValueError(
-            "got prompts= with items that have ratings; prompts= are of duels, choices and "
-            "rankings. Make duels of the ratings of each prompt (from_ratings, with one qid a "
-            "prompt) and repeat the prompt for each of them."
-        )
-    return check_respondents(prompts, n, "prompt")
+    return check_respondents(ids, n, role)
 
 
 def _check_offset(offset: Any, n: int, k: int | None) -> NDArray[np.float64]:
@@ -147,10 +138,9 @@ def _check_offset(offset: Any, n: int, k: int | None) -> NDArray[np.float64]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what}; got {type(offset).__name__} ({error}).") from None
     if values.shape != shape:
-        remedy = ""
-        if k == 2 and values.shape == (n,):
-            remedy = " Of differences d, first less second, give np.column_stack([d, 0.0 * d])."
-        raise ValueError(f"{what}; got shape {values.shape}.{remedy}")
+        is_difference = k == 2 and values.shape == (n,)
+        remedy = " Of differences d, first less second, give np.column_stack([d, 0.0 * d])."
+        raise ValueError(f"{what}; got shape {values.shape}.{remedy * is_difference}")
     return values
 
 
@@ -190,12 +180,12 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
         raise ValueError(
             f"sample_weight has length {len(weight)}, but X has {n} rows. Give one for each row."
         )
-    wrong = ~np.isfinite(weight) | (weight < 0.0)
-    if wrong.any():
-        raise ValueError(
-            f"sample_weight must hold finite numbers of at least 0, got {weight[wrong][0]}. Leave "
-            "rows without a weight out, or give them 0."
-        )
+    refuse_rows(
+        ~np.isfinite(weight) | (weight < 0.0),
+        "sample_weight must hold finite numbers of at least 0, got {value}. Leave rows without a "
+        "weight out, or give them 0.",
+        weight,
+    )
     check_sums(weight)
     return weight
 
@@ -222,18 +212,13 @@ def check_some_weight(weight: NDArray[np.float64]) -> None:
 # -- groups of rated items ---------------------------------------------------------------------
 
 
-def refuse_groups() -> NoReturn:
-    """Raise ValueError for duels or sets with groups, which rated items alone have."""
-    raise ValueError(
-        "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor do "
-        "positions in a table. Ratings of such items become duels by from_ratings."
-    )
-
-
 def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
     """Return groups of rated items as integers; ValueError for gaps or other lengths."""
     if k is not None:
-        refuse_groups()
+        raise ValueError(
+            "qid belongs to items with ratings, whose features are a 2-D X; duels take none, nor "
+            "do positions in a table. Ratings of such items become duels by from_ratings."
+        )
     qid = exact_array(qid)
     if qid.shape not in ((n,), (n, 1)):
         raise ValueError(
@@ -241,15 +226,12 @@ def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
             f"shape {qid.shape}. Its shape must be (n_items,), the label of every item's group."
         )
     qid = column_or_1d(qid)
-    if qid.dtype.kind == "f":
-        gaps = ~np.isfinite(qid)
-    else:
-        gaps = np.array([is_missing(label) for label in qid.tolist()], dtype=bool)
-    if gaps.any():
-        raise ValueError(
-            f"qid contains NaN, None or infinity in {gaps.sum()} of {n} places, first in "
-            f"row {gaps.argmax()}. Give every item the label of its group."
-        )
+    gaps = [is_missing(label) or label in (np.inf, -np.inf) for label in qid.tolist()]
+    refuse_rows(
+        np.array(gaps, dtype=bool),
+        f"qid contains NaN, None or infinity in {{count}} of {n} places, first in row {{row}}. "
+        "Give every item the label of its group.",
+    )
     check_ids(qid.tolist(), "qid")
     try:
         return np.unique(qid, return_inverse=True)[1].reshape(-1)
@@ -261,9 +243,9 @@ def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
 
 # The arguments that users know: the field that each becomes, and its reader.
 _KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
-    "judges": ("judge", _check_judges),
-    "users": ("user", lambda ids, n, k: check_respondents(ids, n, "user")),
-    "prompts": ("prompt", _check_prompts),
+    "judges": ("judge", partial(_check_ids, role="judge")),
+    "users": ("user", partial(_check_ids, role="user")),
+    "prompts": ("prompt", partial(_check_ids, role="prompt")),
     "order": ("order", check_order),
     "qid": ("qid", _check_groups),
     "offset": ("offset", _check_offset),

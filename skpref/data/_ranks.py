@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref.data._containers import is_missing, unmasked
+from skpref.data._containers import is_missing, refuse_rows, unmasked
 from skpref.data._sets import Lists, plain_lists, read_lists
 
 
@@ -90,12 +90,12 @@ def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
     y = np.asarray(unmasked(y))
     if y.ndim == 2 and y.shape[1] == 1 and k > 1:
         y = column_or_1d(y, warn=True)
+    if y.ndim and len(y) != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n} sets, {len(y)} "
+            f"answers in y. {forms}."
+        )
     if y.shape not in ((n,), (n, k)):
-        if y.ndim and len(y) != n:
-            raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: {n} sets, {len(y)} "
-                f"answers in y. {forms}."
-            )
         raise ValueError(f"{forms}; got shape {y.shape}.")
     if y.ndim == 2:
         return Ranks(rank_matrix(y, is_item), None)
@@ -104,13 +104,13 @@ def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
     wrong |= ~is_item[np.arange(n), np.where(wrong, 0, chosen)]
     if wrong.any():
         at = int(wrong.argmax())
-        size = int(is_item[at].sum())
-        allowed = f"0 to {size - 1}"
-        if not is_item[at, :size].all():
-            allowed = ", ".join(map(str, np.flatnonzero(is_item[at])))
+        allowed = np.flatnonzero(is_item[at])
+        few = f"0 to {len(allowed) - 1}"
+        if not is_item[at, : len(allowed)].all():
+            few = ", ".join(map(str, allowed))
         raise ValueError(
-            f"Row {at} of y chooses position {chosen[at]} of a set of {size} items; allowed "
-            f"are {allowed}, counted from 0."
+            f"Row {at} of y chooses position {chosen[at]} of a set of {len(allowed)} items; "
+            f"allowed are {few}, counted from 0."
         )
     rank = np.where(is_item, 2, 0)
     rank[np.arange(n), chosen] = 1
@@ -131,32 +131,28 @@ def rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
         "Ranks in y must be whole numbers: 1 for the best, equal ranks where nothing is said of "
         "two items, 0 for one that is not ranked",
     )
-    if (rank < 0).any():
-        at = int((rank < 0).any(axis=1).argmax())
-        raise ValueError(f"Row {at} of y has a negative rank. Ranks begin with 1; 0: not ranked.")
-    odd = ((rank > 0) & ~is_item).any(axis=1)
-    if odd.any():
-        raise ValueError(
-            f"Row {odd.argmax()} of y ranks an item where X has none (-1 or NaN). Put rank 0 there."
-        )
-    top = rank.max(axis=1)
-    silent = top < 2
-    if not silent.any():
-        ascending = np.sort(rank, axis=1)
-        steps = np.diff(ascending, axis=1)
-        gaps = (steps > 1).any(axis=1) | (ascending[:, 0] > 1)
-        if not gaps.any():
-            return rank
-        at = int(gaps.argmax())
-        raise ValueError(
-            f"Row {at} of y has ranks {rank[at].tolist()} with a gap. Number them 1, 2, 3, …; "
-            "items that share a rank take one number (1, 2, 2, 3)."
-        )
-    at = int(silent.argmax())
-    raise ValueError(
-        f"Row {at} of y has ranks {rank[at].tolist()}, which say nothing: no two of them differ. "
-        "Leave such rows out; 'no difference' between two items is a tie, y = 0 with tie_threshold."
+    refuse_rows(
+        (rank < 0).any(axis=1),
+        "Row {row} of y has a negative rank. Ranks begin with 1; 0: not ranked.",
     )
+    refuse_rows(
+        ((rank > 0) & ~is_item).any(axis=1),
+        "Row {row} of y ranks an item where X has none (-1 or NaN). Put rank 0 there.",
+    )
+    ascending = np.sort(rank, axis=1)
+    refuse_rows(
+        ascending[:, -1] < 2,
+        "Row {row} of y has ranks {value}, which say nothing: no two of them differ. Leave such "
+        "rows out; 'no difference' between two items is a tie, y = 0 with tie_threshold.",
+        rank,
+    )
+    refuse_rows(
+        (np.diff(ascending, axis=1) > 1).any(axis=1) | (ascending[:, 0] > 1),
+        "Row {row} of y has ranks {value} with a gap. Number them 1, 2, 3, …; items that share a "
+        "rank take one number (1, 2, 2, 3).",
+        rank,
+    )
+    return rank
 
 
 def whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
@@ -201,13 +197,14 @@ def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
     """
     if np.ndim(y) == 2:
         best = read_ranks(y, shape) == 1
-        if (best.sum(axis=1) != 1).any():
-            row = int(np.argmax(best.sum(axis=1) != 1))
-            raise ValueError(
-                f"Row {row} of y has {best[row].sum()} items of rank 1, so it is no choice of one; "
-                "probabilities are those of being the best. Leave such rows out. For the worst of "
-                "a set and for rankings take ranking_concordance."
-            )
+        n_best = best.sum(axis=1)
+        refuse_rows(
+            n_best != 1,
+            "Row {row} of y has {value} items of rank 1, so it is no choice of one; probabilities "
+            "are those of being the best. Leave such rows out. For the worst of a set and for "
+            "rankings take ranking_concordance.",
+            n_best,
+        )
         return best.argmax(axis=1)
     places = column_or_1d(unmasked(y))
     check_consistent_length(places, np.empty(shape))
@@ -233,12 +230,9 @@ def read_sets(lists: Any, positions: Positions, what: str) -> Lists:
     plain = plain_lists(lists, what)
     if not plain:
         raise ValueError(f"Got no {what.lower()}; give at least one.")
-    for i, members in enumerate(plain):
-        if len(members) < 2:
-            raise ValueError(
-                f"{what} {i} has {len(members)} item(s), which says nothing; an answer is about "
-                "two or more. Leave it out."
-            )
+    size = np.array(list(map(len, plain)))
+    message = f"{what} {{row}} has {{value}} item(s); an answer is about two or more. Leave it out."
+    refuse_rows(size < 2, message, size)
     return read_lists(plain, positions, what)
 
 
@@ -255,13 +249,13 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     named : bool
     """
     chosen = column_or_1d(unmasked(chosen))
-    if len(chosen) != len(sets.length):
-        raise ValueError(f"got {len(chosen)} choices for {len(sets.length)} sets; give one each.")
-    gaps = [i for i, choice in enumerate(chosen.tolist()) if is_missing(choice)]
-    if gaps:
-        raise ValueError(
-            f"{len(gaps)} choices are missing, first in row {gaps[0]}; leave these sets out."
-        )
+    n = len(sets.length)
+    if len(chosen) != n:
+        raise ValueError(f"got {len(chosen)} choices for {n} sets; give one each.")
+    refuse_rows(
+        np.array([is_missing(choice) for choice in chosen.tolist()]),
+        "{count} choices are missing, first in row {row}; leave these sets out.",
+    )
     if chosen.dtype.kind == "O" and all(type(choice) is int for choice in chosen.tolist()):
         chosen = chosen.astype(np.int64)
     if chosen.dtype.kind in "iu":
@@ -277,30 +271,19 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
             f"Choices must be integers, places in the sets from 0, or names of items that have "
             f"some; got values of type {chosen.dtype}."
         )
-    row, place = _find_members(sets, np.arange(len(chosen)), positions(chosen))
-    missing = np.setdiff1d(np.arange(len(chosen)), row)
-    if len(missing):
-        at = missing[0]
+    places = _places_in_sets(sets, np.arange(n), positions(chosen))
+    if (places < 0).any():
+        at = int((places < 0).argmax())
         raise ValueError(f"The choice in row {at}, {chosen.tolist()[at]!r}, is not in its set.")
-    return place
+    return places
 
 
-def _find_members(
-    sets: Lists, rows: np.ndarray, positions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return which of some positions, each sought in a set, are in it, and at what place."""
-    width = max(sets.flat.max(), positions.max(initial=0)) + 1
-    keys = sets.row * width + sets.flat
-    order = np.argsort(keys)
-    at = np.searchsorted(keys[order], rows * width + positions)
-    at = order[np.minimum(at, len(order) - 1)]
-    members = np.flatnonzero(keys[at] == rows * width + positions)
-    return members, sets.place[at[members]]
-
-
-def worst_ranks(sets: Lists, places: np.ndarray) -> np.ndarray:
-    """Return the ranks that a choice of the worst states: all others are before it."""
-    return sets.padded(sets.place, 1 + (sets.place == places[sets.row]), 0)
+def _places_in_sets(sets: Lists, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return the place of each position in the set of its row, -1 where it is not in it."""
+    members = zip(sets.row.tolist(), sets.flat.tolist(), strict=True)
+    place_of = dict(zip(members, sets.place.tolist(), strict=True))
+    pairs = zip(rows.tolist(), positions.tolist(), strict=True)
+    return np.array([place_of.get(pair, -1) for pair in pairs])
 
 
 def ranked_sets(
@@ -333,20 +316,20 @@ def ranked_sets(
         places = np.empty(len(order), dtype=np.int64)
         places[order] = lists.place
         places = (places + lists.row) % lists.length[lists.row]
-        return lists.padded(places, lists.flat, -1), lists.padded(
-            places, lists.place + 1 if ranks is None else ranks, 0
-        )
+        stated = lists.padded(places, lists.place + 1 if ranks is None else ranks, 0)
+        return lists.padded(places, lists.flat, -1), stated
     sets = read_sets(shown, positions, "Set")
     plain = plain_lists(rankings)
     if len(plain) != len(sets.length):
         raise ValueError(f"got {len(plain)} rankings for {len(sets.length)} sets; give one each.")
-    if not all(plain):
-        empty = next(i for i, ranking in enumerate(plain) if not ranking)
-        raise ValueError(f"Ranking {empty} is empty, which says nothing; leave it and its set out.")
+    refuse_rows(
+        np.array([not ranking for ranking in plain]),
+        "Ranking {row} is empty, which says nothing; leave it and its set out.",
+    )
     lists = read_lists(plain, positions)
-    members, places = _find_members(sets, lists.row, lists.flat)
-    if len(members) < len(lists.flat):
-        at = lists.row[np.setdiff1d(np.arange(len(lists.flat)), members)[0]]
+    places = _places_in_sets(sets, lists.row, lists.flat)
+    if (places < 0).any():
+        at = lists.row[(places < 0).argmax()]
         raise ValueError(f"Ranking {at}, {plain[at]!r}, has an item that is not in its set.")
     stated = sets.padded(sets.place, lists.length[sets.row] + 1, 0)
     stated[lists.row, places] = lists.place + 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from skpref.data._containers import (
     missing_texts,
     name_ranks,
     plain_container,
+    refuse_rows,
     take_rows,
 )
 from skpref.data._frame import DuelFrame
@@ -63,8 +65,6 @@ class ParsedX:
         Names of the columns of ``rows``, if all are strings; a duel array has none.
     table : ItemTable or None
         Of the positions or names.
-    in_order : bool
-        Whether ``pairs`` are known to count the rows one after the other.
     """
 
     kind: str
@@ -73,7 +73,6 @@ class ParsedX:
     id_column: Any = None
     names: Any = None  # an array, or None
     table: Any = None  # an ItemTable, or None
-    in_order: bool = False
 
     def __len__(self) -> int:
         return self.rows.shape[0] if self.pairs is None else len(self.pairs)
@@ -97,13 +96,11 @@ class ParsedX:
             places = check_positions(self.rows, len(self.table))
         if self.pairs is None:
             return places
-        if self.in_order:
-            return places.reshape(self.pairs.shape)
         return np.where(self.pairs < 0, -1, places[self.pairs])
 
     def without_unshown(self) -> "ParsedX":
         """Return the same without the items that were never shown."""
-        if self.pairs is None or self.in_order:
+        if self.pairs is None:
             return self
         used, pairs = np.unique(self.pairs, return_inverse=True)
         pairs = pairs.reshape(self.pairs.shape)
@@ -115,45 +112,27 @@ class ParsedX:
 # -- what X is -----------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class _UnreadX:
-    """X as an array or a frame, and what else says how it is to be read, see `read`."""
+    """X as an array or a frame, and what else says how it is to be read, see `read`.
 
-    X: Any
-    original: Any
-    table: ItemTable | None
-    integers: str | None
-    text_sets: bool
-    items: bool
+    ``width`` is the number of columns of an array of two dimensions; ``is_single`` says whether an
+    array has the shape of items, or of duels, one value an item.
+    """
+
+    def __init__(self, X, original, table, integers, text_sets, items):
+        self.X, self.original, self.table, self.integers = X, original, table, integers
+        self.text_sets, self.items = text_sets, items
+        self.is_frame = is_frame(X)
+        kind, n_dimensions = ("", 0) if self.is_frame else (X.dtype.kind, X.ndim)
+        self.width = X.shape[1] if n_dimensions == 2 else 0
+        self.is_single = n_dimensions == 1 or self.width == 2
+        self.may_be_texts = kind in tuple("UTO")
+        self.is_integral = kind in tuple("iu") and n_dimensions in (1, 2)
 
     @property
     def named(self) -> ItemTable | None:
         """Table of the items, if it has names; else None."""
         return self.table if self.table is not None and self.table.names is not None else None
-
-    @cached_property
-    def is_frame(self) -> bool:
-        return is_frame(self.X)
-
-    @property
-    def width(self) -> int:
-        """Number of columns of an array of two dimensions; 0 of others."""
-        return self.X.shape[1] if self.X.ndim == 2 else 0
-
-    @property
-    def unit(self) -> bool:
-        """Whether an array has the shape of items, or of duels, one value an item."""
-        return self.X.ndim == 1 or self.width == 2
-
-    @property
-    def may_be_texts(self) -> bool:
-        """Whether an array holds texts or objects."""
-        return self.X.dtype.kind in "UTO"
-
-    @property
-    def integral(self) -> bool:
-        """Whether an array of one or two dimensions holds integers."""
-        return self.X.dtype.kind in "iu" and self.X.ndim in (1, 2)
 
     @cached_property
     def values(self) -> np.ndarray:
@@ -282,12 +261,12 @@ def _read_array(source: _UnreadX) -> ParsedX:
         raise ValueError(
             "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), "
             f"got {X.shape}: an answer is about two items or more. Stack the two sides with "
-            "np.stack([first, second], axis=1); items alone have two dimensions."
+            "np.stack([first, second], axis=1)."
         )
     rows = X.reshape(len(X) * n_shown, X.shape[2])
     absent = missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
-        return ParsedX("items", rows, consecutive(len(X), n_shown), in_order=True)
+        return ParsedX("items", rows, consecutive(len(X), n_shown))
     check_sizes(absent)
     return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
@@ -295,22 +274,21 @@ def _read_array(source: _UnreadX) -> ParsedX:
 def _read_named(source: _UnreadX) -> ParsedX:
     """Read items or duels by the names of the table; ValueError where a name is missing."""
     _check_no_gaps(_missing_names(source.values, source.named))
-    return _parse_single_values("names", source.X, source.named)
+    return _parse_values("names", source.X, source.named)
 
 
 def _read_texts(source: _UnreadX) -> ParsedX | None:
     """Read texts or duels of them; return None for other things."""
     X = source.X
     if all_strings(X):
-        return _parse_single_values("texts", X)
+        return _parse_values("texts", X)
     gaps = missing_texts(X)
     if gaps is None:
         return None
-    rows = np.flatnonzero(gaps.reshape(len(X), -1).any(axis=1))
+    row = gaps.reshape(len(X), -1).any(axis=1).argmax()
     raise ValueError(
-        f"X of shape {X.shape} holds texts, of which {gaps.sum()} are missing, first in row "
-        f"{rows[0]}. Leave these rows out, or put an empty text there; if its columns are "
-        "features of items, pass a DataFrame."
+        f"X of shape {X.shape} holds texts, of which {gaps.sum()} are missing, first in row {row}. "
+        "Leave these rows out; if its columns are features of items, pass a DataFrame."
     )
 
 
@@ -320,9 +298,9 @@ def _read_sets(source: _UnreadX) -> ParsedX | None:
     if source.named is not None:
         return _read_names(X, source.named)
     if all_strings(X):
-        return ParsedX("texts", X.reshape(-1), consecutive(*X.shape))
+        return _parse_values("texts", X)
     gaps = missing_texts(X)
-    return None if gaps is None else _parse_padded("texts", X, gaps, "None or NaN")
+    return None if gaps is None else _parse_values("texts", X, None, gaps, "None or NaN")
 
 
 def _read_positions(source: _UnreadX) -> ParsedX:
@@ -330,22 +308,20 @@ def _read_positions(source: _UnreadX) -> ParsedX:
     X = source.X
     if source.table is not None and X.ndim == 2 and source.width < 2:
         raise ValueError(
-            "Integer X with items= must have shape (n_duels, 2), pairs of positions in "
-            "the table, or (n_sets, k), sets of k positions padded by -1; got shape "
-            f"{X.shape}."
+            "Integer X with items= must have shape (n_duels, 2), pairs of positions in the table, "
+            f"or (n_sets, k), sets of them padded by -1; got shape {X.shape}."
         )
-    if source.unit:
-        return _parse_single_values("positions", X, source.table)
-    return _parse_padded("positions", X, X == -1, "-1", source.table)
+    if source.is_single:
+        return _parse_values("positions", X, source.table)
+    return _parse_values("positions", X, source.table, X == -1, "-1")
 
 
 def _refuse_ambiguous(source: _UnreadX) -> None:
     """Raise ValueError for integers that may be positions or features."""
     count = "two" if source.width == 2 else source.width
     raise ValueError(
-        f"X holds integers in shape {source.X.shape}, which may be pairs of positions in a table "
-        f"of items (or sets) or items with {count} features. Say "
-        'integers="positions" or integers="items".'
+        f"X holds integers in shape {source.X.shape}: pairs of positions in a table (or sets), or "
+        f'items with {count} features? Say integers="positions" or integers="items".'
     )
 
 
@@ -360,22 +336,16 @@ def _refuse_masked(source: _UnreadX) -> None:
 # What X is, in this order: a condition, and the reader of such an X. One that gives None, as X
 # turns out to hold other things, leaves it to the next; what none takes are items as they are.
 _READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | None]], ...] = (
-    (lambda source: source.is_frame, _read_frame),
-    (lambda source: source.items, _read_items),
-    (lambda source: source.X.ndim == 3, _read_array),
-    (
-        lambda s: s.unit and s.named is not None and s.may_be_texts and s.X.size,
-        _read_named,
-    ),
-    (lambda source: source.unit, _read_texts),
-    (
-        lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets),
-        _read_sets,
-    ),
-    (lambda source: source.table is not None, _refuse_masked),
-    (lambda source: source.table is not None and source.integral, _read_positions),
-    (lambda s: s.integral and s.width > 1 and s.integers is None, _refuse_ambiguous),
-    (lambda s: s.integral and s.width > 1 and s.integers == "positions", _read_positions),
+    (lambda s: s.is_frame, _read_frame),
+    (lambda s: s.items, _read_items),
+    (lambda s: s.X.ndim == 3, _read_array),
+    (lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size, _read_named),
+    (lambda s: s.is_single, _read_texts),
+    (lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
+    (lambda s: s.table is not None, _refuse_masked),
+    (lambda s: s.table is not None and s.is_integral, _read_positions),
+    (lambda s: s.is_integral and s.width > 1 and s.integers is None, _refuse_ambiguous),
+    (lambda s: s.is_integral and s.width > 1 and s.integers == "positions", _read_positions),
 )
 
 
@@ -401,24 +371,18 @@ def _with_new_names(source: _UnreadX, new_names: bool) -> ItemTable | None:
 
 def _texts_in_columns(source: _UnreadX) -> np.ndarray | None:
     """Return texts in two columns or more, (n, k), of which some may be missing; else None."""
-    X = source.X
     if source.is_frame:
-        if not _may_hold_names(X):
-            return None
-        names = np.asarray(X, dtype=object)
-    elif X.ndim != 2 or not source.may_be_texts:
-        return None
+        names = np.asarray(source.X, dtype=object) if _may_hold_names(source.X) else None
     else:
-        names = source.values
-    if names.shape[1] < 2 or names.size == 0:
+        names = source.values if source.width and source.may_be_texts else None
+    if names is None or names.shape[1] < 2 or names.size == 0:
         return None
     try:
         distinct = distinct_values(names)
     except TypeError:  # what cannot be hashed is no name
         return None
-    texts = [isinstance(value, str) for value in distinct]
-    gaps = [is_missing(value) for value in distinct]
-    return names if any(texts) and np.logical_or(texts, gaps).all() else None
+    are_texts = [isinstance(value, str) for value in distinct if not is_missing(value)]
+    return names if are_texts and all(are_texts) else None
 
 
 def _may_hold_names(frame: Any) -> bool:
@@ -430,24 +394,13 @@ def _may_hold_names(frame: Any) -> bool:
     )
 
 
-def _parse_single_values(kind: str, X: np.ndarray, table: ItemTable | None = None) -> ParsedX:
-    """Parse one value an item: (n,) items or (n, 2) duels."""
-    duels = X.ndim == 2 and X.shape[1] == 2
-    pairs = consecutive(len(X), 2) if duels else None
-    return ParsedX(kind, X.reshape(-1), pairs, table=table, in_order=duels)
-
-
-def _parse_padded(
-    kind: str,
-    X: np.ndarray,
-    absent: np.ndarray,
-    pads: str,
-    table: ItemTable | None = None,
-    remedy: str = "",
-) -> ParsedX:
-    """Parse one value an item: (n, k) sets, padded at the end of a row."""
-    check_padding(absent, pads, remedy)
-    return ParsedX(kind, X[~absent], number_members(absent), table=table)
+def _parse_values(kind, X, table=None, absent=None, pads="", remedy=""):
+    """Parse one value an item: (n,) items, or (n, k) duels or sets, padded at the end of a row."""
+    if absent is not None:
+        check_padding(absent, pads, remedy)
+        return ParsedX(kind, X[~absent], number_members(absent), table=table)
+    pairs = consecutive(*X.shape) if X.ndim == 2 and X.shape[1] > 1 else None
+    return ParsedX(kind, X.reshape(-1), pairs, table=table)
 
 
 def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
@@ -457,32 +410,29 @@ def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
     gaps = _missing_names(X, table)
     if X.ndim == 2 and X.shape[1] > 2:
         pads = "None, NaN or an empty name"
-        return _parse_padded("names", X.astype(object), gaps, pads, table, _OR_ENCODE)
+        return _parse_values("names", X.astype(object), table, gaps, pads, _OR_ENCODE)
     _check_no_gaps(gaps)
-    return _parse_single_values("names", X.astype(object), table)
+    return _parse_values("names", X.astype(object), table)
 
 
 def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
     """Mark names that are missing, or empty and not in the table."""
-    if X.dtype.kind in "OU" and all_strings(X):
-        empty, missing = np.asarray(X == ""), np.zeros(X.shape, dtype=bool)
-    else:
-        values = X.ravel().tolist()
-        empty = np.array([isinstance(value, str) and not value for value in values])
-        missing = np.array([is_missing(value) for value in values])
-        empty, missing = empty.reshape(X.shape), missing.reshape(X.shape)
-    return missing if empty.any() and "" in table.names.tolist() else missing | empty
+    gaps = {name for name in distinct_values(X) if is_missing(name) or str(name) == ""}
+    if "" in gaps and "" in table.names.tolist():
+        gaps.remove("")
+    if not gaps:
+        return np.zeros(X.shape, dtype=bool)
+    return np.array([v in gaps for v in X.ravel().tolist()], dtype=bool).reshape(X.shape)
 
 
 def _check_no_gaps(gaps: np.ndarray) -> None:
     """Raise ValueError where a name is missing."""
-    if not gaps.any():
-        return
-    row, n = gaps.reshape(len(gaps), -1).any(axis=1).argmax(), gaps.sum()
-    raise ValueError(
+    n, remedy = gaps.sum(), _OR_ENCODE if gaps.ndim == 2 else ""
+    refuse_rows(
+        gaps.reshape(len(gaps), -1).any(axis=1),
         f"X of shape {gaps.shape} holds names of items, of which {n} {'is' if n == 1 else 'are'} "
-        f"missing (None, NaN or an empty text), first in row {row}. Leave out every row that lacks "
-        f"a name{_OR_ENCODE if gaps.ndim == 2 else ''}."
+        "missing (None, NaN or an empty text), first in row {row}. Leave out every row that lacks "
+        f"a name{remedy}.",
     )
 
 
@@ -499,17 +449,14 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> ParsedX
         raise ValueError(f"Complex data not supported: X has dtype {rows.dtype}. Pass X.real.")
     if rows.dtype.kind in "mMV":
         raise ValueError(
-            f"X must be numeric, got dtype {rows.dtype}. Turn it into numbers first (times, for "
-            "instance, into days since a date)."
+            f"X must be numeric, got dtype {rows.dtype}. Make numbers of it, such as days."
         )
     if parsed.kind == "texts":  # without a table that has names they name nothing
-        parsed = ParsedX(
-            "items", rows if parsed.pairs is None else rows.reshape(parsed.pairs.shape)
-        )
+        shape = rows.shape if parsed.pairs is None else parsed.pairs.shape
+        parsed = ParsedX("items", rows.reshape(shape))
     if parsed.kind == "items" and parsed.pairs is None and parsed.rows.ndim != 2:
-        form = f"shape {rows.shape}" if rows.shape else "a scalar"
-        if not rows.shape and rows.dtype == np.dtype(object):
-            form = type(rows.item()).__name__
+        kind = "a scalar" if rows.dtype != object else type(rows[()]).__name__
+        form = f"shape {rows.shape}" if rows.shape else kind
         remedy = "" if table is None else " Positions in the table are integers: X.astype(int)."
         raise ValueError(
             f"X may be {FORMS}; got {form}. Reshape your data: X.reshape(1, -1) is one item, "
@@ -540,9 +487,8 @@ def check_items(items: Any) -> ItemTable | None:
         others = [k for k, v in columns.items() if v is None or not np.isfinite(v).all()]
         raise ValueError(
             "items= must hold finite numbers, but columns of its frame hold texts, categories or "
-            f"gaps: {others}. Encode them first, ItemTable(transformer"
-            ".fit_transform(frame), names=...), or leave items= out and fit from_pairs(items, "
-            "pairs) through Itemwise(transformer)."
+            f"gaps: {others}. Encode them first, ItemTable(transformer.fit_transform(frame)), or "
+            "leave items= out and fit from_pairs(items, pairs) through Itemwise(transformer)."
         )
     return items
 
@@ -553,12 +499,12 @@ def check_positions(X: np.ndarray, n_items: int) -> np.ndarray:
         raise ValueError(
             f"X holds no position (0 samples, shape={X.shape}) while a minimum of 1 is required."
         )
-    if X.min() < 0 or X.max() >= n_items:
-        wrong = X.min() if X.min() < 0 else X.max()
-        raise ValueError(
-            f"Positions in the table of items must lie in [0, {n_items - 1}], got {wrong}. "
-            "Count from 0; the table is the constructor's items=."
-        )
+    for wrong in (X.min(), X.max()):
+        if not 0 <= wrong < n_items:
+            raise ValueError(
+                f"Positions in the table of items must lie in [0, {n_items - 1}], got {wrong}. "
+                "Count from 0; the table is the constructor's items=."
+            )
     return X.astype(np.intp, copy=False)
 
 
@@ -642,9 +588,8 @@ class Reader:
         wrong = ids[(ids < 0) | (ids >= len(table)) | (ids != np.floor(ids))]
         if len(wrong):
             raise ValueError(
-                f"With id_column and names alone as items=, ids are positions in items, integers "
-                f"from 0 to {len(table) - 1}; got {wrong[0]:g}. Give the names of all ids, or "
-                "leave items= out."
+                "With id_column and names alone as items=, ids are positions in items, integers "
+                f"from 0 to {len(table) - 1}, got {wrong[0]:g}. Name all ids, or leave items= out."
             )
         refuse_other_names(self.id_table, table)
         return replace(self, id_table=table)
@@ -771,22 +716,19 @@ class Reader:
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Read items on two sides as `items` does; unknown names and ids are kept apart."""
-        if isinstance(A, ParsedX) and isinstance(B, ParsedX):
-            return A.rows, B.rows
-        if self._has_times(A) or self._has_times(B):
+        if isinstance(A, ParsedX) or self._has_times(A) or self._has_times(B):
             return self.items(A), self.items(B)
         a, b, reader = self._parse_items(A), self._parse_items(B), self
         if self.ids is not None:
             new = [_text_ids(side.rows, self.id_column) or [] for side in (a, b)]
             reader = replace(self, ids=IdEncoder(sum(new, self.ids.names.tolist())))
         elif self.table is not None and not self.table.has_features:
-            names = _names_of(A, a), _names_of(B, b)
-            if names[0] is not None and names[1] is not None:
-                both = self._at_present(named_rows([*names[0], *names[1]], self.table))
-                return both[: len(names[0])], both[len(names[0]) :]
-        return self._at_present(reader._query_rows(A, a)), self._at_present(
-            reader._query_rows(B, b)
-        )
+            first, second = _names_of(A, a), _names_of(B, b)
+            if first is not None and second is not None:
+                both = self._at_present(named_rows([*first, *second], self.table))
+                return both[: len(first)], both[len(first) :]
+        rows = reader._query_rows(A, a), reader._query_rows(B, b)
+        return self._at_present(rows[0]), self._at_present(rows[1])
 
     def _at_present(self, rows: Array) -> Array:
         """Add the present time to rows of items, if they have one."""
@@ -796,19 +738,13 @@ class Reader:
 
     def _has_times(self, X: Any) -> bool:
         """Whether X is an array of rows that hold a time."""
-        return (
-            self.time is not None
-            and isinstance(X, np.ndarray)
-            and X.dtype.kind == "f"
-            and X.ndim == 2
-            and X.shape[1] == self.n_columns
-        )
+        if self.time is None or not isinstance(X, np.ndarray) or X.dtype.kind != "f":
+            return False
+        return X.ndim == 2 and X.shape[1] == self.n_columns
 
     def ids_in(self, X: Any) -> list | None:
         """Return the ids of items in X that are texts, or None if there are none."""
-        return (
-            None if self.id_column is None else _text_ids(self._parse_items(X).rows, self.id_column)
-        )
+        return _text_ids(self._parse_items(X).rows, self.id_column)
 
     def names_in(self, X: Any) -> list | None:
         """Return the names of items of the table in X, or None if it holds other things."""
@@ -830,9 +766,7 @@ class Reader:
             return self._rows_of_table(X, parsed)
         return queried_rows(parsed, self)
 
-    def _rows_of_table(
-        self, queried: ItemTable, parsed: ParsedX, estimator: BaseEstimator | None = None
-    ) -> Array:
+    def _rows_of_table(self, queried, parsed, estimator=None):
         """Return the rows of items of a queried table, which need not be the fitted one."""
         featured = self.table is None or self.table.has_features
         if queried.has_features != featured:
@@ -923,15 +857,14 @@ def read_features(
         check_same_columns(estimator, names, rows.shape[1], reader)
     ids = None
     if place is not None:
-        column = _column_of(rows, place)
+        column = column_at(rows, place)
         ids, id_encoder = id_numbers(column, id_encoder, reader is None)
         if further and reader is not None and id_encoder is not None:
             reader = replace(reader, ids=id_encoder.extended(column))
     array = _feature_floats(rows, place, ids)
     check_finite(array, names, pairs)
-    return ParsedX("items", array, pairs), reader or Reader(
-        array.shape[1], names, place, id_encoder
-    )
+    fitted = reader or Reader(array.shape[1], names, place, id_encoder)
+    return ParsedX("items", array, pairs), fitted
 
 
 def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
@@ -947,11 +880,10 @@ def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     rows = parsed.rows
     _check_queried(rows, reader)
     check_same_columns(None, parsed.names, rows.shape[1], reader)
-    place, ids = None, None
-    if reader.ids is not None and _text_ids(rows, reader.id_column) is not None:
-        place = reader.id_column
-        ids, _ = id_numbers(_column_of(rows, place), reader.ids, False)
-    return _check_finite_query(_feature_floats(rows, place, ids))
+    place, ids = reader.id_column, None
+    if place is not None and reader.ids is not None and _text_ids(rows, place) is not None:
+        ids, _ = id_numbers(column_at(rows, place), reader.ids, False)
+    return _check_finite_query(_feature_floats(rows, None if ids is None else place, ids))
 
 
 def _check_finite_query(rows):
@@ -959,11 +891,6 @@ def _check_finite_query(rows):
     if not np.isfinite(rows).all():
         raise ValueError("Items contain NaN or infinity; impute or drop them.")
     return rows
-
-
-def _column_of(rows, place):
-    """Return the column at a position of an array or a frame."""
-    return column_at(rows, place) if is_frame(rows) else rows[:, place]
 
 
 def _id_place(estimator, parsed, names, width):
@@ -979,11 +906,10 @@ def _id_place(estimator, parsed, names, width):
             names_of_x = f"X has columns {listed}" if listed else "the columns of X have no names"
             raise ValueError(
                 f"id_column={id_column!r} names no column: {names_of_x}. Give a name that it has, "
-                "or the position of the column; behind Itemwise, its position in what the "
-                "transformer puts out."
+                "or the position of the column; behind Itemwise that in the transformer's output."
             )
         return listed.index(id_column)
-    whole = isinstance(id_column, int | np.integer) and not isinstance(id_column, bool)
+    whole = isinstance(id_column, Integral) and not isinstance(id_column, bool)
     if not whole or not 0 <= id_column < width:
         raise ValueError(
             f"id_column must be the name of a column or its position in [0, {width - 1}], got "
@@ -1005,20 +931,18 @@ def check_same_columns(
     n_features : int
     reader : Reader
     """
-    fitted_names = reader.feature_names
+    fitted_names, n_fitted = reader.feature_names, reader.n_features
     if names is not None and fitted_names is not None and list(names) != list(fitted_names):
         raise ValueError(
             f"X has columns {list(names)}, but the model was fitted on {list(fitted_names)}. Give "
             "the same columns in the same order; for duels, build them of such a frame."
         )
-    if n_features != reader.n_features:
-        message = (
-            f"The posterior is of items with n_features = {reader.n_features}, got {n_features}."
-            if estimator is None
-            else f"X has {n_features} features, but {type(estimator).__name__} is expecting "
-            f"{reader.n_features} features as input."
-        )
-        if reader.n_features == 1:
+    if n_features != n_fitted:
+        message = f"The posterior is of items with n_features = {n_fitted}, got {n_features}."
+        if estimator is not None:
+            name = type(estimator).__name__
+            message = f"X has {n_features} features, but {name} is expecting {n_fitted} features."
+        if n_fitted == 1:
             message += " If these are sets of items, each of one column, give X[:, :, None]."
         raise ValueError(message)
 
@@ -1050,9 +974,9 @@ def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> Non
     n = len(before)
     if len(table) < n or table.names[:n].tolist() != before.names.tolist():
         raise ValueError(
-            f"The {len(table)} names of items= do not begin with the {n} that the answers so far "
-            "have, so that positions would stand for other items. Give the same table, or one "
-            "with further names at its end: ItemTable.from_names([*old.names, *new_names])."
+            f"The {len(table)} names of items= do not begin with the {n} of the answers so far. "
+            "Give the same table, or one with further names at its end: "
+            "ItemTable.from_names([*old.names, *new_names])."
         )
 
 
@@ -1072,9 +996,9 @@ def _check_shape(rows, pairs):
             "features pass items=ItemTable.from_names(names) and integer pairs."
         )
     if len(pairs) == 0:
+        what = "duel" if pairs.shape[1] == 2 else "set"
         raise ValueError(
-            f"X holds no {'duel' if pairs.shape[1] == 2 else 'set'} (0 samples, shape={shape}) "
-            "while a minimum of 1 is required."
+            f"X holds no {what} (0 samples, shape={shape}) while a minimum of 1 is required."
         )
 
 
@@ -1082,17 +1006,16 @@ def _check_queried(rows, reader):
     """Raise unless what a posterior is asked about has two dimensions."""
     if hasattr(rows, "tocsr"):
         check_array(rows, dtype=None)  # says why not
-    if len(rows.shape) == 2:
+    n_dimensions = len(rows.shape)
+    if n_dimensions == 2:
         return
-    if len(rows.shape) != 3:
-        _array_numbers(rows)
-    remedy = ". For a single item use X.reshape(1, -1)."
-    if len(rows.shape) == 3:
-        remedy = f", {rows.shape}, as duels and sets have. Pass the items themselves, one a row."
+    remedy = "For a single item use X.reshape(1, -1)."
+    if n_dimensions == 3:
+        remedy = "Pass the items of duels and sets themselves, one a row."
     elif reader.table is not None:
         remedy += " In one dimension, names or integer positions in the table of items."
     raise ValueError(
-        f"Items must be an array of shape (n, n_features), got {rows.ndim} dimensions{remedy}"
+        f"Items must be an array of shape (n, n_features), got {n_dimensions} dimensions. {remedy}"
     )
 
 
@@ -1122,22 +1045,19 @@ def _array_numbers(rows):
 
 def _frame_numbers(frame, places):
     """Return columns of a frame as floats; ValueError if one holds other things."""
-    columns = [column_floats(column_at(frame, j)) for j in places]
-    others = [
-        list(frame.columns)[j] for j, each in zip(places, columns, strict=True) if each is None
-    ]
+    columns: dict[int, Any] = {j: column_floats(column_at(frame, j)) for j in places}
+    others = [list(frame.columns)[j] for j, column in columns.items() if column is None]
     if others:
         raise _not_numeric_error(f": columns {others} hold other things")
-    numbers = [each for each in columns if each is not None]
-    return np.column_stack([*numbers, np.empty((len(frame), 0))])
+    return np.column_stack([*columns.values(), np.empty((len(frame), 0))])
 
 
 def _not_numeric_error(fault):
     """Make the error of an X with other things than numbers."""
     return ValueError(
-        f"X must be numeric{fault}. Encode texts and categories with Itemwise(transformer), such "
-        "as a ColumnTransformer; if they say which item it is, name them in ids= of from_columns; "
-        "names of items need items= an ItemTable that has names."
+        f"X must be numeric{fault}. Encode texts and categories with Itemwise(transformer); if "
+        "they say which item it is, name them in ids= of from_columns; names of items need items= "
+        "an ItemTable that has names."
     )
 
 

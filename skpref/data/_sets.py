@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.data._containers import is_missing, unmasked
+from skpref.data._containers import is_missing, refuse_rows, unmasked
 
 
 def consecutive(n_sets: int, n_shown: int) -> np.ndarray:
@@ -29,14 +29,11 @@ def check_padding(absent: np.ndarray, pads: str, remedy: str = "") -> None:
     ValueError
         For a gap before the end of a row, or a row of fewer than two items.
     """
-    if not absent.any():
-        return
-    gaps = (absent[:, :-1] & ~absent[:, 1:]).any(axis=1)
-    if gaps.any():
-        raise ValueError(
-            f"Row {gaps.argmax()} has {pads} before its end; it only pads the end of a row that "
-            f"has fewer items than others. Leave such rows out{remedy}."
-        )
+    refuse_rows(
+        (absent[:, :-1] & ~absent[:, 1:]).any(axis=1),
+        f"Row {{row}} has {pads} before its end; it only pads the end of a row that has fewer "
+        f"items than others. Leave such rows out{remedy}.",
+    )
     check_sizes(absent)
 
 
@@ -52,13 +49,9 @@ def check_sizes(absent: np.ndarray) -> None:
     ValueError
         If one has fewer.
     """
-    size = absent.shape[1] - absent.sum(axis=1)
-    few = size < 2
-    if few.any():
-        raise ValueError(
-            f"Row {few.argmax()} has {size[few.argmax()]} item(s); an answer is about two or "
-            "more. Leave such rows out."
-        )
+    size = (~absent).sum(axis=1)
+    remedy = "an answer is about two or more. Leave such rows out."
+    refuse_rows(size < 2, f"Row {{row}} has {{value}} item(s); {remedy}", size)
 
 
 def first_there(sets: np.ndarray) -> np.ndarray:
@@ -130,22 +123,26 @@ def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
         What errors call one of them.
     """
     lists = lists.to_numpy() if hasattr(lists, "to_numpy") else unmasked(lists)
-    if isinstance(lists, str | dict | set) or not hasattr(lists, "__len__"):
+    if not _is_sequence(lists):
         raise ValueError(f"{what}s must be a list of lists; got {type(lists).__name__}.")
     plain = []
     for i, ranking in enumerate(lists):
-        if isinstance(ranking, str | dict | set) or not hasattr(ranking, "__len__"):
+        if not _is_sequence(ranking):
             raise ValueError(f"{what} {i} is {ranking!r}; each must be a list of items in order.")
         items = ranking.tolist() if hasattr(ranking, "tolist") else list(ranking)
         while items and _is_padding(items[-1]):
             items.pop()
         if any(map(_is_padding, items)):
             raise ValueError(
-                f"{what} {i} has -1, NaN or None before its end; these only pad the end of a "
-                "shorter list."
+                f"{what} {i} has -1, NaN or None before its end; these only pad the end of a list."
             )
         plain.append(items)
     return plain
+
+
+def _is_sequence(values: Any) -> bool:
+    """Whether values are in an order, and are no text."""
+    return hasattr(values, "__len__") and not isinstance(values, str | dict | set)
 
 
 def read_lists(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.data._containers import is_frame, take_rows, unmasked
+from skpref.data._containers import is_frame, refuse_rows, take_rows, unmasked
 from skpref.data._kinds import LARGEST_LABEL, DuelScale
 from skpref.data._metadata import check_some_weight, check_weights
 
@@ -109,13 +109,12 @@ def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             f"Probabilities must have shape ({n},), that the first wins, or ({n}, n_outcomes), one "
             f"for each duel; got {table.shape}."
         )
-    wrong = ~((table >= 0.0) & (table <= 1.0 + ROUNDED)).reshape(n, -1).all(axis=1)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"Probabilities must be from 0 to 1; got {table[row].tolist()} in row {row} "
-            f"({wrong.sum()} such rows). Leave duels without any out."
-        )
+    refuse_rows(
+        ~((table >= 0.0) & (table <= 1.0 + ROUNDED)).reshape(n, -1).all(axis=1),
+        "Probabilities must be from 0 to 1; got {value} in row {row} ({count} such rows). Leave "
+        "duels without any out.",
+        table,
+    )
     if table.ndim == 1:
         table = np.minimum(table, 1.0)
         table = np.stack([1.0 - table, table], axis=1)
@@ -124,13 +123,12 @@ def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             f"got {table.shape[1]} columns of probabilities; two say who wins, three that or a tie."
         )
     total = table.sum(axis=1, keepdims=True)
-    wrong = np.abs(total[:, 0] - 1.0) > ROUNDED
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"The probabilities in row {row} sum to {total[row, 0]:.6g}, those of {wrong.sum()} "
-            "rows not to 1; they must be of all outcomes of a duel."
-        )
+    refuse_rows(
+        np.abs(total[:, 0] - 1.0) > ROUNDED,
+        "The probabilities in row {row} sum to {value[0]:.6g}, those of {count} rows not to 1; "
+        "they must be of all outcomes of a duel.",
+        total,
+    )
     scale = DuelScale.of_columns(table.shape[1])
     of_duel, column = np.nonzero(table)
     return of_duel, scale.labels[column], (table / total)[of_duel, column]

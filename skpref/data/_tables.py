@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
@@ -16,7 +17,14 @@ from typing import Any, BinaryIO, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from skpref.data._containers import ROUNDED_FROM, column_at, exact_array, is_frame, is_missing
+from skpref.data._containers import (
+    ROUNDED_FROM,
+    column_at,
+    exact_array,
+    is_blank,
+    is_frame,
+    is_missing,
+)
 from skpref.data._csv import CsvColumns, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
@@ -122,9 +130,8 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
             f"CSV, JSON or Parquet file; got {type(source).__name__}."
         )
-    if hasattr(source, "column_names"):  # of pyarrow
-        return _table_of_columns(list(source.column_names), source.column, decimal)
-    return _table_of_columns(list(source.columns), lambda i: column_at(source, i), decimal)
+    names = list(getattr(source, "column_names", source.columns))  # pyarrow's are the first
+    return _table_of_columns(names, lambda i: column_at(source, i), decimal)
 
 
 def check_columns(columns: Mapping) -> dict[Any, np.ndarray]:
@@ -141,9 +148,7 @@ def check_columns(columns: Mapping) -> dict[Any, np.ndarray]:
     return cells
 
 
-def _table_of_columns(
-    names: list, column: Callable[[int], Any], decimal: str, heads: Any = None
-) -> ColumnTable:
+def _table_of_columns(names, column, decimal, heads=None):
     """Make a table of columns by position, and of the fields of records in them.
 
     ``heads`` gives columns of the same types that may have no rows.
@@ -256,8 +261,7 @@ def encode_column(column: np.ndarray, name: Any) -> Coded:
             refuse_nested(listed, name)
             raise
         values = list(codes_of_values)
-    is_gap = [is_missing(v) or (isinstance(v, str) and not v.strip()) for v in values]
-    return drop_values(np.array(is_gap, dtype=bool), Coded(codes, values))
+    return drop_values(np.array(list(map(is_blank, values)), dtype=bool), Coded(codes, values))
 
 
 def drop_values(is_gap: np.ndarray, column: Coded) -> Coded:
@@ -296,8 +300,7 @@ def parse_numbers(column: Any, decimal: str = ".") -> Numbers:
         values = column.astype(np.float64)
         odd = values[np.isinf(values)]
         return Numbers(np.where(np.isinf(values), np.nan, values), odd[:3].tolist())
-    cells = column.tolist() if isinstance(column, np.ndarray) else column
-    plain = cells
+    cells = plain = column.tolist() if isinstance(column, np.ndarray) else column
     if decimal != ".":
         plain = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
     with suppress(TypeError, ValueError):
@@ -332,8 +335,8 @@ def _known_encoding(encoding: Any) -> str:
         " ".encode(encoding)
     except (LookupError, TypeError, ValueError):
         raise ValueError(
-            f"The encoding {encoding!r} is not known; give a name such as 'utf-8', 'utf-16' or "
-            "'cp1252' (Western Windows)."
+            f"The encoding {encoding!r} is not known; give a name such as 'utf-8' or 'cp1252' "
+            "(Western Windows)."
         ) from None
     name = codecs.lookup(encoding).name
     return "utf-8-sig" if name == "utf-8" else name
@@ -364,6 +367,7 @@ def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
 @contextmanager
 def _naming_file(path: Path, kind: str, encoding: str | None = None) -> Iterator[None]:
     """Turn what libraries raise of a damaged file into a ValueError of one line that names it."""
+    fault = ""
     try:
         yield
     except UnicodeError:
@@ -374,41 +378,39 @@ def _naming_file(path: Path, kind: str, encoding: str | None = None) -> Iterator
     except (ImportError, MemoryError, KeyboardInterrupt):
         raise
     except RecursionError:
-        raise ValueError(
-            f"{path.name!r} cannot be read as {kind}: its records lie too deep in one another."
-        ) from None
+        fault = "its records lie too deep in one another"
     except BaseException as error:  # a panic of Rust, by which polars may stop, is no Exception
         is_panic = type(error).__name__ == "PanicException"
-        is_own = repr(path.name) in str(error)
-        if is_own or not (isinstance(error, Exception) or is_panic):
+        if repr(path.name) in str(error) or not (isinstance(error, Exception) or is_panic):
             raise
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise ValueError(f"{path.name!r} cannot be read as {kind}: {lines[0][:200]}.") from None
+        fault = lines[0][:200]
+    if fault:
+        raise ValueError(f"{path.name!r} cannot be read as {kind}: {fault}.")
 
 
 def _open_parquet(path: Path, decimal: str) -> ColumnTable:
     """Open a Parquet file by polars or pyarrow, whichever is installed."""
-    try:
+    if find_spec("polars") is not None:
         from polars import read_parquet
+
+        with _naming_file(path, "Parquet"):
+            head = read_parquet(path, n_rows=0)
+
+        def column(position: int) -> Any:
+            with _naming_file(path, "Parquet"):
+                return read_parquet(path, columns=[head.columns[position]])[:, 0]
+
+        return _table_of_columns(head.columns, column, decimal, lambda i: head[:, i])
+    try:
+        from pyarrow.parquet import ParquetFile
     except ImportError:
-        try:
-            from pyarrow.parquet import ParquetFile
-        except ImportError:
-            raise ImportError(
-                "A Parquet file needs polars or pyarrow; install one of them, or save the votes as "
-                "CSV."
-            ) from None
-        with _naming_file(path, "Parquet"):
-            table = ParquetFile(path).read()
-        return open_table(table, decimal=decimal)
+        raise ImportError(
+            "A Parquet file needs polars or pyarrow; install one of them, or give a CSV."
+        ) from None
     with _naming_file(path, "Parquet"):
-        head = read_parquet(path, n_rows=0)
-
-    def column(position: int) -> Any:
-        with _naming_file(path, "Parquet"):
-            return read_parquet(path, columns=[head.columns[position]])[:, 0]
-
-    return _table_of_columns(head.columns, column, decimal, lambda i: head[:, i])
+        table = ParquetFile(path).read()
+    return open_table(table, decimal=decimal)
 
 
 def _open_bytes(path: Path) -> BinaryIO:
@@ -448,16 +450,6 @@ def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTa
 
 
 @contextmanager
-def _open_csv_rows(path: Path, encoding: str | None) -> Iterator[Any]:
-    """Open a CSV; yield a reader of its rows."""
-    with (
-        _open_csv_bytes(path, encoding) as (raw, known_encoding, separator),
-        io.TextIOWrapper(raw, known_encoding, newline="") as stream,
-    ):
-        yield csv.reader(stream, delimiter=separator)
-
-
-@contextmanager
 def _open_csv_bytes(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
     """Open a CSV; yield its bytes, their encoding, and what separates cells."""
     limit = csv.field_size_limit(_LONGEST_CELL)
@@ -475,50 +467,44 @@ def _open_csv_bytes(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO
         csv.field_size_limit(limit)
 
 
-def _split_at_once(
-    path: Path, encoding: str | None, labels: Sequence[int], numbers: Sequence[int]
-) -> CsvColumns | None:
-    """Read columns of a CSV by a library; return None where rows must be read one by one."""
-    with _open_csv_bytes(path, encoding) as (raw, known_encoding, separator):
-        if known_encoding != "utf-8-sig" or raw.seek(0, io.SEEK_END) > _LARGEST_UNPACKED:
-            return None
-        raw.seek(0)
-        data = raw.read().removeprefix(codecs.BOM_UTF8)
-        return split_columns(data, separator, labels, numbers)
-
-
-def _split_by_rows(
-    path: Path, encoding: str | None, width: int, labels: Sequence[int], numbers: Sequence[int]
-) -> CsvColumns:
-    """Read columns of a CSV by Python's csv module, some rows at a time."""
+def _split_by_rows(rows, path, width, labels, numbers):
+    """Read columns of the rows of a CSV below its header, some rows at a time."""
     codes_of_texts = [_Codes() for _ in labels]
     codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
     texts: list[list[str]] = [[] for _ in numbers]
     positions = [*labels, *numbers, 0]
     pick: Any = itemgetter(*positions)
-    with _open_csv_rows(path, encoding) as rows:
-        next(rows)
-        while block := list(islice(rows, _ROWS)):
-            columns = list(zip(*map(pick, _full_rows(block, width, path, rows)), strict=True))[:-1]
-            for part, numbered, column in zip(codes, codes_of_texts, columns, strict=False):
-                part.append(np.fromiter(map(numbered.__getitem__, column), np.intp, len(column)))
-            for cells, column in zip(texts, columns[len(labels) :], strict=False):
-                cells += column
+    while block := list(islice(rows, _ROWS)):
+        columns = list(zip(*map(pick, _full_rows(block, width, path, rows)), strict=True))[:-1]
+        for part, numbered, column in zip(codes, codes_of_texts, columns, strict=False):
+            part.append(np.fromiter(map(numbered.__getitem__, column), np.intp, len(column)))
+        for cells, column in zip(texts, columns[len(labels) :], strict=False):
+            cells += column
     every = zip(map(np.concatenate, codes), map(list, codes_of_texts), strict=True)
     return CsvColumns(list(every), texts)
 
 
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     """Open a CSV; ValueError if it has no header."""
-    with _open_csv_rows(path, encoding) as rows:
+    with _open_csv_bytes(path, encoding) as (raw, known_encoding, separator):
+        rows = csv.reader(io.TextIOWrapper(raw, known_encoding, newline=""), delimiter=separator)
         names = [name.strip() for name in next(rows, [])]
     if not any(names):
         raise ValueError(f"{path.name!r} has no header; its first line must name the columns.")
 
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
-        columns = _split_at_once(path, encoding, labels, numbers)
-        if columns is None:
-            columns = _split_by_rows(path, encoding, len(names), labels, numbers)
+        columns = None
+        with _open_csv_bytes(path, encoding) as (raw, known_encoding, separator):
+            if known_encoding == "utf-8-sig" and raw.seek(0, io.SEEK_END) <= _LARGEST_UNPACKED:
+                raw.seek(0)
+                data = raw.read().removeprefix(codecs.BOM_UTF8)
+                columns = split_columns(data, separator, labels, numbers)
+            if columns is None:
+                raw.seek(0)
+                lines = io.TextIOWrapper(raw, known_encoding, newline="")
+                rows = csv.reader(lines, delimiter=separator)
+                next(rows)
+                columns = _split_by_rows(rows, path, len(names), labels, numbers)
         return (
             [_type_column(Coded(*columns.labels[j]), names[i]) for j, i in enumerate(labels)],
             [parse_numbers(column, decimal) for column in columns.numbers],
@@ -531,16 +517,14 @@ def _full_rows(block: list, width: int, path: Path, rows: Any) -> list:
     """Return rows of full width: without blank ones, with empty cells at the end of short ones."""
     if all(len(row) == width for row in block):
         return block
-    full = []
+    full = [row[:width] + [""] * (width - len(row)) for row in block if row]
     for row in block:
-        if len(row) > width and any(cell.strip() for cell in row[width:]):
+        if any(cell.strip() for cell in row[width:]):
             raise ValueError(
                 f"A row of {path.name!r}, at or before line {rows.line_num}, has {len(row)} cells, "
                 f"where the header has {width}: {row[:3]}, … Texts with separators in them need "
                 "quotes."
             )
-        if row:
-            full.append(row[:width] + [""] * (width - len(row)))
     return full
 
 
@@ -560,9 +544,8 @@ def _type_column(column: Coded, name: str) -> Coded:
 def _type_texts(texts: list) -> list:
     """Return texts as integers or truth values where all are such; 007 and 4.10 are names."""
     plain = [text.strip() for text in texts]
-    truth = {"true": True, "false": False}
-    if plain and all(text.casefold() in truth for text in plain):
-        return [truth[text.casefold()] for text in plain]
+    if plain and all(text.casefold() in ("true", "false") for text in plain):
+        return [text.casefold() == "true" for text in plain]
     return _whole_numbers(plain) or texts
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array
-from skpref.data._containers import beyond_doubles, exact_array, is_missing
+from skpref.data._containers import beyond_doubles, exact_array, is_missing, refuse_rows
 from skpref.data._sets import first_there, number_members
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
@@ -61,14 +61,13 @@ class AnswerTimes(NamedTuple):
             every = f"one for each of the {n} {what}, or a single time for all of them"
             remedy = "a single time" if what == "time" else every
             raise ValueError(f"got time of shape {values.shape}; give {remedy}.")
-        are_objects = values.dtype.kind == "O"
-        gaps = ~np.isfinite(values.astype(np.float64) if are_objects else values)  # NaT too
-        if gaps.any():
-            raise ValueError(
-                f"time is missing or infinite (NaN, NaT, None) in {gaps.sum()} of {n} places, "
-                f"first in row {gaps.argmax()}. Leave these rows out of X, y and all that goes "
-                "with them, or give them a time."
-            )
+        numbers = values.astype(np.float64) if values.dtype.kind == "O" else values
+        refuse_rows(
+            ~np.isfinite(numbers),  # NaT too
+            f"time is missing or infinite (NaN, NaT, None) in {{count}} of {n} places, first in "
+            "row {row}. Leave these rows out of X, y and all that goes with them, or give them a "
+            "time.",
+        )
         if kind != _NUMBERS:
             values = values.astype("datetime64[us]").astype(np.int64)
         return cls(kind, values)
@@ -250,18 +249,18 @@ def parse_time(value: Any) -> ParsedTime:
     if isinstance(value, np.datetime64):
         return ParsedTime(value)
     if isinstance(value, date):
-        zone = value.utcoffset() if isinstance(value, datetime) else None
+        has_zone = isinstance(value, datetime) and value.utcoffset() is not None
         if hasattr(value, "to_datetime64"):  # of pandas, to the nanosecond
-            return ParsedTime(value.to_datetime64(), zone is not None)
-        if isinstance(value, datetime) and zone is not None:
+            return ParsedTime(value.to_datetime64(), has_zone)
+        if isinstance(value, datetime) and has_zone:
             value = value.astimezone(UTC).replace(tzinfo=None)
-        return ParsedTime(np.datetime64(value), zone is not None)
+        return ParsedTime(np.datetime64(value), has_zone)
     if isinstance(value, Real | Decimal) and not isinstance(value, bool):
         return ParsedTime(int(value) if isinstance(value, Integral) else float(value))
     raise ValueError(f"got {value!r} as a time; give a number or a date.")
 
 
-def _parse_all(cells: list) -> tuple[list[ParsedTime], str]:
+def _parse_all(cells: list) -> tuple[list[Any], str]:
     """Parse times that are not missing, and tell their kind; ValueError if they are of several."""
     if not all(isinstance(cell, _TIME_TYPES) and not isinstance(cell, bool) for cell in cells):
         raise _no_times_error(cells)
@@ -275,28 +274,26 @@ def _parse_all(cells: list) -> tuple[list[ParsedTime], str]:
     if len(kinds) > 1:
         raise _no_times_error(cells)
     is_date, has_zone = kinds.pop() if kinds else (False, False)
-    return times, (_INSTANTS if has_zone else _DATES) if is_date else _NUMBERS
+    kind = (_INSTANTS if has_zone else _DATES) if is_date else _NUMBERS
+    return [time.value for time in times], kind
 
 
 def _parse_objects(values):
     """Parse an array of Python objects to the kind of its times, and their values."""
     cells = values.reshape(-1).tolist()
     gaps = np.array([is_missing(cell) for cell in cells], dtype=bool)
-    present = [cell for cell in cells if not is_missing(cell)]
-    times, kind = _parse_all(present)
-    dated = kind != _NUMBERS
-    array = np.full(len(cells), np.datetime64("NaT", "us") if dated else np.nan)
-    array[~gaps] = [time.value for time in times]
-    if all(isinstance(time.value, int) for time in times) and beyond_doubles(array):
+    times, kind = _parse_all([cell for cell in cells if not is_missing(cell)])
+    array = np.full(len(cells), np.nan if kind == _NUMBERS else np.datetime64("NaT", "us"))
+    array[~gaps] = times
+    if all(isinstance(time, int) for time in times) and beyond_doubles(array):
         array = array.astype(object)
-        array[~gaps] = [time.value for time in times]
+        array[~gaps] = times
     return kind, array.reshape(values.shape)
 
 
 def _no_times_error(values):
     """Make the error of values that are no times."""
-    some = ", ".join(list(dict.fromkeys(repr(value) for value in values))[:3])
-    advice = ""
-    if any(isinstance(value, str) for value in values):
-        advice = " Texts become dates by pandas.to_datetime."
+    some = ", ".join(list(dict.fromkeys(map(repr, values)))[:3])
+    has_texts = any(isinstance(value, str) for value in values)
+    advice = " Texts become dates by pandas.to_datetime." if has_texts else ""
     return ValueError(f"time must be {_ALLOWED}; got values such as [{some}].{advice}")

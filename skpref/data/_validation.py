@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from skpref._utils import Array, warn
 from skpref.data._builders import check_rated, rated_pairs
 from skpref.data._comparisons import Comparisons
-from skpref.data._containers import holds_words, is_frame, unmasked
+from skpref.data._containers import holds_words, is_frame, refuse_rows, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_outcomes
@@ -128,15 +128,7 @@ def check_training(
     return _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
 
 
-def _train_on_answers(
-    estimator: BaseEstimator,
-    parsed: ParsedX,
-    y: Any,
-    metadata: AnswerMetadata,
-    table: ItemTable | None,
-    before: Reader | None,
-    likelihood: TakesAnswers | None,
-) -> Training:
+def _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood):
     """Return the training data of duels and sets, see `check_training`."""
     rows, sets, reader = _items_of_answers(estimator, parsed, table, before, likelihood)
     if metadata.time is not None:
@@ -157,29 +149,33 @@ def _train_on_answers(
             group_column = rows.shape[1]
             rows, sets = rows_of_answers(rows, sets, beside)
     judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
-    comparisons, classes = _comparisons(
-        rows, sets, y, metadata, judges, likelihood, follows=before is not None
-    )
-    if group_column is not None:
-        comparisons = replace(comparisons, group_column=group_column)
-    if order_column is not None:
-        comparisons = replace(comparisons, ordered=True, order_column=order_column)
-    elif _distinguishes_order(estimator, likelihood, judges):
-        comparisons = replace(comparisons, ordered=True)
-    elif metadata.order is not None and likelihood is not None:
+    comparisons, classes = _comparisons(rows, sets, y, metadata, judges, likelihood, before)
+    by_order = order_column is not None
+    ordered = by_order or _distinguishes_order(estimator, likelihood, judges)
+    if metadata.order is not None and likelihood is not None and not ordered:
         _warn_order(estimator)
+    columns = {"group_column": group_column, "order_column": order_column}
+    comparisons = replace(comparisons, ordered=ordered, **columns)
     users = None if metadata.user is None else Respondents(metadata.user, "user")
-    user = None if users is None else _with_positive_weight(users.rows, metadata.weight)
-    reader = reader.with_answers(comparisons)
-    return Training(comparisons, classes, reader, judges, users, user)
+    user = None if users is None else users.rows
+    if user is not None and metadata.weight is not None:
+        user = user[metadata.weight > 0.0]
+    return Training(comparisons, classes, reader.with_answers(comparisons), judges, users, user)
+
+
+def _distinguishes_order(estimator, likelihood, judges):
+    """Whether answers that differ in who was shown first alone are different answers."""
+    own = judges is not None and bool(getattr(estimator.judge_prior, "order_variance", None))
+    return own or (likelihood is not None and likelihood.uses_order)
 
 
 def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
     """Raise ValueError for times that are missing where needed, or unlike earlier answers."""
     if before is not None and (before.time is not None) != timed:
+        kinds = ("with", "without") if timed else ("without", "with")
         raise ValueError(
-            f"got answers with{'' if timed else 'out'} time= after answers "
-            f"with{'out' if timed else ''}. Give times of all answers, or of none."
+            f"got answers {kinds[0]} time= after answers {kinds[1]}. Give times of all answers, or "
+            "of none."
         )
     for name in ("drift", "seasons"):
         value = getattr(estimator, name, None)
@@ -227,13 +223,7 @@ def _axis_and_times(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis
     return before.time.until(relative), relative
 
 
-def _items_of_answers(
-    estimator: BaseEstimator,
-    parsed: ParsedX,
-    table: ItemTable | None,
-    before: Reader | None,
-    likelihood: TakesAnswers | None,
-) -> tuple[Array, NDArray[np.intp], Reader]:
+def _items_of_answers(estimator, parsed, table, before, likelihood):
     """Return rows of items, which of them each answer is about, and the reader of later items."""
     if parsed.kind != "items":
         if parsed.kind == "positions" and is_frame(estimator.items):
@@ -247,8 +237,9 @@ def _items_of_answers(
         places = parsed.places()
         _refuse_self_duels(np.arange(len(parsed.table)), places)
         return parsed.table.X, places, Reader.of_table(estimator, parsed.table)
-    names = _table_of_ids(estimator, table, parsed)
-    table = table if names is None else None
+    names = None
+    if _names_ids(estimator, table, parsed.rows):
+        names, table = table, None
     item_reader = before
     if item_reader is None and table is not None:
         item_reader = Reader.of_table(estimator, table)
@@ -263,19 +254,15 @@ def _items_of_answers(
     return rows, sets, replace(reader, table=table)
 
 
-def _comparisons(
-    rows: Array,
-    sets: NDArray[np.intp],
-    y: Any,
-    metadata: AnswerMetadata,
-    judges: Respondents | None,
-    likelihood: TakesAnswers | None,
-    follows: bool,
-) -> tuple[Comparisons, NDArray]:
-    """Make the comparisons of duels or sets, and return the classes of y beside them.
+def _names_ids(estimator: BaseEstimator, table: ItemTable | None, rows: Any) -> bool:
+    """Whether a table names the ids in a column of X beside features."""
+    if table is None or table.has_features or estimator.id_column is None:
+        return False
+    return not is_frame(rows) and rows.shape[1] > 1
 
-    ``follows``: earlier answers have said whether 0 is a tie.
-    """
+
+def _comparisons(rows, sets, y, metadata, judges, likelihood, before):
+    """Make the comparisons of duels or sets, and return the classes of y beside them."""
     weight, order, offset = metadata.weight, metadata.order, metadata.shown_offset(sets >= 0)
     n, k = sets.shape
     if k > 2:
@@ -283,39 +270,14 @@ def _comparisons(
         ranked = Comparisons.from_ranks(rows, sets, rank, weight, order=order, offset=offset)
         return ranked, np.arange(k)
     scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
-    outcomes = check_outcomes(y, n, scale, zero_is_tie=follows)
+    # Earlier answers have said whether 0 is a tie.
+    outcomes = check_outcomes(y, n, scale, zero_is_tie=before is not None)
     judge = None if judges is None else judges.rows
-    ends = sets[:, 0], sets[:, 1]
-    comparisons = Comparisons.from_duels(
-        rows, *ends, outcomes.won, weight, judge, kind=outcomes.kind, order=order, offset=offset
-    )
-    return comparisons, outcomes.classes
+    duels, beside = (*sets.T, outcomes.won, weight, judge), {"order": order, "offset": offset}
+    return Comparisons.from_duels(rows, *duels, kind=outcomes.kind, **beside), outcomes.classes
 
 
-def _distinguishes_order(estimator, likelihood, judges):
-    """Whether answers that differ in who was shown first alone are different answers."""
-    own = judges is not None and bool(getattr(estimator.judge_prior, "order_variance", None))
-    return own or (likelihood is not None and likelihood.uses_order)
-
-
-def _with_positive_weight(codes: NDArray[np.intp], weight: Array | None) -> NDArray[np.intp]:
-    """Return the codes of the answers of positive weight."""
-    return codes if weight is None else codes[weight > 0.0]
-
-
-def _table_of_ids(
-    estimator: BaseEstimator, table: ItemTable | None, parsed: ParsedX
-) -> ItemTable | None:
-    """Return the table if it names the ids in a column of X beside features, else None."""
-    beside = table is not None and not table.has_features and estimator.id_column is not None
-    return table if beside and not is_frame(parsed.rows) and parsed.rows.shape[1] > 1 else None
-
-
-def as_before(
-    estimator: BaseEstimator,
-    training: Training,
-    likelihood: TakesAnswers,
-) -> Training:
+def as_before(estimator: BaseEstimator, training: Training, likelihood: TakesAnswers) -> Training:
     """Return further answers with the labels of those before, and the groups that all join.
 
     Parameters
@@ -404,14 +366,11 @@ def _refuse_items(X: Any) -> None:
         f"With items= given, X must hold integer pairs of shape (n_duels, 2) or duel arrays of "
         f"shape (n_duels, 2, n_features), but got {kind} of shape {X.shape}. If its values are "
         f"positions in the table, pass {as_array}.astype(int); if they are names of items, pass "
-        f"items.index({as_array}) with items= an ItemTable that has names; if its rows are items "
-        "with ratings, leave items= out."
+        f"items.index({as_array}); if its rows are items with ratings, leave items= out."
     )
 
 
-def _warn_equal_features(
-    rows: np.ndarray, duels: np.ndarray, likelihood: TakesAnswers | None
-) -> None:
+def _warn_equal_features(rows, duels, likelihood):
     """Warn of many duels of which nothing is learned: two items of equal features.
 
     With ties or an order effect they do tell of these.
@@ -419,13 +378,13 @@ def _warn_equal_features(
     equal = np.all(rows[duels[:, 0]] == rows[duels[:, 1]], axis=1)
     if likelihood is None or likelihood.uses_order or TIE in likelihood.kinds:
         return
-    if equal.mean() <= _FEW_EQUAL:
-        return
-    warn(
-        f"{equal.sum()} of {len(equal)} duels, first row {equal.argmax()} of X, are of two items "
-        "with equal features: nothing is learned of them. If one item meets itself there, drop "
-        "these rows; if two items do, give a feature or an id (id_column=) that tells them apart."
-    )
+    if equal.mean() > _FEW_EQUAL:
+        warn(
+            f"{equal.sum()} of {len(equal)} duels, first row {equal.argmax()} of X, are of two "
+            "items with equal features: nothing is learned of them. If one item meets itself "
+            "there, drop these rows; if two items do, give a feature or an id (id_column=) that "
+            "tells them apart."
+        )
 
 
 def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
@@ -440,22 +399,15 @@ def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
         pads = -1 - np.arange(sets.shape[1])  # which are not one item
         met = np.sort(np.where(sets < 0, pads, met), axis=1)
         mirrors = (met[:, 1:] == met[:, :-1]).any(axis=1)
-    if mirrors.any():
-        more = f" ({mirrors.sum()} rows do)" if mirrors.sum() > 1 else ""
-        raise ValueError(
-            f"Row {mirrors.argmax()} of X sets an item against itself{more}. Such an answer says "
-            "nothing; drop these rows of X and y."
-        )
+    refuse_rows(
+        mirrors,
+        "Row {row} of X sets an item against itself"
+        f"{' ({count} rows do)' if mirrors.sum() > 1 else ''}. Such an answer says nothing; drop "
+        "these rows of X and y.",
+    )
 
 
-def _train_on_ratings(
-    estimator: BaseEstimator,
-    parsed: ParsedX,
-    y: Any,
-    metadata: AnswerMetadata,
-    before: Reader | None,
-    pooled: bool,
-) -> Training:
+def _train_on_ratings(estimator, parsed, y, metadata, before, pooled):
     """Return the training data of rated items: the higher rated of a group wins a duel."""
     if getattr(estimator, "order_drift", None) is not None:
         raise ValueError(
@@ -470,8 +422,7 @@ def _train_on_ratings(
     else:
         further = before is not None
         items, reader = read_features(estimator, parsed, before, plain=False, further=further)
-        X = items.rows
-        y = column_or_1d(y, warn=True)
+        X, y = items.rows, column_or_1d(y, warn=True)
     if len(X) == 1:
         raise ValueError(
             "X and y make no duel: there is 1 sample, and a duel needs two items whose ratings "
@@ -491,39 +442,36 @@ def _train_on_ratings(
     within = None if users is None or pooled else users.rows
     group = joint_groups(metadata.qid, within)
     winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
-    weight = None
-    if metadata.weight is not None:
-        weight = metadata.weight[winner] * metadata.weight[loser]
+    weight, user = metadata.weight, None if users is None else users.rows[winner]
+    if weight is not None:
+        weight = weight[winner] * weight[loser]
         check_sums(weight)
         check_some_weight(weight)
-    won = np.ones(len(winner), dtype=bool)
-    neither = np.zeros(len(winner), dtype=np.int8)  # was shown first
+        user = None if user is None else user[weight > 0.0]
     offset = metadata.shown_offset()
-    if offset is not None:
-        offset = np.column_stack([offset[winner], offset[loser]])
+    offset = None if offset is None else offset[np.column_stack([winner, loser])]
+    won, neither = np.ones(len(winner), dtype=bool), np.zeros(len(winner), dtype=np.int8)
     comparisons = Comparisons.from_duels(
         X, winner, loser, won, weight, order=neither, offset=offset
     )
-    user = None if users is None else _with_positive_weight(users.rows[winner], weight)
     return Training(comparisons, None, reader.with_answers(comparisons), None, users, user)
 
 
 def _check_ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
     """Return the ratings of items; ValueError where there are none, or no real numbers."""
+    what = f"X of shape {parsed.rows.shape} reads as items"
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
-            f"is None. X of shape {parsed.rows.shape} reads as items, whose ratings y gives. Only "
-            "duels do without y: arrays of shape (n_duels, 2, n_features), pairs of names, or "
-            "pairs of positions together with the constructor's items=."
+            f"is None. {what}, whose ratings y gives. Only duels do without y: arrays of shape "
+            "(n_duels, 2, n_features), pairs of names, or, with items=, pairs of positions."
         )
     check_real(y, "y")
     y = unmasked(y)
     if holds_words(y):
         raise ValueError(
-            f"Ratings must be finite numbers, but y holds words. X of shape {parsed.rows.shape} "
-            "reads as items with ratings. If the rows are duels, skpref.duels.from_columns makes X "
-            "and y of a frame and of words such as 'left' and 'tie'."
+            f"Ratings must be finite numbers, but y holds words. {what} with ratings. If the rows "
+            "are duels, skpref.duels.from_columns makes X and y of a frame and of words."
         )
     check_rated(y)
     return y

@@ -106,8 +106,8 @@ class ColumnNames:
     def find(self, name: Any) -> int | None:
         """Return the position of a column, None if there is none; ValueError if there are two."""
         for names, sought in ((self._names, name), (self._plain, plain_name(name))):
-            places = [i for i, each in enumerate(names) if type(each) is type(sought)]
-            places = [i for i in places if names[i] == sought]
+            same_type = [i for i, each in enumerate(names) if type(each) is type(sought)]
+            places = [i for i in same_type if names[i] == sought]
             # A field of records has a name of its own only where no column has it.
             places = [i for i in places if i < self._n_columns] or places
             if len(places) > 1:
@@ -200,8 +200,8 @@ def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
             _refuse_taken(names, position, f"{role}=", held)
     controls = _find_controls(names, options.controls, (a, b), held)
     # Of a guessed time its values will tell.
-    roles = ("judge", "prompt", "by") if options.time is None else ("judge", "prompt", "time", "by")
-    held |= {f"{role}=": (beside[role],) for role in roles}
+    held |= {f"{role}=": (beside[role],) for role in ("judge", "prompt", "by")}
+    held |= {} if options.time is None else {"time=": (beside["time"],)}
     for control in controls:
         for position in control.columns:
             _refuse_taken(names, position, f"The control {control.label!r}", held)
@@ -212,13 +212,12 @@ def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
 def _choose_sides(names: ColumnNames, options: VoteOptions) -> tuple[int, int]:
     """Return the positions of the columns of competitors; ValueError if these are not two."""
     if options.a is None:
-        guessed = names.pair(PAIRS)
-        if guessed is None:
+        sides = names.pair(PAIRS)
+        if sides is None:
             raise ValueError(
                 "No two columns are named as competitors are in votes, such as 'model_a' and "
                 f"'model_b'; there are {names}. Say which by a= and b=."
             )
-        sides = guessed
     else:
         sides = names.need(options.a, "a="), names.need(options.b, "b=")
     if sides[0] == sides[1]:
@@ -249,9 +248,8 @@ def _choose_winner(names: ColumnNames, winner: Any, sides: tuple[int, int]) -> t
         if side in won:
             raise ValueError(
                 f"winner= is the column {names[side]!r}, which holds the {ever} competitor of each "
-                f"vote, so that the {ever} would win all. Give the column that says who won; where "
-                "the two columns are of the winners and of the losers, name them 'winner' and "
-                "'loser', and leave winner= out."
+                "vote, so that it would win all. Give the column that says who won; if the two are "
+                "of the winners and of the losers, name them 'winner' and 'loser', without winner=."
             )
     return won
 
@@ -261,23 +259,23 @@ def _guess_winner(names: ColumnNames) -> tuple[int, ...]:
     single = next((name for name in _WINNER if names.find(name) is not None), None)
     if single is not None:
         return (names.need(single, "winner="),)
-    every = [names.find(f"winner {side}") for side in ("model a", "model b", "tie")]
-    if every[0] is not None and every[1] is not None:
-        return tuple(position for position in every if position is not None)
-    raise ValueError(
-        f"No column is named as winners are in votes, such as 'winner'; there are {names}. Say "
-        "which by winner=."
-    )
+    first, second, tie = (names.find(f"winner {side}") for side in ("model a", "model b", "tie"))
+    if first is None or second is None:
+        raise ValueError(
+            f"No column is named as winners are in votes, such as 'winner'; there are {names}. Say "
+            "which by winner=."
+        )
+    return (first, second) if tie is None else (first, second, tie)
 
 
 def _refuse_taken(names: ColumnNames, position: int, what: str, held: dict) -> None:
     """Raise ValueError for a column that has another role already."""
     for role, positions in held.items():
         if position in positions:
-            group = " a group is the same for both sides, so that it decides no vote."
+            group = ": a group is the same for both sides, so that it decides no vote"
             raise ValueError(
                 f"{what} is the column {names[position]!r}, which is that of {role} already"
-                f"{':' + group if role == 'by=' else '.'} Give one of the two another column."
+                f"{group if role == 'by=' else ''}. Give one of the two another column."
             )
 
 
@@ -304,9 +302,7 @@ def _check_same_layout(controls: list[Control], options: VoteOptions) -> None:
         )
 
 
-def _find_controls(
-    names: ColumnNames, controls: Any, sides: tuple[int, int], held: dict
-) -> list[Control]:
+def _find_controls(names, controls, sides, held):
     """Return the controls; ValueError for one given twice, or of a column that is taken."""
     listed = [controls] if isinstance(controls, str) else list(controls or ())
     pairs = [*side_words([], [], (names[sides[0]], names[sides[1]])), *SIDES]
@@ -326,8 +322,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
     if isinstance(control, tuple):
         if len(control) != 2:
             raise ValueError(
-                f"The control {control!r} has {len(control)} columns; give that of either side, or "
-                "the name of one that holds their difference."
+                f"The control {control!r} has {len(control)} columns; give one or two."
             )
         columns = names.need(control[0], "controls="), names.need(control[1], "controls=")
         return _difference(names, columns, f"{control[0]} - {control[1]}")
@@ -346,9 +341,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
     if itself is not None:
         _check_both_sides(names, itself, pairs)
         return Control(name, (itself,))
-    if two is not None:
-        return Control(name, two)
-    return _find_difference(names, name)
+    return _find_difference(names, name) if two is None else Control(name, two)
 
 
 def _find_difference(names: ColumnNames, name: str) -> Control:
@@ -374,13 +367,13 @@ def _check_both_sides(names: ColumnNames, position: int, pairs: list) -> None:
     """Raise ValueError for a column of one side, which would be taken for a difference."""
     plain = plain_name(names[position])
     for side, opposite in [*pairs, *((second, first) for first, second in pairs)]:
-        for head, tail in ((f"{plain_name(side)} ", ""), ("", f" {plain_name(side)}")):
-            if not (plain.startswith(head) and plain.endswith(tail)):
-                continue
-            common = plain[len(head) : len(plain) - len(tail)]
-            turned = f"{opposite} {common}" if head else f"{common} {opposite}"
-            its_pair = names.find(turned)
-            if its_pair is not None:
+        word = plain_name(side)
+        for common, turned in (
+            (plain.removeprefix(f"{word} "), "{opposite} {common}"),
+            (plain.removesuffix(f" {word}"), "{common} {opposite}"),
+        ):
+            its_pair = names.find(turned.format(opposite=opposite, common=common))
+            if common != plain and its_pair is not None:
                 raise ValueError(
                     f"The control {names[position]!r} is of one side alone, {names[its_pair]!r} of "
                     f"the other; give both by {common!r}, or the two columns. A single column "

@@ -78,8 +78,7 @@ class _DroppedVotes:
     def fill(self, rows: np.ndarray, label: str) -> None:
         """Count rows that lack a control and get its mean."""
         n = int((rows & self.kept).sum())
-        if n:
-            self._filled.append(f"{n} without a number for {label!r} have its mean")
+        self._filled += [f"{n} without a number for {label!r} have its mean"] * (n > 0)
 
     def rows(self) -> np.ndarray:
         """Return the rows that are left; ValueError if none are."""
@@ -94,9 +93,8 @@ class _DroppedVotes:
     def summary(self, n_items: int) -> str:
         """Return what was read and what was left out, in one line."""
         text = f"{self.kept.sum()} of {len(self.kept)} votes on {n_items} competitors"
-        if self.counts:
-            text += f"; left out: {self._reasons()}"
-        return "; ".join([text, *self._filled])
+        dropped = [f"left out: {self._reasons()}"] * bool(self.counts)
+        return "; ".join([text, *dropped, *self._filled])
 
     def warn(self) -> None:
         """Warn of rows left out for what they lack, if these are many or all matter."""
@@ -148,6 +146,8 @@ class _VoteReader:
                 refuse_rounded(column.values, self.names[position])
         self.dropped = _DroppedVotes(len(labels[0].codes), self.like is not None)
         self.proba: np.ndarray | None = None
+        before = [] if self.like is None else self.like.item_table.names.tolist()
+        self.known_competitors: list = before
 
     def read(self) -> Bunch:
         """Read who met whom, who won and what goes along; return X, y and all beside them."""
@@ -180,8 +180,7 @@ class _VoteReader:
         for position in (self.columns.a, self.columns.b):
             codes, values = self.labels[position]
             name = plain_name(self.names[position])
-            is_name = [isinstance(v, str) and plain_name(v) == name for v in values]
-            is_header &= np.append(is_name, False)[codes].astype(bool)
+            is_header &= np.array([*(plain_name(value) == name for value in values), False])[codes]
         if not is_header.any():
             return
         row = int(is_header.argmax())
@@ -193,7 +192,7 @@ class _VoteReader:
 
     def _competitor_names(self, first: Coded, second: Coded) -> tuple[list, list]:
         """Return the competitor of each value of two columns, and all of them in order."""
-        before = [] if self.like is None else self.like.item_table.names.tolist()
+        before = self.known_competitors
         values = [
             value.strip() if isinstance(value, str) else _as_integer(value)
             for value in (*first.values, *second.values)
@@ -202,10 +201,12 @@ class _VoteReader:
             values = list(map(str, values))
         if self.options.alike == "merge":  # the spelling from before, or the most frequent
             total: Counter = Counter()
-            for part, side in ((values, first), (values[len(first.values) :], second)):
-                counts = np.bincount(side.codes[side.codes >= 0], minlength=len(side.values))
-                for value, count in zip(part, counts.tolist(), strict=False):
-                    total[value] += count
+            sides = [
+                np.bincount(each.codes[each.codes >= 0], minlength=len(each.values))
+                for each in (first, second)
+            ]
+            for value, count in zip(values, np.concatenate(sides).tolist(), strict=True):
+                total[value] += count
             names = [*(name for name, _ in total.most_common()[::-1]), *before]
             spelling = {plain_name(name): name for name in names}
             values = [spelling[plain_name(value)] for value in values]
@@ -221,10 +222,8 @@ class _VoteReader:
         sides, usual = (names[columns.a], names[columns.b]), names.pair(PAIRS)
         advice = "If these are no competitors, name others by a= and b=."
         if usual is not None and not {columns.a, columns.b} & set(usual):
-            advice = (
-                f"There are {names[usual[0]]!r} and {names[usual[1]]!r}, which are taken if a= "
-                "and b= are left out."
-            )
+            usual_names = f"{names[usual[0]]!r} and {names[usual[1]]!r}"
+            advice = f"There are {usual_names}, which are taken if a= and b= are left out."
         elif not any(plain_name(n) in (*JUDGE, *PROMPT, *TIME) for n in sides):
             return
         some = ", ".join(map(repr, self.competitors[:3]))
@@ -275,22 +274,18 @@ class _VoteReader:
     def _read_words(self, codes: np.ndarray, words: list, rows: np.ndarray) -> np.ndarray:
         """Read the outcomes of some rows, each combination of word and competitors once."""
         competitors, n = self.competitors, len(self.competitors)
-        plain = set(map(plain_name, competitors))
         by_name = not all(isinstance(name, str) for name in competitors)
-        by_name = by_name or not plain.isdisjoint(map(plain_name, words))
+        by_name |= not set(map(plain_name, competitors)).isdisjoint(map(plain_name, words))
         key = codes[rows]
         if by_name:
             key = (key * n + self.first[rows]) * n + self.second[rows]
         _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
         rows = rows[at]
-        names = (
-            [competitors[i] for i in self.first[rows]],
-            [competitors[i] for i in self.second[rows]],
-        )
+        first, second = ([competitors[i] for i in side[rows]] for side in (self.first, self.second))
         sides = side_words([], [], (self.names[self.columns.a], self.names[self.columns.b]))
         outcomes = outcome_codes(
             [words[i] for i in codes[rows]],
-            names if by_name else None,
+            (first, second) if by_name else None,
             [*sides, *SIDES],
             rows,
             "Say what it means by outcomes={{{word!r}: 1}} (1 the first, -1 the second, 0 a tie).",
@@ -300,8 +295,7 @@ class _VoteReader:
             raise ValueError(
                 "Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, "
                 f"the second); got values such as {some}. Of others say what they mean, such as by "
-                "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities that the first won, say "
-                "soft=True."
+                "outcomes={1: 1, 2: -1, 0: 0}; of probabilities say soft=True."
             )
         return outcomes[inverse.reshape(-1)]
 
@@ -311,8 +305,7 @@ class _VoteReader:
         Rows that say nothing are left out; where they are not soft, all are 0 or 1.
         """
         soft, dropped = self.options.soft, self.dropped
-        columns = [self.numbers[i].values for i in self.columns.won]
-        every = columns
+        every = columns = [self.numbers[i].values for i in self.columns.won]
         if len(columns) == 1:
             present = columns[0][~np.isnan(columns[0])]
             by_place = present.max(initial=0.0) > 1.0 and present.min(initial=1.0) >= 1.0
@@ -330,8 +323,7 @@ class _VoteReader:
             )
         if not soft and not np.isin(table[dropped.kept], (0.0, 1.0)).all():
             raise ValueError(
-                "The columns of winner= must be 0 or 1 each. If they are probabilities, say "
-                "soft=True."
+                "The columns of winner= must be 0 or 1 each. Of probabilities say soft=True."
             )
         dropped.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
         if soft and not self.options.ties and table.shape[1] == 3:
@@ -345,15 +337,15 @@ class _VoteReader:
 
     def _drop_gaps(self) -> None:
         """Leave out rows that lack a judge, prompt or time that was named, a group or a control."""
-        for role in ("judge", "prompt", "time"):
-            if getattr(self.options, role) is not None:
-                codes = self.labels[getattr(self.columns, role)].codes
-                self.dropped.drop(codes < 0, f"without a {role}")
+        reasons = {
+            getattr(self.columns, role): f"without a {role}"
+            for role in ("judge", "prompt", "time")
+            if getattr(self.options, role) is not None
+        }
         if self.columns.by is not None:
-            name = self.names[self.columns.by]
-            self.dropped.drop(
-                self.labels[self.columns.by].codes < 0, f"without a value in {name!r}"
-            )
+            reasons[self.columns.by] = f"without a value in {self.names[self.columns.by]!r}"
+        for position, reason in reasons.items():
+            self.dropped.drop(self.labels[position].codes < 0, reason)
         for control in self.columns.controls:
             for position in control.columns:
                 self._check_numbers(position)
@@ -383,14 +375,11 @@ class _VoteReader:
             return None
         codes, values = self.labels[position].codes[rows], self.labels[position].values
         values = list(map(_as_integer, values))
-        kinds = set(map(type, values))
-        if kinds and kinds <= {int, float} and not (codes < 0).any():
+        if set(map(type, values)) in ({int}, {float}, {int, float}) and not (codes < 0).any():
             array = np.array(values)
             if array.tolist() == values:  # not of integers that it would round
                 return array[codes]
-        listed = np.empty(len(values) + 1, dtype=object)
-        listed[:-1] = values
-        return listed[codes]
+        return np.fromiter([*values, None], dtype=object, count=len(values) + 1)[codes]
 
     def _times_of(self, rows: np.ndarray) -> tuple[np.ndarray | None, str | None]:
         """Return the times of rows, NaN or NaT where there is none, and their kind.
@@ -406,18 +395,19 @@ class _VoteReader:
             return None, None
         codes = self.labels[self.columns.time].codes[rows]
         values = _with_points(self.labels[self.columns.time].values, self.options.decimal)
-        times, dated = [], set()
+        times = []
         with suppress(ValueError):
             times = [parse_time(value) for value in values]
-            dated = {time.is_date for time in times}
+        dated = {time.is_date for time in times}
         if len(times) < len(values) or len(dated) > 1:
             if self.options.time is None:
                 return None, None
             raise ValueError(_time_message(self.names[self.columns.time], values))
-        zoned = any(time.has_zone for time in times)
         gap = np.datetime64("NaT") if True in dated else np.nan
         array = np.array([time.value for time in times] + [gap] * bool((codes < 0).any()))
-        return array[codes], "dates in UTC" if zoned else "dates" if True in dated else "numbers"
+        kind = "dates" if True in dated else "numbers"
+        zoned = any(time.has_zone for time in times)
+        return array[codes], "dates in UTC" if zoned else kind
 
     # -- X and y -------------------------------------------------------------------------------
 
@@ -464,15 +454,13 @@ class _VoteReader:
             summary=self.dropped.summary(n_present),
         )
 
-    def _metadata(
-        self, rows: np.ndarray, order: np.ndarray, weight: np.ndarray | None
-    ) -> dict[str, Any]:
+    def _metadata(self, rows, order, weight):
         """Return judges, prompts, times, order and weights, and which of them go to a fit."""
         options, columns = self.options, self.columns
         judges, prompts = (self._values_of(each, rows) for each in (columns.judge, columns.prompt))
         times, kind = self._times_of(rows)
         beside = {"sample_weight": weight, "judges": judges, "prompts": prompts, "order": order}
-        named = {
+        is_named = {
             "order": bool(columns.won),
             "judges": options.judge is not None,
             "prompts": options.prompt is not None and options.time is None,
@@ -480,7 +468,7 @@ class _VoteReader:
             "sample_weight": weight is not None,
         }
         of_fit = {**beside, "time": times}
-        metadata = {name: of_fit[name] for name, is_named in named.items() if is_named}
+        metadata = {name: of_fit[name] for name in is_named if is_named[name]}
         return {"metadata": metadata, **beside, "times": times, "times_are": kind}
 
     def _competitor_table(self, rows: np.ndarray) -> tuple[ItemTable, np.ndarray, int]:
@@ -488,8 +476,7 @@ class _VoteReader:
         pairs = np.stack([self.first[rows], self.second[rows]], axis=1)
         present = np.unique(pairs)
         names = [self.competitors[i] for i in present]
-        before = [] if self.like is None else self.like.item_table.names.tolist()
-        items = ItemTable.from_names([*before, *names])
+        items = ItemTable.from_names([*self.known_competitors, *names])
         place = np.full(len(self.competitors), -1, dtype=np.int64)
         place[present] = items.index(names)
         return items, place[pairs], len(present)
@@ -516,9 +503,7 @@ class _VoteReader:
         judge = np.array([*(number.get(name, -2) for name in names), -2])[codes[rows]]
         return np.stack([self.first[rows] == judge, self.second[rows] == judge], axis=1) * 1.0
 
-    def _with_controls(
-        self, pairs: np.ndarray, controls: dict[str, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _with_controls(self, pairs, controls):
         """Put controls, in units, beside the pairs; return X, and center and scale of each."""
         like = self.like
         center, scale = np.zeros(len(controls)), np.ones(len(controls))
@@ -579,8 +564,7 @@ def _check_difference(label: str, values: np.ndarray, is_time: bool) -> None:
     )
     if is_time:
         raise ValueError(
-            f"{finding} It is named as the time of a vote is, which is the same for both sides and "
-            "decides none. Leave it out."
+            f"{finding} It is named as the time of a vote is, which decides none. Leave it out."
         )
     if len(present) >= _ONE_SIDED:
         warn(

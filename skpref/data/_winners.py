@@ -11,10 +11,10 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import check_number, warn
-from skpref.data._containers import is_missing, unmasked
+from skpref.data._containers import is_blank, is_missing
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import LARGEST_LABEL
 from skpref.data._labels import LabelledDuels, attach_labels, attach_signed_labels
@@ -98,14 +98,6 @@ class DuelLabels(NamedTuple):
     is_graded: bool = False
     to_predict: bool = False
 
-    def repeated(self, counts: np.ndarray) -> "DuelLabels":
-        """Return each label of outcomes ``counts`` times, one count for each label."""
-        if self.outcomes is None:
-            return self
-        outcomes = column_or_1d(unmasked(self.outcomes))
-        check_consistent_length(counts, outcomes)
-        return self._replace(outcomes=np.repeat(outcomes, counts))
-
     def attach(self, X: np.ndarray | DuelFrame) -> LabelledDuels:
         """Return duels with their labels, some turned round where only one side ever won."""
         if self.to_predict:
@@ -165,35 +157,33 @@ def read_labels(
             f"ties= and grades= say how outcomes are read; got {argument}={bool(outcomes)!r}. Name "
             "the column that has them, or leave both out."
         )
-    if grades is None and (is_bool or outcomes is None):
+    is_graded = grades is not None
+    if not is_graded and (is_bool or outcomes is None):
         return DuelLabels(every, ties=ties, to_predict=is_bool and not outcomes)
-    values = _list_outcomes(outcomes, n_duels)
-    if grades is None:
-        codes = _winner_codes(values, names, sides, ties is not False)
+    cells = _outcome_cells(outcomes, n_duels)
+    values = cells.tolist()
+    if is_graded:
+        codes = _grade_codes(values, grades)
     else:
-        codes = _grade_codes(values, _grade_words(grades))
+        codes = _winner_codes(values, names, sides, ties is not False)
     if codes is None:
-        return DuelLabels(every, outcomes, ties)
+        return DuelLabels(every, cells, ties)
     rows = _rows_with_outcome(values, codes, ties is not False)
-    labels, is_graded = codes[rows], grades is not None
+    labels = codes[rows]
     if is_graded or ties or (labels == 0).any():
         return DuelLabels(rows, labels, True, is_graded)
     return DuelLabels(rows, (labels == 1).astype(np.int64), False)
 
 
-def _list_outcomes(outcomes: Any, n_duels: int) -> list:
-    """Return outcomes as a list, None for each if there are none; ValueError if too few or many."""
-    if outcomes is None:
-        return [None] * n_duels
-    values: list = column_or_1d(column_cells(outcomes)).tolist()
-    if len(values) != n_duels:
-        raise ValueError(f"got {len(values)} outcomes for {n_duels} duels; give one for each.")
-    return values
+def _outcome_cells(outcomes: Any, n_duels: int) -> np.ndarray:
+    """Return outcomes as an array, None for each if there are none; ValueError if too few."""
+    cells = np.full(n_duels, None) if outcomes is None else column_or_1d(column_cells(outcomes))
+    if len(cells) != n_duels:
+        raise ValueError(f"got {len(cells)} outcomes for {n_duels} duels; give one for each.")
+    return cells
 
 
-def _winner_codes(
-    values: list, names: tuple | None, sides: Sequence, has_ties: bool
-) -> np.ndarray | None:
+def _winner_codes(values, names, sides, has_ties):
     """Return codes of outcomes as `outcome_codes`, two bad answers as a tie; None of labels.
 
     Raises
@@ -222,18 +212,15 @@ def _are_labels(values: list) -> bool:
     return set(present) <= labels or any(isinstance(value, bool) for value in present)
 
 
-def _grade_words(grades: Mapping[Any, int] | int) -> dict:
-    """Return the label of each word of ``grades``; ValueError if it is no such argument."""
-    if isinstance(grades, Mapping):
-        return label_words(grades, "grades")
-    name = "grades (a dict, or the number of grades)"
-    n_grades = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
-    return {label: label for label in range(-n_grades, n_grades + 1)}
-
-
-def _grade_codes(values: list, words: dict) -> np.ndarray:
+def _grade_codes(values: list, grades: Any) -> np.ndarray:
     """Return the label of each graded outcome, `MISSING` for none; ValueError for other words."""
-    plain = [None if _is_empty(value) else plain_name(value) for value in values]
+    if isinstance(grades, Mapping):
+        words = label_words(grades, "grades")
+    else:
+        name = "grades (a dict, or the number of grades)"
+        n_grades = int(check_number(name, grades, low=1, high=LARGEST_LABEL, integer=True))
+        words = {label: label for label in range(-n_grades, n_grades + 1)}
+    plain = [None if is_blank(value) else plain_name(value) for value in values]
     unknown = [v for v, p in zip(values, plain, strict=True) if p is not None and p not in words]
     if unknown or not any(each is not None for each in plain):
         some = ", ".join(list(dict.fromkeys(map(repr, unknown)))[:5]) or "none but missing ones"
@@ -252,18 +239,13 @@ def label_words(labels: Mapping[Any, int], name: str, largest: int = LARGEST_LAB
             f"Words of {name} are read without regard to case, spaces and underscores; some of "
             f"{list(labels)} are then alike. Give each once."
         )
-    whole = [isinstance(each, Integral) and abs(each) <= largest for each in label_of_word.values()]
-    if not label_of_word or not all(whole):
+    whole = [isinstance(each, Integral) and abs(each) <= largest for each in labels.values()]
+    if not whole or not all(whole):
         raise ValueError(
             f"{name} must have an integer label for each word, -{largest} to {largest}: above 0 "
             f"the first won, below it the second, 0 a tie; got {labels!r}."
         )
     return label_of_word
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether a value is missing, or a text of spaces alone."""
-    return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
 # -- one outcome after the other ---------------------------------------------------------------
@@ -299,17 +281,17 @@ def outcome_codes(
     ndarray of int of shape (n,) or None
         None where all are numbers that say nothing.
     """
-    present_rows = np.flatnonzero([not _is_empty(value) for value in values]).tolist()
+    present_rows = np.flatnonzero([not is_blank(value) for value in values]).tolist()
     first, second = names or ([None] * len(values),) * 2
     answers = [(values[row], first[row], second[row]) for row in present_rows]
-    by_number = _number_codes(answers)
-    unread = by_number is None and _outcome_numbers(answers) is not None
-    if unread and not any(value in pair for value, *pair in answers):
-        return None
+    numbers = _outcome_numbers(answers)
     codes = np.full(len(values), MISSING)
+    by_number = None if numbers is None else _number_codes(answers, numbers)
     if by_number is not None:
         codes[present_rows] = by_number
         return codes
+    if numbers is not None and not any(value in pair for value, *pair in answers):
+        return None
     reader = _OutcomeReader([value for value, *_ in answers], names, sides)
     for row, answer in zip(present_rows, answers, strict=True):
         code = reader.code(*answer)
@@ -333,11 +315,8 @@ def _outcome_numbers(answers: list[tuple]) -> list | None:
     return values if values and numeric else None
 
 
-def _number_codes(answers: list[tuple]) -> list[int] | None:
+def _number_codes(answers: list[tuple], numbers: list) -> list[int] | None:
     """Return codes of outcomes that are all numbers, or all ids of the winners; else None."""
-    numbers = _outcome_numbers(answers)
-    if numbers is None:
-        return None
     distinct = set(numbers)
     levels = next(
         # Without -1, 0 is a defeat.
@@ -351,8 +330,7 @@ def _number_codes(answers: list[tuple]) -> list[int] | None:
     if codes is not None and codes != by_id:
         raise ValueError(
             f"Outcomes {sorted(distinct)} may be the ids of the winners, or say which side won, "
-            "and these disagree. Name the competitors in words, or write the outcomes as model_a "
-            "and model_b."
+            "and these disagree. Write the outcomes as model_a and model_b."
         )
     return by_id
 
@@ -413,12 +391,11 @@ class _OutcomeReader:
     def _comparison_code(self, value: str) -> int:
         """Return the code of a text such as A>B or B=A."""
         parts = _COMPARED.fullmatch(value.strip())
-        if parts is None:
+        first, sign, second = parts.groups() if parts else ("", "=", "")
+        code = self._word_codes.get(plain_name(first), 0)
+        if not code or code != -self._word_codes.get(plain_name(second), 0):
             return UNREAD
-        first_side, second_side = (self._word_codes.get(plain_name(parts[i]), 0) for i in (1, 3))
-        if not first_side or first_side != -second_side:
-            return UNREAD
-        return {">": first_side, "<": second_side, "=": 0}[parts[2][0]]
+        return {">": code, "<": -code, "=": 0}[sign[0]]
 
 
 def _side_by_name(value: Any, plain: Any, first: Any, second: Any) -> int:
@@ -451,16 +428,15 @@ def _rows_with_outcome(values: list, codes: np.ndarray, has_ties: bool) -> np.nd
     """Return the rows that have an outcome, and warn of the others with their number."""
     missing, unread = codes == MISSING, codes == UNREAD
     ties = (codes == 0) & (not has_ties)
-    parts = []
-    if missing.any():
-        parts.append(f"{missing.sum()} without an outcome (if these are ties, write 'tie' there)")
-    if unread.any():
-        some = most_frequent(values[i] for i in np.flatnonzero(unread))
-        parts.append(f"{unread.sum()} whose outcome is neither side nor a tie, such as {some}")
-    if ties.any():
-        parts.append(f"{ties.sum()} ties (ties=False)")
+    some = most_frequent(values[i] for i in np.flatnonzero(unread))
+    reasons = {
+        "without an outcome (if these are ties, write 'tie' there)": missing,
+        f"whose outcome is neither side nor a tie, such as {some}": unread,
+        "ties (ties=False)": ties,
+    }
     dropped = missing | unread | ties
-    if parts:
+    if dropped.any():
+        parts = [f"{rows.sum()} {reason}" for reason, rows in reasons.items() if rows.any()]
         warn(
             f"{dropped.sum()} of {len(values)} duels are left out, first in row "
             f"{dropped.argmax()}: {'; '.join(parts)}. Leave them out of all that goes along with "
@@ -480,9 +456,8 @@ def _warn_ids(values, names):
     if names is None or not all(isinstance(i, Real) for side in names for i in side):
         return
     rows = list(zip(values, *names, strict=True))
-    if all(value in pair for value, *pair in rows) and any(
-        (value == 1) != (value == first) for value, first, _ in rows
-    ):
+    is_id = all(value in pair for value, *pair in rows)
+    if is_id and any((value == 1) != (value == first) for value, first, _ in rows):
         warn(
             "Outcomes are read as labels, 1 where the first won, but each is also the id of one of "
             "the two sides. If they are ids of the winners, give frame[winner] == frame[first]."
@@ -492,10 +467,14 @@ def _warn_ids(values, names):
 def one_sided_message(values: Sequence, codes: np.ndarray) -> str:
     """Return the message for unread outcomes where all that are read are wins of one side."""
     unread = [values[i] for i in np.flatnonzero(codes == UNREAD).tolist()]
-    read = [name for code, name in ((1, "first"), (-1, "second")) if (codes == code).any()]
     missing = ""
     if len(unread) < len(codes):
-        won = f"only wins of the {read[0]}" if read else "no winner"
+        read = [
+            f"wins of the {name}"
+            for code, name in ((1, "first"), (-1, "second"))
+            if (codes == code).any()
+        ]
+        won = f"only {read[0]}" if read else "no winner"
         missing = f", and all others hold {won}, so that these may well be what is missing"
     return (
         f"{len(unread)} of {len(values)} outcomes are neither side nor a tie, such as "

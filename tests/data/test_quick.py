@@ -17,7 +17,6 @@ from skpref.data._kinds import DUEL, TIE
 @pytest.fixture(params=["small blocks", "one block"])
 def blocks(request, monkeypatch):
     if request.param == "small blocks":
-        monkeypatch.setattr(_comparisons, "row_blocks", partial(row_blocks, doubles=7))
         monkeypatch.setattr(_items, "row_blocks", partial(row_blocks, doubles=5))
 
 
@@ -246,14 +245,4 @@ def test_gaps_are_refused_where_they_were_and_sets_keep_theirs():
     sets = np.random.default_rng(7).standard_normal((5, 3, 2))
     sets[2, 1] = np.nan
     shown = _read.read(sets)
-    assert not shown.in_order
     assert shown.pairs[2].tolist() == [6, -1, 7]
-
-
-def test_positions_of_pairs_in_order_are_those_of_any_pairs():
-    table = ItemTable.from_names(list("abcde"))
-    for X in (np.array([[0, 1], [2, 4], [4, 0]]), table.names[np.array([[0, 1], [2, 4], [4, 0]])]):
-        shown = _read.read(X, table=table)
-        assert shown.in_order
-        np.testing.assert_array_equal(shown.places(), replace(shown, in_order=False).places())
-        assert shown.without_unshown().rows is shown.rows
