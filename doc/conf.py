@@ -59,6 +59,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_use_index = False  # the API page lists every name, and the search finds the rest
 html_math_renderer = "mathml"
 html_theme_options = {
     "logo": {"text": f"skpref {release}"},
