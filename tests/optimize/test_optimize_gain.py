@@ -20,6 +20,7 @@ from skpref.optimize import (
     read_journal,
 )
 from skpref.optimize import _gain as gain
+from skpref.optimize._spaces import make_space
 
 BOX = [[0.0, 1.0]] * 2
 FIXED = {"kernel": RBF(0.3, "fixed"), "noise_variance": 0.02, "noise_variance_bounds": "fixed"}
@@ -323,3 +324,18 @@ def test_the_rows_that_are_looked_at_are_those_of_the_space():
     assert len(rows) < 1100
     np.testing.assert_array_equal(rows[0], known.recommended)
     assert {row.tobytes() for row in rows} <= {row.tobytes() for row in known.space.pool}
+
+
+def test_a_climb_stays_in_the_corner_that_it_has_reached():
+    class Slopes:
+        """Functions whose values are x − y."""
+
+        def value_and_gradient_of(self, rows, path):
+            return rows[:, 0] - rows[:, 1], np.tile([1.0, -1.0], (len(rows), 1))
+
+    space = make_space([[0.0, 1.0]] * 2)
+    rows, values = gain._ascend_paths(
+        Slopes(), np.zeros(1, dtype=int), np.array([[0.9, 0.1]]), np.full(2, 0.01), space
+    )
+    np.testing.assert_array_equal(rows, [[1.0, 0.0]])
+    np.testing.assert_array_equal(values, [1.0])
