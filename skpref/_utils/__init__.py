@@ -7,6 +7,7 @@ has them.
 
 from skpref._utils._lease import Lease
 from skpref._utils._linalg import (
+    BLOCK,
     NEGLIGIBLE,
     ROUNDING,
     Array,

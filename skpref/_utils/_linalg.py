@@ -322,6 +322,10 @@ def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
     return np.asarray(solution).reshape(values.shape)
 
 
+# Doubles of a large intermediate array: 8 MiB.
+BLOCK = 2**20
+
+
 def row_blocks(n: int, width: int, doubles: int = 2**16) -> list[slice]:
     """Divide n rows into slices of no more than so many numbers, or of one row.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, floor_variance, inverse_blocks
+from skpref._utils import BLOCK, Array, floor_variance, inverse_blocks
 from skpref.collaborative._fit import Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
 from skpref.collaborative._tastes import AverageUser
@@ -404,10 +404,6 @@ class FactorisedState:
         return float(value) - weights.divergence - functions.divergence
 
 
-# Doubles of one intermediate array.
-_BLOCK = 2**22
-
-
 class UserWeights(NamedTuple):
     """Weights of the users of some rows: shrink times ψᵀ b, and an independent rest.
 
@@ -462,7 +458,7 @@ class FactorisedPosterior(CollaborativePosterior):
 
     def _moments(self, A, B=None):
         self._check_rows(len(A))
-        step = max(_BLOCK // (len(self.anchors) + self.features.shape[1] + len(self.functions)), 1)
+        step = max(BLOCK // (len(self.anchors) + self.features.shape[1] + len(self.functions)), 1)
         mean, variance = np.empty((2, len(A)))
         for start in range(0, len(A), step):
             rows = slice(start, start + step)

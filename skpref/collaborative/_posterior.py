@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import (
+    BLOCK,
     Array,
     RandomLike,
     Recorded,
@@ -22,9 +23,6 @@ from skpref.collaborative._tastes import Tastes
 from skpref.data import ParsedX, Reader, first_wins, gathered
 from skpref.kernels import kernel_values
 from skpref.likelihoods import Likelihood
-
-# Doubles of one intermediate array.
-_BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -245,7 +243,7 @@ class TastesPosterior(CollaborativePosterior):
     def _moments(self, A, B=None):
         self._check_rows(len(A))
         tastes = self.tastes
-        step = max(_BLOCK // max(len(self.anchors), tastes.by_feature.size), 1)
+        step = max(BLOCK // max(len(self.anchors), tastes.by_feature.size), 1)
         mean, variance = np.empty((2, len(A)))
         for start in range(0, len(A), step):
             rows = slice(start, start + step)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, printable_text, row_blocks
+from skpref._utils import BLOCK, Array, printable_text, row_blocks
 from skpref.data import ItemGroups, group_rows
 from skpref.kernels import features_part, kernel_values
 
@@ -12,8 +12,6 @@ from skpref.kernels import features_part, kernel_values
 # takes, if the kernel joins the two: below it features that explain next to nothing, or items many
 # lengthscales apart, would join what nobody compared.
 _LEAST_SHARE = 0.01
-# Covariances that are looked at together.
-_BLOCK = 2**20
 # Groups, and names of each, that a sentence has room for.
 _IN_WORDS, _NAMED = 3, 3
 
@@ -107,7 +105,7 @@ class _Joining:
             inside = self._label[waiting] == root
             front, waiting = waiting[inside], waiting[~inside]
             while len(front) and len(waiting):
-                step = max(1, _BLOCK // len(waiting))
+                step = max(1, BLOCK // len(waiting))
                 block, front = front[:step], front[step:]
                 share = np.maximum(self._shares(block, waiting), self._shares(waiting, block).T)
                 next_labels = np.unique(self._label[waiting[share.max(axis=0) >= _LEAST_SHARE]])
@@ -117,7 +115,7 @@ class _Joining:
                 waiting = waiting[~inside]
         of_item: NDArray[np.intp] = merged[self._label]
         new, answered = np.flatnonzero(~self._answered), np.flatnonzero(self._answered)
-        for rows in row_blocks(len(new), len(answered), _BLOCK) if len(answered) else []:
+        for rows in row_blocks(len(new), len(answered), BLOCK) if len(answered) else []:
             share = self._shares(answered, new[rows])
             best = share.argmax(axis=0)
             joined = share[best, np.arange(len(best))] >= _LEAST_SHARE

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import (
+    BLOCK,
     Array,
     RandomLike,
     blas_threads,
@@ -52,8 +53,6 @@ from skpref.gp import (
 from skpref.kernels import features_part, identity_columns, seen_columns
 from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 
-# Numbers of a block of pairs.
-_BLOCK = 2**20
 # Posteriors over hyperparameters are kept, those of one fit, up to so many numbers (128 MiB).
 _KEPT = 2**24
 _LAST: WeakKeyDictionary[Model, tuple[list[Weighted], int]] = WeakKeyDictionary()
@@ -208,7 +207,7 @@ class Mixture(NamedTuple):
         """Return P(the first utility is the larger one) of pairs."""
         probability = np.zeros(len(first))
         for weight, part in zip(self.weights, self.parts, strict=True):
-            step = max(1, _BLOCK // part.means.shape[1])
+            step = max(1, BLOCK // part.means.shape[1])
             for start in range(0, len(first), step):
                 block = slice(start, start + step)
                 means, variance = part.margins(first[block], second[block])

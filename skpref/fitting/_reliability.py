@@ -16,9 +16,6 @@ from skpref.gp import MarginMoments
 from skpref.inference import matching_sites, site_update
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
-# Doubles of one intermediate array, which the processor's cache has room for.
-_BLOCK = 2**15
-
 # -- distributions of one number for each judge ----------------------------------------------
 
 # Halvings of an interval that finds a quantile, and how near it is to a point mass to be that.
@@ -530,7 +527,7 @@ class ReliabilityLikelihood(NamedTuple):
     def _masses(self, law):
         """Yield judges, block by block, and of both sides the `GridLikelihood.log_masses`."""
         width = self.sides[0].grid.shape[1] * len(law.variances)
-        for judges in row_blocks(len(self.random), width, _BLOCK):
+        for judges in row_blocks(len(self.random), width):
             at = np.log(law.median), law.variances, judges
             yield judges, [each.log_masses(*at) for each in self.sides]
 
@@ -685,7 +682,7 @@ class Cavities(NamedTuple):
         """Return sums over each judge's answers, (n_judges, n_points); these are `_by_judge`."""
         whose = cast(NDArray[np.intp], self.answers.judge)
         total = np.zeros(reliability.shape)
-        for rows in row_blocks(len(self.mean), reliability.shape[1], _BLOCK):
+        for rows in row_blocks(len(self.mean), reliability.shape[1]):
             mean, variance, copies = self.mean[rows], self.variance[rows], self.copies[rows]
             begins = np.flatnonzero(np.diff(whose[rows], prepend=-1))
             judges = whose[rows][begins]

@@ -18,6 +18,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
 
 from skpref._utils import (
+    BLOCK,
     Array,
     floor_variance,
     inverse_cholesky,
@@ -53,8 +54,6 @@ _SQUARES, _OF_ENGINE = 8.0, 100.0
 # Columns that the items have are kept by item, if they are so many, and margins so many times as
 # many as items.
 _WIDE, _MANY = 16, 2
-# Doubles of a block of rows that stays in the cache.
-_BLOCK = 2**16
 # Margins that span all others: candidates for each feature, the residual of another that is zero,
 # as a share of the largest, and the share below which rounding hides the square of a residual.
 _CANDIDATES, _LEFT, _ROUNDED = 3, 1e-8, 1e-13
@@ -209,7 +208,7 @@ class _OfMargins:
         """Compute the Gram matrix of these columns, and that of sparse ones with these."""
         own = np.zeros((self.width, self.width))
         cross = np.zeros((sparse.shape[1], self.width))
-        for rows in row_blocks(len(precision), max(self.width, 1), 16 * _BLOCK):
+        for rows in row_blocks(len(precision), max(self.width, 1), BLOCK):
             if self.width:
                 weighted = precision[rows, None] * self._values[rows]
                 own += self._values[rows].T @ weighted
@@ -220,7 +219,7 @@ class _OfMargins:
         """Compute zᵀ V z of every margin less the part of the sparse columns alone."""
         total = np.zeros(len(self._values))
         if self.width:
-            for rows in row_blocks(len(total), self.width, _BLOCK):
+            for rows in row_blocks(len(total), self.width):
                 dense = self._values[rows]
                 part = dense @ own + 2.0 * (sparse[rows] @ cross)
                 total[rows] = np.einsum("ij,ij->i", part, dense)
@@ -276,7 +275,7 @@ class _OfItems:
     def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
         products = self._values @ own
         total = np.empty(len(self._first))
-        for rows in row_blocks(len(total), self.width, _BLOCK):
+        for rows in row_blocks(len(total), self.width):
             first, second = self._first[rows], self._second[rows]
             part = products[first] - products[second]
             if sparse.shape[1]:
@@ -286,7 +285,7 @@ class _OfItems:
 
     def own_squares(self, variance: Array) -> Array:
         total = np.empty(len(self._first))
-        for rows in row_blocks(len(total), self.width, _BLOCK):
+        for rows in row_blocks(len(total), self.width):
             total[rows] = self.rows(rows) ** 2 @ variance
         return total
 
@@ -503,7 +502,7 @@ class MarginFeatures:
 
     def sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
         """Yield rows of Z for the margins of each row of ``at``, (n, m, rank), block by block."""
-        for some in row_blocks(len(at), at.shape[1] * self.rank, 16 * _BLOCK):
+        for some in row_blocks(len(at), at.shape[1] * self.rank, BLOCK):
             yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skpref._utils import Array, Recorded, floor_variance, solve_blocks
+from skpref._utils import BLOCK, Array, Recorded, floor_variance, solve_blocks
 from skpref.data import Comparisons, ParsedX, distinct_rows
-from skpref.gp._posterior import BLOCK, PairMoments, Posterior, pair_moments, stacked
+from skpref.gp._posterior import PairMoments, Posterior, pair_moments, stacked
 from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
 from skpref.gp._utilities import columns

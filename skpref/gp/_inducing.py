@@ -23,6 +23,7 @@ from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from skpref._utils import (
+    BLOCK,
     Array,
     NoCovarianceError,
     RandomLike,
@@ -58,8 +59,6 @@ from skpref.likelihoods import Likelihood
 _JITTER = 1e-9
 # Share of its variance that a point has beyond the others where they need none.
 _APART = 1e-10
-# Doubles of a block of features.
-_BLOCK = 2**22
 # Of a logarithm of a hyperparameter, in differences of prior variances of fourth order.
 _STEP = 1e-3
 
@@ -277,7 +276,7 @@ class Inducing(Prior):
         """Compute φ of the items, or differences of it for the margins."""
         n = self.n_margins if self._by_margins else self.n_items
         features = np.empty((n, len(self.Z)))
-        for rows in row_blocks(n, len(self.Z), _BLOCK):
+        for rows in row_blocks(n, len(self.Z), BLOCK):
             if self._by_margins:
                 K = kernel_values(self.kernel, self.items[self.first[rows]], self.Z)
                 K = K - kernel_values(self.kernel, self.items[self.second[rows]], self.Z)
@@ -314,7 +313,7 @@ class Inducing(Prior):
     def _prior_variance(self):
         diagonal = self.kernel.diag(self.items)
         apart = diagonal[self.first] + diagonal[self.second]
-        for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
+        for rows in row_blocks(self.n_margins, self.items.shape[1], BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             apart[rows] -= 2.0 * kernel_values(self.kernel, *ends, aligned=True)
         apart[self._alike] = 0.0
@@ -495,7 +494,7 @@ class Inducing(Prior):
             rest_slope = self._laplacian(pull.by_rest) @ self._features
             sides = ((self.items, 1.0),)
         for items, sign in sides:
-            for rows in row_blocks(len(items), 4 * len(S), _BLOCK):
+            for rows in row_blocks(len(items), 4 * len(S), BLOCK):
                 weight = np.outer(level[rows], dual) + variance_slope[rows] @ spread
                 weight -= rest_slope[rows] @ (2.0 * self.whiten)
                 yield items[rows], sign * weight
@@ -510,7 +509,7 @@ class Inducing(Prior):
             for times, share in ((1.0, 8.0), (-1.0, -8.0), (2.0, -1.0), (-2.0, 1.0)):
                 kernel = self.kernel.clone_with_theta(theta + times * step)
                 gradient[k] += share * (item_weight @ kernel.diag(self.items)) / (12.0 * _STEP)
-        for rows in row_blocks(self.n_margins, self.items.shape[1], _BLOCK):
+        for rows in row_blocks(self.n_margins, self.items.shape[1], BLOCK):
             ends = self.items[self.first[rows]], self.items[self.second[rows]]
             gradient -= 2.0 * across(self.kernel, *ends, aligned=True)[1](weight[rows])
         return gradient
@@ -568,7 +567,7 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
     squares = np.einsum("ij,ij->i", scaled, scaled)
     nearest = [
         np.argmin(squares - 2.0 * centres[rows] @ scaled.T, axis=1)
-        for rows in row_blocks(len(centres), len(scaled), _BLOCK)
+        for rows in row_blocks(len(centres), len(scaled), BLOCK)
     ]
     return items[some[np.unique(np.concatenate(nearest))]]
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from skpref._utils import (
+    BLOCK,
     NEGLIGIBLE,
     Array,
     RandomLike,
@@ -106,8 +107,6 @@ def defended(
 
 
 _FOUND_AGAIN = ("_own", "utilities")
-# Rows are taken in blocks so that no intermediate array has more doubles than this (16 MiB).
-BLOCK = 2**21
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -481,8 +480,8 @@ def _column(values: Array | float, n: int) -> Array:
     return values[:, None] if isinstance(values, np.ndarray) else np.full((n, 1), values)
 
 
-# The covariance of so many items is kept: fewer are quick without it, more take 128 MiB and above.
-FEWEST, MOST = 256, 4096
+# The covariance of so many items is kept: more take 128 MiB and above.
+MOST = 4096
 
 
 class PairMoments(NamedTuple):
@@ -556,7 +555,7 @@ def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMome
     cheap = posterior.utilities is not None or "_own" in cache
     enough = max(n_anchors // 8, 1) if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= BLOCK
-    if posterior.keeps_anchors and FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
+    if posterior.keeps_anchors and n_anchors <= MOST and len(A) >= enough and held:
         own = cache.setdefault("_own", Anchors(posterior))
         first, second = own.places(A, B)
         is_anchor = (first >= 0) & (second >= 0)
