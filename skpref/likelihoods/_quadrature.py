@@ -21,7 +21,7 @@ _ROUNDING = 1e3 * np.finfo(np.float64).eps
 # What lies where the integrand is below e to minus this is left out.
 _DEPTH = 45.0
 _NEWTON = 60
-_BISECTIONS = 24
+_BISECTIONS = 6
 
 
 class QuadratureNodes(NamedTuple):
@@ -110,7 +110,7 @@ def _mode(log_prob, mean, variance, answers, power):
         bracketed = np.isfinite(low) & np.isfinite(high)
         with np.errstate(invalid="ignore"):
             ahead = np.where(outside & bracketed, 0.5 * (low + high), ahead)
-        done = np.abs(ahead - z) <= 1e-9 * np.sqrt(variance)
+        done = np.abs(ahead - z) <= 1e-2 * np.sqrt(variance)
         z = ahead
         if done.all():
             break

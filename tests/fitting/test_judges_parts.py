@@ -1,6 +1,7 @@
 """Parts of the model of judges: what is known of any judge, own order effects, counts, cavities."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
+from skpref._utils import row_blocks
 from skpref.data import Reader, Respondents
 from skpref.duels import Comparisons
 from skpref.fitting import _judging
@@ -308,7 +310,7 @@ def test_laws_are_weighed_the_same_block_by_block(monkeypatch, block):
     sides = [GridLikelihood(grid, -k - 3.0 * (grid - centre) ** 2) for k in (0.0, 2.0)]
     likelihood = ReliabilityLikelihood(tuple(sides), rng.normal(size=7) - 2.0)
     law = Law.between((1e-3, 1.0), 0.1, 0.1, 0.2)._replace(median=1.3)
-    monkeypatch.setattr(_reliability, "_BLOCK", block)
+    monkeypatch.setattr(_reliability, "row_blocks", partial(row_blocks, doubles=block))
     found = likelihood.marginals(law).weights
     # The definition: points of both sides and a judge at random, under every variance.
     joint = np.zeros((7, 2 * 61 + 1))
