@@ -18,7 +18,6 @@ from skpref._utils import Array, check_bounds, check_number, floor_variance
 from skpref.data import DUEL, INEQUALITY, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._normal import SQRT_2PI
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
@@ -385,7 +384,7 @@ class Likelihood(BaseEstimator, ABC):
 
         By default that of the probit whose slope at a margin of zero is this one's.
         """
-        return 1.0 / (SQRT_2PI * self.score_slope) ** 2
+        return 0.5 / np.pi / np.square(self.score_slope)
 
     @property
     def utility_noise(self) -> float:

@@ -8,7 +8,6 @@ from scipy.special import log_ndtr, ndtr
 
 from skpref._utils import row_blocks
 
-SQRT_2PI = np.sqrt(2.0 * np.pi)
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
 _FAR = -4.0
@@ -32,7 +31,7 @@ def mills(u: np.ndarray) -> Mills:
         tail = ndtr(-np.abs(u))
         above = u > 0.0
         mass = np.where(above, 1.0 - tail, tail)
-        ratio = np.asarray(np.exp(-0.5 * u * u) / (SQRT_2PI * mass))
+        ratio = np.asarray(np.exp(-0.5 * u * u - LOG_SQRT_2PI) / mass)
         value = np.asarray(np.where(above, np.log1p(-tail), np.log(mass)))
         curvature = np.asarray(ratio * (u + ratio))
         residual_variance = np.asarray(1.0 - curvature)

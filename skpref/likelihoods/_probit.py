@@ -103,10 +103,6 @@ def _ends_of_kinds(cuts):
     return lower, upper
 
 
-# Probabilities above this are multiplied, so many at a time, before a logarithm is taken.
-_TINY, _FACTORS = 1e-30, 8
-
-
 class Factor(NamedTuple):
     """Log-probability, and derivatives as `Mills` has them."""
 
@@ -432,7 +428,7 @@ class Probit(ExpectedProbit):
         if rows is not None:
             _settle_sure(moments, mean + rows.ahead, total)
         at = self._partial(variance, power, answers)
-        if len(at):
+        if power is not None and len(at):
             parts = super().tilted(mean[at], variance[at], answers.take(at), power[at])
             for whole, part in zip(moments, parts, strict=True):
                 whole[at] = part
@@ -507,17 +503,9 @@ class Probit(ExpectedProbit):
             width = spread(1.0 / np.abs(scale))[:, rows.slabs] * rows.width
             width /= deviation[:, rows.slabs]
             proba[:, rows.slabs] = ndtr(width - centre) - ndtr(-width - centre)
-        few = np.flatnonzero(~(proba.ravel() > _TINY))
+        few = np.flatnonzero(~(proba.ravel() > np.finfo(np.float64).tiny))
         proba.ravel()[few] = 1.0
-        if np.any(copies != 1.0):
-            sums = np.add.reduceat(copies * np.log(proba), begins, axis=1)
-        else:
-            n_products = -(-size // _FACTORS)
-            first = np.cumsum(n_products) - n_products
-            nth = np.arange(n_products.sum()) - np.repeat(first, n_products)
-            at = np.repeat(begins, n_products) + _FACTORS * nth
-            products = np.multiply.reduceat(proba, at, axis=1)
-            sums = np.add.reduceat(np.log(products), first, axis=1)
+        sums = np.add.reduceat(copies * np.log(proba), begins, axis=1)
         if len(few):  # by their logarithms, which are finite where they are not
             m, n = np.divmod(few, len(mean))
             group = np.repeat(np.arange(len(begins)), size)[n]
@@ -546,7 +534,7 @@ class Probit(ExpectedProbit):
             derivatives = self._tilted_slopes(mean, variance, rows)
             slopes = np.stack([derivatives[name] for name in self.free])
         at = self._partial(variance, power, answers)
-        if len(at):
+        if power is not None and len(at):
             parts = mean[at], variance[at], answers.take(at), power[at]
             slopes[:, at] = super().tilted_theta_gradient(*parts)
         return slopes

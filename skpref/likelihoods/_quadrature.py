@@ -21,7 +21,6 @@ _ROUNDING = 1e3 * np.finfo(np.float64).eps
 # What lies where the integrand is below e to minus this is left out.
 _DEPTH = 45.0
 _NEWTON = 60
-_BISECTIONS = 6
 
 
 class QuadratureNodes(NamedTuple):
@@ -81,7 +80,8 @@ def grid(log_prob, mean, variance, answers, power=None):
 
     mode = _mode(log_prob, mean, variance, answers, power)
     top = height(mode)
-    low, high = (_end(height, mode, top, side * np.sqrt(variance)) for side in (-1.0, 1.0))
+    reach = np.sqrt(2.0 * _DEPTH * variance)  # a Gaussian alone has fallen by then
+    low, high = mode - reach, mode + reach
     slope = (np.abs(mode - mean) + high - low) / variance
     rounding = 1.0 + np.abs(top) + slope * np.maximum(np.abs(low), np.abs(high))
     least = _UNRESOLVED + _ROUNDING * rounding
@@ -115,14 +115,3 @@ def _mode(log_prob, mean, variance, answers, power):
         if done.all():
             break
     return z
-
-
-def _end(height, mode, top, step):
-    """Find where the integrand has fallen by `_DEPTH`, on one side of the mode."""
-    far = mode + step * np.sqrt(2.0 * _DEPTH)  # a Gaussian alone has fallen by then
-    near = mode.copy()
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (near + far)
-        below = height(middle) < top - _DEPTH
-        far, near = np.where(below, middle, far), np.where(below, near, middle)
-    return far
