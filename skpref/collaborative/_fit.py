@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import Array, leading_axes, semidefinite_root
+from skpref._utils import NEGLIGIBLE, Array, leading_axes, semidefinite_root
 from skpref.collaborative._tastes import (
     AverageUser,
     Basis,
@@ -101,13 +101,9 @@ def evaluate_pass(by_user: ByUser, crew: Crew, at: SharedPosterior) -> PassResul
     return PassResult(sites, value, own / by_user.n_users)
 
 
-# Passes that go the same way (the cosine of the angle between them) lengthen the stride, those that
-# go back shorten it.
-_SAME, _BACK = 0.2, -0.2
-_LONGER, _SHORTER = 1.2, 0.7
-_LEAST_STRIDE = 0.02
-# Share of the residual that margins must have moved by.
-_LEAST_MOVE = 1e-4
+# A pass that goes the same way as the one before makes the stride longer by this factor, one that
+# goes back makes it shorter by its square.
+_LONGER = 1.2
 # Larger than any real move; its square is finite.
 _FAR = 1e100
 
@@ -149,14 +145,9 @@ class Stride(NamedTuple):
         off = np.minimum(np.maximum(np.abs(move) / self.length, np.abs(lag)), _FAR)
         residual = float(np.sqrt(np.mean(off**2)))
         length = self.length
-        # Where hardly anything but factors moves, ways are rounding.
-        if self.move is not None and np.mean(move**2) > (_LEAST_MOVE * residual) ** 2:
-            along = float(move @ self.move)
-            most = float(np.linalg.norm(move) * np.linalg.norm(self.move))
-            if along > _SAME * most:
-                length = min(_LONGER * length, 1.0)
-            elif along < _BACK * most:
-                length = max(_SHORTER * length, _LEAST_STRIDE)
+        if self.move is not None:
+            is_forward = float(move @ self.move) > 0.0
+            length = min(_LONGER * length, 1.0) if is_forward else length / _LONGER**2
         return Stride(length, move, residual)
 
     def along(self, before: AnswerSites, target: AnswerSites) -> AnswerSites:
@@ -166,10 +157,8 @@ class Stride(NamedTuple):
         return AnswerSites(precision, shift, target.mean, target.variance)
 
 
-# Passes before the covariances of tastes are learned: tastes mean nothing before.
-_WAIT = 5
-# Share of the prior variance of tastes that is always left.
-_LEAST = 1e-6
+# Passes before the covariances of tastes are learned, or a fit may end: tastes mean nothing before.
+WAIT = 5
 # Users that the prior covariance of tastes weighs as much as.
 PRIOR_USERS = 20.0
 
@@ -309,10 +298,10 @@ def fit(
         stride = stride.next(sites, pass_result.target) if n > 1 else stride
         if watch is not None and watch(Pass(n, pass_result.log_evidence, stride.residual)):
             break
-        if n > _WAIT and stride.residual < tol:
+        if n > WAIT and stride.residual < tol:
             break
         sites = stride.along(sites, pass_result.target)
-        if n > _WAIT and task.prior_users is not None:
+        if n > WAIT and task.prior_users is not None:
             prior = _covariance_mode(pass_result.own, at, centre, task)
     tastes = posterior_tastes(crew, at, task.average_user)
     return TasteFit(functions, at.common, tastes, pass_result.log_evidence, n, stride.residual)
@@ -347,7 +336,7 @@ def _covariance_mode(
     """Return the mode of the covariances under an inverse Wishart prior."""
     n, before, turn = task.by_user.n_users, float(task.prior_users or 0.0), at.basis.turn
     own = (before * centre.own + n * (turn @ own @ turn.T)) / (before + n)
-    own.flat[:: len(own) + 1] += _LEAST * task.own  # stays positive definite
+    own.flat[:: len(own) + 1] += NEGLIGIBLE * task.own  # stays positive definite
     if task.features is None:
         return Covariances(own)
     r = task.features.psi.shape[1]
@@ -359,10 +348,10 @@ def _covariance_mode(
 # Answers that they are learned from, of as few users as give so many.
 _ANSWERS = 5000
 # Functions that they are made of, at most: of more the covariance is not known from some users, and
-# what leads among the items is as good.
+# what leads among the items is as good; and passes.
 _CANDIDATES = 30
-# Passes, and the residual that ends them.
-_PASSES, _TOL = 30, 1e-2
+# The residual that ends them.
+_TOL = 1e-2
 
 
 def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
@@ -380,7 +369,7 @@ def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
     if task.n_latent >= n or task.prior_users is None or task.total == 0.0:
         return task
     few = replace(_task_of_some_users(task), n_latent=n)
-    pilot = fit(few, _PASSES, _TOL, n_jobs)
+    pilot = fit(few, _CANDIDATES, _TOL, n_jobs)
     prior, (candidates, spare) = pilot.tastes.prior, pilot.functions
     taste = candidates @ semidefinite_root(prior.own + prior.of_features)
     basis = taste @ leading_axes(taste.T @ task.scatter() @ taste, task.n_latent)

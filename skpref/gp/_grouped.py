@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skpref._utils import BLOCK, Array, floor_variance, inverse_blocks, inverse_cholesky
+from skpref._utils import BLOCK, UNIT, Array, floor_variance, inverse_blocks, inverse_cholesky
 from skpref.data import Comparisons, Margins, distinct_rows
 from skpref.gp._dense import DenseItems
 from skpref.gp._finite_rank import FiniteRank, MarginFeatures
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import (
     EXACT,
-    UNIT,
     Cost,
     Marginals,
     MarginErrors,
