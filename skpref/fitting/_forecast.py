@@ -36,9 +36,9 @@ from skpref.likelihoods import Likelihood
 # search (later ones start from the last and are short).
 _SWEEPS = 25
 _SEARCHED = 3.0
-# Seconds that a thousand draws take at a side of a thousand duels, repeated ones counted each, and
+# Operations that a thousand draws cost at a side of a thousand duels, repeated ones counted each, and
 # the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
-_DRAWN: dict[type, tuple[float, float]] = {HMC: (1.4, 2.0), Gibbs: (12.0, 2.8)}
+_DRAWN: dict[type, tuple[float, float]] = {HMC: (6e10, 2.0), Gibbs: (5.5e11, 2.8)}
 # Seconds of a run of EP for each multiplication that grows with the answers alone; an evaluation of
 # the search takes a run each, and so many times as many as those of large matrices are taken for.
 _PASSED, _EVALUATED = 1.7e-9, 18.0
@@ -56,6 +56,8 @@ _LONG = 60.0
 _PATIENCE = 20.0
 # So long a run of EP at given hyperparameters makes a search of some seconds, as drifts have it.
 _AT_ONCE = 0.05
+# Bytes that are had everywhere: nobody is asked.
+_LARGE = 2.0**27
 # Seconds of an operation of products of matrices on one core of a common machine.
 _OPERATION = 2.2e-11
 
@@ -76,7 +78,7 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
         at_thousand, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
         drawn = float(model.engine.matrix_size(comparisons)) / 1000.0
-        seconds += at_thousand * share * drawn**power
+        seconds += seconds_of(at_thousand) * share * drawn**power
     bytes_ = cost.n_bytes
     if model.engine.capabilities.samples:
         bytes_ += 8.0 * 3.0 * float(model.engine.matrix_size(comparisons)) ** 2
@@ -272,7 +274,7 @@ def warn_cost(
     seconds, bytes_ = forecast(comparisons, model, on_all)
     if learned and not on_all and part is not None:
         seconds += forecast(part, model, True)[0]
-    crowded = bytes_ > 0.7 * available_bytes()
+    crowded = bytes_ > _LARGE and bytes_ > 0.7 * available_bytes()
     if seconds < _LONG and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"

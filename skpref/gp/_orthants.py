@@ -272,6 +272,7 @@ def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
 # Logarithms to base 2 of the points of one Gaussian; of a mixture of all, and of each at least.
 _LOG_POINTS = 11
 _LOG_SHARED, _LOG_LEAST = 15, 5
+_LEAST_VARIANCE = 1e-15
 # Newton steps towards the proposals' means at most, and a step that is short enough: any means are
 # right, good ones make weights even.
 _TILTING, _NEAR = 20, 1e-2
@@ -393,7 +394,7 @@ def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
     rows = np.arange(n)
     for j in range(m):
         rest = 1.0 - np.sum(factor[:, j:, :j] ** 2, axis=2)
-        deviation = np.sqrt(np.maximum(rest, UNIT))
+        deviation = np.sqrt(np.maximum(rest, _LEAST_VARIANCE))
         upper = limits[:, j:] - np.matmul(factor[:, j:, :j], means[:, :j, None])[:, :, 0]
         upper /= deviation
         chosen = np.argmin(upper, axis=1)
