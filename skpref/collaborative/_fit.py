@@ -101,9 +101,13 @@ def evaluate_pass(by_user: ByUser, crew: Crew, at: SharedPosterior) -> PassResul
     return PassResult(sites, value, own / by_user.n_users)
 
 
-# A pass that goes the same way as the one before makes the stride longer by this factor, one that
-# goes back makes it shorter by its square.
-_LONGER = 1.2
+# Passes that go the same way (the cosine of the angle between them) lengthen the stride, those that
+# go as much back shorten it.
+_SAME = 0.2
+_LONGER, _SHORTER = 1.2, 0.7
+_LEAST_STRIDE = 0.02
+# Share of the residual that margins must have moved by.
+_LEAST_MOVE = 1e-4
 # Larger than any real move; its square is finite.
 _FAR = 1e100
 
@@ -145,9 +149,14 @@ class Stride(NamedTuple):
         off = np.minimum(np.maximum(np.abs(move) / self.length, np.abs(lag)), _FAR)
         residual = float(np.sqrt(np.mean(off**2)))
         length = self.length
-        if self.move is not None:
-            is_forward = float(move @ self.move) > 0.0
-            length = min(_LONGER * length, 1.0) if is_forward else length / _LONGER**2
+        # Where hardly anything but factors moves, ways are rounding.
+        if self.move is not None and np.mean(move**2) > (_LEAST_MOVE * residual) ** 2:
+            along = float(move @ self.move)
+            most = float(np.linalg.norm(move) * np.linalg.norm(self.move))
+            if along > _SAME * most:
+                length = min(_LONGER * length, 1.0)
+            elif along < -_SAME * most:
+                length = max(_SHORTER * length, _LEAST_STRIDE)
         return Stride(length, move, residual)
 
     def along(self, before: AnswerSites, target: AnswerSites) -> AnswerSites:

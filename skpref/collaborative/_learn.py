@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from skpref._utils import NEGLIGIBLE, Array, Fields, blas_threads
+from skpref._utils import Array, Fields, blas_threads
 from skpref.collaborative import _factorised
 from skpref.collaborative._factorised import Factorised
 from skpref.collaborative._fit import PRIOR_USERS, Task, TasteFit, fit, learn_functions
@@ -282,6 +282,10 @@ def split_hyperparameters(
     return Hyperparameters(model.kernel.k1.kernel, model.likelihood, own, shared, users)
 
 
+# Own variance of users where a method has none, as a share of the other.
+_NEXT_TO_NONE = 1e-6
+
+
 class Method(NamedTuple):
     """Which parts a user's utility has, and whether covariances of tastes are learned.
 
@@ -471,7 +475,7 @@ class Study:
             by_user=ByUser.of(comparisons, self.user, len(self.names)),
             likelihood=hyperparameters.likelihood,
             n_latent=len(Z) if method.prior_users is None else self.n_latent,
-            own=hyperparameters.own if method.own else NEGLIGIBLE * hyperparameters.shared,
+            own=hyperparameters.own if method.own else _NEXT_TO_NONE * hyperparameters.shared,
             shared=hyperparameters.shared,
             features=user_features,
             population=method.population,

@@ -36,8 +36,8 @@ from skpref.likelihoods import Likelihood
 # search (later ones start from the last and are short).
 _SWEEPS = 25
 _SEARCHED = 3.0
-# Operations that a thousand draws cost at a side of a thousand duels, repeated ones counted each, and
-# the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
+# Operations that a thousand draws cost at a side of a thousand duels, repeated ones counted each,
+# and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
 _DRAWN: dict[type, tuple[float, float]] = {HMC: (6e10, 2.0), Gibbs: (5.5e11, 2.8)}
 # Seconds of a run of EP for each multiplication that grows with the answers alone; an evaluation of
 # the search takes a run each, and so many times as many as those of large matrices are taken for.

@@ -333,6 +333,10 @@ class Likelihood(BaseEstimator, ABC):
         Derivatives
         """
 
+    def _log_value(self, margin: Array, answers: Answers) -> Array:
+        """Compute log-probabilities without their derivatives."""
+        return self.log_prob(margin, answers).value
+
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in `theta` of log-probability, gradient and curvature, (n_theta, n) each."""
         rows = [np.zeros((0, len(margin)))] * 3
@@ -415,7 +419,7 @@ class Likelihood(BaseEstimator, ABC):
         power : ndarray of shape (n,), optional
             In (0, 1]; by default 1.
         """
-        grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
+        grid = _quadrature.grid(self.log_prob, self._log_value, mean, variance, answers, power)
         return TiltedMoments(*grid.moments())
 
     def log_normaliser(
@@ -474,7 +478,7 @@ class Likelihood(BaseEstimator, ABC):
         """Derivatives in `theta` of the log normaliser of `tilted`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
-        grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
+        grid = _quadrature.grid(self.log_prob, self._log_value, mean, variance, answers, power)
         return grid.expectation(lambda z, a: self.theta_derivatives(z, a)[0])
 
     def repeated_site(

@@ -539,6 +539,9 @@ class Probit(ExpectedProbit):
             slopes[:, at] = super().tilted_theta_gradient(*parts)
         return slopes
 
+    def _log_value(self, margin, answers):
+        return self.log_normaliser(margin, np.zeros(len(margin)), answers)
+
     def _partial(self, variance, power, answers):
         """Return the rows of noisy margins whose powers are below 1."""
         if power is None:

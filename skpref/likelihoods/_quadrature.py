@@ -55,13 +55,15 @@ class QuadratureNodes(NamedTuple):
         return np.bincount(self.row, self.density * values, len(self.mean))
 
 
-def grid(log_prob, mean, variance, answers, power=None):
+def grid(log_prob, log_value, mean, variance, answers, power=None):
     """Lay nodes over N(z; mean, variance) p(answer | z)^power.
 
     Parameters
     ----------
     log_prob : callable
         ``log_prob(margin, answers)`` → value, d/dm, −d²/dm², …, concave in the margin.
+    log_value : callable
+        Its value alone.
     mean, variance : ndarray of shape (n,)
         The variance is positive.
     answers : Answers
@@ -75,7 +77,7 @@ def grid(log_prob, mean, variance, answers, power=None):
     power = np.ones(len(mean)) if power is None else np.asarray(power, dtype=np.float64)
 
     def height(z, rows=slice(None)):
-        value = power[rows] * log_prob(z, answers.take(rows))[0]
+        value = power[rows] * log_value(z, answers.take(rows))
         return value - 0.5 * (z - mean[rows]) ** 2 / variance[rows]
 
     mode = _mode(log_prob, mean, variance, answers, power)

@@ -72,7 +72,7 @@ def test_users_who_answer_alike_are_pooled():
 def test_users_whom_nothing_sets_apart_are_pooled(method, monkeypatch):
     """Equal features of all users, and no part of anybody's own."""
     study = make_study()
-    monkeypatch.setattr(_study, "NEGLIGIBLE", 1e-9)
+    monkeypatch.setattr(_study, "_NEXT_TO_NONE", 1e-9)
     monkeypatch.setitem(_study.METHODS, "cpu", _study.Method(True, False, True, prior_users=None))
     model = CollaborativePreferenceRegressor(
         RBF(1.0), method=method, user_features=np.zeros((8, 1)), taste_variance=0.5, **HELD
