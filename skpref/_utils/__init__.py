@@ -10,6 +10,7 @@ from skpref._utils._linalg import (
     BLOCK,
     NEGLIGIBLE,
     ROUNDING,
+    UNIT,
     Array,
     NoCovarianceError,
     cholesky,

@@ -327,6 +327,13 @@ def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
     return np.asarray(solution).reshape(values.shape)
 
 
+# Rounding of a covariance: it is the end of a few operations (a distance, a root, an exponential, a
+# product).
+UNIT = 4.0 * float(np.finfo(np.float64).eps)
+# Doubles of a large intermediate array: 8 MiB.
+BLOCK = 2**20
+
+
 def row_blocks(n: int, width: int, doubles: int = 2**16) -> list[slice]:
     """Divide n rows into slices of no more than so many numbers, or of one row.
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import BLOCK, Array, floor_variance, inverse_blocks
-from skpref.collaborative._fit import Task
+from skpref.collaborative._fit import WAIT, Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
 from skpref.collaborative._tastes import AverageUser
 from skpref.collaborative._teams import factors
@@ -27,10 +27,6 @@ from skpref.inference import Pass
 _SHORTER = 0.95
 # Sweeps over the functions in a pass, at most, and the growth of the bound that ends them.
 _SWEEPS, _GROWTH = 20, 1e-3
-# A margin between equal items has no variance; its square is still a number.
-_LEAST = 1e-100
-# Passes before a fit may end: the first two only leave the prior.
-_WAIT = 3
 
 
 class Normals(NamedTuple):
@@ -47,7 +43,7 @@ class Normals(NamedTuple):
     @classmethod
     def of(cls, mean: Array, variance: Array) -> Self:
         """Return the normal factors of these means and variances."""
-        variance = np.maximum(variance, _LEAST)
+        variance = np.maximum(variance, np.sqrt(np.finfo(np.float64).tiny))
         return cls(1.0 / variance, mean / variance)
 
     def divided_by(self, other: "Normals") -> "Normals":
@@ -308,7 +304,7 @@ def fit(
         evidence = state.log_evidence(weights, functions)
         if watch is not None and watch(Pass(n, evidence, residual)):
             break
-        if n > _WAIT and residual < tol:
+        if n > WAIT and residual < tol:
             break
     return Factorised(of_users.features, weights, functions, evidence, n, residual)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import Array, leading_axes, semidefinite_root
+from skpref._utils import NEGLIGIBLE, Array, leading_axes, semidefinite_root
 from skpref.collaborative._tastes import (
     AverageUser,
     Basis,
@@ -102,8 +102,8 @@ def evaluate_pass(by_user: ByUser, crew: Crew, at: SharedPosterior) -> PassResul
 
 
 # Passes that go the same way (the cosine of the angle between them) lengthen the stride, those that
-# go back shorten it.
-_SAME, _BACK = 0.2, -0.2
+# go as much back shorten it.
+_SAME = 0.2
 _LONGER, _SHORTER = 1.2, 0.7
 _LEAST_STRIDE = 0.02
 # Share of the residual that margins must have moved by.
@@ -155,7 +155,7 @@ class Stride(NamedTuple):
             most = float(np.linalg.norm(move) * np.linalg.norm(self.move))
             if along > _SAME * most:
                 length = min(_LONGER * length, 1.0)
-            elif along < _BACK * most:
+            elif along < -_SAME * most:
                 length = max(_SHORTER * length, _LEAST_STRIDE)
         return Stride(length, move, residual)
 
@@ -166,10 +166,8 @@ class Stride(NamedTuple):
         return AnswerSites(precision, shift, target.mean, target.variance)
 
 
-# Passes before the covariances of tastes are learned: tastes mean nothing before.
-_WAIT = 5
-# Share of the prior variance of tastes that is always left.
-_LEAST = 1e-6
+# Passes before the covariances of tastes are learned, or a fit may end: tastes mean nothing before.
+WAIT = 5
 # Users that the prior covariance of tastes weighs as much as.
 PRIOR_USERS = 20.0
 
@@ -309,10 +307,10 @@ def fit(
         stride = stride.next(sites, pass_result.target) if n > 1 else stride
         if watch is not None and watch(Pass(n, pass_result.log_evidence, stride.residual)):
             break
-        if n > _WAIT and stride.residual < tol:
+        if n > WAIT and stride.residual < tol:
             break
         sites = stride.along(sites, pass_result.target)
-        if n > _WAIT and task.prior_users is not None:
+        if n > WAIT and task.prior_users is not None:
             prior = _covariance_mode(pass_result.own, at, centre, task)
     tastes = posterior_tastes(crew, at, task.average_user)
     return TasteFit(functions, at.common, tastes, pass_result.log_evidence, n, stride.residual)
@@ -347,7 +345,7 @@ def _covariance_mode(
     """Return the mode of the covariances under an inverse Wishart prior."""
     n, before, turn = task.by_user.n_users, float(task.prior_users or 0.0), at.basis.turn
     own = (before * centre.own + n * (turn @ own @ turn.T)) / (before + n)
-    own.flat[:: len(own) + 1] += _LEAST * task.own  # stays positive definite
+    own.flat[:: len(own) + 1] += NEGLIGIBLE * task.own  # stays positive definite
     if task.features is None:
         return Covariances(own)
     r = task.features.psi.shape[1]
@@ -359,10 +357,10 @@ def _covariance_mode(
 # Answers that they are learned from, of as few users as give so many.
 _ANSWERS = 5000
 # Functions that they are made of, at most: of more the covariance is not known from some users, and
-# what leads among the items is as good.
+# what leads among the items is as good; and passes.
 _CANDIDATES = 30
-# Passes, and the residual that ends them.
-_PASSES, _TOL = 30, 1e-2
+# The residual that ends them.
+_TOL = 1e-2
 
 
 def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
@@ -380,7 +378,7 @@ def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
     if task.n_latent >= n or task.prior_users is None or task.total == 0.0:
         return task
     few = replace(_task_of_some_users(task), n_latent=n)
-    pilot = fit(few, _PASSES, _TOL, n_jobs)
+    pilot = fit(few, _CANDIDATES, _TOL, n_jobs)
     prior, (candidates, spare) = pilot.tastes.prior, pilot.functions
     taste = candidates @ semidefinite_root(prior.own + prior.of_features)
     basis = taste @ leading_axes(taste.T @ task.scatter() @ taste, task.n_latent)

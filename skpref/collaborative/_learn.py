@@ -20,18 +20,15 @@ from skpref.collaborative._fit import PRIOR_USERS, Task, TasteFit, fit, learn_fu
 from skpref.collaborative._tastes import Features
 from skpref.collaborative._teams import ByUser
 from skpref.collaborative._users import UserTable
-from skpref.data import Comparisons
+from skpref.data import ENOUGH_FOR_POINTS, ENOUGH_OF_NAMES, Comparisons
 from skpref.fitting import Hyperprior, LogNormal, Model, Monitor, Search, learn
 from skpref.gp import Inducing, place, whitening
 from skpref.inference import EP, Engine, Pass
 from skpref.kernels import Identity, OnColumns, kernel_values, lengthscale_indices
 from skpref.likelihoods import Likelihood
 
-# Answers to learn from; of one user so many at most, before all others have given theirs.
-_ANSWERS, _ANSWERS_OF_ORDER = 800, 2000
+# Answers of one user to learn from at most, before all others have given theirs.
 _OF_ONE = 24
-# Deviation of the logarithm of a lengthscale of users from its median, √features.
-_DEVIATION = 1.0
 
 
 @dataclass(frozen=True)
@@ -134,9 +131,8 @@ class Lesson:
         engine : Engine
         """
         if n_learning_answers == "auto":
-            n_learning_answers = _ANSWERS
-            if "order_effect" in start.likelihood.free:
-                n_learning_answers = _ANSWERS_OF_ORDER
+            has_order = "order_effect" in start.likelihood.free
+            n_learning_answers = ENOUGH_OF_NAMES if has_order else ENOUGH_FOR_POINTS
         rows = _sample_rows(user_answers.user, n_learning_answers)
         n_items = user_answers.comparisons.items.shape[1]
         model = joint_model(start, n_items, user_answers.features, bounds, population, engine)
@@ -265,8 +261,8 @@ def _user_lengthscale_prior(kernel, start, features):
         return ()
     first = len(start.kernel.theta)
     index = np.array([at for at, _ in lengthscale_indices(kernel) if at >= first], dtype=np.intp)
-    centre = np.full(len(index), 0.5 * np.log(features.shape[1]))
-    return (LogNormal(index, centre, np.full(len(index), _DEVIATION)),) if len(index) else ()
+    centre = np.full(len(index), 0.5 * np.log(features.shape[1]))  # √features, within a factor e
+    return (LogNormal(index, centre, np.ones(len(index))),) if len(index) else ()
 
 
 def split_hyperparameters(

@@ -39,12 +39,8 @@ from skpref.fitting import (
 from skpref.inference import EP, available_bytes
 from skpref.kernels import seen_columns
 
-# Operations of a pass, as measured, over those of products of large matrices.
-_SMALL_MATRICES = 2.0
 # Of a pass over products of weights and functions, for an answer and a function: array by array.
 _PRODUCT = 4e3
-# Fits of fewer operations take seconds on any machine.
-_QUICK = 2e11
 _LONG = 60.0
 
 
@@ -78,13 +74,11 @@ def warn_cost(
     if factorised:
         of_duel, of_user = d * (_PRODUCT + 4.0 * m**2), 4.0 * d * (1.0 + r) ** 2
         bytes_ = 8.0 * 12.0 * d * (n_users + n_duels)
-    work = _SMALL_MATRICES * max_iter * (n_duels * of_duel + n_users * of_user)
+    work = 2.0 * max_iter * (n_duels * of_duel + n_users * of_user)
     crowded = bytes_ > 0.7 * available_bytes()
     learning = 0.0
     if lesson is not None:
         learning = forecast(lesson.part, lesson.model, True)[0]
-    if work < _QUICK and learning < _LONG and not crowded:
-        return
     passes = seconds_of(work)
     seconds = passes + learning
     if seconds < _LONG and not crowded:

@@ -29,8 +29,6 @@ from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
 # Users of a team: so many that a worker has some tenths of a second to do with each.
 _TEAM = 1000
-# Fits whose teams a process keeps.
-_RUNS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,7 +391,7 @@ class _HeldTeam:
     local: list[Local] = field(default_factory=list)
 
 
-_HERE = Store[_HeldTeam](_RUNS)
+_HERE = Store[_HeldTeam]()
 
 
 def _work(run: str, number: int, question: tuple[Any, Any], team: Any) -> Any:

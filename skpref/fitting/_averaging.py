@@ -24,29 +24,27 @@ from skpref.data import Comparisons
 from skpref.fitting._forecast import seconds_of_run
 from skpref.fitting._hyperpriors import HalfCauchy, LogNormal, LogStudent
 from skpref.fitting._model import Evaluation, Model
-from skpref.fitting._search import Search, learn
+from skpref.fitting._search import (
+    ROUNDED_SHARE,
+    Search,
+    amplitude_indices,
+    learn,
+    term_variances,
+)
 from skpref.gp import Posterior, utility_posterior
 from skpref.inference import State
 
-# The prior on the ratio of a term's deviation to that of the noise, and on that of a threshold:
-# log-normal, its median and the deviation of its logarithm.
-_RATIO, _THRESHOLD, _DEVIATION = 1.0, 0.5, 1.0
-# Terms of fixed amplitudes whose share of the margins' variance is smaller are rounding.
-_ABSENT = 1e-9
-# An amplitude is made larger by these, in nats, until it adds so much of the whole.
-_RAISED, _SEEN = (0.7, 30.0), 1e-3
+# Median of the ratio of a threshold to the deviation of the noise.
+_THRESHOLD = 0.5
 # Steps of the differences of gradients, in nats or deviations of the noise.
-_STEP = 0.1
+STEP = 0.1
 # The points are spread so many times as wide as Laplace's normal, of this deviation at most.
-_WIDER, _WIDEST = 1.15, 2.0
+WIDER, _WIDEST = 1.15, 2.0
 # What no answer tells, the unit of all utilities, is held to this deviation of its logarithm.
 _HELD = 0.05
-# Points: so many and so many more a hyperparameter, up to the last. Of chains through time, each
-# run of which takes long whatever it is of, fewer.
-_POINTS, _MORE, _MOST = 8, 8, 64
-_POINTS_ALONG, _MORE_ALONG = 4, 3
-# A mean over hyperparameters takes this many runs of the engine beside its points and differences.
-_RUNS_TO_MODE = 15
+# Points: so many, and as many more a hyperparameter, up to the last. Of chains through time, each
+# run of which takes long whatever it is of, half of these.
+_POINTS, _MOST = 8, 64
 # It is taken unasked where it is forecast to take no more seconds, of no more distinct answers.
 _PATIENCE, _MANY = 10.0, 5_000
 
@@ -141,7 +139,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
     indices_with_prior = set(np.concatenate(prior_indices).tolist()) if prior_indices else set()
     ratios: list[tuple[Array, float, float]] = []
 
-    def add(row, constant, median, power, deviation=_DEVIATION):
+    def add(row, constant, median, power, deviation=1.0):
         """Add the ratio e^(row θ + constant), which is a power of a ratio of this median."""
         ratios.append((row, power * np.log(median) - constant, power * deviation))
 
@@ -152,10 +150,10 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
             fixed_variance -= parts[at]
             if at not in indices_with_prior:
                 row = np.eye(n)[at] - 2.0 * sigma
-                add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, _RATIO, 2.0)
+                add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, 1.0, 2.0)
     if noise is not None and noise not in indices_with_prior:
-        if fixed_variance > _ABSENT * total:
-            add(-2.0 * sigma, np.log(0.5 * fixed_variance) - 2.0 * rest, _RATIO, 2.0)
+        if fixed_variance > ROUNDED_SHARE * total:
+            add(-2.0 * sigma, np.log(0.5 * fixed_variance) - 2.0 * rest, 1.0, 2.0)
         else:  # every amplitude is learned, so that their unit is any
             add(np.eye(n)[noise], -theta[noise], 1.0, 1.0, _HELD)
     scales = (powers != 0) & (np.arange(n) >= n_kernel)
@@ -175,12 +173,8 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
 
 
 def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
-    """Return the mean prior variance of the margins, and what each amplitude adds to it.
-
-    That of an amplitude is proportional to it, and so found by making it larger: by much, where it
-    is lost beside the others.
-    """
-    theta, powers = model.theta, model.powers
+    """Return the mean prior variance of the margins, and what each amplitude adds to it."""
+    theta = model.theta
     comparisons = replace(comparisons, measured=None)  # before values were measured, too
 
     def variance(theta):
@@ -191,31 +185,24 @@ def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
         shared = 0.0 if prior.noise is None else prior.noise.diagonal()
         return float(np.mean(prior.variance - shared))
 
-    total, parts = variance(theta), np.zeros(len(model.kernel.theta))
-    for at in np.flatnonzero(powers[: len(parts)] == 2):
-        for more in _RAISED:
-            raised = theta.copy()
-            raised[at] += more
-            gain = variance(raised) - total
-            if gain > _SEEN * total:
-                parts[at] = gain / np.expm1(more)
-                break
-    return total, parts
+    parts, amplitudes = np.zeros(len(model.kernel.theta)), amplitude_indices(model)
+    parts[amplitudes] = term_variances(variance, theta, amplitudes)
+    return variance(theta), parts
 
 
 def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> bool:
     """Tell whether so many averages take few seconds, so that they are taken unasked."""
     n = len(model.theta)
-    runs = n_averages * (n_points(n, model.rule.through_time) + 2 * n + _RUNS_TO_MODE)
+    # Its mode and differences of gradients take about as many runs as its points.
+    runs = n_averages * 2 * n_points(n, model.rule.through_time)
     few = len(comparisons.rows) <= _MANY
     return few and runs * seconds_of_run(comparisons, model) <= _PATIENCE
 
 
 def n_points(n_theta: int, through_time: bool = False) -> int:
     """Return the number of points, even, of an average over so many hyperparameters."""
-    if through_time:
-        return min(_POINTS_ALONG + 2 * ((_MORE_ALONG * n_theta + 1) // 2), _MOST)
-    return min(_POINTS + _MORE * n_theta, _MOST)
+    n = min(_POINTS * (n_theta + 1), _MOST)
+    return n // 2 if through_time else n
 
 
 def average(
@@ -235,8 +222,8 @@ def average(
         As fitted, with an engine that has evidence and an exact prior.
     comparisons : Comparisons
     n_nodes : int, optional
-        Number of points, even. None: 8 and 8 more a hyperparameter, of chains through time 4 and 3
-        more; 64 at most.
+        Number of points, even. None: 8 and 8 more a hyperparameter, 64 at most; of chains
+        through time half of these.
 
     Returns
     -------
@@ -267,7 +254,7 @@ def average(
         n = n_nodes or n_points(len(mode), model.rule.through_time)
         normal = lattice(n, len(mode))
         low, high = model.bounds.T
-        spread = _WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
+        spread = WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         points = np.where(low < high, points, mode)
         inside = np.all((points >= low) & (points <= high), axis=1)
@@ -351,7 +338,7 @@ def _curvature(mode, bounds, gradient, unit):
     curvature = np.zeros((n, n))
     for k, (low, high) in enumerate(bounds):
         ends = np.repeat(mode[None], 2, axis=0)
-        ends[:, k] = np.clip(mode[k] + unit[k] * np.array([-_STEP, _STEP]), low, high)
+        ends[:, k] = np.clip(mode[k] + unit[k] * np.array([-STEP, STEP]), low, high)
         below, above = (gradient(each) for each in ends)
         if ends[1, k] > ends[0, k]:
             curvature[k] = unit[k] * unit * (below - above) / (ends[1, k] - ends[0, k])

@@ -7,6 +7,7 @@ beside it. Rows of answers say who answered, so that all of it is one kernel on 
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +30,20 @@ from skpref.kernels import (
     terms_of_sum,
 )
 
-# The last columns of a row: number of the judge, reliability, whether the item was shown first, and
-# whether a judge answers at all, who then has effects of their own.
-_JUDGE, _RELIABILITY, _FIRST, _OWN = range(-4, 0)
+
+class _Column(IntEnum):
+    """The last columns of a row.
+
+    Number of the judge, reliability, whether the item was shown first, and whether a judge answers
+    at all, who then has effects of their own.
+    """
+
+    JUDGE = -4
+    RELIABILITY = -3
+    FIRST = -2
+    OWN = -1
+
+
 # The same of items without a judge: nobody, the reference judge, no order, no effects of their own.
 _FILL = (-1.0, 1.0, 0.0, 0.0)
 # Standard deviation of the logarithm of a variance of judges' effects under its prior. With a
@@ -75,10 +87,10 @@ class Biases(NamedTuple):
         form = None if finite is None else finite_features(finite, kernel.width)
         centres: dict[int, float] = {}
         for term in () if form is None else form.terms:
-            if kernel.width + _JUDGE in term.group:
+            if kernel.width + _Column.JUDGE in term.group:
                 centres |= {column: centre for each in term.monomials for column, centre in each}
         controls = tuple(sorted(column for column in centres if column < kernel.n_columns))
-        by_order = kernel.width + _FIRST in centres
+        by_order = kernel.width + _Column.FIRST in centres
         return cls(controls, tuple(centres[column] for column in controls), by_order)
 
 
@@ -169,7 +181,7 @@ def with_biases(
     n = items.shape[1]
     fill = (NEW_GROUP,) * n_group_columns + _FILL
     width = n + len(fill)
-    judge, reliability, first, own = ([width + k] for k in (_JUDGE, _RELIABILITY, _FIRST, _OWN))
+    judge, reliability, first, own = ([width + k] for k in _Column)
     by_judge = OnColumns(Identity(), judge)
     if any(n in columns for columns in seen_columns(kernel, n + 1)):
         kernel = OnColumns(kernel, list(range(n)))
@@ -226,7 +238,7 @@ def judged_rows(
     r = np.full(int(judge.max(initial=-1)) + 1, r) if r.ndim == 0 else r
     if comparisons.items.shape[1] == kernel.width:
         items = comparisons.items.copy()
-        items[:, _RELIABILITY] = r[items[:, _JUDGE].astype(np.intp)]
+        items[:, _Column.RELIABILITY] = r[items[:, _Column.JUDGE].astype(np.intp)]
         rows = comparisons.with_items(items)
         carry_groups(comparisons, rows)
         return rows
@@ -267,13 +279,13 @@ def own_effect_rows(kernel: Padded, n_judges: int, column: int | None) -> tuple[
     biases = Biases.of_kernel(kernel)
     rows = np.zeros((n_judges, kernel.width))
     rows[:, list(biases.controls)] = biases.centres
-    rows[:, _JUDGE] = np.arange(n_judges)
+    rows[:, _Column.JUDGE] = np.arange(n_judges)
     without = rows.copy()
     if column is None:
-        rows[:, _FIRST] = 1.0
+        rows[:, _Column.FIRST] = 1.0
     else:
         without[:, column] = rows[:, column] = rows[:, column] + 1.0
-        rows[:, _OWN] = 1.0
+        rows[:, _Column.OWN] = 1.0
     return rows, without
 
 
@@ -295,14 +307,14 @@ def asked_rows(
     first, second = (kernel.inner_rows(side).copy() for side in sides)
     is_biased = judge != -1
     for rows, place in ((first, 1), (second, -1)):
-        rows[is_biased, _JUDGE] = judge[is_biased]
-        rows[is_biased, _FIRST] = order[is_biased] == place
-        rows[is_biased, _OWN] = 1.0
+        rows[is_biased, _Column.JUDGE] = judge[is_biased]
+        rows[is_biased, _Column.FIRST] = order[is_biased] == place
+        rows[is_biased, _Column.OWN] = 1.0
     return first, second
 
 
 def at_reliability(kernel: Padded, rows: Array, reliability: float) -> Array:
     """Return rows at another reliability."""
     rows = rows.copy()
-    rows[:, _RELIABILITY] = reliability
+    rows[:, _Column.RELIABILITY] = reliability
     return rows

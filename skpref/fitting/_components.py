@@ -12,8 +12,8 @@ from skpref.kernels import features_part, kernel_values
 # takes, if the kernel joins the two: below it features that explain next to nothing, or items many
 # lengthscales apart, would join what nobody compared.
 _LEAST_SHARE = 0.01
-# Groups, and names of each, that a sentence has room for.
-_IN_WORDS, _NAMED = 3, 3
+# Groups, or names, that a sentence has room for.
+NAMED = 3
 
 
 def component_of_rows(
@@ -156,10 +156,10 @@ def components_in_words(names: NDArray, component: NDArray[np.intp], what: str =
     n_large = int(np.count_nonzero(sizes > 1))
 
     def listed(members: NDArray[np.bool_]) -> str:
-        some = [printable_text(name) for name in names[members][:_NAMED].tolist()]
+        some = [printable_text(name) for name in names[members][:NAMED].tolist()]
         return f"({', '.join(some)}{', …' if members.sum() > len(some) else ''})"
 
-    shown = min(n_large, _IN_WORDS)
+    shown = min(n_large, NAMED)
     parts = [f"{size} {listed(component == k)}" for k, size in enumerate(sizes[:shown].tolist())]
     if n_large > shown:
         parts.append(f"{sizes[shown:n_large].sum()} in {n_large - shown} more")

@@ -32,39 +32,34 @@ from skpref.kernels import (
 )
 from skpref.likelihoods import Likelihood
 
-# Products of square matrices (2 side³ operations) that a sweep of EP costs, sweeps of a run, and
-# runs of a search (later ones start from the last and are short).
-_SWEEP = 1.25
-_SWEEPS = 20
+# Sweeps of a run of EP, each a product of square matrices (2 side³ operations), and runs of a
+# search (later ones start from the last and are short).
+_SWEEPS = 25
 _SEARCHED = 3.0
-# Such products that a thousand draws cost at a side of `_PROBE` duels, repeated ones counted each,
+# Operations that a thousand draws cost at a side of a thousand duels, repeated ones counted each,
 # and the power of the side that they grow by: as measured at 600, 1 500 and 4 000 duels.
-_DRAWN: dict[type, tuple[float, float]] = {HMC: (80.0, 2.0), Gibbs: (340.0, 2.8)}
+_DRAWN: dict[type, tuple[float, float]] = {HMC: (6e10, 2.0), Gibbs: (5.5e11, 2.8)}
 # Seconds of a run of EP for each multiplication that grows with the answers alone; an evaluation of
 # the search takes a run each, and so many times as many as those of large matrices are taken for.
 _PASSED, _EVALUATED = 1.7e-9, 18.0
-# A run from a start near its end: seconds whatever it is of, and with few features its sweeps, and
-# operations of square matrices in one of them beside side³.
-_STARTED, _WARM_SWEEPS, _FACTORED = 6e-3, 4.0, 2.1
-# Seconds of such a run of chains through time, whatever it is of, and more for each step of the
-# longest: as measured at 32 to 273 steps.
-_ALONG, _STEPPED = 5e-2, 4e-4
+# Seconds of a run from a start near its end, whatever it is of, and more for each step of the
+# longest chain through time: as measured at 32 to 273 steps.
+_STARTED, _STEPPED = 6e-3, 6e-4
 # Seconds of learning on a part of answers whose number such multiplications bear; and on all, for a
 # fit with inducing points, which is itself a matter of seconds.
 _BRISK = 2.5
-# Seconds from which on inference="auto" takes inducing points, and a warning tells of a fit.
-_LONG = 60.0
 # Inducing points that inference="auto" takes.
 _POINTS = 500
+# Seconds from which on inference="auto" takes inducing points, and a warning tells of a fit.
+_LONG = 60.0
 # Learning from all answers for so many seconds is not worth while.
 _PATIENCE = 20.0
 # So long a run of EP at given hyperparameters makes a search of some seconds, as drifts have it.
 _AT_ONCE = 0.05
-_PROBE = 384
 # Bytes that are had everywhere: nobody is asked.
 _LARGE = 2.0**27
-# Seconds of such a product on one core of a common machine.
-_NOMINAL = 2.5e-3
+# Seconds of an operation of products of matrices on one core of a common machine.
+_OPERATION = 2.2e-11
 
 
 def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[float, float]:
@@ -80,10 +75,10 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
     cost = _exact_cost(comparisons, model)
     seconds = _learning(cost, model) if learned else _exact(cost) + _PASSED * cost.linear
     if type(model.engine) in _DRAWN:
-        products, power = _DRAWN[type(model.engine)]
+        at_thousand, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
-        drawn = float(model.engine.matrix_size(comparisons)) / _PROBE
-        seconds += _NOMINAL * products * share * drawn**power
+        drawn = float(model.engine.matrix_size(comparisons)) / 1000.0
+        seconds += seconds_of(at_thousand) * share * drawn**power
     bytes_ = cost.n_bytes
     if model.engine.capabilities.samples:
         bytes_ += 8.0 * 3.0 * float(model.engine.matrix_size(comparisons)) ** 2
@@ -93,12 +88,11 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
 def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
     """Return the seconds of a run of EP at given hyperparameters, from a start near its end."""
     cost = _exact_cost(comparisons, model)
+    once = _STARTED + _STEPPED * cost.steps
     if cost.linear:  # of few features: passes over the answers, and square matrices of the features
-        squares = seconds_of(_FACTORED * cost.side**3) * _WARM_SWEEPS
-        along = _ALONG + _STEPPED * cost.steps if cost.steps else 0.0
-        return _STARTED + squares + along + _PASSED * cost.linear
+        return once + _exact(cost) / _SEARCHED + _PASSED * cost.linear
     products = max(_exact(cost), seconds_of(2.0 * cost.multiplications) * _SWEEPS)
-    return _STARTED + products / _SEARCHED
+    return once + products / _SEARCHED
 
 
 def _exact_cost(comparisons, model):
@@ -109,7 +103,7 @@ def _exact_cost(comparisons, model):
 
 def _exact(cost):
     """Return the seconds that square matrices take EP at given hyperparameters."""
-    return _NOMINAL * (cost.side / _PROBE) ** 3 * _SWEEP * _SWEEPS
+    return seconds_of(2.0 * cost.side**3) * _SWEEPS
 
 
 def _searched(model):
@@ -257,7 +251,7 @@ def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
 
 def seconds_of(operations: float) -> float:
     """Return the seconds of so many operations of matrix products, on a typical machine."""
-    return operations / (2.0 * _PROBE**3) * _NOMINAL
+    return operations * _OPERATION
 
 
 def warn_cost(

@@ -14,17 +14,7 @@ from skpref.gp import TimeSpread, feature_spread, varying
 from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
 from skpref.likelihoods import Likelihood
 
-# Logarithms of lengthscales share a normal level and deviate from it by Student's t: many like
-# ones, a few quite unlike.
-_LEVEL = 1.0
-_DEVIATION = 0.3
-FREEDOM = 4.0
-# Deviation of the level towards short lengthscales beside item effects by ids: what is rough in
-# features these explain too.
-_SHORTER_BESIDE_IDS = 0.5
-# Of the default kernel beside ids: scale of the logarithm of the item effects' variance, whose
-# median is 1, and median of the deviations of the parts that features add to these effects.
-_UNIT = 2.0
+# Median of the deviations of parts beside the one that is the unit of the utility.
 _PART = 0.5
 # Deviation of the logarithm of a lengthscale of time, which nothing else tells the scale of.
 _TIME = 1.5
@@ -64,38 +54,42 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class LogStudent:
-    """Logarithms with independent Student's t densities (4 degrees of freedom).
+    """Logarithms with independent Student's t densities.
 
     Attributes
     ----------
     index : ndarray of int of shape (k,)
         Where they are in θ.
-    centre, scale : ndarray of shape (k,)
+    centre : ndarray of shape (k,)
+    scale : float or ndarray of shape (k,)
+        Of a variance of whose size little is known: half of it lies between a fourth and four times
+        the median.
+    freedom : float
+        Many are like the median, a few quite unlike.
     """
 
     index: NDArray[np.intp]
     centre: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    scale: float | NDArray[np.float64] = 2.0
+    freedom: float = 4.0
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the unnormalised log density and its gradient."""
         gradient = np.zeros(len(theta))
-        value, slopes = _student((theta[self.index] - self.centre) / self.scale)
+        value, slopes = _student((theta[self.index] - self.centre) / self.scale, self.freedom)
         gradient[self.index] = slopes / self.scale
         return value, gradient
 
 
-def _student(scaled):
+def _student(scaled, freedom):
     """Return the unnormalised log density of Student's t, and its slopes."""
-    value = -0.5 * (FREEDOM + 1.0) * float(np.log1p(scaled**2 / FREEDOM).sum())
-    return value, -(FREEDOM + 1.0) * scaled / (FREEDOM + scaled**2)
+    value = -0.5 * (freedom + 1.0) * float(np.log1p(scaled**2 / freedom).sum())
+    return value, -(freedom + 1.0) * scaled / (freedom + scaled**2)
 
 
 @dataclass(frozen=True)
 class SharedLevel:
     """Logarithms that share a normal level and deviate from it by Student's t.
-
-    Its scale is 0.3, with 4 degrees of freedom.
 
     Attributes
     ----------
@@ -105,23 +99,28 @@ class SharedLevel:
         Their medians.
     level : float
         Standard deviation of the level.
-    longer : float or None
-        That above the medians, where it is another one.
+    shorter : float or None
+        That below the medians, where it is another one.
+    deviation, freedom : float
+        Scale and degrees of freedom of Student's t: many lengthscales are alike, a few quite
+        unlike.
     """
 
     index: NDArray[np.intp]
     centre: NDArray[np.float64]
-    level: float = _LEVEL
-    longer: float | None = None
+    level: float = 1.0
+    shorter: float | None = None
+    deviation: float = 0.3
+    freedom: float = 4.0
 
     def log_density(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the unnormalised log density and its gradient."""
         offset = theta[self.index] - self.centre
         gradient = np.zeros(len(theta))
         mean = offset.mean()
-        level = self.level if self.longer is None or mean < 0.0 else self.longer
-        value, slopes = _student((offset - mean) / _DEVIATION)
-        slopes = slopes / _DEVIATION
+        level = self.level if self.shorter is None or mean >= 0.0 else self.shorter
+        value, slopes = _student((offset - mean) / self.deviation, self.freedom)
+        slopes = slopes / self.deviation
         gradient[self.index] = slopes - slopes.mean() - mean / level**2 / len(offset)
         return value - 0.5 * float(mean / level) ** 2, gradient
 
@@ -213,7 +212,8 @@ def lengthscale_priors(
     features = [feature for _, feature in lengthscales]
     centre = np.array([common if k is None else spread[k] for k in features])
     if beside_ids:
-        return (SharedLevel(index, centre, _SHORTER_BESIDE_IDS, _LEVEL),)
+        # What is rough in features the item effects explain too.
+        return (SharedLevel(index, centre, shorter=0.5),)
     return (SharedLevel(index, centre),)
 
 
@@ -231,7 +231,7 @@ def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, .
     effects, *parts = np.flatnonzero(amplitude_powers(kernel)) if kernel.n_dims else [0]
     if not kernel.n_dims or not (parts or beside):
         return ()
-    unit = LogStudent(np.array([effects]), np.zeros(1), np.array([_UNIT]))
+    unit = LogStudent(np.array([effects]), np.zeros(1))
     return (unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))) if parts else (unit,)
 
 

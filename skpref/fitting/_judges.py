@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from skpref._utils import Array, check_bounds, check_number, printable_text
 from skpref.data import Respondents
 from skpref.fitting._biases import asked_rows, at_reliability
+from skpref.fitting._components import NAMED
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Posterior, defended, stacked
 from skpref.kernels import Padded
@@ -137,8 +138,8 @@ def check_judge_prior(prior: Any, learned: bool) -> JudgePrior:
 _SHOWN = 10
 # Nodes that average over the reliability of the reference judge.
 _NODES = 9
-# Log noise relative to the reference judge's lies between ± this; halvings that find quantiles.
-_WIDEST, _HALVINGS = 60.0, 80
+# Log noise relative to the reference judge's lies between ± this.
+_WIDEST = 60.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -325,7 +326,7 @@ class Judges:
 
     def _noise_quantile(self, level):
         ends = np.full(len(self), _WIDEST)
-        high = quantile_of(self._noise_cdf, -ends, ends, level, _HALVINGS)
+        high = quantile_of(self._noise_cdf, -ends, ends, level)
         with np.errstate(over="ignore"):
             noise = self.reference_noise * np.exp(high)
         return np.where(high >= _WIDEST - 1e-6, np.inf, noise)
@@ -413,8 +414,6 @@ def _interval(quantile: Callable[[float], Array], level: float) -> Array:
 # Probability from which on boards mention a second reading of the judges: that a single judge
 # answers the wrong way round has one of just about 5 %.
 _READING = 0.04
-# Judges of a reading that are named.
-_NAMED = 3
 
 
 def readings_in_words(judges: Judges | None) -> list[str]:
@@ -446,9 +445,9 @@ def readings_in_words(judges: Judges | None) -> list[str]:
 
 def _listed(names):
     """Return names in words, the first few of many, in a list of one; an empty list of none."""
-    shown = [printable_text(name) for name in names[:_NAMED]]
-    if len(names) > _NAMED:
-        shown.append(f"{len(names) - _NAMED} more")
+    shown = [printable_text(name) for name in names[:NAMED]]
+    if len(names) > NAMED:
+        shown.append(f"{len(names) - NAMED} more")
     if len(shown) < 2:
         return shown
     return [f"{', '.join(shown[:-1])} and {shown[-1]}"]

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import Array, blas_threads, covariance_of, seed_of, warn
 from skpref.data import Comparisons, Respondents, distinct_rows, name_ranks
-from skpref.fitting._averaging import lattice
+from skpref.fitting._averaging import STEP, WIDER, lattice
 from skpref.fitting._biases import Biases, judged_rows, own_effect_rows
 from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
 from skpref.fitting._forecast import learning_part
@@ -46,19 +46,14 @@ _TURNS, _STEPS = 6, 12
 _RELIABILITY_TOL = 0.05
 # Of a judge who turned back by more than this share of the last step, the next step is halved.
 _BACK = 0.5
-# Where reliability moves by more with its median held, it was not at the fixed point.
-_MOVED_AWAY = 2.0
-# After all turns a warning tells of a larger move.
+# After a larger move it was not at the fixed point, and after all turns a warning tells of it.
 _NOT_CONVERGED = 1.0
-# A change of reliability that does not matter.
-_ROUGH = 0.05
 # Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
 _THETA_TOL = 0.02
 
 
-# Deviation of the logarithm of a judge's reliability from which on a reading is averaged over it;
-# its nodes are spread so many times as wide as the judges' own normals.
-_UNCERTAIN, _WIDER = 0.1, 1.15
+# Deviation of the logarithm of a judge's reliability from which on a reading is averaged over it.
+_UNCERTAIN = 0.1
 # Nodes a judge of that average, of two judges at least; and the least probability of a reading
 # whose posterior is one: with less it is that at the mean of reliability.
 _NODES_A_JUDGE, _LEAST_WEIGHT = 4, 0.1
@@ -124,7 +119,7 @@ class Beliefs:
         Relative to the median: hyperparameters follow that.
         """
         before, here = before.scaled(), self.scaled()
-        spread = np.sqrt(here.reliability.variance + _ROUGH**2)
+        spread = np.sqrt(here.reliability.variance + _RELIABILITY_TOL**2)
         law, last = here.law, before.law
         moved = [
             np.max(np.abs(here.reliability.mean - before.means) / spread),
@@ -193,7 +188,7 @@ def fit_judged(
             moved = np.inf if before is None else beliefs.moved(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
                 with_median = judging.fixed_point(model, beliefs)
-                if with_median.moved(beliefs) < _MOVED_AWAY:
+                if with_median.moved(beliefs) < _NOT_CONVERGED:
                     held = model, with_median
                     break
                 beliefs = with_median  # hyperparameters follow
@@ -463,7 +458,7 @@ class _Judging:
             used = beliefs.means[None]
             return reading.log_weight, OpenReading(beliefs, judges, used, np.ones(1))
         n_nodes = _NODES_A_JUDGE * max(n, 2)
-        normal, spread = lattice(n_nodes, n), _WIDER * deviation[judges]
+        normal, spread = lattice(n_nodes, n), WIDER * deviation[judges]
         log_sizes = mean[judges] + spread * normal
         reliability = np.tile(beliefs.means, (n_nodes, 1))
         reliability[:, judges] = np.where(likely[judges] == 0, 1.0, -1.0) * np.exp(log_sizes)
@@ -593,9 +588,7 @@ def _warn_turns(moved):
 
 # -- the noise of the reference judge --------------------------------------------------------
 
-# Steps of log reliability, and of the kernel's hyperparameters.
-_RELIABILITY, _KERNEL = 0.2, 0.1
-# Precision that is there in any case of these.
+# Precision that is there in any case, of log reliability and the hyperparameters.
 _LEAST = 0.04
 # Hyperparameters of a kernel at most that are looked at.
 _MOST = 20
@@ -657,17 +650,17 @@ def reference_deviation(
 
     with blas_threads(engine.matrix_size(part)):
         centre, gradient = at(0.0, theta)
-        (low, to_low), (high, to_high) = at(-_RELIABILITY, theta), at(_RELIABILITY, theta)
+        (low, to_low), (high, to_high) = at(-STEP, theta), at(STEP, theta)
         bend = np.empty((len(theta) + 1,) * 2)
-        bend[0, 0] = (2.0 * centre - low - high) / _RELIABILITY**2
-        bend[0, 1:] = bend[1:, 0] = (to_low - to_high) / (2.0 * _RELIABILITY)
-        for k, step in enumerate(_KERNEL * np.eye(len(theta))):
-            bend[1:, 1 + k] = (gradient - at(0.0, theta + step)[1]) / _KERNEL
+        bend[0, 0] = (2.0 * centre - low - high) / STEP**2
+        bend[0, 1:] = bend[1:, 0] = (to_low - to_high) / (2.0 * STEP)
+        for k, step in enumerate(STEP * np.eye(len(theta))):
+            bend[1:, 1 + k] = (gradient - at(0.0, theta + step)[1]) / STEP
     return float(np.sqrt(covariance_of(bend, _LEAST)[0, 0]))
 
 
 def noise_is_given(likelihood: Likelihood) -> bool:
     """Tell whether the noise stays where the reliability of all judges changes together."""
     theta, noise = likelihood.theta, likelihood.margin_variance
-    away = (theta + step for step in _KERNEL * np.eye(len(theta)))
+    away = (theta + step for step in STEP * np.eye(len(theta)))
     return all(likelihood.at(at).margin_variance == noise for at in away)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
 from skpref._utils import check_number
 from skpref.data import Comparisons, Training
-from skpref.fitting._hyperpriors import FREEDOM, LogStudent
+from skpref.fitting._hyperpriors import LogStudent
 from skpref.fitting._model import Model
 from skpref.gp import check_sets, mean_variance
 from skpref.inference import Engine
@@ -24,11 +24,10 @@ from skpref.kernels import (
     theta_places,
 )
 
-# Scale of the logarithm of the effects' variance beforehand, which is Student's t: of 8 quantiles
-# of it the largest is 50 times the median. One of ten sets of answers has effects: with even odds
-# simulated sets without circles were predicted worse by 0.002 nats an answer, and with odds of 1 to
-# 3 those of a fifth of football's matches by 0.06.
-_SCALE, _N_QUANTILES = 2.0, 8
+# Quantiles of the effects' variance beforehand: of 8 the largest is 50 times the median. One of ten
+# sets of answers has effects: with even odds simulated sets without circles were predicted worse by
+# 0.002 nats an answer, and with odds of 1 to 3 those of a fifth of football's matches by 0.06.
+_N_QUANTILES = 8
 _PRIOR_LOG_ODDS = -np.log(9.0)
 
 
@@ -109,7 +108,7 @@ def pair_effect_priors(kernel: Kernel, items: NDArray[np.float64]) -> tuple[LogS
     if not places or np.any(amplitude_powers(intransitive_parts(kernel)[0])):
         return ()
     centre = np.log(2.0 * mean_variance(kernel, items)) - _log_units(places, items)
-    return (LogStudent(_index(places), centre, np.full(len(places), _SCALE)),)
+    return (LogStudent(_index(places), centre),)
 
 
 def _index(places):
@@ -153,8 +152,9 @@ def with_supported_effects(
     without = search_again(replace(model, kernel=least))
     median = np.log(model.likelihood.margin_variance) - _log_units(places, comparisons.items)
     theta, log_evidence = model.theta, []
+    prior = LogStudent(_index(places), median)
     for level in (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES:
-        theta[_index(places)] = median + _SCALE * stdtrit(FREEDOM, level)
+        theta[prior.index] = median + prior.scale * stdtrit(prior.freedom, level)
         log_evidence.append(_log_evidence(comparisons, model.at(theta)))
     log_odds = _PRIOR_LOG_ODDS + logsumexp(log_evidence) - np.log(_N_QUANTILES)
     log_odds -= _log_evidence(comparisons, without)

@@ -16,8 +16,6 @@ from skpref.fitting._model import Model
 from skpref.fitting._search import Search, Step, StopSearch
 from skpref.inference import Pass
 
-# Evaluations of the objective that a search takes, as seen on real data.
-_TYPICAL = 25
 # Seconds between two lines at verbose=1.
 _EVERY = 2.0
 
@@ -113,9 +111,8 @@ class Report:
         def line(_):
             which = f"search {self._searches}, " if self._searches > 1 else ""
             seconds = self._seconds / step.number
-            of = f" of some {_TYPICAL}" if step.number <= _TYPICAL else ""
             return (
-                f"{which}evaluation {step.number}{of}: log posterior {self._best:.2f}, "
+                f"{which}evaluation {step.number}: log posterior {self._best:.2f}, "
                 f"{seconds:.2g} s each"
             )
 

@@ -38,9 +38,11 @@ CAVITY_ERROR = 3.0
 
 # Whether each judge may be reliable, adversarial, or answer at random, (n_judges, 3).
 Kinds: TypeAlias = NDArray[np.bool_]
-# The column of each kind where a judge is turned round.
-_TURNED = [1, 0, 2]
-_RANDOM = 2
+
+
+def _turned(kind: Any) -> Any:
+    """Return the column of a kind of judge where the judge is turned round."""
+    return np.array([1, 0, 2])[kind]
 
 
 class Reading(NamedTuple):
@@ -85,7 +87,7 @@ class Reading(NamedTuple):
     def turned(self, judges: NDArray[np.intp]) -> Kinds:
         """Return the kinds where some judges are turned round."""
         kinds = self.kinds.copy()
-        kinds[judges] = kinds[judges][:, _TURNED]
+        kinds[judges] = kinds[judges][:, _turned([0, 1, 2])]
         return kinds
 
     def turning_gains(self, log_shares: Array, is_random: bool) -> Array:
@@ -94,9 +96,9 @@ class Reading(NamedTuple):
         ``is_random``: judges who answer at random stay as they are; else they are of no other kind.
         """
         with np.errstate(invalid="ignore"):  # a kind of no share
-            after = (self.log_masses - log_shares)[:, _TURNED] + log_shares
-        possible = self.kinds[:, _TURNED] & (log_shares > -np.inf)
-        possible[:, _RANDOM] &= is_random
+            after = (self.log_masses - log_shares)[:, _turned([0, 1, 2])] + log_shares
+        possible = self.kinds[:, _turned([0, 1, 2])] & (log_shares > -np.inf)
+        possible[:, 2] &= is_random
         after = np.where(possible, after, -np.inf)
         before = np.where(self.kinds, self.log_masses, -np.inf)
         return np.asarray(logsumexp(after, axis=1) - logsumexp(before, axis=1))
@@ -121,8 +123,8 @@ class Reading(NamedTuple):
         masses = np.where(self.kinds[judge], self.log_masses[judge], -np.inf)
         likely_kind = int(masses.argmax())
         gains = self.log_masses[judge] - masses[likely_kind] + CAVITY_ERROR
-        if likely_kind != _RANDOM:  # that is for `turns` to tell
-            gains[_TURNED[likely_kind]] = -np.inf
+        if likely_kind != 2:  # at random  # that is for `turns` to tell
+            gains[_turned(likely_kind)] = -np.inf
         gains[likely_kind] = -np.inf
         return np.asarray(gains)
 
@@ -204,7 +206,7 @@ def _changes(near, judges, log_shares):
 
     def add(kinds, turned, gain):
         likely = near.likely_kinds.copy()
-        likely[turned] = np.array(_TURNED)[likely[turned]]
+        likely[turned] = _turned(likely[turned])
         key = _key(kinds, likely)
         changes.append(_Change(kinds, near, turned, near.log_weight + float(gain), key))
 

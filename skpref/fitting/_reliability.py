@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
-from skpref._utils import Array, row_blocks
+from skpref._utils import NEGLIGIBLE, Array, row_blocks
 from skpref.data import Comparisons
 from skpref.fitting._model import Evaluation
 from skpref.gp import MarginMoments
@@ -18,10 +18,10 @@ from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
 # -- distributions of one number for each judge ----------------------------------------------
 
-# Halvings of an interval that finds a quantile, and how near it is to a point mass to be that.
-_BISECTIONS, _ROUNDING = 60, 1e-12
+# Halvings of an interval that finds a quantile.
+_BISECTIONS = 80
 # Deviations that a normal distribution reaches on its points.
-_SPAN = 6.0
+_REACH = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Marginals:
     @classmethod
     def normal(cls, mean: Array, deviation: Array) -> Self:
         """Make normal distributions of these means and deviations, (n_judges,) each."""
-        u = np.linspace(-_SPAN, _SPAN, _FINE)
+        u = np.linspace(-_REACH, _REACH, _FINE)
         mass = np.exp(-0.5 * u**2)
         points = mean[:, None] + deviation[:, None] * u
         width = np.broadcast_to(deviation[:, None] * (u[1] - u[0]), points.shape)
@@ -98,19 +98,17 @@ class Marginals:
         """Return the quantile of each, shape (n_judges,)."""
         low = np.min(self.points - self.width, axis=1)
         high = np.max(self.points + self.width, axis=1)
-        high = quantile_of(self.cdf, low, high, level, _BISECTIONS)
+        high = quantile_of(self.cdf, low, high, level)
         # The quantile of a point mass is that point, and not a number next to it.
         off = np.where(self.width > 0.0, np.inf, np.abs(high[:, None] - self.points))
         nearest = off.argmin(axis=1)[:, None]
-        sure = np.take_along_axis(off, nearest, axis=1)[:, 0] <= _ROUNDING * (1.0 + np.abs(high))
+        sure = np.take_along_axis(off, nearest, axis=1)[:, 0] <= NEGLIGIBLE * (1.0 + np.abs(high))
         return np.where(sure, np.take_along_axis(self.points, nearest, axis=1)[:, 0], high)
 
 
-def quantile_of(
-    cdf: Callable[[Array], Array], low: Array, high: Array, level: float, n_halvings: int
-) -> Array:
+def quantile_of(cdf: Callable[[Array], Array], low: Array, high: Array, level: float) -> Array:
     """Return quantiles of distributions, by bisection between bounds; shape (n,)."""
-    for _ in range(n_halvings):
+    for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         under = cdf(middle) < level
         low, high = np.where(under, middle, low), np.where(under, high, middle)
@@ -123,8 +121,8 @@ def quantile_of(
 _POINTS, _FINE = 41, 121
 # Log density below its peak at which a grid ends.
 _DEPTH = 30.0
-# Deviations of the prior that a grid begins with; times that it is narrowed or widened.
-_REACH, _ROUNDS = 6.0, 8
+# Times that a grid is narrowed or widened, or a median moved.
+_ROUNDS = 8
 # A grid that the density fills to less than this is laid again.
 _FILLED = 0.4
 # Of normals: deviations that are narrow, in distances of the points, and how far they reach.
@@ -237,16 +235,14 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
 
 # -- the reliability of judges ---------------------------------------------------------------
 
-# Of a judge of whom nothing is known: points of reliability, and deviations that they reach.
-_PRIOR_POINTS, _PRIOR_REACH = 41, 6.0
 # What is expected of the shares of judges weighs as much as so many judges.
 _EXPECTED = 10.0
 # Deviation of the log of the variance of log reliability; variances that are weighed, a decade.
 _SPREAD, _PER_DECADE = 1.5, 3
-# Probability of a variance that counts; of one that changes no digit of a mixture.
-_COUNTS, _HARDLY = 1e-3, 1e-25
-# Steps of EM for the shares; a step of the log median, and how many at most.
-_EM, _ASIDE, _FURTHER = 5, 0.2, 8
+# Probability of a variance that counts.
+_COUNTS = 1e-3
+# Steps of EM for the shares; a step of the log median.
+_EM, _ASIDE = 5, 0.2
 
 
 class Law(NamedTuple):
@@ -296,7 +292,7 @@ class Law(NamedTuple):
 
     def marginals(self) -> Marginals:
         """Return the distribution of reliability of a judge without answers."""
-        x = np.linspace(-_PRIOR_REACH, _PRIOR_REACH, _PRIOR_POINTS)
+        x = np.linspace(-_REACH, _REACH, _POINTS)
         mass = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
         few = self.relevant()
         deviation = np.sqrt(few.variances)[:, None]
@@ -362,7 +358,7 @@ class ReliabilityLikelihood(NamedTuple):
         kinds : ndarray of bool of shape (n_judges, 3), optional
             Whether each judge may be reliable, adversarial, or answer at random. None: any.
         """
-        some = law.weights > _HARDLY
+        some = law.weights > 0.0
         probable = law._replace(variances=law.variances[some], weights=law.weights[some])
         weights = self._weights(probable, self._shares(law, kinds))
         if not np.isfinite(weights).all():  # a judge whom the probable variances do not allow
@@ -492,7 +488,7 @@ class ReliabilityLikelihood(NamedTuple):
 
         low, at, high = -_ASIDE, 0.0, _ASIDE
         values = [fit(low), fit(at), fit(high)]
-        for _ in range(_FURTHER):
+        for _ in range(_ROUNDS):
             if values[1] >= max(values[0], values[2]):
                 break
             towards = _ASIDE if values[2] > values[0] else -_ASIDE
@@ -559,7 +555,7 @@ def _log(values):
 # -- the likelihood by cavities --------------------------------------------------------------
 
 # The least share of a precision that is left.
-_LEFT = 1e-3
+_LEAST_SHARE = 1e-3
 # A larger change, in precisions, is none of rounding: there is no such site.
 _UNCLOSED = 1e-2
 
@@ -646,7 +642,7 @@ class Cavities(NamedTuple):
             near_tau = power * np.maximum(near.curvature, 0.0)
             near_nu = power * near.gradient + near_tau * mean
             near_sites = near_tau, near_nu
-            plain = site_update((mean, variance), near_sites, *factors, least_share=_LEFT)
+            plain = site_update((mean, variance), near_sites, *factors, least_share=_LEAST_SHARE)
             cav_mean = np.where(lost, plain.cav_mean, cav_mean)
             cav_var = np.where(lost, plain.cav_var, cav_var)
             tau, nu = np.where(lost, near_tau, tau), np.where(lost, near_nu, nu)
@@ -757,7 +753,7 @@ class _Quadratic(NamedTuple):
     def without(self, r: Array, precision: Array, shift: Array) -> Self:
         """Return that without a Gaussian site on r u + c, with the noise as a part of the rest."""
         u, c = r * self.variance + self.covariance, r * self.covariance + self.beside_variance
-        share = np.maximum(1.0 - precision * (r * u + c), _LEFT)
+        share = np.maximum(1.0 - precision * (r * u + c), _LEAST_SHARE)
         step = (precision * (r * self.mean + self.beside) - shift) / share
         gain, no = precision / share, np.zeros(len(r))
         return type(self)(

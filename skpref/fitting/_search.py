@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref._utils import blas_threads, warn
+from skpref._utils import NEGLIGIBLE, blas_threads, warn
 from skpref.data import Comparisons, distinct_rows, random_part
 from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
@@ -433,7 +433,7 @@ def _best_of_design(model, comparisons, search, begin):
         values = [_value_on_all(model, comparisons, end.theta) for end in candidates]
         theta = candidates[int(np.argmin(values))].theta
     # A variance near zero has no slope in its logarithm, and more answers may speak for it.
-    amplitudes = _amplitudes(model)
+    amplitudes = amplitude_indices(model)
     theta[amplitudes] = np.maximum(theta, np.min(starts, axis=0))[amplitudes]
     return theta
 
@@ -446,7 +446,8 @@ def _value_on_all(model, comparisons, theta):
         return np.inf
 
 
-def _amplitudes(model):
+def amplitude_indices(model: Model) -> NDArray[np.intp]:
+    """Return where the logarithms of the kernel's amplitudes are in θ."""
     return np.flatnonzero(model.powers[: len(model.kernel.theta)] == 2)
 
 
@@ -520,12 +521,11 @@ def _with_one_term(model, theta, utility_variance, minor_share):
 
     A term is what a free variance multiplies; all that none multiplies is one more.
     """
-    amplitudes = _amplitudes(model)
+    amplitudes = amplitude_indices(model)
     total = utility_variance(theta)
-    without = [utility_variance(theta - _GONE * (np.arange(len(theta)) == at)) for at in amplitudes]
-    variances = total - np.array(without)
+    variances = term_variances(utility_variance, theta, amplitudes)
     fixed = total - variances.sum()
-    has_fixed = fixed > _ROUNDING * total
+    has_fixed = fixed > ROUNDED_SHARE * total
     starts = []
     for main in range(len(amplitudes) + has_fixed):
         start, largest = theta.copy(), total
@@ -539,8 +539,32 @@ def _with_one_term(model, theta, utility_variance, minor_share):
     return starts or [theta]
 
 
-# A variance is nothing where its logarithm is so much less, and a share of the whole is rounding.
-_GONE, _ROUNDING = 50.0, 1e-9
+# A share of a whole variance that is rounding.
+ROUNDED_SHARE = 1e-9
+
+
+def term_variances(
+    variance: Callable[[Array], float], theta: Array, amplitudes: NDArray[np.intp]
+) -> Array:
+    """Return what each amplitude adds to a variance that is linear in every one of them.
+
+    Parameters
+    ----------
+    variance : callable
+        Of hyperparameters.
+    theta : ndarray of shape (n_theta,)
+    amplitudes : ndarray of int of shape (n,)
+        Where the logarithms of amplitudes are.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    # One at a time is raised so far that it is not lost beside the others.
+    factor = NEGLIGIBLE**-2
+    raised = theta + np.log(factor) * np.eye(len(theta))[amplitudes]
+    gains = np.array([variance(each) for each in raised]) - variance(theta)
+    return np.maximum(gains, 0.0) / factor
 
 
 def _warn_bounds(model, comparisons, best, binding_slope):

@@ -31,8 +31,6 @@ from skpref.gp import (
 from skpref.inference import EP, SVI, Engine, Problem, check_answers
 from skpref.kernels import seen_columns
 
-# Residual of EP on later answers about items through time.
-_LATER_TOL = 1e-6
 # Items of a piece that may become inducing points, at most.
 _CANDIDATES = 2000
 # An item may become one where its residual share of the prior variance is larger than this quantile
@@ -228,7 +226,7 @@ def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime
     _refuse_earlier(before, comparisons.items, times)
     answered = times[comparisons.positions[:, 0]]
     posterior, total = before.wider(comparisons.items), 0.0
-    engine = EP(tol=_LATER_TOL, items="independent")
+    engine = EP(items="independent")
     for time in np.unique(answered):
         part = comparisons.part(np.flatnonzero(answered == time))
         prior = IndependentItems(model.kernel, part, posterior)

@@ -29,10 +29,10 @@ from skpref.likelihoods import Likelihood
 
 # Messages are at rest once none moves by more than this share, in a search for hyperparameters the
 # second one. So they are after so many rounds, as rounding may move them by more than the first.
-_AT_REST, _ROUNDS = (1e-11, 1e-7), 200
+_AT_REST, _ROUNDS = (1e-11, 1e-7), 500
 # Means are found once what is left would move them, summed over all nodes in posterior standard
 # deviations squared, by this much a margin; or once rounding is all that is left.
-_LEFT, _ROUNDED, _STEPS = (1e-20, 1e-13), 1e-28, 500
+_LEFT, _ROUNDED = (1e-20, 1e-13), 1e-28
 # Features at most that do not change through time.
 MOST_STATIC = 300
 _NO_CHAINS = (
@@ -323,7 +323,7 @@ class IndependentItems(Prior):
         least = max(self._tolerance * self.n_margins, _ROUNDED * _inner(whole, solved(*whole)))
         # M times the direction is known from the residuals: M⁻¹ alone is ever needed.
         direction, image = step, residual
-        for _ in range(_STEPS):
+        for _ in range(_ROUNDS):
             if not size > least:
                 break
             node, weight = direction

@@ -6,25 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
+from skpref._utils import NEGLIGIBLE
 from skpref.data import Comparisons
 from skpref.kernels import Identity, ItemEffect, Linear, OnColumns
 from skpref.likelihoods import INEQUALITY
 
 # Bounds of the lengthscales are their start times and over this.
-_RANGE = 1e3
+RANGE = 1e3
 # Variance of a part of utilities beside the one that is their unit, where its search starts: item
 # effects beside features, parts of features beside ids, drifts beside what stays.
 PART = 0.1
-# Bounds of that of the item effects, the part of a utility that no feature explains.
-_OWN_BOUNDS = (1e-6, 10.0)
-# Bounds of the others, in that unit.
+# Its bounds, in that unit.
 PART_BOUNDS = (1e-5, 1e5)
 # Variance of the effects of groups of answers, such as prompts, in units of the utility's: where
 # its search starts, and its bounds.
 _EFFECT = 0.25
 _EFFECT_BOUNDS = (1e-5, 1e3)
-# Spread of a feature that is rounding alone, as a share of its size: eight units of the last place.
-_ROUNDED = 2.0**-49
 # Items this near, in standard deviations of a feature, are the same one up to rounding.
 _SAME = 1e-4
 
@@ -47,7 +44,7 @@ def _spread(items):
     unit = np.ldexp(0.5, np.frexp(size)[1])  # a power of two: division by it is exact
     scaled = items / unit
     spread = np.std(scaled - scaled[:1], axis=0)
-    return spread * unit, spread * unit <= _ROUNDED * size
+    return spread * unit, spread * unit <= NEGLIGIBLE * size
 
 
 def default_kernel(
@@ -85,7 +82,7 @@ def default_kernel(
             return kernel
         own = ItemEffect(_SAME * spread[still])
         own = own if len(still) == len(spread) else OnColumns(own, still)
-        kernel = kernel + ConstantKernel(PART, _OWN_BOUNDS) * own
+        kernel = kernel + ConstantKernel(PART, PART_BOUNDS) * own
     return kernel
 
 
@@ -129,7 +126,7 @@ def _with_ids(comparisons, id_column, learned, has_row_effects):
     smooth, spread = _of_features(features)
     smooth = OnColumns(smooth, others)
     if not learned:
-        return smooth + ConstantKernel(PART, _OWN_BOUNDS) * own
+        return smooth + ConstantKernel(PART, PART_BOUNDS) * own
     linear = Linear(np.sqrt(np.sum(varying(features))) * spread, centre=features.mean(axis=0))
     kernel = (
         ConstantKernel(1.0, PART_BOUNDS) * own
@@ -149,7 +146,7 @@ def _of_features(items):
     spread = feature_spread(items)
     centre = np.sqrt(np.sum(varying(items))) * spread
     with np.errstate(over="ignore"):
-        bounds = np.stack([centre / _RANGE, centre * _RANGE], axis=1)
+        bounds = np.stack([centre / RANGE, centre * RANGE], axis=1)
     if not np.all(np.isfinite(bounds)):
         raise ValueError(
             f"Features spread over up to {centre.max():.1e}, too near the largest number of double "

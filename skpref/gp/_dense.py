@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import (
+    UNIT,
     Array,
     NoCovarianceError,
     floor_variance,
@@ -29,7 +30,7 @@ from skpref.gp._measured import UtilitiesGivenValues
 from skpref.gp._posterior import MOST, Posterior
 from skpref.gp._prior import (
     EXACT,
-    UNIT,
+    HELD,
     Cost,
     Marginals,
     MarginErrors,
@@ -57,13 +58,8 @@ from skpref.likelihoods import Likelihood
 
 # Where precision × prior variance is below this, 1 − diag(B⁻¹) has lost digits.
 _WEAK = 1e-3
-# The same of the weakest direction of a joint answer's site, whose marginals are less exact anyway.
-_LOST_BELOW = 1e-6
 # Precision × prior variance, on the average, up to which L − L Σ L keeps its digits.
 _LOSSY = 1e4
-# Square matrices of an exact fit that are held at once: by margins those of their side and of the
-# items', by items; as traced at 400 to 1400 items, learning included.
-HELD_BY_MARGINS, _HELD_BY_ITEMS = (3.0, 6.0), 10.0
 
 
 class Dense(Prior):
@@ -252,7 +248,7 @@ class DenseMargins(Dense):
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`; infinite where the margins' covariance is singular up to noise."""
         margins, n_items = comparisons.rows.margins, len(comparisons.items)
-        side, (held, of_items) = float(len(margins.first)), HELD_BY_MARGINS
+        side = float(len(margins.first))
         multiplications = 2.0 / 3.0 * side**3
         if margins.blocks and JointNoise(margins, 1.0).counted:
             multiplications = np.inf
@@ -262,7 +258,7 @@ class DenseMargins(Dense):
             strongest = float(comparisons.rows.counts.max(initial=0.0)) / likelihood.margin_variance
             if strongest * largest > STRONG and has_circles(margins.first, margins.second, n_items):
                 multiplications = np.inf
-        return Cost(multiplications, side, 8.0 * (held * side**2 + of_items * float(n_items) ** 2))
+        return Cost(multiplications, side, 8.0 * HELD * max(side, float(n_items)) ** 2)
 
     def covariance(self) -> Array:
         """Return S, see `Prior.covariance`."""
@@ -332,7 +328,7 @@ class DenseMargins(Dense):
             # Rᵀ Σ R = I − B⁻¹; where R is weak, digits would be lost.
             inner = inverse_blocks(root)[0]
             span = np.einsum("bij,bij->b", inner, inner)
-            weak = np.flatnonzero(~(span * _LOST_BELOW < self.variance[at].max(axis=1)))
+            weak = np.flatnonzero(~(span * _WEAK < self.variance[at].max(axis=1)))
             spread = np.swapaxes(inner, 1, 2) @ scaled_covariance @ inner
             if len(weak):
                 rows = at[weak]
@@ -406,7 +402,7 @@ class DenseItems(ByVector, Dense):
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`."""
         side = float(len(comparisons.items))
-        return Cost(cubic_work(side), side, 8.0 * _HELD_BY_ITEMS * side**2)
+        return Cost(cubic_work(side), side, 8.0 * HELD * side**2)
 
     def lifted(self, vector: Array) -> Array:
         """Compute A f, the differences of utilities that margins are."""

@@ -11,14 +11,14 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from skpref._utils import Array
 from skpref.data import Reader
-from skpref.gp._default_kernel import PART, PART_BOUNDS
+from skpref.gp._default_kernel import PART, PART_BOUNDS, RANGE
 from skpref.gp._posterior import Posterior
 from skpref.kernels import Identity, Linear, OnColumns, Seasons, Wiener, has_amplitude
 
 DRIFTS = "wiener", "matern12", "matern32", "matern52"
 # Lengthscales in spans of the answers' times: where they start, the largest; and the smallest in
 # mean gaps between these.
-_LENGTH, _LONGEST, _SHORTEST = 1.0 / 3.0, 1e3, 0.1
+_LENGTH, _SHORTEST = 1.0 / 3.0, 0.1
 
 
 class TimeSpread(NamedTuple):
@@ -122,7 +122,7 @@ def _walking(
     elif drift == "wiener":
         walk = Wiener(PART * rate, (low * rate, high * rate))
     else:
-        bounds = min(_SHORTEST * spread.gap, spread.length), _LONGEST * spread.span
+        bounds = min(_SHORTEST * spread.gap, spread.length), RANGE * spread.span
         walk = Matern(spread.length, bounds, nu=int(drift[-2]) / 2)
     if len(starts):
         walk = walk * Seasons(starts)

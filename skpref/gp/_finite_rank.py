@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 
 from skpref._utils import (
     BLOCK,
+    UNIT,
     Array,
     floor_variance,
     inverse_cholesky,
@@ -31,7 +32,7 @@ from skpref.gp._by_vector import ByVector
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import (
     EXACT,
-    UNIT,
+    HELD,
     Cost,
     Marginals,
     MarginErrors,
@@ -49,8 +50,10 @@ _FEW = 4
 # In multiplications of matrices: all that a sweep does with one of a margin's features, or pairs of
 # these.
 _MARGIN = 30.0
-# Square matrices of the features held at once, and numbers a margin of the engines themselves.
-_SQUARES, _OF_ENGINE = 8.0, 100.0
+# Items or margins by which all are judged, at most.
+SAMPLE = 2000
+# Numbers a margin that the engines themselves hold.
+_OF_ENGINE = 100.0
 # Columns that the items have are kept by item, if they are so many, and margins so many times as
 # many as items.
 _WIDE, _MANY = 16, 2
@@ -59,8 +62,6 @@ _WIDE, _MANY = 16, 2
 _CANDIDATES, _LEFT, _ROUNDED = 3, 1e-8, 1e-13
 # Features at most that items are sought for to span.
 MOST_SPANNING = 2048
-# Margins whose means are found once more by the posterior.
-_LOOKED_AT = 1000
 
 
 class _Sides(NamedTuple):
@@ -604,7 +605,7 @@ class FiniteRank(ByVector):
         m = float(len(comparisons.items)) if by_item else n
         linear = 3.0 * n_joint * float(rank) ** 2 + 2.0 * m * d**2
         linear += _MARGIN * n * (1.0 + k) * (1.0 + k + d)
-        held = n * (4.0 * k + _OF_ENGINE) + 2.0 * m * d + _SQUARES * float(rank) ** 2
+        held = n * (4.0 * k + _OF_ENGINE) + 2.0 * m * d + HELD * float(rank) ** 2
         return Cost(linear + cubic_work(rank), float(rank), 8.0 * held, linear)
 
     def times(self, vector: Array) -> Array:
@@ -761,7 +762,7 @@ class FiniteRank(ByVector):
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
         """See `Prior.check_digits`; at some of the margins."""
         n = self.n_shared  # of joint answers the means are with their noise
-        some = np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp)
+        some = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp)
         margins, items = self._margins, self._comparisons.items
         ends = items[margins.first[some]], items[margins.second[some]]
         first, second = (posterior.means_at(rows).mean(axis=1) for rows in ends)

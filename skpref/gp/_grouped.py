@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skpref._utils import Array, floor_variance, inverse_blocks, inverse_cholesky
+from skpref._utils import BLOCK, UNIT, Array, floor_variance, inverse_blocks, inverse_cholesky
 from skpref.data import Comparisons, Margins, distinct_rows
 from skpref.gp._dense import DenseItems
 from skpref.gp._finite_rank import FiniteRank, MarginFeatures
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import (
     EXACT,
-    UNIT,
     Cost,
     Marginals,
     MarginErrors,
@@ -40,9 +39,6 @@ from skpref.kernels import (
     parts_by_column,
 )
 from skpref.likelihoods import Likelihood
-
-# Doubles of the largest array of a batch of groups, so that it stays in the processor's cache.
-_BATCH = 2**18
 
 
 class _Batch(NamedTuple):
@@ -235,7 +231,7 @@ def fill_groups(
         while True:
             groups = ranked[at : at + size]
             n, r = int(n_rows[groups].max()), int(n_features[groups].max())
-            if size == 1 or size * max(n, r) * (r + width) <= _BATCH:
+            if size == 1 or size * max(n, r) * (r + width) <= BLOCK:
                 break
             size = max(size // 2, 1)
         at += size

@@ -38,7 +38,7 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._default_kernel import feature_spread
-from skpref.gp._finite_rank import spanning_items, spanning_rows
+from skpref.gp._finite_rank import SAMPLE, spanning_items, spanning_rows
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import (
     NOTICED,
@@ -564,8 +564,6 @@ class Inducing(Prior):
 # Items a centre that k-means looks at, and passes over them.
 _SHOWN = 30
 _PASSES = 5
-# Items that points are chosen among, one after the other.
-_PIVOTS = 2000
 
 
 def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDArray[np.float64]:
@@ -626,7 +624,7 @@ def _origin(items):
 
 def _worst_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
     """Choose at most n items, each of the largest variance given those before, of a random part."""
-    some = np.random.default_rng(seed).permutation(len(items))[: max(_PIVOTS, 2 * n)]
+    some = np.random.default_rng(seed).permutation(len(items))[: max(SAMPLE, 2 * n)]
     K = kernel_values(kernel, items[some])
     factor, order = pivoted_cholesky(K, _JITTER * float(np.max(np.diagonal(K))))
     return items[some[order[: min(n, factor.shape[1])]]]
@@ -670,8 +668,8 @@ _MOVED = 5000
 # Points are moved where the residual variance is at least this share of the items' variance. With
 # less, moves would only follow the noise of the answers.
 _LEFT = 0.01
-# A warning tells of given points with a larger residual share, found on so many items.
-_FAR, _LOOKED_AT = 0.9, 2000
+# A warning tells of given points with a larger residual share.
+_FAR = 0.9
 # Steps of L-BFGS. The first few gain most; many would fit the noise of the answers.
 _STEPS = 3
 
@@ -774,7 +772,7 @@ def cost_of_points(comparisons: Comparisons, m: int) -> Cost:
 def _warn_far(Z, comparisons, kernel):
     """Warn of points that explain next to nothing of the items' utilities."""
     items = comparisons.items
-    some = items[np.linspace(0, len(items) - 1, min(len(items), _LOOKED_AT)).astype(np.intp)]
+    some = items[np.linspace(0, len(items) - 1, min(len(items), SAMPLE)).astype(np.intp)]
     share = float(np.mean(unexplained_share(kernel, some, Z)))
     if share > _FAR:
         warn(

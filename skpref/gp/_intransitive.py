@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import (
+    BLOCK,
     Array,
     RandomLike,
     floor_variance,
@@ -23,9 +24,9 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.data import Comparisons
-from skpref.gp._dense import HELD_BY_MARGINS, DenseItems, DenseMargins, root_times
-from skpref.gp._posterior import BLOCK, PairMoments, Posterior, difference_cov, stacked
-from skpref.gp._prior import EXACT, Cost, Marginals, Prior, check_means
+from skpref.gp._dense import DenseItems, DenseMargins, root_times
+from skpref.gp._posterior import PairMoments, Posterior, difference_cov, stacked
+from skpref.gp._prior import EXACT, HELD, Cost, Marginals, Prior, check_means
 from skpref.gp._utilities import Gain, columns
 from skpref.kernels import (
     Intransitive,
@@ -68,8 +69,8 @@ class PairMargins(DenseMargins):
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`."""
-        side, (held, of_items) = float(len(comparisons.rows.margins.first)), HELD_BY_MARGINS
-        n_bytes = 8.0 * ((held + 1.0) * side**2 + of_items * float(len(comparisons.items)) ** 2)
+        side = float(len(comparisons.rows.margins.first))
+        n_bytes = 8.0 * HELD * max(side, float(len(comparisons.items))) ** 2
         return Cost(2.0 / 3.0 * side**3, side, n_bytes)
 
     # What `Dense` finds by the items' covariance alone.

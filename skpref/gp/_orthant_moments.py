@@ -19,7 +19,7 @@ from skpref._utils import (
     row_blocks,
     spectrum_blocks,
 )
-from skpref.gp._orthants import bivariate, hazard, log_bivariate, tilts, trivariate
+from skpref.gp._orthants import LEAST, bivariate, hazard, log_bivariate, tilts, trivariate
 
 # Entries up to which these points know covariances well.
 MOST_ENTRIES = 32
@@ -28,7 +28,6 @@ _POINTS = 512
 # Probabilities of three below this are found by points, which are right in relative terms; the
 # logarithm of one of two from which on it is found by an integral, as exact as that.
 _RARE, _LOG_RARE = 1e-6, -18.0
-_TINY = 1e-300
 
 
 class OrthantMoments(NamedTuple):
@@ -96,7 +95,7 @@ def _of_two(mean, covariance):
     deviation, correlation = _standardised(covariance)
     u = mean / deviation
     angle = _angles(correlation[:, 0, 1])
-    log_probability = np.log(np.maximum(bivariate(u[:, 0], u[:, 1], angle), _TINY))
+    log_probability = np.log(np.maximum(bivariate(u[:, 0], u[:, 1], angle), LEAST))
     rare = np.flatnonzero(log_probability < _LOG_RARE)
     if len(rare):  # right in relative terms, too, but slower
         log_probability[rare] = log_bivariate(u[rare, 0], u[rare, 1], angle[rare])
@@ -115,7 +114,7 @@ def _of_three(mean, covariance):
     deviation, correlation = _standardised(covariance)
     probability = trivariate(mean / deviation, _angles(correlation))
     gradient, across = np.empty_like(mean), np.empty_like(mean)
-    total = np.maximum(probability, _TINY)
+    total = np.maximum(probability, LEAST)
     for i in range(3):
         centre, spread = _beyond(mean, covariance, i)
         width, within = _standardised(spread)

@@ -9,9 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, owens_t
 from scipy.stats.qmc import Sobol
 
-from skpref._utils import adaptive_panels, inverse_blocks, pseudosolve_blocks, row_blocks
+from skpref._utils import (
+    NEGLIGIBLE,
+    UNIT,
+    adaptive_panels,
+    inverse_blocks,
+    pseudosolve_blocks,
+    row_blocks,
+)
 
 Array: TypeAlias = NDArray[np.float64]
+LEAST = float(np.finfo(np.float64).tiny)
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
 Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 
@@ -98,10 +106,9 @@ def _reach(
     return np.minimum(10.0**high, most)
 
 
-# No angle is nearer than this to 0 or π. (1e-12 moves a probability by less than that.)
-_LEAST_ANGLE = 1e-12
-# Owen's T is exact to 1e-16: more than this is right to 1e-13 of itself.
-_EXACT = 1e-3
+# The methods for three and more are exact in absolute terms, Owen's T to 1e-16; less than this is
+# computed anew, exactly in relative terms, where the logarithm is asked for.
+_RARE = 1e-3
 
 
 def bivariate(h: Array, k: Array, angle: Array) -> Array:
@@ -126,7 +133,7 @@ def bivariate(h: Array, k: Array, angle: Array) -> Array:
 
 def proper(angle: Array) -> Array:
     """An angle whose sine is not 0."""
-    return np.clip(angle, _LEAST_ANGLE, np.pi - _LEAST_ANGLE)
+    return np.clip(angle, NEGLIGIBLE, np.pi - NEGLIGIBLE)
 
 
 def given(k: Array, x: Array, angle: Array) -> Array:
@@ -142,8 +149,8 @@ def log_bivariate(h: Array, k: Array, angle: Array) -> Array:
     """log Φ₂, to 1e-12 and finite where Φ₂ is far less than the least number."""
     h, k, angle = np.broadcast_arrays(h, k, angle)
     probability = bivariate(h, k, angle)
-    logs = np.log(np.where(probability > _EXACT, probability, 1.0))
-    rare = np.flatnonzero(~(probability > _EXACT))
+    logs = np.log(np.where(probability > _RARE, probability, 1.0))
+    rare = np.flatnonzero(~(probability > _RARE))
     for block in row_blocks(rare.size, 8):
         rows = rare[block]
         logs[rows] = _log_tail(h[rows], k[rows], angle[rows])
@@ -262,9 +269,9 @@ def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
     return log_integral(log_density, limits[:, 0])
 
 
-# Points of one Gaussian; of the components of a mixture those of all, of each, and all at most.
+# Logarithms to base 2 of the points of one Gaussian; of a mixture of all, and of each at least.
 _LOG_POINTS = 11
-_LOG_SHARED, _LOG_LEAST, _LOG_MOST = 15, 5, 17
+_LOG_SHARED, _LOG_LEAST = 15, 5
 _LEAST_VARIANCE = 1e-15
 # Newton steps towards the proposals' means at most, and a step that is short enough: any means are
 # right, good ones make weights even.
@@ -294,7 +301,7 @@ def _in_blocks(
     limits, factor = _ordered_factor(limits, correlation)
     for block in row_blocks(n, points.shape[2] * m):
         rows = np.arange(n)[block]
-        own = points[rows % parts % len(points)]
+        own = points[rows % parts]
         estimate[rows] = method(limits[rows], factor[rows], np.swapaxes(own, 0, 1))
     return estimate
 
@@ -414,11 +421,11 @@ def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
 def cube_points(dimension: int, parts: int = 1) -> Array:
     """Points of the unit cube, (n_parts, dimension, n_points): a Sobol sequence, moved off its
     origin by half the distance of its coordinates. Each part is the next so many of it, so that
-    every one and all together fill the cube evenly; beyond 2¹⁷ points they are used again."""
+    every one and all together fill the cube evenly."""
     of_each = _LOG_POINTS
     if parts > 1:
         of_each = int(np.clip(round(_LOG_SHARED - np.log2(parts)), _LOG_LEAST, _LOG_POINTS))
-    every = min(of_each + int(np.ceil(np.log2(parts))), _LOG_MOST)
+    every = of_each + int(np.ceil(np.log2(parts)))
     points = Sobol(dimension, scramble=False).random_base2(every)
     points += 0.5 / len(points)
     points = points.reshape(-1, 2**of_each, dimension)[:parts]
@@ -427,16 +434,8 @@ def cube_points(dimension: int, parts: int = 1) -> Array:
     return points
 
 
-# Each utility gets noise of its own of this share of its variance: of items that are one, each
-# is the best as often as the other, and no difference is without variance.
-_APART = 4.0 * float(np.finfo(np.float64).eps)
-# Beside it, where nothing varies at all.
-_LEAST = 1e-290
 # Differences of more deviations than this are taken for this many: logarithms stay finite.
 _FAR = 1e12
-# The methods for three and more are exact in absolute terms; less than this is computed anew,
-# exactly in relative terms, where the logarithm is asked for.
-_RARE = 1e-3
 
 
 def best_of(mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None) -> Array:
@@ -638,7 +637,9 @@ def _differences(means: Array, covariance: Array) -> Iterator[tuple[int, Array, 
     """
     k = means.shape[1]
     own = np.einsum("nii->ni", covariance)
-    noise = _APART * own + _LEAST
+    # Noise of its own for each utility: of items that are one, each is the best as often as the
+    # other, and no difference is without variance.
+    noise = UNIT * own + LEAST
     twice = covariance + covariance.transpose(0, 2, 1)
     variance = np.maximum(own[:, :, None] + own[:, None, :] - twice, 0.0)
     variance += noise[:, :, None] + noise[:, None, :]

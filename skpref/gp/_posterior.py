@@ -25,7 +25,7 @@ from skpref._utils import (
 from skpref.data import ParsedX, Reader, consecutive, distinct_rows, first_wins, gathered
 from skpref.gp._choice import choice_proba
 from skpref.gp._paths import N_FREQUENCIES, SamplePaths, draw_weights
-from skpref.gp._utilities import Utilities
+from skpref.gp._utilities import LARGE, Utilities
 from skpref.kernels import (
     CrossKernel,
     Kernel,
@@ -497,8 +497,8 @@ def _column(values: Array | float, n: int) -> Array:
     return values[:, None] if isinstance(values, np.ndarray) else np.full((n, 1), values)
 
 
-# The covariance of so many items is kept: fewer are quick without it, more take 128 MiB and above.
-FEWEST, MOST = 256, 4096
+# The covariance of so many items is kept: more take 128 MiB and above.
+MOST = 4096
 
 
 class PairMoments(NamedTuple):
@@ -572,7 +572,7 @@ def pair_moments(posterior: Components, A: Array, B: Array) -> Iterator[PairMome
     cheap = posterior.utilities is not None or "_own" in cache
     enough = max(n_anchors // 8, 1) if cheap else 2 * n_anchors
     held = posterior.n_components * n_anchors <= BLOCK
-    if posterior.keeps_anchors and FEWEST <= n_anchors <= MOST and len(A) >= enough and held:
+    if posterior.keeps_anchors and LARGE <= n_anchors <= MOST and len(A) >= enough and held:
         own = cache.setdefault("_own", Anchors(posterior))
         first, second = own.places(A, B)
         is_anchor = (first >= 0) & (second >= 0)

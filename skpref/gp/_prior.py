@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, Fields, RandomLike, semidefinite_root
+from skpref._utils import UNIT, Array, Fields, RandomLike, semidefinite_root
 from skpref.data import Comparisons, Margins
 from skpref.gp._posterior import Posterior
 from skpref.gp._shared_noise import JointNoise
@@ -24,8 +24,6 @@ _NO_JOINT = (
     "{0} does not define {1}, which choices and rankings need. Define it, or leave takes_joint at "
     "False."
 )
-# A covariance is the end of a few operations (a distance, a root, an exponential, a product).
-UNIT = 4.0 * np.finfo(np.float64).eps
 # An error of a margin's mean, in standard deviations of a noisy duel on it, that is refused: it
 # moves a probability by up to 0.004.
 NOTICED = 1e-2
@@ -113,6 +111,11 @@ class MarginMoments(NamedTuple):
     mean: Array
     variance: Array
     rest: Array
+
+
+# Square matrices that an exact fit holds at once, those of items among them; as traced at 400 to
+# 1400 items, learning included.
+HELD = 10.0
 
 
 class Cost(NamedTuple):

@@ -16,8 +16,8 @@ from skpref.gp import ChainRule, Marginals, Moments, Prior, PriorRule, Sites
 from skpref.inference._memory import check_exact
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
-_SEARCH_TOL = 1e-5
-_SEARCH_ITERATIONS = 100
+# Sites this close to their fixed point have gradients good to about 1e-5.
+SEARCH_TOL = 1e-5
 
 # Arrays by name whose last axis runs over the rows of the distinct answers or of the single ones.
 State = dict[str, NDArray[np.float64]]
@@ -330,18 +330,12 @@ class Engine(BaseEstimator, ABC):
         """
         return self if self.capabilities.has_evidence else None
 
-    def relaxed(self, times: float = 1.0) -> "Engine":
-        """Return the engine for the search for hyperparameters: less exact, if it has ``tol``.
-
-        Of many answers that tolerance is ``times`` larger.
-        """
+    def relaxed(self) -> "Engine":
+        """Return the engine for the search for hyperparameters: less exact, if it has ``tol``."""
         options = self.get_params(deep=False)
-        rough = {}
-        if "tol" in options:  # sites this close to their fixed point: gradients good to about 1e-5
-            rough["tol"] = max(options["tol"], _SEARCH_TOL * times)
-        if "max_iter" in options:
-            rough["max_iter"] = min(options["max_iter"], _SEARCH_ITERATIONS)
-        return type(self)(**{**options, **rough})
+        if "tol" in options:
+            options["tol"] = max(options["tol"], SEARCH_TOL)
+        return type(self)(**options)
 
     def in_share(self, weight: float) -> "Engine":
         """Return the engine for a part of this weight of a mixture: with fewer draws."""

@@ -511,8 +511,6 @@ _POWER_ITERATIONS = 8
 # of one chain costs beside these and the products of matrices.
 _FACTOR = 700.0
 _STEP = 3e4
-# Steps that adaptation finds over those that curvature at the walls suggests.
-_FEWER = 0.45
 # Walls that are met quickly in any case.
 FEW_WALLS = 200
 
@@ -525,8 +523,7 @@ def step_work(rows: Rows) -> float:
 
 def draw_work(problem: Problem, gaussian: Approximation) -> float:
     """Return about the multiplications of one draw of one chain of `MarginChains`."""
-    steps = _THIN * _FEWER * MarginPosterior(problem, gaussian).first_steps()
-    return steps * step_work(problem.comparisons.rows)
+    return MarginPosterior(problem, gaussian).first_steps() * step_work(problem.comparisons.rows)
 
 
 def bearable_walls(problem: Problem, gaussian: Approximation) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import (
+    NEGLIGIBLE,
     Array,
     check_number,
     cholesky_blocks,
@@ -31,6 +32,7 @@ from skpref.gp import (
     orthant_moments,
 )
 from skpref.inference._base import (
+    SEARCH_TOL,
     WORST,
     Approximation,
     Capabilities,
@@ -42,29 +44,23 @@ from skpref.inference._base import (
     warm_start_array,
 )
 from skpref.inference._laplace import MANY, starting_sites
+from skpref.inference._natural import MEMORY
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 
-_MEMORY = 5
 # Sites enter the extrapolation as log(precision + this × prior precision).
 _FLOOR = 1e-8
 # A residual this many times the best one so far is a step gone wrong.
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
 _PATIENCE = 10
-# Sweeps from carried sites after which the residual must be below this for more to be made.
-_TRIED, _FAR = 25, 1e-2
 # Means are brought this much nearer than variances before these are found again, by steps that
 # each shorten the way to that.
 _APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
-# Errors of the moments of joint answers by rounding, in deviations.
-_MOMENTS = 1e-11
-# Looser tolerances than this are those of a search for hyperparameters. Residuals of answers whose
-# moments are found by quadrature count so much less: what points do not know need not agree.
-_SEARCHING, _BY_POINTS = 1e-6, 1e-3
-# A cavity with less than this share of the marginal's precision is improper.
-_PROPER = 1e-12
-# The same for matrices of precision, whose weakest directions quadrature does not know better.
+# Residuals of answers whose moments are found by quadrature count so much less: what points do not
+# know need not agree.
+_BY_POINTS = 1e-3
+# As `_FLOOR` for matrices of precision, whose weakest directions quadrature does not know better.
 _JOINT_FLOOR = 1e-3
 # These are lifted by this share of their trace, so that they have a root.
 _JITTER = 1e-14
@@ -104,7 +100,7 @@ class EP(Engine):
     one site, which reproduces the means and covariances of all its noisy margins: exactly up to
     three inequalities, by 512 fixed points of quadrature up to 32. Each inequality has a site of
     its own where there are more, where some follow from others (two above two), and with a ``tol``
-    above 1e-6, as the search for hyperparameters has it: this is quicker, and too sure where
+    of 1e-5 and more, as the search for hyperparameters has it: this is quicker, and too sure where
     margins move together.
 
     References
@@ -188,7 +184,7 @@ class EP(Engine):
             if not converged and n_iter - mark[1] >= _PATIENCE:
                 converged = best.residual <= min(best.rounding(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
-            if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
+            if converged or (carried and n_iter >= 3 * _PATIENCE and best.residual > WORST):
                 break
             sweep.settle_repeats()
             if not sweep.residual <= _GROWTH * best.residual:
@@ -362,7 +358,7 @@ def cavity_moments(marginals, sites, least_share=None):
     (mean, variance), (site_precision, site_shift) = marginals, sites
     share = 1.0 - site_precision * variance
     if least_share is None:
-        proper = share > _PROPER
+        proper = share > NEGLIGIBLE
         share = np.where(proper, share, 1.0)
     else:
         proper = share > least_share
@@ -418,7 +414,7 @@ class SiteRows:
         single = problem.rows.kind != INEQUALITY
         for k, block in enumerate(margins.blocks):
             at = row[block.margin - margins.n_shared]
-            if block.basis.all() and at.shape[1] <= MOST_ENTRIES and tol <= _SEARCHING:
+            if block.basis.all() and at.shape[1] <= MOST_ENTRIES and tol < SEARCH_TOL:
                 self.whole.append(_JointSites(problem, k, block, at))
             else:
                 single[at] = True
@@ -568,7 +564,7 @@ class _NoisyBlock:
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
         half = covariance @ of_z.root
         share = np.eye(self.size) - np.swapaxes(of_z.root, 1, 2) @ half
-        proper = positive_blocks(share, _PROPER)
+        proper = positive_blocks(share, NEGLIGIBLE)
         share[~proper] = np.eye(self.size)
         cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
         slope = of_z.shift - _times(_squared(of_z.root), mean)
@@ -804,7 +800,7 @@ class _Sweep:
             off_mean = 2.0 * of_slope + update.tilted.curvature * of_cavity
             off_mean *= np.sqrt(update.cav_var)
             floor = rows.copies * np.maximum(off_mean, 2.0 * of_share)
-        joint = [_MOMENTS * float(each.block.counts.max()) for each in rows.whole]
+        joint = [10.0 * NEGLIGIBLE * float(each.block.counts.max()) for each in rows.whole]
         return max([float(np.max(floor, initial=0.0)), *joint])
 
     def settle_repeats(self):
@@ -814,7 +810,7 @@ class _Sweep:
         variance = update.cav_var * update.cav_share
         mean = update.cav_mean + update.cav_var * update.site_slope
         share = 1.0 - counts * self.sites.precision * variance
-        repeated = (counts > 1.0) & (share > _PROPER) & (variance > 0.0)
+        repeated = (counts > 1.0) & (share > NEGLIGIBLE) & (variance > 0.0)
         if not repeated.any():
             return
         every = np.flatnonzero(repeated)
@@ -864,8 +860,8 @@ class _SitePath:
         self._floors = [each.floor for each in rows.whole]
         self._least = [each.least for each in rows.whole]
         self._step = step
-        self._points: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
-        self._moves: deque[NDArray[np.float64]] = deque(maxlen=_MEMORY + 1)
+        self._points: deque[NDArray[np.float64]] = deque(maxlen=MEMORY + 1)
+        self._moves: deque[NDArray[np.float64]] = deque(maxlen=MEMORY + 1)
 
     def next_sites(self, sweep):
         point = self._encode(sweep.sites)

@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 from skpref._utils import check_choice, check_number
 from skpref.data import Comparisons
 from skpref.inference._base import Approximation, Capabilities, Engine, Problem, State
-from skpref.inference._chains import Budget, MarginChains, MarginPosterior, NoisyMargins
+from skpref.inference._chains import FEW_WALLS, Budget, MarginChains, MarginPosterior, NoisyMargins
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
-from skpref.inference._sampling import AnswerEngine, check_draw_arguments, has_warm_start
+from skpref.inference._sampling import (
+    HMC,
+    WORK_UNIT,
+    AnswerEngine,
+    check_draw_arguments,
+    has_warm_start,
+)
 from skpref.likelihoods import Likelihood
 from skpref.samplers import hmc
 
 _EVIDENCE = {"ep": EP, "laplace": Laplace}
 # Walls of a trajectory that are worth their time: agreeing answers meet about half an answer.
-_WALLS = 200
 _WALLS_PER_ANSWER = 4
-# Where trajectories are rejected: chains on the margins, of which the first one counts, the others
-# help to find their steps; and their work, in multiplications (some ten seconds).
-_HELPERS = 8
-_WORK = 1e11
 # Answers beyond which a Gaussian is near enough for several draws at once.
 _MOST_ANSWERS = 400
 
@@ -102,7 +103,7 @@ class Hallucination(AnswerEngine):
         margins = NoisyMargins(problem)
         positions = margins.start(gaussian.conditioned.mean, start, 1)
         steps = self.between if has_warm_start(start) else self.burn_in
-        cap = min(self.max_walls, _WALLS + _WALLS_PER_ANSWER * margins.n_answers)
+        cap = min(self.max_walls, FEW_WALLS + _WALLS_PER_ANSWER * margins.n_answers)
         lower, upper = (None, None) if margins.box is None else margins.box
         covariance = margins.covariance()
         chain = hmc(covariance, positions, steps, rng=rng, max_walls=cap, lower=lower, upper=upper)
@@ -111,7 +112,10 @@ class Hallucination(AnswerEngine):
         if chain.rejected_share > 0.5 and not problem.rows.joint:
             exact = gaussian if self.evidence == "ep" else EP(tol=1e-5).run(problem)
             posterior = MarginPosterior(problem, exact)
-            walk = MarginChains(posterior, margins, _HELPERS, rng, Budget(_WORK))
+            # The first chain counts, the others help to find its steps.
+            likewise = HMC()
+            budget = Budget(0.1 * likewise.max_work * WORK_UNIT)
+            walk = MarginChains(posterior, margins, likewise.chains, rng, budget)
             drawn = walk.draw(1).state[:1]
         sites = margins.sites(drawn, gaussian.sites.log_evidence)
         conditioned = problem.prior.condition(sites.precision, sites.shift)
@@ -146,7 +150,7 @@ def hallucinations(
     margins = NoisyMargins(problem)
     positions = margins.start(gaussian.conditioned.mean, None, n)
     lower, upper = (None, None) if margins.box is None else margins.box
-    cap, steps = _WALLS + _WALLS_PER_ANSWER * margins.n_answers, Hallucination().burn_in
+    cap, steps = FEW_WALLS + _WALLS_PER_ANSWER * margins.n_answers, Hallucination().burn_in
     chain = hmc(
         margins.covariance(),
         positions,

@@ -10,10 +10,6 @@ except ImportError:  # pragma: no cover - not on Windows
     resource = None  # type: ignore[assignment] # a module by its type, None where there is none
 
 
-# Less than this is had everywhere, and asking takes a third of a millisecond.
-_SMALL = 2.0**23
-
-
 def available_bytes() -> float:
     """Bytes that may be allocated now: of the machine's memory that nobody uses, and within the
     limits of the process and of its control groups (as containers set them).
@@ -52,7 +48,7 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
 
 def has_memory(n_bytes: float) -> bool:
     """Tell whether so many bytes are available."""
-    return n_bytes <= _SMALL or n_bytes <= available_bytes()
+    return n_bytes <= available_bytes()
 
 
 def check_exact(n_bytes: float, n_rows: int, n_items: int) -> None:

@@ -10,24 +10,18 @@ from scipy.special import digamma, gammaln
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
-from skpref._utils import Array, NoCovarianceError
+from skpref._utils import NEGLIGIBLE, Array, NoCovarianceError
 from skpref.data import Comparisons, Rows
 from skpref.gp import Inducing, MarginMoments, Moments, Pull, Weights, moments
 from skpref.inference._base import Pass, State
 from skpref.likelihoods import Answers, Expected, Likelihood
 
-# Rounding of a bound, as a share of it, and the shortest step.
-_ROUNDING = 1e-11
+# The shortest step.
 _LEAST_STEP = 1e-3
 # A residual that may be left where rounding ends the way.
 _ROUGH = 1e-2
-# Differences of steps that are extrapolated over, those kept where that failed, and doubles of the
-# matrices in them.
-_MEMORY = 5
-_KEPT = 2
-_REMEMBERED = 2**23
-# Least eigenvalue of products of these steps that counts, as a share of the largest.
-_SQUARED = 1e-13
+# Differences of steps that are extrapolated over.
+MEMORY = 5
 
 
 def empty_weights(m: int) -> Weights:
@@ -247,8 +241,7 @@ class AscentPath:
         self._lower, self._upper = rows * m + columns, columns * m + rows
         # So that products are those of whole matrices, which no rotation of the points changes.
         self._weight = np.where(rows == columns, 1.0, np.sqrt(2.0))
-        depth, size = min(_MEMORY, _REMEMBERED // m**2), m + len(rows)
-        self._points, self._moves = np.empty((2, depth, size))
+        self._points, self._moves = np.empty((2, MEMORY, m + len(rows)))
         self._known, self._last = 0, None
 
     def next_step(self, weights, evaluation):
@@ -258,7 +251,7 @@ class AscentPath:
             next_evaluation = self._evaluate_if_higher(ahead, evaluation)
             if next_evaluation is not None:
                 return ahead, next_evaluation
-            self._drop_differences()
+            self._known = 0
         longer = 2.0
         while self._step >= _LEAST_STEP:
             ahead = weights.towards(evaluation.target, self._step)
@@ -273,27 +266,19 @@ class AscentPath:
     def _extrapolate(self, weights, evaluation):
         point = self._pack(weights)
         move = self._pack(evaluation.target) - point
-        depth, last, self._last = len(self._points), self._last, (point, move)
-        if last is None or not depth:
+        last, self._last = self._last, (point, move)
+        if last is None:
             return None
-        at = self._known % depth
+        at = self._known % MEMORY
         np.subtract(point, last[0], out=self._points[at])
         np.subtract(move, last[1], out=self._moves[at])
         self._known += 1
         d_points, d_moves = (each[: self._known] for each in (self._points, self._moves))
         # Walker and Ni, "Anderson acceleration for fixed-point iterations", eq. (1.1), damped;
         # by the normal equations, as a factorisation of so tall a matrix costs more than the step.
-        mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=_SQUARED)[0]
+        mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=NEGLIGIBLE)[0]
         step = self._step
         return self._unpack(point + step * move - (mix @ d_points + step * (mix @ d_moves)))
-
-    def _drop_differences(self):
-        """Drop all differences but the last ones."""
-        depth, n_kept = len(self._points), min(self._known, _KEPT)
-        newest = np.arange(self._known - n_kept, self._known) % depth
-        for each in (self._points, self._moves):
-            each[:n_kept] = each[newest]
-        self._known = n_kept
 
     def _pack(self, weights):
         return np.concatenate([weights.shift, self._weight * weights.gain.take(self._lower)])
@@ -310,13 +295,12 @@ class AscentPath:
             next_evaluation = self._batch.evaluate(weights)
         except NoCovarianceError:  # an extrapolation too far
             return None
-        low = evaluation.height - _ROUNDING * abs(evaluation.height)
+        low = evaluation.height - 10.0 * NEGLIGIBLE * abs(evaluation.height)
         return next_evaluation if next_evaluation.height >= low else None
 
 
-# A step of log E[λ] at most, and as a multiple of the plain one.
+# A step of log E[λ] at most.
 _FARTHEST = 3.0
-_BOLDEST = 20.0
 
 
 class Gamma(NamedTuple):
@@ -470,7 +454,7 @@ def _secant(before, now, off):
     step = off
     if before is not None:
         slope = (off - before[1]) / (np.log(now.mean) - before[0])
-        step = off * min(_BOLDEST, -1.0 / slope) if slope < 0.0 else off
+        step = -off / slope if slope < 0.0 else off
     return float(np.clip(step, -_FARTHEST, _FARTHEST))
 
 

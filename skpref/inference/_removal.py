@@ -4,14 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import Array
+from skpref._utils import NEGLIGIBLE, Array
 from skpref.inference._base import Approximation, Engine, Problem
 from skpref.inference._ep import EP, SiteRows, SiteUpdate, cavity_moments, site_update
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
-# Share of a site that stays where all of its answers are removed: one that rounding hides, so that
-# roots of precisions can still be inverted.
-_NOTHING = 1e-12
 # Sweeps in which all other sites follow. Of small problems with none .05 of the answers were off by
 # .03 to .15 nats.
 _SWEEPS = 3
@@ -180,7 +177,7 @@ class SiteRemoval:
             How much of the weight of each row is removed.
         """
         problem = self._problem
-        kept = np.maximum(1.0 - removed / problem.counts, _NOTHING)
+        kept = np.maximum(1.0 - removed / problem.counts, NEGLIGIBLE)
         sites = self._sites
         conditioned, noiseless = self._conditioned(sites, kept)
         for _ in range(_SWEEPS):
@@ -221,7 +218,7 @@ class SiteRemoval:
             moments = conditioned.root if self._by_points else conditioned
             at = self._approximation._replace(conditioned=moments)
             target = self._engine.row_sites(problem, at)
-        stays = (kept[rows.single] <= _NOTHING) | ~((target[0] >= 0.0) & np.isfinite(target[1]))
+        stays = (kept[rows.single] <= NEGLIGIBLE) | ~((target[0] >= 0.0) & np.isfinite(target[1]))
         pairs = zip(before, target, strict=True)
         precision, shift = (np.where(stays, old, new) for old, new in pairs)
         roots, shifts = [], []
@@ -229,7 +226,7 @@ class SiteRemoval:
             rows.whole, sites.roots, sites.shifts, noiseless, strict=False
         ):
             joint = block.update(conditioned, root, own, site)
-            stays = kept[block.row[:, 0]] <= _NOTHING
+            stays = kept[block.row[:, 0]] <= NEGLIGIBLE
             stays |= ~np.isfinite(joint.root).all(axis=(1, 2))
             roots.append(np.where(stays[:, None, None], root, joint.root))
             shifts.append(np.where(stays[:, None], own, joint.shift))

@@ -42,9 +42,7 @@ _ENOUGH = 100
 # Draws of a chain that diagnostics take at least.
 _COMPARED = 4
 # Multiplications in one of max_work.
-_UNIT = 1e9
-# Share of the trajectories of a cautious burn-in rejected that decides for the margins.
-_HOPELESS = 0.25
+WORK_UNIT = 1e9
 # Square matrices of the number of answers, and arrays of all draws, held at a time.
 _SQUARES = 5.0
 _COPIES = 10.0
@@ -165,7 +163,7 @@ class SampledEngine(AnswerEngine):
             return gaussian
         self._check_memory(problem.comparisons)
         noisy = NoisyMargins(problem)
-        budget = Budget(self.max_work * _UNIT)
+        budget = Budget(self.max_work * WORK_UNIT)
         drawn = None
         at_once = self._margins_at_once(problem.comparisons)
         if not (at_once or self._walls_cost_more(problem, gaussian)):
@@ -227,7 +225,7 @@ class SampledEngine(AnswerEngine):
             trial = answer_chains(burn_in_engine, state, keep=False).draw(max(burn_in, 1))
             if burn_in_engine is self:
                 self._check_moved(trial.rejected_share)
-            elif trial.rejected_share > _HOPELESS:
+            elif trial.rejected_share > 0.5:
                 return None
             if burn_in:
                 state, burn_in = trial.state, trial.draws.shape[1]
@@ -373,8 +371,6 @@ def check_draw_arguments(
 _SWEEP = 3.0
 # Such sweeps that a trajectory may cost: draws of choices and rankings that are as independent.
 _SWEEPS_A_DRAW = 1000.0
-# Of these sweeps those between draws, where they take the place of trajectories.
-_THIN = 50
 
 
 class HMC(SampledEngine):
@@ -495,7 +491,7 @@ class HMC(SampledEngine):
     def _draw_by_fallback(self, problem, noisy, gaussian, start, rng, budget):
         if not problem.rows.joint:
             return super()._draw_by_fallback(problem, noisy, gaussian, start, rng, budget)
-        sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence, thin=_THIN)
+        sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence)
         return sweeps._draw_on_answers(problem, noisy, gaussian, start, rng, budget)
 
     def _check_moved(self, rejected_share):

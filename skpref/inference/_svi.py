@@ -311,10 +311,6 @@ def svi_state(weights: Weights, total: float, course: Course) -> State:
     return {"gain": weights.gain, "shift": weights.shift, **scalars}
 
 
-# Of a run under points that are moved: its tolerance, and the steps it has.
-_TOL, _ITERATIONS = 3e-3, 100
-
-
 def bound_at(
     prior: Inducing, comparisons: Comparisons, likelihood: Likelihood, sites: State | None
 ) -> tuple[float, Pull, State]:
@@ -323,7 +319,7 @@ def bound_at(
     start = empty_weights(len(prior.Z))
     if sites is not None:
         start = prior.told(sites["precision"], sites["pull"])
-    end = ascend(batch, start, _TOL, _ITERATIONS)
+    end = ascend(batch, start, _SEARCH_TOL, SVI().max_iter)
     return end.bound, batch.pull_at(end.at), end.evaluation.sites
 
 
@@ -333,8 +329,8 @@ _A_ROW, _A_SQUARE = 200.0, 60.0
 _BEGIN = 10_000
 # Passes at the least that see all answers, after those in batches.
 _CLOSING = 2
-# Looseness of a run within the search for hyperparameters, at most the larger of many answers.
-_SEARCH_TOL = (3e-3, 1e-2)
+# Looseness of a run within the search for hyperparameters, and under points that are moved.
+_SEARCH_TOL = 3e-3
 # Of the shape and the rate of a prior.
 _LARGEST = 1e12
 
@@ -527,13 +523,10 @@ class SVI(Engine):
         by_ep = search and self.evidence == "ep" and self.scale_prior is None
         return EP() if by_ep else self
 
-    def relaxed(self, times: float = 1.0) -> Self:
-        """This engine as the search for hyperparameters uses it.
-
-        Exact to 1e-5 nats, and to 1e-4 with many answers.
-        """
+    def relaxed(self) -> Self:
+        """This engine as the search for hyperparameters uses it: exact to 1e-5 nats."""
         options = self.get_params(deep=False)
-        tol = max(self.tol, min(_SEARCH_TOL[0] * times, _SEARCH_TOL[1]))
+        tol = max(self.tol, _SEARCH_TOL)
         return type(self)(**{**options, "tol": tol, "batch_size": None, "local": "expected"})
 
     def matrix_size(self, comparisons: Comparisons) -> int:

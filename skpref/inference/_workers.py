@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 # Rows of a shard.
 _ROWS = 50_000
-# Bytes of features that a process keeps from one pass to the next, and runs whose answers it keeps.
+# Bytes of features that a process keeps from one pass to the next, and runs whose parts it keeps.
 _ROOM = 2**29
 _RUNS = 4
 # Times that a pass is tried: where joblib loses a process of its own, all that were running fail.
@@ -54,7 +54,7 @@ class Store(Generic[T]):
         Runs that are kept.
     """
 
-    def __init__(self, n_runs: int) -> None:
+    def __init__(self, n_runs: int = _RUNS) -> None:
         self._n_runs, self._lock = n_runs, Lock()
         self._runs: OrderedDict[str, dict[int, T]] = OrderedDict()
 
@@ -298,7 +298,7 @@ class _ShardStore(Store[_HeldShard]):
         return False
 
 
-_HERE = _ShardStore(_RUNS)
+_HERE = _ShardStore()
 
 
 def _work(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.float64] | None:

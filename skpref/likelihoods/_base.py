@@ -18,7 +18,6 @@ from skpref._utils import Array, check_bounds, check_number, floor_variance
 from skpref.data import DUEL, INEQUALITY, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
-from skpref.likelihoods._normal import SQRT_2PI
 
 # Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
 _STEP = 1e-4
@@ -380,6 +379,10 @@ class Likelihood(BaseEstimator, ABC):
         Derivatives
         """
 
+    def _log_value(self, margin: Array, answers: Answers) -> Array:
+        """Compute log-probabilities without their derivatives."""
+        return self.log_prob(margin, answers).value
+
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in `theta` of log-probability, gradient and curvature, (n_theta, n) each."""
         rows = [np.zeros((0, len(margin)))] * 3
@@ -431,7 +434,7 @@ class Likelihood(BaseEstimator, ABC):
 
         By default that of the probit whose slope at a margin of zero is this one's.
         """
-        return 1.0 / (SQRT_2PI * self.score_slope) ** 2
+        return 0.5 / np.pi / np.square(self.score_slope)
 
     @property
     def utility_noise(self) -> float:
@@ -462,7 +465,7 @@ class Likelihood(BaseEstimator, ABC):
         power : ndarray of shape (n,), optional
             In (0, 1]; by default 1.
         """
-        grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
+        grid = _quadrature.grid(self.log_prob, self._log_value, mean, variance, answers, power)
         return TiltedMoments(*grid.moments())
 
     def log_normaliser(
@@ -521,7 +524,7 @@ class Likelihood(BaseEstimator, ABC):
         """Derivatives in `theta` of the log normaliser of `tilted`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
-        grid = _quadrature.grid(self.log_prob, mean, variance, answers, power)
+        grid = _quadrature.grid(self.log_prob, self._log_value, mean, variance, answers, power)
         return grid.expectation(lambda z, a: self.theta_derivatives(z, a)[0])
 
     def repeated_site(

@@ -62,12 +62,6 @@ def _hermite(n):
 
 
 _WIDE, _FEW = _hermite(_HERMITE), _hermite(_NARROW_NODES)
-# Pairs of rules for averages over noise, and by how much they may differ: the finer of a pair is a
-# thousand times as near.
-_TIERS = (
-    ((_hermite(5), _hermite(10)), 1e-8),
-    ((_WIDE, _hermite(2 * _HERMITE)), 1e-5),
-)
 _PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
 
 
@@ -173,8 +167,8 @@ def _searched(slope, every):
 def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Array]:
     """Return the log mean probability over noise on the margin: value, d/dm, d/dnoise.
 
-    By Gauss–Hermite's rules, and where these differ, as the probability changes within a small part
-    of the noise, by the likelihood's integral of a factor times a Gaussian.
+    By Gauss–Hermite's rule, and where one of fewer nodes differs, as the probability changes within
+    a small part of the noise, by the likelihood's integral of a factor times a Gaussian.
 
     Parameters
     ----------
@@ -182,15 +176,11 @@ def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Arr
     margin, noise : ndarray of shape (n,)
     answers : Answers
     """
-    values, sharp = np.empty((3, len(margin))), np.arange(len(margin))
-    for rules, least in _TIERS:
-        rows = margin[sharp], noise[sharp], answers.take(sharp)
-        coarse, fine = (_by_rule(likelihood.log_prob, *rows, rule) for rule in rules)
-        values[:, sharp] = fine
-        sharp = sharp[_differ(fine[:2], coarse[:2], least)]
-        if not len(sharp):
-            break
-    else:
+    few, values = (
+        _by_rule(likelihood.log_prob, margin, noise, answers, rule) for rule in (_FEW, _WIDE)
+    )
+    sharp = np.flatnonzero(_differ(values[:2], few[:2], _UNRESOLVED))
+    if len(sharp):
         at = likelihood.tilted(margin[sharp], noise[sharp], answers.take(sharp))
         # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
         by_noise = 0.5 * (at.gradient**2 - at.curvature)
@@ -217,13 +207,12 @@ def _differ(fine, coarse, least):
 
 def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
     """Return derivatives of the value of `averaged` in the likelihood's theta, (n_theta, n)."""
-    (coarse, fine), least = _TIERS[-1]
     few, many = (
-        _by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2] for rule in (coarse, fine)
+        _by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2] for rule in (_FEW, _WIDE)
     )
-    sharp, parts = _differ(many, few, least), []
-    for _, at, several in _noisy(margin, noise, answers, fine):
-        share, _ = _shares(likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), fine)
+    sharp, parts = _differ(many, few, _UNRESOLVED), []
+    for _, at, several in _noisy(margin, noise, answers, _WIDE):
+        share, _ = _shares(likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), _WIDE)
         derivatives = likelihood.theta_derivatives(at.ravel(), several)[0]
         parts.append(np.sum(derivatives.reshape(len(derivatives), *at.shape) * share, axis=2))
     slopes = np.concatenate(parts, axis=1)

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-SQRT_2PI = np.sqrt(2.0 * np.pi)
+from skpref._utils import row_blocks
+
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
 _FAR = -4.0
@@ -30,7 +31,7 @@ def mills(u: np.ndarray) -> Mills:
         tail = ndtr(-np.abs(u))
         above = u > 0.0
         mass = np.where(above, 1.0 - tail, tail)
-        ratio = np.asarray(np.exp(-0.5 * u * u) / (SQRT_2PI * mass))
+        ratio = np.asarray(np.exp(-0.5 * u * u - LOG_SQRT_2PI) / mass)
         value = np.asarray(np.where(above, np.log1p(-tail), np.log(mass)))
         curvature = np.asarray(ratio * (u + ratio))
         residual_variance = np.asarray(1.0 - curvature)
@@ -56,13 +57,8 @@ def mills(u: np.ndarray) -> Mills:
 # Below this, 2 w c + 1.3 w², the mass beyond the slab is more than a tenth of that above its lower
 # end, so that digits would be lost to cancellation; above it, the nodes of the quadrature are few.
 _NARROW, _ROUND = np.log(10.0), 1.3
-# Slabs that are looked at together, which the processor's cache has room for; wide ones are few
-# where there are fewer than one in so many.
-_BLOCK, _FEW = 4096, 5
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_NODES, _WEIGHTS = _NODES[6:, None], _WEIGHTS[6:, None]  # of the upper half; weights sum to 1
-_HALF_SQUARES = -0.5 * _NODES**2
-_EVEN, _ODD = (np.hstack([_NODES**k, _NODES ** (k + 2)]).T for k in (0, 1))
+# Of the upper half; weights sum to 1.
+_NODES, _WEIGHTS = (half[6:, None] for half in np.polynomial.legendre.leggauss(12))
 
 
 class Slab(NamedTuple):
@@ -94,16 +90,13 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     c, side = np.abs(centre), np.sign(centre)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         narrow = width * (2.0 * c + _ROUND * width) < _NARROW
-        values, wide = Slab(*np.empty((len(Slab._fields), *c.shape))), np.flatnonzero(~narrow)
-        # Where few are wide all are integrated, and these are then found anew.
-        every = _FEW * len(wide) < c.size
-        rows = None if every else np.flatnonzero(narrow)
-        for some, of in ((rows, _integral), (wide, _difference)):
-            for begin in range(0, c.size if some is None else len(some), _BLOCK):
-                block = slice(begin, begin + _BLOCK)
-                at = block if some is None else some[block]
-                for whole, part in zip(values, of(c[at], width[at]), strict=True):
-                    whole[at] = part
+        values = Slab(*np.empty((len(Slab._fields), *c.shape)))
+        for is_some, of in ((narrow, _integral), (~narrow, _difference)):
+            rows = np.flatnonzero(is_some)
+            for block in row_blocks(len(rows), 2 * len(_NODES)):
+                some = rows[block]
+                for whole, part in zip(values, of(c[some], width[some]), strict=True):
+                    whole[some] = part
     for odd in (values.gradient, values.third, values.edge_gradient):
         odd *= side
     return values
@@ -115,10 +108,10 @@ def log_slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray
     narrow = width * (2.0 * c + _ROUND * width) < _NARROW
     value = np.empty(c.shape)
     at = np.flatnonzero(narrow)
-    for begin in range(0, len(at), _BLOCK):
-        some = at[begin : begin + _BLOCK]
+    for block in row_blocks(len(at), 2 * len(_NODES)):
+        some = at[block]
         near, w = c[some], width[some]
-        mass = np.exp(_HALF_SQUARES * (w * w)) * np.cosh(_NODES * (near * w))
+        mass = np.exp(-0.5 * (_NODES * w) ** 2) * np.cosh(_NODES * (near * w))
         mass = 2.0 * w * (_WEIGHTS * mass).sum(axis=0)
         value[some] = np.log(mass) - 0.5 * near * near - LOG_SQRT_2PI
     at = np.flatnonzero(~narrow)
@@ -164,13 +157,13 @@ def _difference(c, w):
 
 def _integral(c, w):
     """Integrate φ(c) exp(c t − t²/2) over −w < t < w by quadrature, nodes in pairs; e is t − c."""
-    weight = _WEIGHTS * np.exp(_HALF_SQUARES * (w * w))
+    weight = _WEIGHTS * np.exp(-0.5 * (_NODES * w) ** 2)
     more = np.expm1(_NODES * (c * w))
     down = 1.0 / (1.0 + more)
     # Twice cosh and sinh of c t: both to full relative precision, at c of 0 too.
     even, odd = weight * (1.0 + more + down), weight * (more + more * down)
-    mass, second = _EVEN @ even
-    first, third = _ODD @ odd
+    mass, second = even.sum(axis=0), (_NODES**2).T[0] @ even
+    first, third = _NODES.T[0] @ odd, (_NODES**3).T[0] @ odd
     # Moments of t, in units of w
     centre, second, third = first / mass, second / mass, third / mass
     residual_variance = w * w * (second - centre * centre)

@@ -15,7 +15,6 @@ from scipy.special import log_ndtr, ndtr
 
 from skpref._utils import Array, check_bounds, check_number
 from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
-from skpref.likelihoods import _powers
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import SURE, Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
@@ -102,10 +101,6 @@ def _ends_of_kinds(cuts):
     lower = np.array([cuts[0], -cuts[0], 0.0, *cuts])  # DUEL, TIE, INEQUALITY, between further cuts
     upper = np.array([np.inf, cuts[0], np.inf, *cuts[1:], np.inf])
     return lower, upper
-
-
-# Probabilities above this are multiplied, so many at a time, before a logarithm is taken.
-_TINY, _FACTORS = 1e-30, 8
 
 
 class Factor(NamedTuple):
@@ -432,11 +427,11 @@ class Probit(ExpectedProbit):
             moments = TiltedMoments(at.value, at.gradient / scale, at.curvature / total, shrink)
         if rows is not None:
             _settle_sure(moments, mean + rows.ahead, total)
-        for rest, cavity in self._partial(mean, variance, power, rows):
-            part, noise = _powers.moments(*cavity), self.margin_variance
-            moments.log_normaliser[rest] = part.log_normaliser
-            moments.gradient[rest] = part.gradient / np.sqrt(noise)
-            moments.curvature[rest], moments.shrink[rest] = part.curvature / noise, part.shrink
+        at = self._partial(variance, power, answers)
+        if power is not None and len(at):
+            parts = super().tilted(mean[at], variance[at], answers.take(at), power[at])
+            for whole, part in zip(moments, parts, strict=True):
+                whole[at] = part
         return moments
 
     def log_normaliser(
@@ -449,8 +444,10 @@ class Probit(ExpectedProbit):
             return super().log_normaliser(mean, variance, answers, power)
         if power is not None:
             value = self.log_normaliser(mean, variance, answers)
-            for rest, cavity in self._partial(mean, variance, power, rows):
-                value[rest] = _powers.log_normaliser(*cavity)
+            at = self._partial(variance, power, answers)
+            if len(at):
+                cavities = mean[at], variance[at], answers.take(at), power[at]
+                value[at] = super().log_normaliser(*cavities)
             return value
         scale = np.sqrt(variance + noise)
         if rows is None:
@@ -506,17 +503,9 @@ class Probit(ExpectedProbit):
             width = spread(1.0 / np.abs(scale))[:, rows.slabs] * rows.width
             width /= deviation[:, rows.slabs]
             proba[:, rows.slabs] = ndtr(width - centre) - ndtr(-width - centre)
-        few = np.flatnonzero(~(proba.ravel() > _TINY))
+        few = np.flatnonzero(~(proba.ravel() > np.finfo(np.float64).tiny))
         proba.ravel()[few] = 1.0
-        if np.any(copies != 1.0):
-            sums = np.add.reduceat(copies * np.log(proba), begins, axis=1)
-        else:
-            n_products = -(-size // _FACTORS)
-            first = np.cumsum(n_products) - n_products
-            nth = np.arange(n_products.sum()) - np.repeat(first, n_products)
-            at = np.repeat(begins, n_products) + _FACTORS * nth
-            products = np.multiply.reduceat(proba, at, axis=1)
-            sums = np.add.reduceat(np.log(products), first, axis=1)
+        sums = np.add.reduceat(copies * np.log(proba), begins, axis=1)
         if len(few):  # by their logarithms, which are finite where they are not
             m, n = np.divmod(few, len(mean))
             group = np.repeat(np.arange(len(begins)), size)[n]
@@ -544,54 +533,20 @@ class Probit(ExpectedProbit):
         else:
             derivatives = self._tilted_slopes(mean, variance, rows)
             slopes = np.stack([derivatives[name] for name in self.free])
-        if power is not None:
-            self._set_power_slopes(slopes, mean, variance, power, rows)
+        at = self._partial(variance, power, answers)
+        if power is not None and len(at):
+            parts = mean[at], variance[at], answers.take(at), power[at]
+            slopes[:, at] = super().tilted_theta_gradient(*parts)
         return slopes
 
-    def _set_power_slopes(self, slopes, mean, variance, power, rows):
-        """Set the slopes of rows with powers, from derivatives in margin, variance and widths.
+    def _log_value(self, margin, answers):
+        return self.log_normaliser(margin, np.zeros(len(margin)), answers)
 
-        A log normaliser diffuses in the variance, and is the same in any unit of the utility: with
-        β² − κ twice its derivative in the variance, that in log σ² is
-        −½ (m β + v (β² − κ) + Σ t d/dt).
-        """
-        for at, cavity in self._partial(mean, variance, power, rows):
-            moments, noise = _powers.moments(*cavity), self.margin_variance
-            gradient = moments.gradient / np.sqrt(noise)
-            diffused = variance[at] * (gradient**2 - moments.curvature / noise)
-            margin, by_name, along = mean[at], {}, 0.0
-            if rows is not None:
-                margin = margin + rows.ahead[at]
-                kind, by_width = rows.kind[at], moments.edge / np.sqrt(noise)
-
-                def moved(cuts, kind=kind, gradient=gradient, by_width=by_width):
-                    middle, half = (each[kind] for each in middles(cuts))
-                    half = np.where(np.isfinite(half), half, 0.0)
-                    return half * by_width - middle * gradient
-
-                along = moved(self._thresholds)
-                by_name = {name: moved(cuts) for name, cuts in self._cuts().items()}
-                by_name["order_effect"] = rows.lead[at] * gradient
-            by_name["noise_variance"] = -0.5 * (margin * gradient + diffused + along)
-            slopes[:, at] = [by_name[name] for name in self.free]
-
-    def _partial(self, mean, variance, power, rows):
-        """Return which rows have powers below 1, and these rows as `_powers` takes them."""
+    def _partial(self, variance, power, answers):
+        """Return the rows of noisy margins whose powers are below 1."""
         if power is None:
-            return
-        partial, noise = (power < 1.0) & (variance > 0.0), self.margin_variance
-        scale, margin = np.sqrt(noise), mean
-        half_lines = np.flatnonzero(partial)
-        if rows is not None:
-            margin = mean + rows.shift
-            half_lines, chosen = rows.half_lines, partial[rows.slabs]
-            half_lines, slabs = half_lines[partial[half_lines]], rows.slabs[chosen]
-            if len(slabs):
-                cavity = margin[slabs] / scale, variance[slabs] / noise, power[slabs]
-                yield slabs, (*cavity, rows.width[chosen] / scale)
-        if len(half_lines):
-            cavity = margin[half_lines] / scale, variance[half_lines] / noise, power[half_lines]
-            yield half_lines, cavity
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero((power < 1.0) & (variance > 0.0) & (answers.kind != INEQUALITY))
 
     def repeated_site(
         self,

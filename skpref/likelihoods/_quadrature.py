@@ -21,7 +21,6 @@ _ROUNDING = 1e3 * np.finfo(np.float64).eps
 # What lies where the integrand is below e to minus this is left out.
 _DEPTH = 45.0
 _NEWTON = 60
-_BISECTIONS = 24
 
 
 class QuadratureNodes(NamedTuple):
@@ -56,13 +55,15 @@ class QuadratureNodes(NamedTuple):
         return np.bincount(self.row, self.density * values, len(self.mean))
 
 
-def grid(log_prob, mean, variance, answers, power=None):
+def grid(log_prob, log_value, mean, variance, answers, power=None):
     """Lay nodes over N(z; mean, variance) p(answer | z)^power.
 
     Parameters
     ----------
     log_prob : callable
         ``log_prob(margin, answers)`` → value, d/dm, −d²/dm², …, concave in the margin.
+    log_value : callable
+        Its value alone.
     mean, variance : ndarray of shape (n,)
         The variance is positive.
     answers : Answers
@@ -76,12 +77,13 @@ def grid(log_prob, mean, variance, answers, power=None):
     power = np.ones(len(mean)) if power is None else np.asarray(power, dtype=np.float64)
 
     def height(z, rows=slice(None)):
-        value = power[rows] * log_prob(z, answers.take(rows))[0]
+        value = power[rows] * log_value(z, answers.take(rows))
         return value - 0.5 * (z - mean[rows]) ** 2 / variance[rows]
 
     mode = _mode(log_prob, mean, variance, answers, power)
     top = height(mode)
-    low, high = (_end(height, mode, top, side * np.sqrt(variance)) for side in (-1.0, 1.0))
+    reach = np.sqrt(2.0 * _DEPTH * variance)  # a Gaussian alone has fallen by then
+    low, high = mode - reach, mode + reach
     slope = (np.abs(mode - mean) + high - low) / variance
     rounding = 1.0 + np.abs(top) + slope * np.maximum(np.abs(low), np.abs(high))
     least = _UNRESOLVED + _ROUNDING * rounding
@@ -110,19 +112,8 @@ def _mode(log_prob, mean, variance, answers, power):
         bracketed = np.isfinite(low) & np.isfinite(high)
         with np.errstate(invalid="ignore"):
             ahead = np.where(outside & bracketed, 0.5 * (low + high), ahead)
-        done = np.abs(ahead - z) <= 1e-9 * np.sqrt(variance)
+        done = np.abs(ahead - z) <= 1e-2 * np.sqrt(variance)
         z = ahead
         if done.all():
             break
     return z
-
-
-def _end(height, mode, top, step):
-    """Find where the integrand has fallen by `_DEPTH`, on one side of the mode."""
-    far = mode + step * np.sqrt(2.0 * _DEPTH)  # a Gaussian alone has fallen by then
-    near = mode.copy()
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (near + far)
-        below = height(middle) < top - _DEPTH
-        far, near = np.where(below, middle, far), np.where(below, near, middle)
-    return far

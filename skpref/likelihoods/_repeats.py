@@ -9,7 +9,7 @@ from skpref.likelihoods._normal import mills, slab
 # Steps of Newton's method at most, and how small (relative) a step that no longer halves must be to
 # be taken for rounding.
 _NEWTON = 100
-_STALLED = 1e-9
+_SMALL = 1e-9
 _EPS = np.finfo(np.float64).eps
 
 
@@ -44,7 +44,7 @@ def equal_sites(mean, variance, counts, noise, start=None):
             step = np.clip(-sites.excess / sites.slope, -reach, reach)
             step = np.where(np.isnan(step), -np.sign(sites.excess) * reach, step)
             stalled = 2.0 * np.abs(step) > moved
-            done = np.abs(step) <= np.where(stalled, _STALLED, 4.0 * _EPS) * reach
+            done = np.abs(step) <= np.where(stalled, _SMALL, 4.0 * _EPS) * reach
             bracketed = np.isfinite(high - low)
             ahead = u + step
             out = (ahead < low) | (ahead > high) | stalled
@@ -87,13 +87,6 @@ def _equal(u, mean, variance, others, noise):
     return _Equal(excess, slope, precision, shift)
 
 
-# Steps at most, how far one may change log V, and how short the one is after which only rounding
-# is left.
-_SLAB_STEPS = 20
-_REACH = 2.0
-_SMALL = 1e-8
-
-
 def equal_slabs(mean, variance, counts, noise, width, cavity=None):
     """Find the sites of equal answers whose noisy margin is within a slab.
 
@@ -115,12 +108,12 @@ def equal_slabs(mean, variance, counts, noise, width, cavity=None):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         u, log_v = _start(mean, variance, noise, cavity)
         converged = np.zeros(len(u), dtype=bool)
-        for _ in range(_SLAB_STEPS):
+        for _ in range(_NEWTON):
             at = _excess(u, log_v, mean, *before)
             if converged.all():
                 break
             along, up = _newton_step(at)
-            length = np.maximum(np.abs(along) / (1.0 + np.abs(u)), np.abs(up) / _REACH)
+            length = np.maximum(np.abs(along) / (1.0 + np.abs(u)), np.abs(up))
             share = 1.0 / np.maximum(length, 1.0)
             u = u + share * along
             log_v = np.minimum(log_v + share * up, np.log(variance))

@@ -107,8 +107,8 @@ def test_theta_names_what_it_holds():
 
 @pytest.mark.parametrize("bounds", ["fixed", (1e-3, 9.0)])
 def test_an_order_effect_is_learned_on_more_answers(monkeypatch, bounds):
-    monkeypatch.setattr(_study, "_ANSWERS", 60)
-    monkeypatch.setattr(_study, "_ANSWERS_OF_ORDER", 150)
+    monkeypatch.setattr(_study, "ENOUGH_FOR_POINTS", 60)
+    monkeypatch.setattr(_study, "ENOUGH_OF_NAMES", 150)
     parts = []
 
     def learned(lesson, *_):

@@ -87,7 +87,7 @@ def test_verbose_says_what_is_learned_on_whose_answers(capsys):
         "answers of 3 users"
     )
     assert re.fullmatch(r"\[skpref\] 144 duels of 6 items by 12 users fitted in [\d.e-]+ s", last)
-    said = re.findall(r"\] (evaluation|pass) (\d+)(?: of some \d+)?:", "\n".join(lines))
+    said = re.findall(r"\] (evaluation|pass) (\d+):", "\n".join(lines))
     passes = [("pass", str(k + 1)) for k in range(model.n_iter_)]
     assert said == [("evaluation", "1"), ("evaluation", "2"), *passes]
     bound = float(re.search(r"bound (-[\d.]+), residual", lines[-1])[1])
@@ -126,8 +126,7 @@ def test_a_long_fit_is_told_beforehand(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(optimizer=None).fit(**GIVEN)
-    monkeypatch.setattr(_cost, "_QUICK", 0.0)
-    monkeypatch.setattr(_forecast, "_NOMINAL", 1e3)
+    monkeypatch.setattr(_forecast, "_OPERATION", 8.83e-06)
     message = r"144 duels by 12 users is expected to take up to about \d+ (s|minutes) .max_iter=77"
     with pytest.warns(UserWarning, match=message) as caught:
         quick(optimizer=None, max_iter=77).fit(**GIVEN)
@@ -141,7 +140,7 @@ def test_a_long_fit_is_told_beforehand(monkeypatch):
 
 
 def test_the_forecast_of_cost_is_linear_in_users(monkeypatch):
-    monkeypatch.setattr(_forecast, "_NOMINAL", 1.0)
+    monkeypatch.setattr(_forecast, "_OPERATION", 8.83e-09)
 
     def minutes(n, sizes=(40, 100, 0)):
         with pytest.warns(UserWarning, match="duels by") as caught:

@@ -15,7 +15,7 @@ from skpref.kernels import Identity
 
 @pytest.fixture
 def known(monkeypatch):
-    monkeypatch.setattr(_pairs, "FEWEST", 2)
+    monkeypatch.setattr(_pairs, "LARGE", 2)
 
 
 def posterior(kernel, space):
@@ -31,7 +31,7 @@ def test_gathered_margins_are_those_of_products(monkeypatch, kernel, space):
     rng = np.random.default_rng(0)
     A, B = of.anchors[rng.integers(14, size=200)], of.anchors[rng.integers(14, size=200)]
     wanted = of.margin(A, B), of.outcome_log_proba(A, B)
-    monkeypatch.setattr(_pairs, "FEWEST", 2)
+    monkeypatch.setattr(_pairs, "LARGE", 2)
     monkeypatch.setattr(type(of), "pair_block", None)  # nothing is multiplied any more
     found = of.margin(A, B), of.outcome_log_proba(A, B)
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-8, atol=1e-11)
@@ -46,7 +46,7 @@ def test_pairs_with_an_item_never_seen_take_the_long_way(monkeypatch):
     A[::7] += 0.3
     B[5] -= 1.0
     alone = [of.margin(a[None], b[None]) for a, b in zip(A, B, strict=True)]
-    monkeypatch.setattr(_pairs, "FEWEST", 2)
+    monkeypatch.setattr(_pairs, "LARGE", 2)
     mean, variance = of.margin(A, B)
     np.testing.assert_allclose(mean, [m[0] for m, _ in alone], atol=1e-11)
     np.testing.assert_allclose(variance, [v[0] for _, v in alone], rtol=1e-8, atol=1e-12)

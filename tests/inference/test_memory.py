@@ -68,7 +68,6 @@ def test_a_fit_under_a_limit_ends_with_the_estimator_unchanged():
 @pytest.mark.parametrize("engine", [HMC(), Gibbs(), Hallucination()], ids=["hmc", "gibbs", "one"])
 def test_what_does_not_fit_is_refused_before_any_work(engine, monkeypatch):
     monkeypatch.setattr(EP, "run", None)
-    monkeypatch.setattr(_memory, "_SMALL", 0.0)
     monkeypatch.setattr(_memory, "available_bytes", lambda: 1e5)
     with pytest.raises(MemoryError, match=r"100 answers.*0\.0001 GB.*inference='ep'"):
         fitted(smooth_duels(100), engine)
@@ -189,7 +188,6 @@ def test_the_estimate_of_an_exact_fit_bounds_what_it_takes(inference, n_items, n
 
 def test_where_exact_inference_does_not_fit_auto_takes_points(monkeypatch):
     monkeypatch.setattr(_forecast, "_POINTS", 5)
-    monkeypatch.setattr(_memory, "_SMALL", 0.0)
     monkeypatch.setattr(_memory, "available_bytes", lambda: 1.2e5)
     X = smooth_duels(60)
     model = PairwisePreferenceRegressor(RBF(0.5), optimizer=None, random_state=0)
@@ -257,7 +255,6 @@ def test_a_question_under_a_limit_leaves_the_run_as_it_was(tmp_path):
     ids=["points", "learning"],
 )
 def test_points_and_what_is_learned_on_are_asked_for(engine, options, said, monkeypatch):
-    monkeypatch.setattr(_memory, "_SMALL", 0.0)
     monkeypatch.setattr(_memory, "available_bytes", lambda: 3e5)
     model = PairwisePreferenceRegressor(inference=engine, random_state=0, **options)
     with pytest.raises(MemoryError, match=said):

@@ -118,24 +118,6 @@ def test_powers_of_the_probit_leave_whole_answers_to_the_closed_form():
     assert_allclose(slopes, by_default, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("noise_variance", [0.5, 1e-4])
-def test_powers_of_the_probit_by_its_own_rules_are_those_of_panels(noise_variance):
-    rng = np.random.default_rng(0)
-    n = 2000
-    mean = rng.normal(size=n) * 10.0 ** rng.uniform(-2.0, 1.5, n)
-    variance = 10.0 ** rng.uniform(-6.0, 3.0, n)
-    mean[:500], variance[:500] = np.linspace(4.0, 8.0, 500), 1.0  # a step between their points
-    power = rng.choice([1e-5, 0.01, 0.3, 0.9, 0.999], n)
-    found = Probit(noise_variance).tilted(mean, variance, duels(n), power)
-    panels = BareProbit(noise_variance).tilted(mean, variance, duels(n), power)
-    assert_allclose(found.log_normaliser, panels.log_normaliser, rtol=1e-10, atol=1e-10)
-    sd = np.sqrt(variance)
-    assert_allclose(found.gradient * sd, panels.gradient * sd, rtol=1e-10, atol=1e-10)
-    # Of a step in the Gaussian's tail the panels keep fewer digits.
-    assert_allclose(found.curvature * variance, panels.curvature * variance, atol=3e-10)
-    assert_allclose(found.shrink, panels.shrink, rtol=3e-10)
-
-
 def test_oracles_agree():
     for mean, variance in CAVITIES:
         one = trapezoid(lambda z: log_ndtr(z / 0.2), mean, variance)

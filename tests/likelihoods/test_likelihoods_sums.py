@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from skpref._utils import row_blocks
 from skpref.data import DUEL, GRADED, TIE, Answers
-from skpref.likelihoods import Likelihood, Probit
+from skpref.likelihoods import Likelihood, Probit, _normal
 from skpref.likelihoods._graded import GradedProbit
 from skpref.likelihoods._normal import _difference, _integral, mills, slab
 
@@ -124,7 +124,7 @@ def test_many_slabs_are_those_of_each_alone(monkeypatch, most):
     centre, width = rng.normal(size=50), np.exp(rng.uniform(-2.0, 0.5, 50)) * reach
     truth = [np.concatenate(each) for each in zip(*map(slab, *(
         np.split(part, 50) for part in (centre, width))), strict=True)]  # fmt: skip
-    monkeypatch.setattr("skpref.likelihoods._normal._BLOCK", 7)
+    monkeypatch.setattr(_normal, "row_blocks", partial(row_blocks, doubles=84))
     for found, alone in zip(slab(centre, width), truth, strict=True):
         assert_allclose(found, alone, rtol=1e-12, atol=1e-14)
 
