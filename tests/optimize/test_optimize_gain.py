@@ -331,6 +331,7 @@ def test_a_climb_stays_in_the_corner_that_it_has_reached():
         """Functions whose values are x − y."""
 
         def value_and_gradient_of(self, rows, path):
+            assert np.all(np.isfinite(rows))
             return rows[:, 0] - rows[:, 1], np.tile([1.0, -1.0], (len(rows), 1))
 
     space = make_space([[0.0, 1.0]] * 2)
