@@ -37,6 +37,7 @@ SMALLEST = {
     "learning/convincing.py": "--topics 1 --methods longer",
     "learning/covariates.py": "--quick --methods features",
     "learning/embeddings.py": "--votes 200 --columns 5 --items 50",
+    "learning/monotone.py": "",
     "learning/real_data.py": "--quick --only candy 'cars 1, pooled'",
     "learning/sparse_quality.py": "--points 20",
     "optimize/ask_latency.py": "--dims 2 --duels 6-8 --lead 0",
