@@ -379,7 +379,8 @@ def _ascend_paths(
         slope = gradient * lengths
         slope[((rows <= 0.0) & (slope < 0.0)) | ((rows >= 1.0) & (slope > 0.0))] = 0.0
         norm = np.maximum(np.linalg.norm(slope, axis=1), np.finfo(float).tiny)
-        moved = np.clip(rows + (step / norm)[:, None] * slope * lengths, 0.0, 1.0)
+        direction = slope / norm[:, None]  # 0 in a corner
+        moved = np.clip(rows + step[:, None] * direction * lengths, 0.0, 1.0)
         new_value, new_gradient = paths.value_and_gradient_of(moved, path)
         better = new_value > value
         better[better] = space.is_feasible(moved[better])

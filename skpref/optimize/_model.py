@@ -255,7 +255,7 @@ def comparisons_of(
         pairs = [items if outcome else items[::-1] for items, outcome, *_ in answers]
         winner, loser = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         return Comparisons.from_duels(rows, winner, loser, np.ones(len(answers), dtype=bool))
-    most = max(len(items) for items, *_ in answers)
+    most = max((len(items) for items, *_ in answers), default=2)
     shown = np.full((len(answers), most), -1, dtype=np.intp)
     rank = np.zeros((len(answers), most), dtype=np.intp)
     for k, (items, outcome, *_) in enumerate(answers):
