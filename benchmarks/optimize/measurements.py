@@ -45,15 +45,20 @@ def expected_improvement(mean, variance):
 
 
 def place_to_measure(optimizer, bounds, rng):
-    """The item of the largest expected improvement over what is recommended, and that."""
+    """The item of the largest expected improvement over what is recommended, and that.
+
+    What is recommended is measured itself, if it was not.
+    """
     items = rng.uniform(*bounds.T, (N_CANDIDATES, len(bounds)))
     if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
         return items[0], 0.0
-    rows = optimizer.to_unit(items)
-    best = np.repeat(optimizer.to_unit([optimizer.recommend()]), len(rows), axis=0)
+    rows, recommended = optimizer.to_unit(items), optimizer.recommend()
+    best = np.repeat(optimizer.to_unit([recommended]), len(rows), axis=0)
     # Of margins: the level of the utilities is not known.
     improvement = expected_improvement(*optimizer.posterior_.margin(rows, best))
-    return items[np.argmax(improvement)], float(improvement.max())
+    is_measured = any(np.array_equal(recommended, item) for item, *_ in optimizer.measured_)
+    item = items[np.argmax(improvement)] if is_measured else recommended
+    return item, float(improvement.max())
 
 
 def should_ask(optimizer, improvement, price):

@@ -717,9 +717,9 @@ class Comparisons(ByValue):
         if measured is None:
             items, positions = _distinct_items(self.items, shown)
         else:
-            alone = np.full((len(measured.item), shown.shape[1]), -1)
-            alone[:, 0] = measured.item
-            items, positions = _distinct_items(self.items, np.concatenate([shown, alone]))
+            measured_alone = np.full((len(measured.item), shown.shape[1]), -1)
+            measured_alone[:, 0] = measured.item
+            items, positions = _distinct_items(self.items, np.concatenate([shown, measured_alone]))
             measured = replace(measured, item=positions[len(shown) :, 0])
             positions = positions[: len(shown)]
         columns = {**_field_arrays(self, answers), "positions": positions, "measured": measured}

@@ -49,7 +49,7 @@ class UtilitiesGivenValues:
         white = whitening @ (measured.value - level)
         root = np.zeros((len(K), n))  # P = R Rᵀ, among all items
         np.add.at(root, item, whitening.T)
-        self.K, self._root, self._item = K, root, item
+        self.K, self._root = K, root
         self._weights = root @ white
         self._half = K @ root
         self.mean: NDArray[np.float64] = K @ self._weights

@@ -378,9 +378,9 @@ def _ascend_paths(
     for _ in range(GAIN_EFFORT.n_steps):
         slope = gradient * lengths
         slope[((rows <= 0.0) & (slope < 0.0)) | ((rows >= 1.0) & (slope > 0.0))] = 0.0
-        norm = np.linalg.norm(slope, axis=1)
-        norm[norm <= np.finfo(float).tiny] = 1.0  # a corner: a step by it would be infinite
-        moved = np.clip(rows + (step / norm)[:, None] * slope * lengths, 0.0, 1.0)
+        norm = np.maximum(np.linalg.norm(slope, axis=1), np.finfo(float).tiny)
+        direction = slope / norm[:, None]  # 0 in a corner
+        moved = np.clip(rows + step[:, None] * direction * lengths, 0.0, 1.0)
         new_value, new_gradient = paths.value_and_gradient_of(moved, path)
         better = new_value > value
         better[better] = space.is_feasible(moved[better])

@@ -287,7 +287,7 @@ def comparisons_of(
 
 def _shown_and_ranks(answers, outside):
     """Return the items of each answer, -1 where there is none, and their ranks, (n, most)."""
-    most = max(len(items) for items, *_ in answers)
+    most = max((len(items) for items, *_ in answers), default=2)
     shown = np.full((len(answers), most), -1, dtype=np.intp)
     rank = np.zeros((len(answers), most), dtype=np.intp)
     for k, (items, outcome, *_) in enumerate(answers):

@@ -105,6 +105,8 @@ def test_the_unit_of_values_does_not_matter():
         {"inference": "constant_liar", "n_initial": 2},
         {"inference": "kriging_believer", "n_initial": 2},
         {"inference": "gibbs", "n_initial": 2},
+        {"order_effect_bounds": (-1.0, 1.0)},
+        {"tie_threshold": 0.1, "grade_thresholds": (0.5,)},
     ],
 )
 def test_values_alone_choose_a_question_and_the_best(options):
