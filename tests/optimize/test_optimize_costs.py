@@ -101,10 +101,10 @@ def test_items_made_with_other_values_of_fixed_parameters_are_new():
 def test_an_unusable_item_was_not_made():
     optimizer = PreferenceOptimizer(SQUARE, random_state=0)
     items = optimizer.ask()
-    optimizer.tell(items, unusable=[0])
+    optimizer.tell(items, unusable=[1])
     for _ in range(3):
         question = optimizer.ask(new_items=1)
-        assert not any(np.array_equal(item, items[0]) for item in question)
+        assert not any(np.array_equal(item, items[1]) for item in question)
         optimizer.skip(question)
 
 
