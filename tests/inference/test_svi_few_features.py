@@ -206,7 +206,7 @@ def test_polynomials_far_from_zero_are_those_of_the_exact_prior(offset, exponent
 
 @pytest.mark.parametrize("exponent", [2, 3])
 def test_points_span_what_a_level_would_hide(exponent):
-    """Of these items, 10⁶ of their spans from zero, two span all that is not rounding of a level."""
+    """Of items 10⁶ spans from zero two span all that is not rounding of the level."""
     X, y = far_duels(1e6)
     kernel = ConstantKernel(0.1 * 1e6 ** (2 - 2 * exponent)) * DotProduct(1.0) ** exponent
     fixed = {"optimizer": None, "noise_variance": 1.0}
