@@ -204,6 +204,19 @@ def test_polynomials_far_from_zero_are_those_of_the_exact_prior(offset, exponent
     assert_allclose(points, exact, atol=5e-4)
 
 
+@pytest.mark.parametrize("exponent", [2, 3])
+def test_points_span_what_a_level_would_hide(exponent):
+    """Of items 10⁶ spans from zero two span all that is not rounding of the level."""
+    X, y = far_duels(1e6)
+    kernel = ConstantKernel(0.1 * 1e6 ** (2 - 2 * exponent)) * DotProduct(1.0) ** exponent
+    fixed = {"optimizer": None, "noise_variance": 1.0}
+    exact, points = (
+        PairwisePreferenceRegressor(kernel, inference=engine, **fixed).fit(X, y).predict_proba(X)
+        for engine in ("ep", "svi")
+    )
+    assert_allclose(points, exact, atol=2e-3)
+
+
 def test_polynomials_whose_digits_are_lost_are_refused():
     X, y = far_duels(1e7)
     model = PairwisePreferenceRegressor(
