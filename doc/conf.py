@@ -15,9 +15,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
-from _site import gallery  # noqa: E402
-
 import skpref  # noqa: E402
+from _site import gallery  # noqa: E402
 
 project = "skpref"
 author = "the skpref developers"

@@ -56,7 +56,9 @@ def rooms() -> dict[str, str]:
         name = path.parent.name if path.name == "__init__.py" else path.stem
         if name != PACKAGE.name:
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            found[name] = " ".join(text.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+            found[name] = (
+                " ".join(text.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+            )
     return found
 
 
@@ -68,7 +70,9 @@ def imports() -> dict[str, set[str]]:
         if name not in found:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skpref."):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "skpref."
+            ):
                 other = node.module.split(".")[1]
                 if other != name:
                     found[name].add(other)

@@ -75,7 +75,8 @@ def blocks(page, fence="python"):
 def agrees(said, printed):
     """Whether texts are the same but for spaces, and numbers within 2 % or a last digit."""
     between = [
-        [" ".join(part.split()) for part in re.split(NUMBER, text)] for text in (said, printed)
+        [" ".join(part.split()) for part in re.split(NUMBER, text)]
+        for text in (said, printed)
     ]
     if between[0] != between[1]:
         return False
@@ -98,7 +99,9 @@ def near(first, second):
 def run(page, fence, python, picture_of):
     """What each block printed."""
     found = blocks(page, fence)
-    asked = [(block.source, block.picture and picture_of(block.picture)) for block in found]
+    asked = [
+        (block.source, block.picture and picture_of(block.picture)) for block in found
+    ]
     environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -130,7 +133,9 @@ def main():
     parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--fence", choices=("python", "py"), default="python")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--write", action="store_true", help="into the page and its pictures")
+    parser.add_argument(
+        "--write", action="store_true", help="into the page and its pictures"
+    )
     options = parser.parse_args()
     wrong = 0
     for page in options.pages:
@@ -146,7 +151,9 @@ def main():
         for block, said in zip(found, printed, strict=True):
             if not agrees(block.printed or "", said):
                 wrong += 1
-                print(f"{page.name}, line {block.line}: says\n{block.printed or ''}prints\n{said}")
+                print(
+                    f"{page.name}, line {block.line}: says\n{block.printed or ''}prints\n{said}"
+                )
     sys.exit(wrong > 0)
 
 

@@ -30,9 +30,9 @@ class Page(HTMLParser):
             self.links.append(given["href"])
         elif tag == "link" and given.get("href"):
             rel = set((given.get("rel") or "").split())
-            (self.links if rel & (NAMED | {"next", "prev", "index"}) else self.loaded).append(
-                given["href"]
-            )
+            (
+                self.links if rel & (NAMED | {"next", "prev", "index"}) else self.loaded
+            ).append(given["href"])
         elif given.get(LOADED.get(tag, "")):
             self.loaded.append(given[LOADED[tag]])
 
@@ -40,7 +40,9 @@ class Page(HTMLParser):
 def broken(site: Path) -> list[str]:
     """What is wrong on the pages of the site in a folder, one line each."""
     site = site.resolve()
-    paths = sorted(set(site.rglob("*.html")) - set(site.glob("_static/*.html")))  # a theme's own
+    paths = sorted(
+        set(site.rglob("*.html")) - set(site.glob("_static/*.html"))
+    )  # a theme's own
     pages = {path: Page(path.read_text("utf-8")) for path in paths}
     found = []
     for path, page in pages.items():
@@ -51,7 +53,11 @@ def broken(site: Path) -> list[str]:
                 if link in page.loaded and parts.scheme != "data":
                     found.append(f"{here}: loads {link} from the network")
                 continue
-            there = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
+            there = (
+                path
+                if not parts.path
+                else (path.parent / unquote(parts.path)).resolve()
+            )
             anchor = unquote(parts.fragment)
             if there.is_dir():
                 there = there / "index.html"

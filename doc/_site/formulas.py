@@ -19,7 +19,12 @@ DIGITS = re.compile(r"\\([td]?frac)(\d)(\d)")
 def mathml(node, as_block):
     """The formula of a node as an element of MathML."""
     code = node.astext()
-    for environment in (r"\begin{equation*}", r"\end{equation*}", r"\begin{split}", r"\end{split}"):
+    for environment in (
+        r"\begin{equation*}",
+        r"\end{equation*}",
+        r"\begin{split}",
+        r"\end{split}",
+    ):
         code = code.replace(environment, "")
     code = DIGITS.sub(r"\\\1{\2}{\3}", code)
     try:

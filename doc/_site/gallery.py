@@ -77,9 +77,13 @@ def settings(doc: Path) -> dict:
 
 def without_picture(doc: Path) -> list[str]:
     """Examples that drew nothing, though they ran."""
-    ran = {path.name for path in (doc.parent / "examples").glob("*.py")} - set(without_data())
+    ran = {path.name for path in (doc.parent / "examples").glob("*.py")} - set(
+        without_data()
+    )
     images = doc / "auto_examples" / "images"
-    return sorted(name for name in ran if not (images / f"sphx_glr_{name[:-3]}_001.png").exists())
+    return sorted(
+        name for name in ran if not (images / f"sphx_glr_{name[:-3]}_001.png").exists()
+    )
 
 
 def look(app, env, docnames):

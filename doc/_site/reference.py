@@ -24,7 +24,10 @@ def modules() -> list[str]:
     """Public modules, the package first."""
     found = pkgutil.iter_modules(skpref.__path__)
     names = [each.name for each in found if not each.name.startswith("_")]
-    return ["skpref", *(f"skpref.{name}" for name in names if name not in PRIVATE_PARTS)]
+    return [
+        "skpref",
+        *(f"skpref.{name}" for name in names if name not in PRIVATE_PARTS),
+    ]
 
 
 def pages() -> dict[tuple[str, str], str]:
@@ -63,7 +66,9 @@ def page(full: str) -> str:
     """The reStructuredText of one page."""
     module, _, name = full.rpartition(".")
     thing = getattr(importlib.import_module(module), name)
-    if not (inspect.isclass(thing) or inspect.isroutine(thing)):  # no docstring of its own
+    if not (
+        inspect.isclass(thing) or inspect.isroutine(thing)
+    ):  # no docstring of its own
         lines = [f".. py:data:: {name}", f"   :module: {module}", ""]
         lines += [f"   {said_of(module, name)}", ""]
         lines += [f"   {line}" for line in value_of(thing)]
@@ -91,7 +96,9 @@ def write(app):
             path.unlink()
     for name, text in wanted.items():
         path = folder / name
-        if not path.exists() or path.read_text("utf-8") != text:  # else it is up to date
+        if (
+            not path.exists() or path.read_text("utf-8") != text
+        ):  # else it is up to date
             path.write_text(text, "utf-8")
 
 
@@ -113,7 +120,9 @@ def linked(text: str) -> str:
             lines.append(" | ".join(cells))
         done += [f"## `{module}`", "\n".join(lines)]
     for module in modules():
-        own = [full for full in set(known.values()) if full.rpartition(".")[0] == module]
+        own = [
+            full for full in set(known.values()) if full.rpartition(".")[0] == module
+        ]
         names = "\n".join(f"{FOLDER}/{full}" for full in sorted(own, key=str.lower))
         done.append(f"\n```{{toctree}}\n:hidden:\n:caption: {module}\n\n{names}\n```\n")
     return "".join(done)
@@ -144,7 +153,11 @@ def fields_in_bullets(lines: list[str]) -> list[str]:
     field = 0  # indent of the field that the line may go on with
     for line in lines:
         indent = len(line) - len(line.lstrip())
-        if indent >= 4 and (found := FIELD.match(line)) and (not field or indent <= field):
+        if (
+            indent >= 4
+            and (found := FIELD.match(line))
+            and (not field or indent <= field)
+        ):
             if not field and done and done[-1].strip():
                 done.append("")
             field = indent
@@ -163,7 +176,9 @@ def fields_in_bullets(lines: list[str]) -> list[str]:
 
 def mend(app, what, name, obj, options, lines):
     """What docutils does not read in docstrings that people read well; before numpydoc."""
-    initials = (re.sub(r"^([A-Z])\. ", r"\\\1. ", line) for line in lines)  # no item A of a list
+    initials = (
+        re.sub(r"^([A-Z])\. ", r"\\\1. ", line) for line in lines
+    )  # no item A of a list
     lines[:] = fields_in_bullets(whole_lines(list(initials)))
 
 
