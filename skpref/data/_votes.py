@@ -295,7 +295,7 @@ class _VoteReader:
             raise ValueError(
                 "Outcomes as numbers are -1, 0, 1, or 0, 0.5, 1, or 1, 1.5, 2 (the first, a tie, "
                 f"the second); got values such as {some}. Of others say what they mean, such as by "
-                "outcomes={1: 1, 2: -1, 0: 0}; of probabilities say soft=True."
+                "outcomes={1: 1, 2: -1, 0: 0}; if they are probabilities, say soft=True."
             )
         return outcomes[inverse.reshape(-1)]
 
@@ -323,7 +323,7 @@ class _VoteReader:
             )
         if not soft and not np.isin(table[dropped.kept], (0.0, 1.0)).all():
             raise ValueError(
-                "The columns of winner= must be 0 or 1 each. Of probabilities say soft=True."
+                "The columns of winner= must be 0 or 1 each. If probabilities, say soft=True."
             )
         dropped.drop(np.abs(table.sum(axis=1) - 1.0) > ROUNDED, "whose outcomes do not sum to 1")
         if soft and not self.options.ties and table.shape[1] == 3:
