@@ -16,7 +16,9 @@ RANGE = 1e3
 # Variance of a part of utilities beside the one that is their unit, where its search starts: item
 # effects beside features, parts of features beside ids, drifts beside what stays.
 PART = 0.1
-# Its bounds, in that unit.
+# Bounds of that of the item effects, the part of a utility that no feature explains.
+_OWN_BOUNDS = (1e-6, 10.0)
+# Bounds of the others, in that unit.
 PART_BOUNDS = (1e-5, 1e5)
 # Variance of the effects of groups of answers, such as prompts, in units of the utility's: where
 # its search starts, and its bounds.
@@ -82,7 +84,7 @@ def default_kernel(
             return kernel
         own = ItemEffect(_SAME * spread[still])
         own = own if len(still) == len(spread) else OnColumns(own, still)
-        kernel = kernel + ConstantKernel(PART, PART_BOUNDS) * own
+        kernel = kernel + ConstantKernel(PART, _OWN_BOUNDS) * own
     return kernel
 
 
@@ -126,7 +128,7 @@ def _with_ids(comparisons, id_column, learned, has_row_effects):
     smooth, spread = _of_features(features)
     smooth = OnColumns(smooth, others)
     if not learned:
-        return smooth + ConstantKernel(PART, PART_BOUNDS) * own
+        return smooth + ConstantKernel(PART, _OWN_BOUNDS) * own
     linear = Linear(np.sqrt(np.sum(varying(features))) * spread, centre=features.mean(axis=0))
     kernel = (
         ConstantKernel(1.0, PART_BOUNDS) * own
