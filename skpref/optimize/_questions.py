@@ -232,7 +232,7 @@ class Questions:
         return state
 
     def _usable_part(self, state, size):
-        """Return a copy for items that reach a share, drawn for the question, of the best usability."""
+        """Return a copy for the items of some usability, a random share of the largest."""
         if not state.unusable_items:
             return self
         part = copy(self)

@@ -97,7 +97,7 @@ def test_a_prior_that_cannot_be_inverted_after_all_is_taken_by_its_root(many, mo
     def fail(*_):
         raise NoCovarianceError("no")
 
-    monkeypatch.setattr(ByPrecision, "given", fail)
+    monkeypatch.setattr(ByPrecision, "condition", fail)
     found = DenseItems(K, seen.rows.margins).condition(precision, precision)
     np.testing.assert_allclose(found.variance, wanted.variance, rtol=1e-10)
 
