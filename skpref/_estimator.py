@@ -307,8 +307,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         value = result.approximation.sites.log_evidence
         return (value, result.gradient) if eval_gradient else value
 
-    def _held_parameters(self) -> dict[str, Any]:
-        """Return parameters that give another fit these hyperparameters without a search."""
+    def _fitted_parameters(self) -> dict[str, Any]:
+        """Return constructor parameters that hold the fitted hyperparameters, by name."""
         return {"kernel": self.kernel_, "likelihood": self.likelihood_, "optimizer": None}
 
     # -- reading a question --------------------------------------------------------------
@@ -1202,9 +1202,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         _, judges = self.judges_.components()
         return tuple(JudgeAverage.of(each, metadata.judge) for each in judges)
 
-    def _held_parameters(self):
+    def _fitted_parameters(self):
+        """Return constructor parameters that hold the fitted hyperparameters, by name."""
         of_kernel = {"drift": None, "seasons": None}  # which kernel_ has
-        return {**super()._held_parameters(), **of_kernel}
+        return {**super()._fitted_parameters(), **of_kernel}
 
     def _depends_on(self, name):
         if name == "order" and self.judges_ is not None and self.judges_.order is not None:

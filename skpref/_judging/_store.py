@@ -239,7 +239,7 @@ class VoteStore:
             self._rows("DELETE FROM questions WHERE number = ?", number)
 
     def is_free(self, items: list[int], judge: str) -> bool:
-        """Return whether a judge may get a question: new to her, and at nobody's desk."""
+        """Return whether a judge may get a question: new to this one, and leased to nobody else."""
         asked = self._rows(
             "SELECT judge, since FROM questions WHERE pair = ? AND (judge = ? OR state = 'open')",
             *(item_key(items), judge),

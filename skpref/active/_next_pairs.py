@@ -186,9 +186,8 @@ def next_pairs(
         )
     every = np.triu_indices(len(item), 1)
     of_board = every[1] < size
-    open_pairs = within.mask(_allowed_mask(within.on_new, ranked.names, len(within.pairs) > 0))[
-        every
-    ]
+    allowed_items = _allowed_mask(within.on_new, ranked.names, len(within.pairs) > 0)
+    open_pairs = within.votable_pairs(allowed_items)[every]
     waiting = _check_pairs("pending", pending, ranked.names)
     component = ranked.components()[item]
     across = component[every[0]] != component[every[1]]
@@ -295,11 +294,15 @@ class _PairsInPrompts(NamedTuple):
         named[:] = ids
         return cls(pairs[is_named], groups[is_named], named[is_named], pairs[~is_named])
 
-    def mask(self, on_new: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which two of the items, and of those of the pairs, a vote may be on."""
-        n, k = len(on_new), len(self.pairs)
+    def votable_pairs(self, of_items: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return whether a vote may be on two entries, (n + 2k, n + 2k).
+
+        Entries are the n items, of which ``of_items`` says it, (n, n), and then the two items of
+        each of the k pairs on named prompts, which meet each other alone.
+        """
+        n, k = len(of_items), len(self.pairs)
         mask = np.zeros((n + 2 * k,) * 2, dtype=bool)
-        mask[:n, :n] = on_new
+        mask[:n, :n] = of_items
         first = n + 2 * np.arange(k)
         mask[first, first + 1] = mask[first + 1, first] = True
         return mask

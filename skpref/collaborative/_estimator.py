@@ -443,8 +443,9 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             return None
         return study.comparisons.part(np.flatnonzero(study.user == self._users.codes([user])[0]))
 
-    def _held_parameters(self) -> dict[str, Any]:
-        parameters = super()._held_parameters()
+    def _fitted_parameters(self) -> dict[str, Any]:
+        """Return constructor parameters that hold the fitted hyperparameters, by name."""
+        parameters = super()._fitted_parameters()
         variance = getattr(self, "taste_variance_", 0.0)
         by_features = getattr(self, "taste_variance_by_features_", 0.0)
         if by_features:

@@ -62,19 +62,19 @@ def codes_of(references: list) -> np.ndarray:
 
 
 def gather(
-    table: ItemTable | None, shown: np.ndarray, named: bool = False
+    table: ItemTable | None, positions: np.ndarray, by_name: bool = False
 ) -> np.ndarray | DuelFrame:
-    """Return duels or sets of the items at some positions, -1 for no item.
+    """Return duels or sets of the items at some positions, -1 for no item, by their features.
 
-    ``named``: of their names, None for none.
+    Without features they are the positions; with ``by_name`` they are names, None for no item.
     """
-    if named and table is not None:
-        return np.array([*table.names, None], dtype=object)[shown]
+    if by_name and table is not None:
+        return np.array([*table.names, None], dtype=object)[positions]
     if table is None or not table.has_features:
-        return shown
+        return positions
     if table.X is None or table.feature_names is not None:
-        return DuelFrame(table.frame, shown)
-    return DuelFrame(table.X, shown) if (shown < 0).any() else table.X[shown]
+        return DuelFrame(table.frame, positions)
+    return DuelFrame(table.X, positions) if (positions < 0).any() else table.X[positions]
 
 
 _ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel

@@ -420,7 +420,7 @@ def _duel_codes(comparisons: "Comparisons") -> NDArray[np.intp]:
 
 
 def _oriented_duels(comparisons, rows):
-    """Return items, who was shown first, and offset of duels; the items of a tie ascend."""
+    """Return first and second items, who was shown first, and offset; of a tie the items ascend."""
     (first, second), order = comparisons.positions[rows, :2].T, comparisons.order[rows]
     offset = comparisons.offset
     offset = None if offset is None else offset[rows, 0] - offset[rows, 1]

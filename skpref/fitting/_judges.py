@@ -255,7 +255,7 @@ class Judges:
         return self.parts or (self,)
 
     def components(self) -> "tuple[Array, tuple[Judges, ...]]":
-        """Return the judges as the parts of the posterior take them, with the parts' weights."""
+        """Return the weights of the posterior's components, and the judges that each assumes."""
         weights: list[Array] = []
         judges: tuple[Judges, ...] = ()
         for weight, reading in zip(self.weights, self.readings(), strict=True):

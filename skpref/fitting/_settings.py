@@ -184,7 +184,7 @@ def held(fitted: BaseEstimator) -> BaseEstimator:
     """
     made = clone(fitted)
     last, own = (model[-1] if hasattr(model, "steps") else model for model in (fitted, made))
-    own.set_params(**last._held_parameters())
+    own.set_params(**last._fitted_parameters())
     return made
 
 

@@ -53,8 +53,8 @@ class ByVector(Prior):
         """Aᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
 
     @abstractmethod
-    def _given_sites(self, precision: Array | SitePrecision) -> Any:
-        """The `Vector` given sites."""
+    def _condition_vector(self, precision: Array | SitePrecision) -> Any:
+        """Return the `Vector` given sites of this precision."""
 
     @abstractmethod
     def _spread(self, vector: Any) -> Array:
@@ -74,7 +74,7 @@ class ByVector(Prior):
 
     def centre(self, precision: Array | SitePrecision, shift: Array) -> tuple[Array, Array]:
         """Mean and dual alone of `condition`, which are quicker."""
-        return self._centre(self._given_sites(precision), precision, shift)
+        return self._centre(self._condition_vector(precision), precision, shift)
 
     def _centre(self, vector, precision, shift):
         mean = self._margin_mean(vector, shift)
@@ -88,7 +88,7 @@ class ByVector(Prior):
 
     def condition(self, precision: Array | SitePrecision, shift: Array) -> Marginals:
         """See `Prior.condition`."""
-        vector = self._given_sites(precision)
+        vector = self._condition_vector(precision)
         if not isinstance(precision, SitePrecision) and np.isinf(precision).any():
             return self._given(precision, shift, vector)
         mean, dual = self._centre(vector, precision, shift)
@@ -116,7 +116,7 @@ class ByVector(Prior):
         return pull
 
     def _given(self, precision, shift, vector):
-        """Margins of joint answers are known, the others seen through their sites."""
+        """Condition with margins of joint answers known, the others seen through their sites."""
         finite = np.where(np.isinf(precision), 0.0, precision)
         wide = finite if shift.ndim == 1 else finite[:, None]
         pull = self._pull(precision, shift)

@@ -140,17 +140,17 @@ class IndependentItems(Prior):
                 self._Z, self._own = self._features(self.static), self.static.variance
             self._last = comparisons.kept.get(("messages", _ways(drifts)))
         else:
-            self._carry_on(before)
+            self._start_from_earlier(before)
         self._scale = np.sqrt(self._own)
         self._scaled = self._Z * self._scale
         self.variance = np.sum(self._squared * self.chains.variance[self._node], axis=0)
         self.variance += np.sum(self._scaled**2, axis=1)
 
-    def _carry_on(self, before: ThroughTime) -> None:
-        """Begin with what is known of earlier times."""
+    def _start_from_earlier(self, before: ThroughTime) -> None:
+        """Take the prior of items and features from the posterior of earlier times."""
         first, drift = self.nodes.first, self.drifts.drift
-        self.carried_from = places(before.chains.who, self.who)
-        chain = self.carried_from[self.nodes.chain[first]]
+        self.earlier_chain = places(before.chains.who, self.who)
+        chain = self.earlier_chain[self.nodes.chain[first]]
         states = before.chains.states(chain, self.nodes.times[first])
         self.chains = Chains(self.nodes, drift, np.moveaxis(states.covariance, 0, 2))
         self.mean = states.mean
@@ -394,7 +394,7 @@ class IndependentItems(Prior):
         state = self.mean + self.chains.carried(weights)[0].T
         chains, h = conditional.chains, self.drifts.drift.seen
         news = Latest(
-            self.carried_from[self.nodes.chain],
+            self.earlier_chain[self.nodes.chain],
             self.who[self.nodes.chain],
             self.nodes.times,
             np.moveaxis(chains.covariance, 2, 0),

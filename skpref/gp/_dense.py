@@ -413,13 +413,14 @@ class DenseItems(ByVector, Dense):
         sums: Array = self.incidence @ values
         return sums
 
-    def _given_sites(self, precision):
+    def _condition_vector(self, precision):
+        """Return the utilities given sites of this precision."""
         laplacian = self._laplacian(precision)
         try:
-            return self._solver.given(laplacian)
+            return self._solver.condition(laplacian)
         except NoCovarianceError:
             self._solver = ByRoot(self.K)  # slower, without K's inverse
-            return self._solver.given(laplacian)
+            return self._solver.condition(laplacian)
 
     def _laplacian(self, precision):
         """Compute Aᵀ T A with T the sites' precision in z; sparse where that is worth while."""

@@ -216,8 +216,8 @@ class _OfMargins:
                 cross += sparse[rows].T @ weighted
         return own, cross
 
-    def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
-        """Compute zᵀ V z of every margin less the part of the sparse columns alone."""
+    def quadratic_forms(self, own: Array, cross: Array, sparse: csr_array) -> Array:
+        """Return zᵀ V z for the features z of every margin, less the part of sparse columns."""
         total = np.zeros(len(self._values))
         if self.width:
             for rows in row_blocks(len(total), self.width):
@@ -273,7 +273,7 @@ class _OfItems:
         own = self._values.T @ ((self._differences.T @ weighted) @ self._values)
         return 0.5 * (own + own.T), (sparse.T @ weighted) @ self._values
 
-    def squares(self, own: Array, cross: Array, sparse: csr_array) -> Array:
+    def quadratic_forms(self, own: Array, cross: Array, sparse: csr_array) -> Array:
         products = self._values @ own
         total = np.empty(len(self._first))
         for rows in row_blocks(len(total), self.width):
@@ -476,10 +476,10 @@ class MarginFeatures:
         gram[n:, :n] = gram[:n, n:].T
         return gram
 
-    def squares(self, V: Array) -> Array:
-        """Compute zᵀ V z of every margin, V symmetric."""
+    def quadratic_forms(self, V: Array) -> Array:
+        """Return zᵀ V z for the features z of every margin, V symmetric, (n_margins,)."""
         n = self._n_sparse
-        total = self._dense.squares(V[n:, n:], V[:n, n:], self._sparse)
+        total = self._dense.quadratic_forms(V[n:, n:], V[:n, n:], self._sparse)
         diagonal = np.diagonal(V)
         among = np.ascontiguousarray(V[:n, :n]).ravel()
         for i, (place, entry) in enumerate(zip(self._place, self._entry, strict=True)):
@@ -641,7 +641,7 @@ class FiniteRank(ByVector):
             features = MarginFeatures.of(each, self._finite.terms, margins)
             if not np.array_equal(features.source, self._features.source):
                 return super().margins_of(several, found, likelihood)
-            spread = floor_variance(features.squares(covariance), 0.0)
+            spread = floor_variance(features.quadratic_forms(covariance), 0.0)
             moments.append(MarginMoments(features.times(mean), spread, np.zeros(len(spread))))
         return moments
 
@@ -659,11 +659,12 @@ class FiniteRank(ByVector):
                     gram += flat.T @ (joint[some] @ rows).reshape(flat.shape)
         return self._scale[:, None] * gram * self._scale
 
-    def _given_sites(self, precision):
+    def _condition_vector(self, precision):
+        """Return the weights of the features given sites of this precision."""
         return _FeatureWeights(self._gained(precision), self._scale)
 
     def _spread(self, vector):
-        return floor_variance(self._features.squares(vector.covariance), 0.0)
+        return floor_variance(self._features.quadratic_forms(vector.covariance), 0.0)
 
     def _among(self, vector, at):
         covariance = np.empty((*at.shape, at.shape[1]))
@@ -728,7 +729,7 @@ class FiniteRank(ByVector):
             position, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
             chosen, size = some[position], len(position)
             beside = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
-            residual = features.squares(beside)
+            residual = features.quadratic_forms(beside)
             missed = np.flatnonzero(
                 residual > np.maximum(_ROUNDED * features.own_squares(self._own), least**2)
             )

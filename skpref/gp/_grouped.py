@@ -577,7 +577,8 @@ class Grouped(FiniteRank):
         alone = np.diag(np.sqrt(self._alone_own))[:, has_alone]
         return np.hstack([super().root(), groups, alone])
 
-    def _given_sites(self, precision):
+    def _condition_vector(self, precision):
+        """Return the weights of features and groups given sites of this precision."""
         return _GroupedWeights(self, precision)
 
     def _margin_mean(self, vector, shift):

@@ -79,7 +79,7 @@ class ByRoot:
         n, rank = self.root.shape
         self._triangular = n == rank >= LARGE and not np.any(np.triu(self.root, 1))
 
-    def given(self, laplacian: Array | csr_array) -> Utilities:
+    def condition(self, laplacian: Array | csr_array) -> Utilities:
         """Return the utilities given sites of this L."""
         if not self._triangular:
             inner = self.root.T @ (laplacian @ self.root)
@@ -131,7 +131,7 @@ class ByPrecision:
     def __init__(self, inverse: Array, log_det: float, norm: float):
         self._inverse, self._log_det, self._norm = inverse, log_det, norm
 
-    def given(self, laplacian: Array | csr_array) -> Utilities:
+    def condition(self, laplacian: Array | csr_array) -> Utilities:
         """Return the utilities given sites of this L; NoCovarianceError where digits are lost."""
         if ROUNDING * self._norm * float(np.max(laplacian.diagonal())) ** 1.5 > _LOST:
             raise NoCovarianceError("almost no noise: rounding leaves too few digits")

@@ -355,6 +355,11 @@ class CavityMoments(NamedTuple):
 
 
 def cavity_moments(marginals, sites, least_share=None):
+    """Divide each marginal by its own site and return the moments, GPML (3.56).
+
+    ``least_share`` bounds the share of a marginal's precision that is left; None: a site that
+    leaves next to nothing is not divided out. Neither kind is proper.
+    """
     (mean, variance), (site_precision, site_shift) = marginals, sites
     share = 1.0 - site_precision * variance
     if least_share is None:

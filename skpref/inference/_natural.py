@@ -83,7 +83,7 @@ class AnswerBatch:
         return self.evaluate_alone(at).with_earlier_answers(self.before)
 
     def evaluate_alone(self, at: Moments) -> "BoundEvaluation":
-        """Evaluate the bound and the target of these answers, without earlier ones."""
+        """Evaluate the bound of these answers at q, and the q that a step by these leads to."""
         margins = self.prior.under(at)
         mean, variance, rest = self.row_moments(margins)
         expected = self.likelihood.expected(mean, variance, rest, self.answers)

@@ -166,7 +166,7 @@ class SiteRemoval:
         for block, site in zip(self._blocks, self._noiseless, strict=True):
             inside = block.cavity(conditioned, site)
             self._add_block(forecast, block, inside.mean, inside.covariance)
-        return self._with_utility_mean(forecast)
+        return self._add_utility_mean(forecast)
 
     def without(self, removed: Array) -> AnswerForecast:
         """Predict answers once they are removed together, and all other sites have followed.
@@ -192,7 +192,7 @@ class SiteRemoval:
                 centre = conditioned.mean[block.block.margin]
                 self._add_block(forecast, block, centre, conditioned.joint[block.number])
         forecast.log_density[problem.rows.answer[removed <= 0.0]] = np.nan
-        return self._with_utility_mean(forecast)
+        return self._add_utility_mean(forecast)
 
     def _conditioned(self, sites, kept):
         """Return the margins given shares of the sites, and the sites of joint answers."""
@@ -247,8 +247,8 @@ class SiteRemoval:
         n_answers = int(self._problem.rows.answer.max(initial=-1)) + 1
         return AnswerForecast(np.full(n_answers, np.nan), mean.copy(), variance.copy())
 
-    def _with_utility_mean(self, forecast):
-        """Return the forecast with the margins' means that measured values tell."""
+    def _add_utility_mean(self, forecast):
+        """Return the forecast with the prior mean of each margin added, by measured values."""
         mean, rows = self._problem.prior.utility_mean, self._problem.rows
         if mean is None:
             return forecast

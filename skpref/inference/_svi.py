@@ -488,6 +488,7 @@ class SVI(Engine):
             self._check_memory(comparisons)
 
     def _check_memory(self, comparisons):
+        """Raise MemoryError if the matrices of the inducing points do not fit."""
         m, n = self.matrix_size(comparisons), len(comparisons.rows)
         at_once = min(n, len(comparisons.items))
         if self.batch_size is not None:

@@ -201,7 +201,7 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
     unjoined, leaks, tests = _unjoined_items(model), [], []
     if duels is not None:
         leaks = _columns_of_answers(model, duels)
-        tests = _tests(model, duels, _labels(members, duels))
+        tests = _make_tests(model, duels, _labels(members, duels))
     results = [*_alternatives(last), *_simulated(duels, tests)]
     wrong = [each for each in results if each.p_value <= _LEVEL / len(results)]
     findings = [*unjoined, *leaks, *sorted(wrong, key=lambda each: each.p_value)]
@@ -437,22 +437,22 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
     return results
 
 
-def _tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Test]:
-    """Make the statistics that these duels allow, the most specific first."""
+def _make_tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_Test]:
+    """Make the tests that these duels allow, the most specific first."""
     names = [str(name) for name in item_codes(model)[0]]
     tests = [
-        *_ties(duels),
-        *_leads(duels, groups.get("time")),
-        *_circles(duels, names),
-        *_columns(model, duels),
+        *_make_tie_tests(duels),
+        *_make_order_tests(duels, groups.get("time")),
+        *_make_circle_tests(duels, names),
+        *_make_column_tests(model, duels),
     ]
     pair = np.unique(duels.first * len(names) + duels.second, return_inverse=True)[1]
-    tests += [_judges(duels, groups[name], name) for name in _WHO if name in groups]
+    tests += [_make_judge_test(duels, groups[name], name) for name in _WHO if name in groups]
     if "date" in groups and np.any(np.bincount(groups["date"].code + 1)[1:] > 1):
-        tests.append(_dates(duels, groups["date"]))
+        tests.append(_make_date_test(duels, groups["date"]))
     for name, labels in {**groups, "pair": _Labels(np.array([]), pair)}.items():
-        tests += _dependence(name, labels, duels)
-    return [*tests, _items(duels, names), _calibration(duels)]
+        tests += _make_dependence_tests(name, labels, duels)
+    return [*tests, _make_item_test(duels, names), _make_calibration_test(duels)]
 
 
 def _standardised(weights: Any, duels: _Duels) -> tuple[Any, Array]:
@@ -461,8 +461,8 @@ def _standardised(weights: Any, duels: _Duels) -> tuple[Any, Array]:
     return weights, np.sqrt(np.maximum(square @ duels.variance, 1e-12))[:, None]
 
 
-def _gains(topic, duels, powers, places, describe):
-    """Make the statistic of log-likelihood ratios, of probabilities to powers over themselves.
+def _make_ratio_test(topic, duels, powers, membership, describe):
+    """Make the test of groups of duels that other powers of the probabilities predict better.
 
     Parameters
     ----------
@@ -470,14 +470,14 @@ def _gains(topic, duels, powers, places, describe):
     duels : _Duels
     powers : sequence of float
         0 is at random, −1 the wrong way round.
-    places : (ndarray of int of shape (n_members,), ndarray of int of shape (n_members,))
+    membership : (ndarray of int of shape (n_members,), ndarray of int of shape (n_members,))
         Numbers of groups, and of duels that are of them.
     describe : callable
         Of number of the power, number of the group, and ratio: sentence and remedy.
     """
-    n_groups = int(places[0].max(initial=0)) + 1
+    n_groups = int(membership[0].max(initial=0)) + 1
     shape = n_groups, len(duels.outcome)
-    members = csr_array((np.ones(len(places[0])), places), shape=shape)
+    members = csr_array((np.ones(len(membership[0])), membership), shape=shape)
     log_proba, gains = np.log(np.maximum(duels.proba, 1e-300)), []
     for power in powers:
         log_power = power * log_proba
@@ -495,7 +495,9 @@ def _gains(topic, duels, powers, places, describe):
     return _Test(topic, values, lambda at, value: describe(*divmod(at, n_groups), value), True)
 
 
-def _calibration(duels):
+def _make_calibration_test(duels):
+    """Make the test whether predictions are too sure or too timid."""
+
     def describe(at, _, value):
         doubt = "sure" if _POWERS[at] < 1.0 else "timid"
         return (
@@ -506,10 +508,12 @@ def _calibration(duels):
         )
 
     every = np.arange(len(duels.outcome))
-    return _gains("calibration", duels, _POWERS, (np.zeros_like(every), every), describe)
+    return _make_ratio_test("calibration", duels, _POWERS, (np.zeros_like(every), every), describe)
 
 
-def _items(duels, names):
+def _make_item_test(duels, names):
+    """Make the test of items whose answers the model predicts badly."""
+
     def describe(at, item, value):
         less = ("at random", "with half the log odds")[at]
         return (
@@ -519,11 +523,13 @@ def _items(duels, names):
         )
 
     ends = np.concatenate([duels.first, duels.second])
-    places = ends, np.tile(np.arange(len(duels.outcome)), 2)
-    return _gains("items", duels, (0.0, 0.5), places, describe)
+    membership = ends, np.tile(np.arange(len(duels.outcome)), 2)
+    return _make_ratio_test("items", duels, (0.0, 0.5), membership, describe)
 
 
-def _judges(duels, labels, who):
+def _make_judge_test(duels, labels, who):
+    """Make the test of judges, or of users, who answer at random or the wrong way round."""
+
     def describe(at, judge, value):
         how = ("at random", "the wrong way round")[at]
         return (
@@ -533,10 +539,12 @@ def _judges(duels, labels, who):
         )
 
     some = np.flatnonzero(labels.code >= 0)
-    return _gains(f"{who}s", duels, (0.0, -1.0), (labels.code[some], some), describe)
+    return _make_ratio_test(f"{who}s", duels, (0.0, -1.0), (labels.code[some], some), describe)
 
 
-def _dates(duels, labels):
+def _make_date_test(duels, labels):
+    """Make the test of dates whose answers the model predicts badly."""
+
     def describe(at, date, value):
         less = ("at random", "with half the log odds")[at]
         return (
@@ -546,10 +554,11 @@ def _dates(duels, labels):
         )
 
     some = np.flatnonzero(labels.code >= 0)
-    return _gains("dates", duels, (0.0, 0.5), (labels.code[some], some), describe)
+    return _make_ratio_test("dates", duels, (0.0, 0.5), (labels.code[some], some), describe)
 
 
-def _ties(duels):
+def _make_tie_tests(duels):
+    """Make the test of the number of ties; none where there is no tie."""
     is_tie = duels.score == 0.5
     if not is_tie.any():
         return []
@@ -569,8 +578,8 @@ def _ties(duels):
     return [_Test("ties", values, describe)]
 
 
-def _leads(duels, periods):
-    """Make the statistic of what is shown first, at all times and in each period."""
+def _make_order_tests(duels, periods):
+    """Make the test whether what is shown first wins too often, ever and in each period."""
     if not duels.lead.any():
         return []
     parts = [np.ones(len(duels.lead))]
@@ -598,8 +607,8 @@ def _leads(duels, periods):
     return [_Test("order", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
 
 
-def _circles(duels, names):
-    """Make the statistic of circles of three: residuals of margins once around."""
+def _make_circle_tests(duels, names):
+    """Make the test of circles of three: sums of residuals once around."""
     n_items = len(names)
     key, pair = np.unique(duels.first * n_items + duels.second, return_inverse=True)
     first, second = key // n_items, key % n_items
@@ -649,8 +658,8 @@ def _ends(triangle, first, second):
     return first[triangle[0]], second[triangle[0]], second[triangle[1]]
 
 
-def _columns(model, duels):
-    """Make the statistic of residuals along features, of all answers and of blocks of them."""
+def _make_column_tests(model, duels):
+    """Make the test of residuals that follow a feature, in all answers or in a block of them."""
     columns = [k for k in _feature_columns(model) if np.ptp(duels.columns[:, k]) > 0.0]
     if not columns:
         return []
@@ -679,8 +688,8 @@ def _columns(model, duels):
     return [_Test("columns", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
 
 
-def _dependence(name, labels, duels):
-    """Make the statistic of answers of one group that lean the same way about an item.
+def _make_dependence_tests(name, labels, duels):
+    """Make the test of answers of one group that lean the same way about an item.
 
     Of judges and users it is that of each, beside that of all.
     """

@@ -605,7 +605,7 @@ class _UserRemoval:
         self._last, self._comparisons = last, comparisons
 
     def without_each(self) -> AnswerForecast:
-        """Predict each answer without its site; where they are few, the user's others follow."""
+        """Predict each answer without its site, the others refitted where a user has few."""
         last, items, rows = self._last, self._comparisons.items, self._comparisons.rows
         user, answers = np.asarray(rows.answers.judge), rows.answers._replace(judge=None)
         ids = last.users_[user]
@@ -622,7 +622,7 @@ class _UserRemoval:
             before = np.stack([sites.precision[own], sites.shift[own]])
             factors = last.likelihood_, answers.take(own), power[own]
             copies = np.maximum(rows.counts[own], 1.0)
-            cavity = _followed(moments[0][own], covariance, before, copies, *factors)
+            cavity = _refit_cavities(moments[0][own], covariance, before, copies, *factors)
             mean[own], variance[own] = np.where(
                 np.all(np.isfinite(cavity), axis=0), cavity, (mean[own], variance[own])
             )
@@ -639,10 +639,11 @@ def _sides(items, first, second):
     return ParsedX("items", items[first]), ParsedX("items", items[second])
 
 
-def _followed(mean, covariance, before, copies, likelihood, answers, power):
+def _refit_cavities(mean, covariance, before, copies, likelihood, answers, power):
     """Return mean and variance of each margin without a copy of its answer, (2, n).
 
-    The other sites follow: all of these answers are of one user, and move each other most.
+    The sites ``before`` of the other answers are refitted by sweeps of expectation propagation: all
+    are of one user, and move each other most.
     """
     n = len(mean)
     copies_left = copies - np.eye(n)  # a row an answer that is removed

@@ -106,7 +106,7 @@ class _Parameter(NamedTuple):
         return self._nearest_value(value)
 
     def _nearest_value(self, value):
-        """Return the nearest value of the distribution; rounding and people may leave its range."""
+        """Return the value of the distribution that is nearest to one in or beyond its range."""
         low, high = self.distribution.low, self.distribution.high
         value = min(max(value, low), high)
         if self.step:

@@ -50,7 +50,7 @@ class Judged:
     @classmethod
     def of(cls, study: Study) -> "Judged":
         """Read what the storage holds of a study; ValueError if that is not preferential."""
-        attributes = _preferential_attributes(study)
+        attributes = _read_attributes(study)
         trials = study.get_trials(deepcopy=False)  # after the answers, which are about trials
         reports = {
             key.removeprefix(_PREFERENCES): [(better, worse) for better, worse in pairs]
@@ -228,11 +228,11 @@ def _distribution_in_words(distribution):
 
 def check_preferential(study: Study) -> None:
     """Raise ValueError if nobody's answers can be in a study."""
-    _preferential_attributes(study)
+    _read_attributes(study)
 
 
-def _preferential_attributes(study):
-    """Return what the storage holds of a study; ValueError if that is not preferential."""
+def _read_attributes(study):
+    """Return the system attributes of a study; ValueError if it is not preferential."""
     attributes = study._storage.get_study_system_attrs(study._study_id)
     if not attributes.get(_IS_PREFERENTIAL, False):
         raise ValueError(

@@ -337,8 +337,11 @@ class Form(NamedTuple):
         np.add.at(slopes, at, slope)
         return cls(list(place), total, slopes)
 
-    def times(self, other: "Form", shared: bool) -> "Form | None":
-        """The product with another, of which theta is this one's if it is ``shared``."""
+    def multiply(self, other: "Form", same_theta: bool) -> "Form | None":
+        """Return the product with another form; None if it has too many features.
+
+        Its theta is that of both, or, with ``same_theta``, the one on which both depend.
+        """
         if len(self.keys) * len(other.keys) > _MOST:
             return None
         keys = [
@@ -349,7 +352,7 @@ class Form(NamedTuple):
         value = np.outer(self.value, other.value).ravel()
         of_one = (self.slope[:, None, :] * other.value[:, None]).reshape(len(keys), -1)
         of_two = (self.value[:, None, None] * other.slope).reshape(len(keys), -1)
-        slope = of_one + of_two if shared else np.hstack([of_one, of_two])
+        slope = of_one + of_two if same_theta else np.hstack([of_one, of_two])
         return Form.gathered(keys, value, slope)
 
 
@@ -391,14 +394,14 @@ class _FeaturesView(View[Form | None]):
         return Form.gathered([*one.keys, *two.keys], value, slope)
 
     def product(self, one: Form | None, two: Form | None) -> Form | None:
-        return None if one is None or two is None else one.times(two, shared=False)
+        return None if one is None or two is None else one.multiply(two, same_theta=False)
 
     def power(self, base: Form | None, exponent: float) -> Form | None:
         if base is None or not _is_whole(exponent):
             return None
         product: Form | None = base
         for _ in range(int(exponent) - 1):
-            product = None if product is None else product.times(base, shared=True)
+            product = None if product is None else product.multiply(base, same_theta=True)
         return product
 
     def on_columns(self, inner: Form | None, columns: tuple[int, ...], *rows: Array) -> Form | None:

@@ -277,6 +277,7 @@ def check_hyperparameters(kernel: Kernel) -> None:
 
 
 def _check_bounds(leaf: Kernel, hyperparameter: Hyperparameter) -> None:
+    """Raise ValueError unless the bounds of a hyperparameter are positive and ascend."""
     low, high = np.reshape(hyperparameter.bounds, (-1, 2)).T
     if not np.all((low > 0.0) & (low <= high)):
         raise ValueError(

@@ -404,7 +404,7 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
                     name = first.within(name) or name.within(first)
                     if name is None:
                         return None
-                form = of_first.times(of_second, shared=False)
+                form = of_first.multiply(of_second, same_theta=False)
                 if form is None:
                     return None
                 forms[name] = form

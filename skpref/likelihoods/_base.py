@@ -595,7 +595,7 @@ class Likelihood(BaseEstimator, ABC):
 
     def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:
         """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
-        return _expected.averaged(self, margin, noise, answers)
+        return _expected.average_over_noise(self, margin, noise, answers)
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
         """Return the derivatives of `_averaged` in `theta`."""

@@ -164,8 +164,8 @@ def _searched(slope, every):
     return x, every[at], weight
 
 
-def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Array]:
-    """Return the log mean probability over noise on the margin: value, d/dm, d/dnoise.
+def average_over_noise(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Array]:
+    """Return the log of the mean probability over noise on the margin, and its slopes in both.
 
     By Gauss–Hermite's rule, and where one of fewer nodes differs, as the probability changes within
     a small part of the noise, by the likelihood's integral of a factor times a Gaussian.
@@ -189,7 +189,7 @@ def averaged(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Arr
 
 
 def _by_rule(log_prob, margin, noise, answers, rule):
-    """Return `averaged` by one rule, (3, n)."""
+    """Return `average_over_noise` by one rule, (3, n)."""
     values = np.empty((3, len(margin)))
     for rows, at, several in _noisy(margin, noise, answers, rule):
         value, gradient = (each.reshape(at.shape) for each in log_prob(at.ravel(), several)[:2])
@@ -206,7 +206,7 @@ def _differ(fine, coarse, least):
 
 
 def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
-    """Return derivatives of the value of `averaged` in the likelihood's theta, (n_theta, n)."""
+    """Return derivatives of the value of `average_over_noise` in theta, (n_theta, n)."""
     few, many = (
         _by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2] for rule in (_FEW, _WIDE)
     )

@@ -159,12 +159,12 @@ def _of_set(said, n, most=None):
         if len(said) > 1:
             raise ValueError(f"ranking= is a whole answer; got more beside it{_beside(said)}.")
         return {"ranking": _ranking(said["ranking"], n)}
-    positions = {name: _position(name, said[name], n) for name in said if name != "chosen"}
+    positions = {name: _check_index(name, said[name], n) for name in said if name != "chosen"}
     if "chosen" not in said:
         return positions
     chosen = said["chosen"]
     most = n - 1 if most is None else most
-    best = _subset(chosen, n, most) if _is_listed(chosen) else [_position("chosen", chosen, n)]
+    best = _subset(chosen, n, most) if _is_listed(chosen) else [_check_index("chosen", chosen, n)]
     if positions.get("worst") in best:
         raise ValueError(f"The item {positions['worst']} cannot be both the best and the worst.")
     return {"chosen": best[0] if len(best) == 1 else best} | positions
@@ -178,7 +178,7 @@ def _is_listed(value):
 
 
 def _subset(value, n, most):
-    positions = sorted(_position("a position of chosen", each, n) for each in value)
+    positions = sorted(_check_index("a position of chosen", each, n) for each in value)
     if len(set(positions)) < len(positions):
         raise ValueError(f"chosen must name every position at most once, got {positions}.")
     if not 0 < len(positions) <= most:
@@ -189,7 +189,8 @@ def _subset(value, n, most):
     return positions
 
 
-def _position(name, value, n):
+def _check_index(name, value, n):
+    """Return a position as an int, or raise unless it is one from 0 to n - 1."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -210,7 +211,7 @@ def _ranking(value, n):
             f"ranking must be a list of positions, best first, got {value!r} of type "
             f"{type(value).__name__}."
         )
-    positions = [_position("a position of ranking", each, n) for each in value]
+    positions = [_check_index("a position of ranking", each, n) for each in value]
     if len(set(positions)) < len(positions):
         raise ValueError(f"ranking must name every position at most once, got {positions}.")
     if len(positions) < 2:

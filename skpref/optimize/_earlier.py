@@ -122,7 +122,7 @@ def read_earlier(
         check_is_fitted(earlier)
         rows = space.initial_rows(0, 0, _N_ROWS)
         return _tastes_of(earlier, _item_numbers(rows, earlier, space), rows, kernel, space)
-    duels, users = _as_duels(_read_answers(earlier, space))
+    duels, users = _split_into_duels(_read_answers(earlier, space))
     model = CollaborativePreferenceRegressor(
         clone(kernel),
         lengthscale_prior=lengthscale_prior,
@@ -255,8 +255,8 @@ def _rows_of(shown: Any, space: Space) -> Array:
         ) from None
 
 
-def _as_duels(answers: Sequence[EarlierAnswer]) -> tuple[Array, list]:
-    """Return what answers state as duels (n, 2, n_columns), winner first, and whose each is.
+def _split_into_duels(answers: Sequence[EarlierAnswer]) -> tuple[Array, list]:
+    """Return the duels that answers state, (n, 2, n_columns), winner first, and their users.
 
     Each item of one rank beats each of the next; ties state nothing.
     """

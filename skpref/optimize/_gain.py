@@ -213,7 +213,7 @@ def _draw_worlds(context: GainContext) -> Iterator[tuple[Posterior, int]]:
     model = cautious_model(context.fitted.model, context.answered_rows.shape[1])
     if not len(model.theta) or not model.rule.exact:
         n = GAIN_EFFORT.n_worlds * GAIN_EFFORT.n_paths
-        yield _draw_margins(model, None, n, context), n
+        yield _condition_on_draws(model, None, n, context), n
         return
     every = average(model, context.fitted.comparisons, GAIN_EFFORT.n_worlds)
     ends = np.cumsum([each.weight for each in every])
@@ -224,7 +224,7 @@ def _draw_worlds(context: GainContext) -> Iterator[tuple[Posterior, int]]:
     index, count = np.unique(taken, return_counts=True)
     for at, times in zip(index, count, strict=True):
         world, n = every[at], int(times * GAIN_EFFORT.n_paths)
-        yield _draw_margins(world.model, world.state, n, context), n
+        yield _condition_on_draws(world.model, world.state, n, context), n
 
 
 def cautious_model(model: Model, n_columns: int) -> Model:
@@ -270,8 +270,10 @@ def _is_default(prior: Hyperprior, default: tuple[float, float], index: NDArray)
     return bool(centred and np.all(prior.deviation == default[1]))
 
 
-def _draw_margins(model: Model, start: State | None, n: int, context: GainContext) -> Posterior:
-    """Return the posterior of a model, with n draws of the margins as components."""
+def _condition_on_draws(
+    model: Model, start: State | None, n: int, context: GainContext
+) -> Posterior:
+    """Return the posterior of a model given n draws of the noisy margins, a component each."""
     if not model.rule.exact:
         return context.fitted.gaussian
     problem, gaussian, _ = model.evaluate(context.fitted.comparisons, start)

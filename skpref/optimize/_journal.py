@@ -412,7 +412,7 @@ def read_journal(path: str | os.PathLike) -> dict[str, list]:
     >>> table["kind"], table["first"], table["outcome"]
     (['tell', 'undo'], [[0.2], None], [1, None])
     """
-    _, names, rows = _read_rows(path)
+    _, names, rows = _load_history(path)
     return {name: [row[name] for row in rows] for name in names}
 
 
@@ -448,13 +448,14 @@ def export_journal(path: str | os.PathLike, to: str | os.PathLike) -> None:
     ...     print(lines.read_text().splitlines()[1][:62])
     {"seq": 1, "kind": "tell", "first": [0.2], "second": [0.7], "o
     """
-    run, names, rows = _read_rows(path)
+    run, names, rows = _load_history(path)
     with Path(to).open("x", encoding="utf-8") as file:
         for line in (run, *({name: row[name] for name in names} for row in rows)):
             file.write(json.dumps(line) + "\n")
 
 
-def _read_rows(path):
+def _load_history(path):
+    """Return the run of a journal, the names of columns, and a row for each event by name."""
     journal = Journal(path)
     if not journal.exists():
         raise FileNotFoundError(f"There is no journal at {journal.path}.")

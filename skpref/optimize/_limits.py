@@ -361,6 +361,7 @@ class LimitedBox(ParameterBox):
         return {name: value for (name, value), is_present in pairs if is_present}
 
     def dump(self, item: Any) -> list:
+        """Return an item in JSON's terms, None for parameters that its conditions leave out."""
         values = super().dump(item)
         present = self._are_present([[value] for value in self._values(item)])[0]
         return [

@@ -266,7 +266,7 @@ def comparisons_of(
     """
     answers = [_thin_choice(rows, items, outcome) for items, outcome, *_ in answers]
     if forgets:
-        rows, answers = _number_answers(rows, answers)
+        rows, answers = _copy_rows_by_answer(rows, answers)
     if extremes is not None:
         person = np.repeat([1.0, 0.0], [len(rows), 2])
         answers = [((len(rows), len(rows) + 1), model.likelihood.duel_scale.levels), *answers]
@@ -307,8 +307,8 @@ def _add_outside_option(rows, answers, outside):
     return np.column_stack([np.append(rows, rows[:1], axis=0), is_item, 1.0 - is_item]), answers
 
 
-def _number_answers(rows, answers):
-    """Return rows of each answer with its number, and answers about these."""
+def _copy_rows_by_answer(rows, answers):
+    """Return the rows of each answer, its number as their last column, and answers on these."""
     shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in answers])
     number = np.repeat(np.arange(float(len(answers))), [len(items) for items, _ in answers])
     ends = np.cumsum([len(items) for items, _ in answers]).tolist()
@@ -345,10 +345,10 @@ def compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
     return sorted(indices)
 
 
-def with_values(
+def add_values(
     comparisons: Comparisons, rows: NDArray[np.float64], values: Sequence, model: Model
 ) -> Comparisons:
-    """Return comparisons beside measured values, which are brought to the unit of the utility.
+    """Return comparisons with values measured at rows, divided by a factor to be utilities.
 
     The factor is the most probable by the values alone, of a log-normal prior around their spread.
     """
@@ -386,14 +386,14 @@ def fit(
         model = replace(model, kernel=outside_option_kernel(model.kernel, width))
     compared = comparisons_of(rows, answers, model, models.forgets, models.extremes)
     fitted = fit_posterior(
-        with_values(compared, rows, values, model) if values else compared,
+        add_values(compared, rows, values, model) if values else compared,
         model,
         Start(memory.sites),
         search=_REFIT if relearn else None,
     )
     if values and relearn:  # in the unit that goes with the kernel that was learned
         model, start = fitted.model, Start(fitted.state.sites)
-        fitted = fit_posterior(with_values(compared, rows, values, model), model, start)
+        fitted = fit_posterior(add_values(compared, rows, values, model), model, start)
     if models.forgets or models.extremes is not None or has_option:
         fitted = PresentFit(**fit_fields(fitted), n_columns=rows.shape[1])
     learned = relearn and len(memory.theta) > 0

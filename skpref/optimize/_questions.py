@@ -47,7 +47,7 @@ class NoQuestionLeftError(ValueError):
 
 
 class Questions:
-    """The next question, given all events.
+    """The next question after all events.
 
     ``initial`` are the pairs of items that are asked first, as the space keeps them.
     """
@@ -60,21 +60,21 @@ class Questions:
         self._last: tuple[tuple, KnownMemory, Fitted, Memory] | None = None
         # a fit, and how far its hyperparameters are spread
         self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
-        # the parameters that questions hold, and what finds questions that last held some
+        # the parameters that questions hold, and the copy that last held some
         self._fixed: tuple = ()
-        self._last_holding: Questions | None = None
+        self._last_part: Questions | None = None
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_last": None, "_spread": None, "_last_holding": None}
+        return {**self.__dict__, "_last": None, "_spread": None, "_last_part": None}
 
-    def _holding(self, fixed):
-        """Return what finds questions of the part of the space where parameters are held."""
-        view = self._last_holding
-        if view is None or view._fixed != fixed:
-            self._last_holding = view = copy(self)
-            view._space, view._fixed = hold_parameters(self._space, fixed), fixed
-            view._initial, view._last_holding = [], None
-        return view
+    def _fixed_part(self, fixed):
+        """Return a copy for the part of the space where parameters are fixed, and keep it."""
+        part = self._last_part
+        if part is None or part._fixed != fixed:
+            self._last_part = part = copy(self)
+            part._space, part._fixed = hold_parameters(self._space, fixed), fixed
+            part._initial, part._last_part = [], None
+        return part
 
     # -- the model -----------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Questions:
         there is none.
         """
         if fixed != self._fixed:
-            return self._holding(fixed).best(state, probability_usable, fixed)
+            return self._fixed_part(fixed).best(state, probability_usable, fixed)
         row = self._best_row(state, probability_usable)
         items, index = state.items.with_row(row, self._space)
         return items.values[index]
@@ -198,15 +198,15 @@ class Questions:
         state: RunState,
         n: int,
         layouts: Sequence[Layout],
-        given: tuple[int, ...] = (),
+        beside: tuple[int, ...] = (),
         fixed: tuple = (),
     ) -> RunState:
         """Return the state after n more questions of the layout that suits it best.
 
-        Each begins with the items of the indices ``given``, and holds the parameters ``fixed``.
+        Each begins with the items of the indices ``beside``, and holds the parameters ``fixed``.
         """
         if fixed != self._fixed:
-            return self._holding(fixed).with_questions(state, n, layouts, given, fixed)
+            return self._fixed_part(fixed).with_questions(state, n, layouts, beside, fixed)
         with blas_threads(state.max_rows):  # entered once for the fit and all the questions
             if n and self._is_design_answered(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
@@ -214,25 +214,25 @@ class Questions:
             *others, last = self._layouts(state, layouts)
             for layout in others:
                 try:
-                    return self._after(state, n, layout, given)
+                    return self._append_questions(state, n, layout, beside)
                 except NoQuestionLeftError:
                     continue
-            return self._after(state, n, last, given)
+            return self._append_questions(state, n, last, beside)
 
-    def _after(self, state, n, layout, given):
-        """Return the state after n more questions of a layout, or raise NoQuestionLeftError."""
+    def _append_questions(self, state, n, layout, beside):
+        """Return the state with n more questions of a layout, or raise NoQuestionLeftError."""
         for _ in range(n):
             part = self._usable_part(state, layout.size)
             try:
-                state = part._next(state, layout, given)
+                state = part._append_question(state, layout, beside)
             except NoQuestionLeftError:
                 if part is self:
                     raise
-                state = self._next(state, layout, given)
+                state = self._append_question(state, layout, beside)
         return state
 
     def _usable_part(self, state, size):
-        """Return what finds the next question among items as usable as a level drawn for it."""
+        """Return a copy for the items of some usability, a random share of the largest."""
         if not state.unusable_items:
             return self
         part = copy(self)
@@ -276,7 +276,8 @@ class Questions:
     def _generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
-    def _next(self, state, layout, given):
+    def _append_question(self, state, layout, beside):
+        """Return the state with one more question of a layout, or raise NoQuestionLeftError."""
         size, form, new_items = layout
         rng, recalled = self._generator(state.counter + 1), state.recalled
         allowed = exclusion(state, self._space, self._near, size)
@@ -292,10 +293,10 @@ class Questions:
             items, indices = self._register_rows(state.items, rows, allowed, rng)
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
-        elif designed or (not given and self._open_initial_duels(state)):
-            items, indices = self._design_question(state, allowed, size, rng, given)
+        elif designed or (not beside and self._open_initial_duels(state)):
+            items, indices = self._design_question(state, allowed, size, rng, beside)
         else:
-            rows = state.items.rows[list(given)] if given else None
+            rows = state.items.rows[list(beside)] if beside else None
             question_rows, memory = self._propose_rows(state, allowed, rng, size, rows)
             question_rows = self._or_random_question(question_rows, state, size, rng, rows)
             items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
@@ -355,7 +356,7 @@ class Questions:
         return duel
 
     def _grid_question(self, state, allowed, form, rng, designed):
-        """Return items, indices of the next line or plane, and the memory after it."""
+        """Return items, the indices among them of the next line or plane, and the memory then."""
         recalled = state.recalled
 
         def free(rows, relaxed=state, near=self._near):
@@ -368,8 +369,8 @@ class Questions:
             strategy = self._configuration.strategy_for(
                 len(state.answers) + len(state.pending), "grid"
             )
-            view, memory = self._ask_context(strategy, state, allowed, rng)
-            rows = propose_grid(strategy, view, form, free)
+            context, memory = self._ask_context(strategy, state, allowed, rng)
+            rows = propose_grid(strategy, context, form, free)
             if memory() is not recalled.memory:
                 recalled = KnownMemory(memory())
         if rows is None:  # through any item; of those skipped all but the last are free again
@@ -448,14 +449,14 @@ class Questions:
             self._spread = (fit, hyperparameter_spread(fit.model, fit.comparisons, state))
         return _model.draw_hyperparameters(fit, self._spread[1], rng)
 
-    def _design_question(self, state, allowed, size, rng, given):
+    def _design_question(self, state, allowed, size, rng, beside):
         """Return items, and the indices of those of the next question of the design.
 
         The first are those of initial duels, as many as there is room for; then come Sobol points.
         """
-        if given:
+        if beside:
             return self._design_question_beside(
-                state, allowed, size, rng, state.items.rows[list(given)]
+                state, allowed, size, rng, state.items.rows[list(beside)]
             )
         items, indices = self._next_initial_items(state, size)
         rows = self._space.initial_rows(self._seed, state.shown, size - len(indices))

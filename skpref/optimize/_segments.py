@@ -34,31 +34,31 @@ _REACH = 1.25
 
 
 class Axis(NamedTuple):
-    """One direction of a grid: from the incumbent to the last point, and points behind it."""
+    """One direction of a grid: from the anchor to the last point, and how many come before it."""
 
     span: Array
-    behind: int
+    n_before: int
 
 
 def grid_points(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Array | None:
-    """Return points of a grid of n an axis that holds the anchor, (n, d) or (n * n, d).
+    """Return the points of a grid, n along each axis, (n, d) or (n * n, d); the anchor is one.
 
-    It is shrunk towards the anchor until it lies in the unit cube and may be asked about. None: to
-    a point.
+    It is shrunk towards the anchor until it lies in the unit cube and the limits of the space.
+    None: nothing but the anchor remains.
     """
     axes = list(axes)
-    steps = np.array([axis.span / (n - 1 - axis.behind) for axis in axes])
-    places = [np.arange(n) - axis.behind for axis in axes]
+    steps = np.array([axis.span / (n - 1 - axis.n_before) for axis in axes])
+    places = [np.arange(n) - axis.n_before for axis in axes]
     corners = np.array(list(product(*((place[0], place[-1]) for place in places)))) @ steps
     share = float(np.min(_steps_to_wall(anchor, corners), initial=1.0))
     steps *= share
     # Places between the points may be told, so that those half-way are looked at, too.
-    between = [np.arange(2 * n - 1) / 2 - axis.behind for axis in axes]
+    between = [np.arange(2 * n - 1) / 2 - axis.n_before for axis in axes]
     steps *= space.feasible_share(anchor, np.array(list(product(*between))) @ steps)
     if np.abs(steps).max(axis=1).min() * (n - 1) < 1e-4:
         return None
     rows: Array = np.clip(anchor + np.array(list(product(*places))) @ steps, 0.0, 1.0)
-    at = np.ravel_multi_index([axis.behind for axis in axes], (n,) * len(axes))
+    at = np.ravel_multi_index([axis.n_before for axis in axes], (n,) * len(axes))
     rows[at] = anchor
     return rows
 
@@ -82,8 +82,8 @@ def chord_axis(anchor: Array, direction: Array, n: int, space: Any) -> Axis:
     before, after = (_steps_within(anchor, sign * direction, 2 * n, space) for sign in (-1.0, 1.0))
     if before > after:
         before, after, direction = after, before, -direction
-    behind = min(int((n - 1) * before / (before + after)), n - 2) if after else 0
-    return Axis(after * direction if after else direction, behind)
+    n_before = min(int((n - 1) * before / (before + after)), n - 2) if after else 0
+    return Axis(after * direction if after else direction, n_before)
 
 
 def expected_best(posterior: Posterior, sets: list[Array], normals: Array) -> list[float]:

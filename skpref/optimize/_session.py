@@ -200,10 +200,10 @@ class Session:
             return [(each.user, self.present_items(state, each.items)) for each in ready]
 
     def _decide_questions(self, n, form, plan, known, current, newer, leases):
-        """Draft of the questions that are missing to n, and the leases with those on all n.
+        """Return a draft of the new questions that make n, None of none, and leases with all n.
 
-        The plan is how many are missing, and their draft. Without one they are found now, while the
-        file is held.
+        The ``plan`` is how many are new, and their draft, made before the file was held. None: it
+        is made now. _OvertakenError if it no longer fits, as there are ``newer`` events.
         """
         ready = self._available_questions(current, leases, *form)[:n]
         n_new = n - len(ready)
@@ -215,10 +215,10 @@ class Session:
         draft = plan[1] if n_new else None
         return draft, leases | self._lease_from_now([*(each.number for each in ready), *new])
 
-    def _available_questions(self, state, leases, layouts, user, given, fixed):
+    def _available_questions(self, state, leases, layouts, user, beside, fixed):
         """Pending questions of this judge and then those of nobody; of a user if there is one.
 
-        They have one of some layouts and begin with given items.
+        They have one of some layouts and begin with the items of ``beside``.
         """
         time, judge = self.clock(), self._claim.holder
         holders = {
@@ -226,7 +226,7 @@ class Session:
             for number, lease in leases.items()
             if lease.holder == judge or not lease.is_over(time)
         }
-        first = self._check_distinct(state.items, given)[1]
+        first = self._check_distinct(state.items, beside)[1]
         # Of a line or plane points may have been left out.
         forms = {each if each.form is None else each.form for each in layouts}
         ready = [
@@ -241,18 +241,18 @@ class Session:
         return sorted(ready, key=lambda each: each.number not in holders)
 
     def _lease_from_now(self, numbers):
-        """Leases of this judge, from now on."""
+        """Return leases of this judge on questions of these numbers, from now on."""
         return dict.fromkeys(numbers, self._claim._replace(since=self.clock()))
 
-    def _draft_questions(self, state, n, layouts, user, given, fixed):
+    def _draft_questions(self, state, n, layouts, user, beside, fixed):
         """Return the draft of n new questions; None if n is 0."""
         if not n:
             return None
         more: dict = {} if user is None else {"user": user}
         more |= {"fixed": fixed} if fixed else {}
         extended = state
-        if given:
-            items, more["given"] = self._check_distinct(state.items, given)
+        if beside:
+            items, more["beside"] = self._check_distinct(state.items, beside)
             extended = replace(state, items=items)
         after = self._questions.with_questions(extended, n, layouts, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory

@@ -42,7 +42,7 @@ def test_utilities_are_those_of_dense_algebra(many, way, n_pairs, stored):
     inverse = np.linalg.inv(K)
     known = np.linalg.slogdet(K)[1], np.linalg.norm(K, 1)
     solver = ByRoot(K) if way == "root" else ByPrecision(inverse, *known)
-    found = solver.given(stored(L))
+    found = solver.condition(stored(L))
     vectors = np.random.default_rng(2).normal(size=(n, 2))
     before = found.times(vectors)  # of the factor, which the covariance replaces
     apart = np.diagonal(truth)[first] + np.diagonal(truth)[second] - 2 * truth[first, second]
@@ -81,7 +81,7 @@ def test_the_way_is_chosen_by_what_the_prior_allows(many):
     names = item_solver(np.diag(variance))
     assert isinstance(names, ByPrecision)
     L = laplacian(30, 40)[0]
-    found = names.given(L)
+    found = names.condition(L)
     log_det = np.linalg.slogdet(np.eye(30) + variance[:, None] * L)[1]
     np.testing.assert_allclose(found.log_det, log_det, rtol=1e-11)
     truth = np.linalg.inv(np.diag(1.0 / variance) + L)
@@ -97,7 +97,7 @@ def test_a_prior_that_cannot_be_inverted_after_all_is_taken_by_its_root(many, mo
     def fail(*_):
         raise NoCovarianceError("no")
 
-    monkeypatch.setattr(ByPrecision, "given", fail)
+    monkeypatch.setattr(ByPrecision, "condition", fail)
     found = DenseItems(K, seen.rows.margins).condition(precision, precision)
     np.testing.assert_allclose(found.variance, wanted.variance, rtol=1e-10)
 

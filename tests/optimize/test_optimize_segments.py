@@ -110,7 +110,7 @@ def test_grids_stay_in_the_cube_and_hold_their_anchor(n_axes):
             continue
         assert rows.min() >= 0.0
         assert rows.max() <= 1.0
-        at = np.ravel_multi_index([axis.behind for axis in axes], (5,) * n_axes)
+        at = np.ravel_multi_index([axis.n_before for axis in axes], (5,) * n_axes)
         np.testing.assert_array_equal(rows[at], anchor)
         corner = rows.reshape(*(5,) * n_axes, 3)
         for axis in range(n_axes):
