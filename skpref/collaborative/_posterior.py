@@ -197,6 +197,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         """Return covariances of utilities, or of margins."""
 
     def _prior(self, A, B):
+        """Return prior covariances of the population's utilities of A, or of A less B."""
         if B is None:
             return kernel_values(self.kernel, A)
         n, K = len(A), kernel_values(self.kernel, np.concatenate([A, B]))
@@ -241,6 +242,7 @@ class TastesPosterior(CollaborativePosterior):
     tastes: Tastes
 
     def _moments(self, A, B=None):
+        """Return means and variances, block by block."""
         self._check_rows(len(A))
         tastes = self.tastes
         step = max(BLOCK // max(len(self.anchors), tastes.by_feature.size), 1)
