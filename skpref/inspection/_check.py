@@ -202,7 +202,7 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
     if duels is not None:
         leaks = _columns_of_answers(model, duels)
         tests = _tests(model, duels, _labels(members, duels))
-    results = [*_compare_kernels(last), *_simulated(duels, tests)]
+    results = [*_alternatives(last), *_simulated(duels, tests)]
     wrong = [each for each in results if each.p_value <= _LEVEL / len(results)]
     findings = [*unjoined, *leaks, *sorted(wrong, key=lambda each: each.p_value)]
     topics = ["groups of items", "leaks", *(each.topic for each in results)]
@@ -790,7 +790,7 @@ def _column_name(model, column):
     return f"column {column}" if names is None else str(names[column])
 
 
-def _compare_kernels(last: Any) -> list[Finding]:
+def _alternatives(last: Any) -> list[Finding]:
     """Compare the log evidence with that of other kernels; return a finding of each.
 
     None where more than a single utility is fitted.

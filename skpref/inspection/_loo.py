@@ -619,10 +619,10 @@ class _UserRemoval:
                 continue
             sides = _sides(items, rows.first[own], rows.second[own])
             covariance = last.posterior_for(ids[own].tolist()).margin_cov(*sides)
-            site = np.stack([sites.precision[own], sites.shift[own]])
+            before = np.stack([sites.precision[own], sites.shift[own]])
             factors = last.likelihood_, answers.take(own), power[own]
             copies = np.maximum(rows.counts[own], 1.0)
-            cavity = _cavity_moments(moments[0][own], covariance, site, copies, *factors)
+            cavity = _followed(moments[0][own], covariance, before, copies, *factors)
             mean[own], variance[own] = np.where(
                 np.all(np.isfinite(cavity), axis=0), cavity, (mean[own], variance[own])
             )
@@ -639,19 +639,18 @@ def _sides(items, first, second):
     return ParsedX("items", items[first]), ParsedX("items", items[second])
 
 
-def _cavity_moments(mean, covariance, site, copies, likelihood, answers, power):
-    """Return mean and variance of each margin without one copy of its own answer, (2, n).
+def _followed(mean, covariance, before, copies, likelihood, answers, power):
+    """Return mean and variance of each margin without a copy of its answer, (2, n).
 
-    All of these answers are of one user. For each answer that is removed, row r of every array,
-    damped EP updates the sites of the user's other answers from ``site``, (precision, shift).
+    The other sites follow: all of these answers are of one user, and move each other most.
     """
     n = len(mean)
     copies_left = copies - np.eye(n)  # a row an answer that is removed
-    tau, nu = np.repeat(site[:, None], n, axis=1)
+    tau, nu = np.repeat(before[:, None], n, axis=1)
     every, powers = answers.take(np.tile(np.arange(n), n)), np.tile(power, n)
     for sweep in range(_USER_SWEEPS + 1):
-        more = copies_left * tau - copies * site[0]
-        shift = copies_left * nu - copies * site[1] - more * mean
+        more = copies_left * tau - copies * before[0]
+        shift = copies_left * nu - copies * before[1] - more * mean
         whole = np.broadcast_to(covariance, (n, n, n))
         inside = solve_blocks(np.eye(n) + covariance * more[:, None, :], whole)
         centre = mean + np.einsum("rij,rj->ri", inside, shift)

@@ -599,7 +599,7 @@ class Likelihood(BaseEstimator, ABC):
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
         """Return the derivatives of `_averaged` in `theta`."""
-        return _expected.averaged_theta_derivatives(self, margin, noise, answers)
+        return _expected.averaged_slopes(self, margin, noise, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""

@@ -205,7 +205,7 @@ def _differ(fine, coarse, least):
     return np.any(np.abs(fine - coarse) > least * (1.0 + np.abs(fine)), axis=0)
 
 
-def averaged_theta_derivatives(likelihood: Any, margin, noise, answers) -> Array:
+def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
     """Return derivatives of the value of `averaged` in the likelihood's theta, (n_theta, n)."""
     few, many = (
         _by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2] for rule in (_FEW, _WIDE)
