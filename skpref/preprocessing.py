@@ -493,6 +493,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return rows
 
     def _check_features(self, rows, paired, reset):
+        """Check number, names and values of columns; return rows as the transformer takes them."""
         columns = None if reset else self._columns
         if paired and columns is not None and not is_frame(rows) and rows.shape[1] == len(columns):
             rows = _as_frame(rows, columns)  # duel arrays never have names: nothing to warn about

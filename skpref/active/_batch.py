@@ -112,7 +112,7 @@ class Worlds:
 
 
 def _resample_worlds(weight):
-    """Return at most so many combinations and their probabilities, by systematic resampling."""
+    """Return indices of at most ``_MOST`` worlds and their weights, by systematic resampling."""
     if len(weight) <= _MOST:
         return np.arange(len(weight)), weight
     marks = (np.arange(_MOST) + 0.5) / _MOST

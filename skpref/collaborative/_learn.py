@@ -413,7 +413,7 @@ class Study:
         self, hyperparameters: Hyperparameters, watch: Callable[[Pass], bool] | None = None
     ) -> FittedUsers:
         """Fit at given hyperparameters; ``watch`` gets each pass."""
-        people, task = self._prepare_task(hyperparameters)
+        people, task = self._build_people_and_task(hyperparameters)
         if self.factorised:
             result: TasteFit | Factorised = _factorised.fit(
                 task, self.seed, self.max_iter, self.tol, watch
@@ -449,8 +449,8 @@ class Study:
         with blas_threads(0):
             return self.fitted(hyperparameters).result.log_evidence
 
-    def _prepare_task(self, hyperparameters):
-        """Return the users as inducing users see them, and the task."""
+    def _build_people_and_task(self, hyperparameters):
+        """Return the users at inducing users, and the task of a fit at hyperparameters."""
         people: People | Nobody = Nobody()
         user_features = None
         if (

@@ -197,6 +197,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         """Return covariances of utilities, or of margins."""
 
     def _prior(self, A, B):
+        """Return prior covariances of the population's utilities of A, or of A less B."""
         if B is None:
             return kernel_values(self.kernel, A)
         n, K = len(A), kernel_values(self.kernel, np.concatenate([A, B]))
@@ -241,6 +242,7 @@ class TastesPosterior(CollaborativePosterior):
     tastes: Tastes
 
     def _moments(self, A, B=None):
+        """Return means and variances, computed in blocks of rows."""
         self._check_rows(len(A))
         tastes = self.tastes
         step = max(BLOCK // max(len(self.anchors), tastes.by_feature.size), 1)
@@ -249,15 +251,15 @@ class TastesPosterior(CollaborativePosterior):
             rows = slice(start, start + step)
             phi, prior = self._features(A[rows], None if B is None else B[rows])
             asked = self._asked(rows, len(phi))
-            mean[rows], wide, sway = tastes.weighed(False, phi @ self.functions.axes, *asked)
-            spared = phi @ self.functions.spare
+            mean[rows], spread, slopes = tastes.weighed(False, phi @ self.functions.axes, *asked)
+            spare = phi @ self.functions.spare
             residual_variance = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
-            wide += self.taste_variance * residual_variance + np.einsum("nk,nk->n", spared, spared)
+            spread += self.taste_variance * residual_variance + np.einsum("nk,nk->n", spare, spare)
             if self.centre is not None and self.root is not None:
                 mean[rows] += phi @ self.centre
-                wide += residual_variance
-                sway += phi @ self.root.T
-            variance[rows] = wide + np.einsum("nm,nm->n", sway, sway)
+                spread += residual_variance
+                slopes += phi @ self.root.T
+            variance[rows] = spread + np.einsum("nm,nm->n", slopes, slopes)
         return mean, variance
 
     def _cov(self, A, B):

@@ -33,7 +33,7 @@ from skpref.fitting import (
     Settings,
     forecast,
     make_model,
-    reported,
+    report_fit,
     seconds_of,
 )
 from skpref.inference import EP, available_bytes
@@ -157,7 +157,7 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
     features = None if user_table is None else user_table.rows_of(users.names.tolist())
     start = _start(estimator, method, model, user_table)
     what = f"{len(user)} duels of {len(comparisons.items)} items by {len(users)} users"
-    lesson, some = None, ""
+    lesson, learned_on = None, ""
     if settings.search is not None:
         lesson = Lesson.of(
             start,
@@ -169,7 +169,7 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
             engine,
         )
         if len(lesson.part.positions) < len(user):
-            some = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
+            learned_on = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
     sizes = _sizes(estimator, method, model, comparisons, factorised)
     warn_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
@@ -189,7 +189,7 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
         factorised=factorised,
         bounds=estimator.taste_variance_bounds,
     )
-    with reported(estimator, what, names, some) as report, blas_threads(0):
+    with report_fit(estimator, what, names, learned_on) as report, blas_threads(0):
         hyperparameters = start
         if lesson is not None and settings.search is not None:
             hyperparameters = lesson.learned(settings.search, rng, report.evaluated)

@@ -36,7 +36,7 @@ def with_measured(
             f"got measured= of type {type(measured).__name__}; three are allowed, "
             "items, a value of each and its deviation. Give measured=(X, values, deviations)."
         )
-    rows = _known_rows(estimator, training.reader, measured[0])
+    rows = _measured_rows(estimator, training.reader, measured[0])
     value = _finite_column(measured[1], len(rows), "values")
     deviations = measured[2] if np.ndim(measured[2]) else [measured[2]] * len(rows)
     deviation = _finite_column(deviations, len(rows), "deviations")
@@ -50,8 +50,8 @@ def with_measured(
     return training._replace(comparisons=comparisons, reader=reader)
 
 
-def _known_rows(estimator: BaseEstimator, reader: Reader, X: Any) -> NDArray[np.float64]:
-    """Return rows of the items that were measured; ValueError if they are not known."""
+def _measured_rows(estimator: BaseEstimator, reader: Reader, X: Any) -> NDArray[np.float64]:
+    """Return rows of the items of ``measured=``; ValueError unless the answers have such items."""
     probe = copy.copy(estimator)
     reader.remember(probe)
     try:

@@ -89,7 +89,7 @@ class ParsedX:
         return first, second
 
     def places(self) -> np.ndarray:
-        """Return positions in the table, of the items or as in ``pairs``."""
+        """Return positions in the table of items: of each row, or of ``pairs`` with −1 for none."""
         if self.kind == "names":
             places = self.table.index(self.rows)
         else:

@@ -207,18 +207,18 @@ def _record_paths(column: Any) -> list[tuple[str, ...]] | None:
     series = nw.from_native(column, series_only=True, pass_through=True)
     kind = series.dtype if isinstance(series, nw.Series) else None
     if isinstance(kind, nw.Struct | nw.List | nw.Array):
-        return _typed_paths(kind)
+        return _struct_paths(kind)
     if kind not in (None, nw.Object) or getattr(column, "dtype", "object") != "object":
         return None
     first = next((cell for cell in column if not is_missing(cell)), None)
     return _key_paths(column) if isinstance(first, dict | list | set | np.ndarray) else None
 
 
-def _typed_paths(kind: Any) -> list[tuple[str, ...]]:
-    """Return the paths of keys of a type of records."""
+def _struct_paths(dtype: Any) -> list[tuple[str, ...]]:
+    """Return the paths of field names to the values of a Struct; none of another type."""
     paths: list[tuple[str, ...]] = []
-    for field in kind.fields if isinstance(kind, nw.Struct) else ():
-        below = _typed_paths(field.dtype) if isinstance(field.dtype, nw.Struct) else [()]
+    for field in dtype.fields if isinstance(dtype, nw.Struct) else ():
+        below = _struct_paths(field.dtype) if isinstance(field.dtype, nw.Struct) else [()]
         paths += [(field.name, *path) for path in below]
     return paths
 

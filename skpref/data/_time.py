@@ -99,7 +99,7 @@ class TimeAxis:
         """Make the axis of the times of a fit; return it and the times relative to its origin."""
         values = times.values
         origin = values.min() if len(values) else values.dtype.type(0)
-        relative = _relative(times, origin)
+        relative = _subtract_origin(times, origin)
         axis = origin if isinstance(origin, int) else float(origin)
         return cls(times.kind, axis, float(relative.max(initial=0.0))), relative
 
@@ -116,7 +116,9 @@ class TimeAxis:
                 f"time holds {times.kind}, but the model was fitted on {self.kind}. Give times of "
                 "the same kind."
             )
-        return _relative(times, self.origin if self.kind == _NUMBERS else np.int64(self.origin))
+        return _subtract_origin(
+            times, self.origin if self.kind == _NUMBERS else np.int64(self.origin)
+        )
 
     def until(self, relative: Array) -> Self:
         """Return the same axis with ``now`` moved on to the last of these relative times."""
@@ -189,8 +191,8 @@ def rows_by_order(
     return rows, sets
 
 
-def _relative(times, origin):
-    """Return numbers less the origin, or days since it."""
+def _subtract_origin(times, origin):
+    """Return times less the origin: differences of numbers, or days between dates."""
     shift = times.values - origin
     if times.kind == _NUMBERS:
         return shift.astype(np.float64)

@@ -153,7 +153,7 @@ def _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
     by_order = order_column is not None
     ordered = by_order or _distinguishes_order(estimator, likelihood, judges)
     if metadata.order is not None and likelihood is not None and not ordered:
-        _warn_order(estimator)
+        _warn_unused_order(estimator)
     columns = {"group_column": group_column, "order_column": order_column}
     comparisons = replace(comparisons, ordered=ordered, **columns)
     users = None if metadata.user is None else Respondents(metadata.user, "user")
@@ -343,8 +343,8 @@ def warn_labels(table: ItemTable) -> None:
         )
 
 
-def _warn_order(estimator: BaseEstimator) -> None:
-    """Warn that nothing is learned of who was shown first."""
+def _warn_unused_order(estimator: BaseEstimator) -> None:
+    """Warn that ``order=`` has no effect on this model, and say how to give it an order effect."""
     own = getattr(estimator, "likelihood", None)
     if own is not None and not hasattr(own, "order_effect"):
         remedy = f"{type(own).__name__} has none. Take Probit or GradedProbit"

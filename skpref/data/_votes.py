@@ -54,25 +54,27 @@ def read_votes(votes: Any, options: VoteOptions) -> Bunch:
 class _DroppedVotes:
     """Which rows are left out, and why.
 
-    ``every``: those left out are named even if they are few.
+    ``warns_of_few``: warn of rows that cannot be used even if they are few.
     """
 
-    def __init__(self, n_rows: int, every: bool) -> None:
+    def __init__(self, n_rows: int, warns_of_few: bool) -> None:
         if n_rows == 0:
             raise ValueError("The table has no row, so no vote.")
         self.kept = np.ones(n_rows, dtype=bool)
-        self._unmeant = np.zeros(n_rows, dtype=bool)
-        self._every = every
+        self._unusable = np.zeros(n_rows, dtype=bool)
+        self._warns_of_few = warns_of_few
         self._filled: list[str] = []
         self.counts: dict[str, int] = {}
 
-    def drop(self, rows: np.ndarray, reason: str, meant: bool = False, tell: bool = False) -> None:
-        """Leave out rows; ``tell``: say so even if they are few."""
+    def drop(
+        self, rows: np.ndarray, reason: str, by_option: bool = False, warns_of_few: bool = False
+    ) -> None:
+        """Leave out rows, ``by_option`` without a warning; ``warns_of_few``: warn of few also."""
         rows = rows & self.kept
         if rows.any():
             self.kept &= ~rows
-            self._unmeant |= rows & (not meant)
-            self._every |= tell
+            self._unusable |= rows & (not by_option)
+            self._warns_of_few |= warns_of_few
             self.counts[reason] = int(rows.sum())
 
     def fill(self, rows: np.ndarray, label: str) -> None:
@@ -97,9 +99,9 @@ class _DroppedVotes:
         return "; ".join([text, *dropped, *self._filled])
 
     def warn(self) -> None:
-        """Warn of rows left out for what they lack, if these are many or all matter."""
-        rows = np.flatnonzero(self._unmeant)
-        if len(rows) and (self._every or len(rows) > _MUCH * len(self.kept)):
+        """Warn of rows that cannot be used, if they are many or ``warns_of_few``."""
+        rows = np.flatnonzero(self._unusable)
+        if len(rows) and (self._warns_of_few or len(rows) > _MUCH * len(self.kept)):
             which = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
             warn(
                 f"{len(rows)} of {len(self.kept)} votes cannot be used: {self._reasons()} (rows "
@@ -184,7 +186,9 @@ class _VoteReader:
         if not is_header.any():
             return
         row = int(is_header.argmax())
-        self.dropped.drop(is_header, f"that repeat the header, first in row {row}", tell=True)
+        self.dropped.drop(
+            is_header, f"that repeat the header, first in row {row}", warns_of_few=True
+        )
         for position, (codes, values) in self.labels.items():
             codes = np.where(is_header, -1, codes)
             unused = np.bincount(codes[codes >= 0], minlength=len(values)) == 0
@@ -244,7 +248,7 @@ class _VoteReader:
         else:
             self.outcomes = self._read_winners(self.labels[self.columns.won[0]])
         if not (self.options.soft or self.options.ties):
-            self.dropped.drop(self.outcomes == 0, "ties (ties=False)", meant=True)
+            self.dropped.drop(self.outcomes == 0, "ties (ties=False)", by_option=True)
 
     def _read_winners(self, column: Coded) -> np.ndarray:
         """Read 1, 0 or -1 for each row from a column of words or numbers."""
@@ -268,7 +272,7 @@ class _VoteReader:
             shown = most_frequent(words[i] for i in column.codes[unread])
             dropped.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
         if options.both_bad == "drop":
-            dropped.drop(bad, 'both bad (both_bad="drop")', meant=True)
+            dropped.drop(bad, 'both bad (both_bad="drop")', by_option=True)
         return codes
 
     def _read_words(self, codes: np.ndarray, words: list, rows: np.ndarray) -> np.ndarray:
@@ -329,7 +333,7 @@ class _VoteReader:
         if soft and not self.options.ties and table.shape[1] == 3:
             table = table[:, ::2]
             total = table.sum(axis=1)
-            dropped.drop(total <= 0.0, "sure ties (ties=False)", meant=True)
+            dropped.drop(total <= 0.0, "sure ties (ties=False)", by_option=True)
             table = table / np.where(total > 0.0, total, 1.0)[:, None]
         return table
 
@@ -416,7 +420,7 @@ class _VoteReader:
         rows, columns, like, weight = self.dropped.rows(), self.columns, self.like, None
         items, X, n_present = self._competitor_table(rows)
         controls = self._control_values(rows)
-        X, center, scale = self._with_controls(X, controls)
+        X, center, scale = self._append_controls(X, controls)
         X, groups = self._with_groups(X, rows)
         n_votes = len(rows)
         if self.options.soft and self.proba is not None:
@@ -503,8 +507,8 @@ class _VoteReader:
         judge = np.array([*(number.get(name, -2) for name in names), -2])[codes[rows]]
         return np.stack([self.first[rows] == judge, self.second[rows] == judge], axis=1) * 1.0
 
-    def _with_controls(self, pairs, controls):
-        """Put controls, in units, beside the pairs; return X, and center and scale of each."""
+    def _append_controls(self, pairs, controls):
+        """Return X, the pairs with centred and scaled controls, and center and scale of each."""
         like = self.like
         center, scale = np.zeros(len(controls)), np.ones(len(controls))
         if not controls:

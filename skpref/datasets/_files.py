@@ -210,8 +210,8 @@ def _download_archive(url, downloader):
     return stream.getvalue()
 
 
-def _fetch(source, missing, home, n_retries, delay):
-    """Store the missing files in the first folder; of an archive also all that are nowhere."""
+def _download_missing(source, missing, home, n_retries, delay):
+    """Download missing files into the first folder; of an archive all files in no folder yet."""
     import pooch
 
     folder = home / source.folders[0]
@@ -285,7 +285,7 @@ def fetch_texts(
         if not download_if_missing:
             find_all(home, source.folders, names, f"download_if_missing is False. {by_hand}")
         try:
-            _fetch(source, missing, home, n_retries, delay)
+            _download_missing(source, missing, home, n_retries, delay)
         except ModuleNotFoundError as error:
             raise ImportError(
                 f"got no {error.name}, by which {_join_names(missing)} would be downloaded; do "

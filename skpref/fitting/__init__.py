@@ -56,7 +56,7 @@ from skpref.fitting._model import Model
 from skpref.fitting._monotone import Monotone, check_monotone, check_monotone_model
 from skpref.fitting._pair_effects import check_pair_effects, pair_effect_priors
 from skpref.fitting._predictions import Prediction
-from skpref.fitting._progress import progress, reported
+from skpref.fitting._progress import progress, report_fit
 from skpref.fitting._search import Monitor, Search, learn
 from skpref.fitting._settings import (
     Settings,
@@ -152,7 +152,7 @@ __all__ = [
     "readings_in_words",
     "refuse_judged",
     "refuse_offset",
-    "reported",
+    "report_fit",
     "seconds_of",
     "takes_streams",
     "unit_length",

@@ -740,7 +740,7 @@ class Inspected:
     def seen_columns(self) -> tuple[set[int], set[int]]:
         """Return columns of categories, and those of numbers that the kernel measures; no ids."""
         n_columns = self.training.shape[1]
-        named, measured = seen_columns(self.posterior.kernel, n_columns, whole=False)
+        named, measured = seen_columns(self.posterior.kernel, n_columns, item_effects=False)
         others = set(range(self.n_features)) - {self.id_place}
         return others & set(named), others & set(measured)
 

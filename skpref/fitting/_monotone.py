@@ -186,7 +186,7 @@ def _fault_of_entry(name, sign, features, columns, anchors):
 
 
 def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> None:
-    """Raise ValueError unless an engine and a kernel take virtual duels."""
+    """Raise ValueError unless an engine and a kernel can learn a monotone utility from pairs."""
     rule, names = engine.prior_rule, list(monotone.names)
     teacher = engine.evidence_engine() or EP()
     # At the mode a steep factor has next to no curvature, so that Laplace's approximation errs.
@@ -197,13 +197,13 @@ def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> 
         )
     better, worse, _ = monotone._pairs(0)
     n_columns = better.shape[1]
-    own = bool(set(monotone.columns.tolist()) & set(seen_columns(kernel, n_columns)[0]))
-    if not (own or has_kernel(kernel, Intransitive)):
+    item_effect = bool(set(monotone.columns.tolist()) & set(seen_columns(kernel, n_columns)[0]))
+    if not (item_effect or has_kernel(kernel, Intransitive)):
         shared = features_part(kernel, n_columns)
         variance = _margin_variance(kernel, better, worse)
-        rest = variance if shared is None else variance - _margin_variance(shared, better, worse)
-        own = bool(np.any(rest > _ROUNDING * kernel.diag(better)))
-    if own or has_kernel(kernel, Intransitive):
+        excess = variance if shared is None else variance - _margin_variance(shared, better, worse)
+        item_effect = bool(np.any(excess > _ROUNDING * kernel.diag(better)))
+    if item_effect or has_kernel(kernel, Intransitive):
         raise ValueError(
             f"got monotone= of {names} with the kernel {kernel}, in which an item with more of "
             "these has an effect of its own; kernels of features, of ids and of other categories "

@@ -35,23 +35,23 @@ def progress(
     if search is not None:
         part = learning_part(comparisons, model, search.n_learning_answers)
     warn_cost(comparisons, model, learned, part)
-    some = ""
+    learned_on = ""
     if part is not comparisons:
-        some = f"{len(part.positions)} random ones of {len(comparisons.positions)} answers"
+        learned_on = f"{len(part.positions)} random ones of {len(comparisons.positions)} answers"
         if search is not None and search.n_learning_answers == "auto" and not model.rule.by_points:
             warn(
-                f"Hyperparameters are learned on {some}, then all are fitted with them. "
+                f"Hyperparameters are learned on {learned_on}, then all are fitted with them. "
                 "n_learning_answers=None learns on all, which takes longer; an integer says on how "
                 "many."
             )
     answers = "choices and rankings" if comparisons.rows.joint else "duels"
     what = f"{len(comparisons.positions)} {answers} of {_items(estimator, comparisons, timed)}"
-    with reported(estimator, what, model.names if learned else [], some) as report:
+    with report_fit(estimator, what, model.names if learned else [], learned_on) as report:
         yield report
 
 
 @contextmanager
-def reported(estimator: Any, what: str, names: list[str], some: str) -> Iterator["Report"]:
+def report_fit(estimator: Any, what: str, names: list[str], learned_on: str) -> Iterator["Report"]:
     """Run the task "fit" of scikit-learn's callbacks, with a line at its begin and its end.
 
     Parameters
@@ -62,14 +62,14 @@ def reported(estimator: Any, what: str, names: list[str], some: str) -> Iterator
         What is fitted.
     names : list of str
         Hyperparameters that are learned.
-    some : str
+    learned_on : str
         Which part of the answers they are learned on; empty: all.
     """
     verbose = int(estimator.verbose)
     root = estimator._init_callback_context("fit", max_subtasks=None)
     root.call_on_fit_task_begin(estimator=estimator)
     if verbose and names:
-        on = f" on {some}" if some else ""
+        on = f" on {learned_on}" if learned_on else ""
         _say(f"{what}: learning {_counted(names)}{on}")
     report = Report(estimator, root, verbose)
     yield report

@@ -338,7 +338,7 @@ def _optimized(model, objective, optimizer, begin):
 
 
 def _descend_to_end(model, objective, search, theta):
-    """Descend until no slope is left; return a warning, empty if the search ended."""
+    """Descend until the objective is flat; return the text of a warning, empty if it is flat."""
     n_iter, value, slope = 0, np.inf, np.inf
     for _ in range(search.max_descents):
         n_iter += _descend(model, objective, search, theta, search.max_iter - n_iter)

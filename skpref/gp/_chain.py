@@ -123,11 +123,11 @@ class IndependentItems(Prior):
         if drifts is None:
             raise ValueError(_NO_CHAINS.format(kernel))
         self.kernel, self.drifts, self._comparisons = kernel, drifts, comparisons
-        met = _met(comparisons, drifts)
-        self.who, self.nodes = met.who, met.nodes
-        self._node, self._weight = met.node, met.weight
-        self._squared = met.weight**2
-        self.n_margins = met.node.shape[1]
+        margin_nodes = _margin_nodes(comparisons, drifts)
+        self.who, self.nodes = margin_nodes.who, margin_nodes.nodes
+        self._node, self._weight = margin_nodes.node, margin_nodes.weight
+        self._squared = margin_nodes.weight**2
+        self.n_margins = margin_nodes.node.shape[1]
         self.static, self._Z, self._own = None, np.zeros((self.n_margins, 0)), np.zeros(0)
         self._centre: Array = np.zeros(self.n_margins)
         self._dual: Array = np.zeros(self.n_margins)
@@ -138,7 +138,7 @@ class IndependentItems(Prior):
                 rows, shares = drifts.members(comparisons.items)
                 self.static = StaticFeatures.of(drifts.static, rows[shares != 0.0])
                 self._Z, self._own = self._features(self.static), self.static.variance
-            self._last = comparisons.kept.get(("messages", _ways(drifts)))
+            self._last = comparisons.kept.get(("messages", _layout_key(drifts)))
         else:
             self._start_from_earlier(before)
         self._scale = np.sqrt(self._own)
@@ -194,7 +194,7 @@ class IndependentItems(Prior):
         n, width = len(comparisons.rows), drifts.drift.size**2
         sides = 1 if drifts.teams is None else len(drifts.teams.members)
         many = n * sides * (_MARGIN + _STATE * width)
-        steps = len(_met(comparisons, drifts).nodes.steps)
+        steps = len(_margin_nodes(comparisons, drifts).nodes.steps)
         return Cost(many, 1.0, 8.0 * n * sides * (40.0 + 8.0 * width), many, steps)
 
     # -- between nodes and margins ------------------------------------------------------------
@@ -264,7 +264,7 @@ class IndependentItems(Prior):
             if not self._rests(before, messages, _AT_REST[1]):
                 raise ValueError(_NO_REST)
         self._last = messages
-        self._comparisons.kept["messages", _ways(self.drifts)] = messages
+        self._comparisons.kept["messages", _layout_key(self.drifts)] = messages
         parts = zip(messages, conditional.sides, strict=True)
         log_det = conditional.chains.log_det - 2.0 * float(
             np.sum(np.log(np.diagonal(conditional.inverse)))
@@ -414,7 +414,7 @@ def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
     if comparisons.rows.joint:
         return None
     drifts = drifts_of(kernel, comparisons.items.shape[1])
-    if drifts is None or _met(comparisons, drifts).itself:
+    if drifts is None or _margin_nodes(comparisons, drifts).itself:
         return None
     if drifts.static is None:
         return drifts
@@ -438,8 +438,8 @@ def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
     return rank
 
 
-class _Met(NamedTuple):
-    """Hold the nodes that margins are made of.
+class _MarginNodes(NamedTuple):
+    """Which nodes of the chains each margin is a weighted sum of.
 
     Attributes
     ----------
@@ -459,21 +459,22 @@ class _Met(NamedTuple):
     itself: bool
 
 
-def _ways(drifts: Drifts) -> tuple[Any, ...]:
-    """Return what of drifts says which nodes there are."""
+def _layout_key(drifts: Drifts) -> tuple[Any, ...]:
+    """Return the part of drifts on which nodes depend, as a key of what is kept."""
     return drifts.drift.who, drifts.drift.time, drifts.teams and drifts.teams.layout
 
 
-def _met(comparisons: Comparisons, drifts: Drifts) -> _Met:
-    """Return the nodes of the margins of some answers, computed once."""
-    name = "nodes", _ways(drifts)
-    if name not in comparisons.kept:
-        comparisons.kept[name] = _met_anew(comparisons, drifts)
-    nodes: _Met = comparisons.kept[name]
-    return nodes
+def _margin_nodes(comparisons: Comparisons, drifts: Drifts) -> _MarginNodes:
+    """Return the nodes of the margins of answers, computed once and kept with the answers."""
+    key = "nodes", _layout_key(drifts)
+    if key not in comparisons.kept:
+        comparisons.kept[key] = _build_margin_nodes(comparisons, drifts)
+    kept: _MarginNodes = comparisons.kept[key]
+    return kept
 
 
-def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
+def _build_margin_nodes(comparisons: Comparisons, drifts: Drifts) -> _MarginNodes:
+    """Compute the nodes of the margins of answers."""
     margins = comparisons.rows.margins
     rows, shares = drifts.members(comparisons.items)
     m, n, width = rows.shape
@@ -492,7 +493,7 @@ def _met_anew(comparisons: Comparisons, drifts: Drifts) -> _Met:
         weight[second, same] = 0.0
         meets = nodes.chain[node[first]] == nodes.chain[node[second]]
         itself |= bool(np.any(present & ~same & meets))
-    return _Met(who, nodes, node, weight, itself)
+    return _MarginNodes(who, nodes, node, weight, itself)
 
 
 def _without(variance: Array, precision: Array) -> Array:

@@ -277,8 +277,8 @@ class _HeldShard:
 class _ShardStore(Store[_HeldShard]):
     """Shards, of which some keep their features."""
 
-    def learn(self, run: str, number: int, shard: _Shard) -> _HeldShard:
-        """Add a shard, which keeps its features if there is room; older runs make room."""
+    def add_shard(self, run: str, number: int, shard: _Shard) -> _HeldShard:
+        """Hold a shard and return its entry; older runs drop features to make room for its own."""
         others = self.of(run)
         entry = self.add(
             run, number, _HeldShard(shard.batch(others[0].batch.prior if others else None))
@@ -307,7 +307,7 @@ def _work(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.f
     if entry is None:
         if shard is None:
             return None
-        entry = _HERE.learn(run, number, shard)
+        entry = _HERE.add_shard(run, number, shard)
     prior = entry.batch.prior
     with blas_threads(len(prior.Z)):
         evaluation = entry.batch.evaluate_at(_unpack_moments(q, len(prior.Z)))
@@ -329,6 +329,7 @@ def _pack_moments(at):
 
 
 def _unpack_moments(q, m):
+    """Return moments of q from bytes: a mean of m numbers, and a lower triangular root."""
     values = np.frombuffer(q)
     root = np.zeros((m, m))
     root[np.tril_indices(m)] = values[m:]

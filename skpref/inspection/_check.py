@@ -800,7 +800,10 @@ def _column_name(model, column):
 
 
 def _alternatives(last: Any) -> list[Finding]:
-    """Compare the evidence with that of other kernels, where a single utility is fitted."""
+    """Compare the log evidence with that of other kernels; return a finding of each.
+
+    None where more than a single utility is fitted.
+    """
     model, comparisons = getattr(last, "_model", None), last.comparisons_
     if model is None or getattr(last, "judges_", None) is not None:
         return []

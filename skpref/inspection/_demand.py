@@ -84,7 +84,7 @@ def shares(
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     posterior = _one_utility(model)
     sets = _check_sets(X)
-    names, code = _alternatives(sets, alternative)
+    names, code = _code_alternatives(sets, alternative)
     if without is not None:
         code = _withdraw(names, code, without)
     proba, slopes = _probabilities(model, posterior, sets, code)
@@ -140,7 +140,7 @@ def elasticities(model: Any, X: ArrayLike, column: int, *, alternative: int | No
     posterior = _one_utility(model)
     sets = _check_sets(X)
     _check_column("column", column, sets)
-    names, code = _alternatives(sets, alternative)
+    names, code = _code_alternatives(sets, alternative)
     share = _mean_by_code(_probabilities(model, posterior, sets, code)[0], code, len(names))
     change = np.empty((len(names), len(names)))
     for a in range(len(names)):
@@ -333,7 +333,9 @@ def _check_column(name: str, column: Any, X: Array) -> None:
     check_number(name, column, low=0, high=X.shape[-1] - 1, integer=True)
 
 
-def _alternatives(sets: Array, alternative: int | None) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _code_alternatives(
+    sets: Array, alternative: int | None
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the names of alternatives, and the number of that of each row; -1 of none."""
     offered = ~np.isnan(sets).all(axis=2)
     code = np.full(offered.shape, -1)

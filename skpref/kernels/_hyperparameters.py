@@ -302,12 +302,12 @@ def surely_covariance(kernel: Kernel) -> bool:
 
 
 def seen_columns(
-    kernel: Kernel, n_features: int, whole: bool = True
+    kernel: Kernel, n_features: int, item_effects: bool = True
 ) -> tuple[list[int], list[int]]:
-    """List columns of which a kernel sees the names (`Identity`), and those that it measures.
+    """Return columns that a kernel reads as names (`Identity`), and those it reads as numbers.
 
-    With ``whole=False`` effects of single items do not count: an `ItemEffect` or an `Identity`
-    that sees all of several columns because it was told none.
+    With ``item_effects=False`` effects of single items do not count: an `ItemEffect` or an
+    `Identity` that reads all of several columns as it has no columns of its own.
     """
     named: set[int] = set()
     measured: set[int] = set()
@@ -317,7 +317,7 @@ def seen_columns(
             single_effect = (
                 isinstance(leaf, Identity | ItemEffect) and columns is None and n_features > 1
             )
-            if single_effect and not whole:
+            if single_effect and not item_effects:
                 continue
             (named if isinstance(leaf, Identity) else measured).update(every)
     return sorted(named), sorted(measured)

@@ -430,7 +430,10 @@ class _FeaturesPart(View[Kernel | None]):
 
 
 class _CentredView(View[tuple[Kernel, Kernel]]):
-    """Return a kernel of the same margins with centred linear terms, and the kernel as it is."""
+    """Return a kernel of the same margins with centred linear terms, and the kernel as it is.
+
+    Both, as a product has the same margins only where its other factor is constant.
+    """
 
     def leaf(self, kernel: Kernel, *rows: Array) -> tuple[Kernel, Kernel]:
         if type(kernel) not in (Linear, DotProduct):

@@ -119,7 +119,7 @@ class Asking(Summarised, CallbackSupportMixin):
             is refused before the first question.
         """
         check_number("n_duels", n_duels, low=1, integer=True)
-        enough = self._stopping(until, within)
+        enough = self._make_stop_rule(until, within)
         asked = self._form_asked(size, kind)
         if enough is not None and self.n_told_ and enough():  # as where a run is taken up again
             return self.recommend()
@@ -151,8 +151,10 @@ class Asking(Summarised, CallbackSupportMixin):
         root.call_on_fit_task_end(estimator=self)
         return self.recommend()
 
-    def _stopping(self, until: float | None, within: float | None) -> Callable[[], bool] | None:
-        """Return a rule that says after an answer whether to stop; None: ``n_duels`` does."""
+    def _make_stop_rule(
+        self, until: float | None, within: float | None
+    ) -> Callable[[], bool] | None:
+        """Return a function that says whether to stop; None if ``n_duels`` alone ends the run."""
         if within is not None and until is None:
             raise ValueError(
                 f"within={within!r} says how near the best to stop; give also until=, the "

@@ -433,6 +433,7 @@ def _check_searched(name, value, low, high):
 
 
 def _is_discrete(distribution):
+    """Return whether a distribution of scipy, frozen or of its newer kind, is of single values."""
     if hasattr(distribution, "dist"):
         return hasattr(distribution.dist, "pmf")
     # scipy's newer distributions all have a pmf, of zeros where they are continuous
@@ -495,7 +496,7 @@ def make_dimension(name: str, spec: Any) -> Dimension:
 
 
 def _make_range(name, spec):
-    """Return the dimension of the numbers or integers between two ends."""
+    """Return the dimension of a tuple (low, high): integers if both ends are, else an interval."""
     if any(isinstance(end, str | bool | np.bool_) or end is None for end in spec):
         raise ValueError(
             f"{name} is the tuple {spec}, but a tuple of two is a range of numbers, (low, "

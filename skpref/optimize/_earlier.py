@@ -191,7 +191,7 @@ def _item_numbers(rows, model, space):
 def _read_answers(earlier: Any, space: Space) -> list[EarlierAnswer]:
     """Return the earlier answers of a table or of journals."""
     if isinstance(earlier, Mapping):
-        return list(_table_answers(earlier, space))
+        return list(_read_table_answers(earlier, space))
     if isinstance(earlier, str | PathLike):
         earlier = [earlier]
     if not isinstance(earlier, Sequence) or not all(
@@ -205,7 +205,8 @@ def _read_answers(earlier: Any, space: Space) -> list[EarlierAnswer]:
     return [answer for path in earlier for answer in _journal_answers(path, space)]
 
 
-def _table_answers(table: Mapping, space: Space) -> Iterator[EarlierAnswer]:
+def _read_table_answers(table: Mapping, space: Space) -> Iterator[EarlierAnswer]:
+    """Yield the answers of a table with the keys X, y and users; ValueError if it has others."""
     if not {"X", "y"} <= set(table) <= {"X", "y", "users"}:
         raise ValueError(
             f"got earlier= with the keys {list(table)}; 'X' (items shown), 'y' (answers) and "

@@ -187,7 +187,7 @@ def apply_event(state: RunState, event: Event, space: Any) -> RunState:
 
 
 def apply_events(state: RunState, events: Iterable[Event], space: Any) -> RunState:
-    """Return the state after several events, with all that is needed to go on."""
+    """Return the state after several events; ValueError if a memory is missing."""
     for event in events:
         state = apply_event(state, event, space)
     for number, each in state.memories_by_event().items():

@@ -737,9 +737,9 @@ class PreferenceOptimizer(Asking):
         several = isinstance(outcome, list | tuple) or np.ndim(outcome) == 1
         return {"ranking": outcome} if several else {"chosen": outcome}
 
-    def _stopping(self, until, within):
+    def _make_stop_rule(self, until, within):
         if until is None:
-            return super()._stopping(until, within)
+            return super()._make_stop_rule(until, within)
         check_number("until", until, low=0.0, high=1.0, open_low=True, open_high=True)
         near = WITHIN if within is None else check_within(within)
         return lambda: self._session.is_close_enough(until, near)

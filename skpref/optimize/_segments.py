@@ -118,7 +118,7 @@ class ValuedGrid(NamedTuple):
 
 
 def propose_grid(
-    strategy: Strategy, context: AskContext, form: GridForm, free: Callable[[Array], bool]
+    strategy: Strategy, context: AskContext, form: GridForm, is_free: Callable[[Array], bool]
 ) -> Array | None:
     """Return the rows of the next line or plane, in order; None if none is free.
 
@@ -130,13 +130,13 @@ def propose_grid(
     strategy : Strategy
     context : AskContext
     form : GridForm
-    free : callable
+    is_free : callable
         Whether rows may be asked about together.
     """
     space, n = context.space, form.size
     incumbent = incumbent_row(strategy, context)
     if strategy.acquisition == "random":
-        return random_grid(space, incumbent, form, context.rng, free)
+        return random_grid(space, incumbent, form, context.rng, is_free)
     ends = _promising_ends(strategy, context, incumbent)
     # Along an axis the categories are those of its end.
     anchors = [np.where(space.ordered, incumbent, end) for end in ends]
@@ -151,9 +151,9 @@ def propose_grid(
         seconds = [each for end in ends for each in _axes_towards(space, anchor, end, n)]
         grids = _valued_grids(context, [(anchor, [axis, second]) for second in seconds], n)
     for each in grids:
-        if free(each.rows):
+        if is_free(each.rows):
             return each.rows
-    return random_grid(space, incumbent, form, context.rng, free)
+    return random_grid(space, incumbent, form, context.rng, is_free)
 
 
 def _valued_grids(context, candidates, n):
@@ -178,11 +178,12 @@ def random_grid(
     anchor: Array | None,
     form: GridForm,
     rng: np.random.Generator,
-    free: Callable[[Array], bool],
+    is_free: Callable[[Array], bool],
 ) -> Array | None:
-    """Return a line or plane through the anchor, from one side of the cube to the other.
+    """Return rows of a random line or plane through the anchor, across the whole cube.
 
-    Through any item if the anchor is None. The result is None if none seems to be free.
+    Through a random item if the anchor is None. None if several draws give no grid of distinct
+    feasible rows of which ``is_free(rows)`` holds.
     """
     for _ in range(EFFORT.n_tries):
         drawn = space.place(rng.random((1 + len(form.shape), space.n_dimensions)))
@@ -195,7 +196,7 @@ def random_grid(
         if rows is None:
             continue
         rows = distinct_rows(space.snap(rows), space)
-        if len(rows) > 1 and space.is_feasible(rows).all() and free(rows):
+        if len(rows) > 1 and space.is_feasible(rows).all() and is_free(rows):
             return rows
     return None
 

@@ -147,7 +147,7 @@ class Session:
 
     @property
     def state(self) -> RunState:
-        """The state, with what other judges told; of a file that is lost, as it was."""
+        """The newest state, with other judges' answers; the last read if the journal is lost."""
         try:
             return self._read_newest()[0]
         except (FileNotFoundError, DamagedJournalError, ReplacedJournalError):

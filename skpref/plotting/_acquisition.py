@@ -124,7 +124,7 @@ class AcquisitionDisplay:
         return cls(**surface).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, cmap: Any = "viridis") -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

@@ -205,7 +205,7 @@ class CalibrationDisplay:
         return cls(curves=curves, level=level).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

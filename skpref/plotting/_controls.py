@@ -98,7 +98,7 @@ class ControlEffectsDisplay:
         return cls(**shown).plot(ax=ax, color=color)
 
     def plot(self, ax: Any = None, *, color: Any = None) -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

@@ -172,7 +172,7 @@ class LeaderboardDisplay:
         return made.plot(ax=ax, annotate=annotate, color=color)
 
     def plot(self, ax: Any = None, *, annotate: bool = True, color: Any = None) -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

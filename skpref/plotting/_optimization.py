@@ -237,7 +237,7 @@ class OptimizationDisplay:
         posterior = optimizer.posterior_
         length = unit_length(posterior, unit)
         relative = Inspected.of(posterior).relative(run.rows, level).per(length)
-        regret = None if objective is None else _regret(run, objective, optimum)
+        regret = None if objective is None else _item_regrets(run, objective, optimum)
         made = cls(
             run=run,
             utility=relative.mean,
@@ -252,7 +252,7 @@ class OptimizationDisplay:
         return made.plot(ax=ax, kind=kind)
 
     def plot(self, ax: Any = None, *, kind: str = "course") -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------
@@ -429,8 +429,8 @@ def _lower_end(low: float, top: float) -> float:
     return (low - share * top) / (1.0 - share)
 
 
-def _regret(run: Run, objective: Any, optimum: float | None) -> Array:
-    """Return the optimum less the objective of each item of a run."""
+def _item_regrets(run: Run, objective: Any, optimum: float | None) -> Array:
+    """Return the optimum less the objective of each item; without an optimum the best of these."""
     if hasattr(objective, "regret"):
         return np.array([float(objective.regret(item)) for item in run.items])
     values = np.array([float(objective(item)) for item in run.items])

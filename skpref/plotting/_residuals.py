@@ -153,7 +153,7 @@ class ResidualsDisplay:
         return made.plot(ax=ax, kind=kind)
 
     def plot(self, ax: Any = None, *, kind: str = "auto") -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

@@ -125,7 +125,7 @@ class TastesDisplay:
         return cls(**columns, level=level, n_items=n_items).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

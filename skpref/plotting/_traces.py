@@ -100,7 +100,7 @@ class TracesDisplay:
         return cls(**{name: traces[name] for name in cls.__dataclass_fields__}).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

@@ -144,7 +144,7 @@ class TrajectoryDisplay:
         return cls(**columns).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

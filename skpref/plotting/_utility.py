@@ -305,7 +305,7 @@ class UtilityDisplay:
         return made.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, *, color: Any = None, cmap: Any = "viridis") -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ class WinRatesDisplay:
         return cls(names=rates.names[:top], win=win, tie=tie).plot(ax=ax, annotate=annotate)
 
     def plot(self, ax: Any = None, *, annotate: bool = True, cmap: Any = None) -> Self:
-        """Draw.
+        """Draw on ``ax``, or on a new figure, and return the display.
 
         Parameters
         ----------

@@ -153,19 +153,19 @@ class SamplingBox(NamedTuple):
     most: np.ndarray
 
     @classmethod
-    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, t: int) -> "SamplingBox":
-        """Check walls and fill in those that are not given: 0 and inf."""
+    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, n: int) -> "SamplingBox":
+        """Return the box of checked walls of n coordinates; None: 0 below and inf above."""
         walls = []
         for name, given, default in (("lower", lower, 0.0), ("upper", upper, np.inf)):
             wall = np.asarray(default if given is None else given, dtype=np.float64)
-            if wall.shape not in ((), (t,)):
+            if wall.shape not in ((), (n,)):
                 raise ValueError(
-                    f"{name} has shape {wall.shape}; a number or one for each of the {t} "
+                    f"{name} has shape {wall.shape}; a number or one for each of the {n} "
                     "coordinates is needed."
                 )
             if np.isnan(wall).any():
                 raise ValueError(f"{name} holds NaN; numbers and infinities are allowed.")
-            walls.append(np.broadcast_to(wall, (t,)).copy())
+            walls.append(np.broadcast_to(wall, (n,)).copy())
         low, high = walls
         least = np.where(low == 0, SMALLEST, np.nextafter(low, np.inf))
         most = np.where(high == 0, -SMALLEST, np.nextafter(high, -np.inf))

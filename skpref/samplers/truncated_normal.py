@@ -112,8 +112,8 @@ def quantile_between(lower: np.ndarray, upper: np.ndarray, uniform: np.ndarray) 
     cases = (
         (above, lambda a, b, u: -quantile_below(-a, u)),
         (below & ~above, lambda a, b, u: quantile_below(b, u)),
-        (narrow, _narrow),
-        (slab, _slab),
+        (narrow, _narrow_quantile),
+        (slab, _slab_quantile),
     )
     for where, quantile in cases:
         if where.all():
@@ -124,7 +124,7 @@ def quantile_between(lower: np.ndarray, upper: np.ndarray, uniform: np.ndarray) 
     return np.clip(x, lower, upper)
 
 
-def _narrow(lower, upper, uniform):
+def _narrow_quantile(lower, upper, uniform):
     """Return the quantile of a density exp(−κ s) on a slab, κ its middle, s from the near end."""
     flip = lower < -upper  # more of it is below 0: seen from there, u turned round with it
     near = np.where(flip, -upper, lower)
@@ -140,7 +140,7 @@ def _narrow(lower, upper, uniform):
     return np.where(flip, -x, x)
 
 
-def _slab(lower, upper, uniform):
+def _slab_quantile(lower, upper, uniform):
     """Return the quantile between two finite ends, by Φ from the tail that is further out."""
     flip = lower > -upper  # mirrored, so that Φ is small and its differences are exact
     low, high = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
@@ -149,11 +149,11 @@ def _slab(lower, upper, uniform):
     x = np.asarray(ndtri(base + share * (ndtr(high) - base)))
     far = high < -TAIL
     if far.any():
-        x[far] = -_far(-high[far], -low[far], share[far])
+        x[far] = -_far_quantile(-high[far], -low[far], share[far])
     return np.where(flip, -x, x)
 
 
-def _far(near, end, share):
+def _far_quantile(near, end, share):
     """Return the point beyond which ``share`` of the mass between near > 36 and end lies.
 
     At near + s there is left Q(near + s)/Q(near) = exp(−near s − s²/2) M(near + s)/M(near), with

@@ -129,7 +129,7 @@ class Judge:
                 f"kind={kind!r}. Ask for sets, such as size=4."
             )
         self._answer, self._prompt, self._shuffle = answer, prompt, shuffle
-        self._enough = optimizer._stopping(until, within)
+        self._enough = optimizer._make_stop_rule(until, within)
         self._sure = "" if until is None else f"with a probability of at least {until:g}"
         self._end = math.inf
         if n_duels is not None:

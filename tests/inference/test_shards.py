@@ -197,8 +197,8 @@ def test_newer_runs_have_the_room_of_older_ones(monkeypatch):
     shard, store = _shards._Shard.of(problem, np.arange(50)), _shards._ShardStore(4)
     monkeypatch.setattr(_shards, "_ROOM", 2 * shard.batch(None).prior.size)
     for number in range(3):
-        store.learn("old", number, shard)
-    store.learn("new", 0, shard)
+        store.add_shard("old", number, shard)
+    store.add_shard("new", 0, shard)
     stays = [[shard.keeps_features for shard in shards.values()] for shards in store._runs.values()]
     assert stays == [[False, False, False], [True]]
 
