@@ -1,8 +1,8 @@
 """Duels by what they are worth for what they cost, where an item has to be made before it is shown.
 
-An item was made once it was in a question. A duel has two new items, one beside an item that was
-made, or none. What it is worth is its knowledge gradient; of the best duels with so many new items
-the one of the largest gain by cost is asked.
+An item was made once it was in a question, or was measured. A duel has two new items, one beside an
+item that was made, or none. What it is worth is its knowledge gradient; of the best duels with so
+many new items the one of the largest gain by cost is asked.
 """
 
 from collections.abc import Mapping

@@ -345,7 +345,7 @@ class Questions:
 
     def _made_rows(self, state):
         """Return rows of the items that were made and may be asked about, the last winner last."""
-        winner = state.last_winner if state.answers else None
+        winner = state.last_winner if state.is_informed else None
         rows = state.items.rows[sorted(state.made_items, key=lambda k: (k == winner, k))]
         allowed = self._space.project(rows)
         return rows[np.any(np.all(rows[:, None] == allowed, axis=2), axis=1)]

@@ -129,6 +129,15 @@ def test_an_unusable_item_was_not_made():
         optimizer.skip(question)
 
 
+@pytest.mark.parametrize("n_answers", [0, 4])
+def test_a_measured_item_was_made(n_answers):
+    optimizer = PreferenceOptimizer(SQUARE, cost=(1000, 1), random_state=0)
+    answered(optimizer, n_answers)
+    optimizer.tell_value([0.4, 0.4], 9.0, 0.1).tell_value([0.5, 0.5], 8.0, 0.1)
+    duels = optimizer.ask(1 + n_answers, new_items=0)
+    assert any([0.4, 0.4] in duel.tolist() for duel in duels)
+
+
 def test_a_question_stays_and_others_of_its_kind_are_its_own():
     optimizer = PreferenceOptimizer(SQUARE, random_state=0)
     answered(optimizer, 5)
