@@ -46,8 +46,8 @@ class QuestionCost(NamedTuple):
                 "judging a question in one unit, such as (10, 1)."
             ) from None
         return cls(
-            float(check_number("cost of making", making, low=0.0)),
-            float(check_number("cost of judging", judging, low=0.0, open_low=True)),
+            float(check_number("cost of making", making, low=0.0, open_high=True)),
+            float(check_number("cost of judging", judging, low=0.0, open_low=True, open_high=True)),
         )
 
     def by_new_items(self) -> dict[int, float]:

@@ -166,7 +166,9 @@ def test_journals_pickles_undo_and_skip_know_of_new_items_and_cost(tmp_path):
         PreferenceOptimizer(SQUARE, cost=(5, 1), journal=path)
 
 
-@pytest.mark.parametrize("cost", [3, (1,), (1, 2, 3), (-1, 1), (1, 0), ("a", 1), (np.nan, 1)])
+@pytest.mark.parametrize(
+    "cost", [3, (1,), (1, 2, 3), (-1, 1), (1, 0), ("a", 1), (np.nan, 1), (np.inf, 1)]
+)
 def test_what_is_no_cost_is_refused(cost):
     with pytest.raises((ValueError, TypeError), match="cost"):
         PreferenceOptimizer(SQUARE, cost=cost)
