@@ -638,7 +638,7 @@ class _Times(NamedTuple):
                 )
             if np.ndim(seasons) != 1:
                 raise ValueError(
-                    f"got seasons={seasons!r}; a list of times is allowed, such as [2020.0, 2021.0]."
+                    f"got seasons={seasons!r}; a list of times is allowed, such as [2021.5]."
                 )
             try:
                 starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
