@@ -79,6 +79,8 @@ def test_the_share_is_learned_by_chains():
         ({"seasons": [1.0], "kernel": Identity()}, [0.0, 1.0], "drift"),
         ({"seasons": STARTS, "drift": "wiener"}, [0.0, 1.0], "same kind"),
         ({"seasons": 0.5}, [0.0, 1.0], "a list of times"),
+        ({"seasons": [np.nan]}, [0.0, 1.0], r"got seasons=\[nan\]; times such as"),
+        ({"seasons": STARTS, "drift": "wiener"}, [0.0, 1.0], "got seasons="),
     ],
 )
 def test_what_cannot_be_is_refused(options, time, message):

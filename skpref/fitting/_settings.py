@@ -638,9 +638,14 @@ class _Times(NamedTuple):
                 )
             if np.ndim(seasons) != 1:
                 raise ValueError(
-                    f"got seasons={seasons!r}; a list of times is allowed. Give [{seasons!r}]."
+                    f"got seasons={seasons!r}; a list of times is allowed, such as [2021.5]."
                 )
-            starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
+            try:
+                starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
+            except (TypeError, ValueError) as error:
+                raise type(error)(
+                    f"got seasons={seasons!r}; times such as those of time= are allowed. {error}"
+                ) from error
         return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit, starts)
 
     def walk_of_order(

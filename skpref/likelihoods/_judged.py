@@ -201,10 +201,10 @@ class JudgeReliability(Likelihood):
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin, turned round where reliability is negative."""
+        r, answers = self._as_seen(answers)
         boxes = self.base.regions(answers)
         if boxes is None:
             return None
-        r, answers = self._as_seen(answers)
         scale = np.maximum(np.abs(r), _LEAST_RELIABILITY)
         turn = np.where(r < 0.0, -1.0, 1.0)
         lower, upper = boxes.lower / scale, boxes.upper / scale

@@ -1,14 +1,15 @@
 """Duels by what they are worth for what they cost, where an item has to be made before it is shown.
 
-An item was made once it was in a question. A duel has two new items, one beside an item that was
-made, or none. What it is worth is its knowledge gradient; of the best duels with so many new items
-the one of the largest gain by cost is asked.
+An item was made once it was in a question, or was measured. A duel has two new items, one beside an
+item that was made, or none. What it is worth is its knowledge gradient; of the best duels with so
+many new items the one of the largest gain by cost is asked.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpref._utils import Array, check_number
 from skpref.optimize._lookahead import DuelCandidates, KnowledgeGradient
@@ -45,8 +46,8 @@ class QuestionCost(NamedTuple):
                 "judging a question in one unit, such as (10, 1)."
             ) from None
         return cls(
-            float(check_number("cost of making", making, low=0.0)),
-            float(check_number("cost of judging", judging, low=0.0, open_low=True)),
+            float(check_number("cost of making", making, low=0.0, open_high=True)),
+            float(check_number("cost of judging", judging, low=0.0, open_low=True, open_high=True)),
         )
 
     def by_new_items(self) -> dict[int, float]:
@@ -56,10 +57,11 @@ class QuestionCost(NamedTuple):
 
 def count_new(rows: Array, made: Array) -> int:
     """Return how many rows (n, n_columns) are none of those of items that were made."""
-    return int(np.sum(_are_new(rows, made)))
+    return int(np.sum(are_new(rows, made)))
 
 
-def _are_new(rows, made):
+def are_new(rows: Array, made: Array) -> NDArray[np.bool_]:
+    """Return which rows (n, n_columns) are none of those of items that were made, (n,)."""
     return np.all(np.any(rows[:, None] != made, axis=2), axis=1)
 
 
@@ -79,7 +81,7 @@ def duel_by_gain(context: AskContext, made: Array, costs: Mapping[int, float]) -
     rows, n_first = promising_first(posterior, np.concatenate([made, rows]), None)
     candidates = DuelCandidates.draw(posterior, rows, n_first, context.rng)
     gradient = KnowledgeGradient(posterior, candidates)
-    is_new = _are_new(rows, made)
+    is_new = are_new(rows, made)
     counts = np.bincount(candidates.best, minlength=n_first)
     order = np.lexsort((-candidates.means[:n_first].mean(axis=1), -counts))
     best_ratio, best_duel = -np.inf, None

@@ -224,7 +224,8 @@ def _read_table_answers(table: Mapping, space: Space) -> Iterator[EarlierAnswer]
         if np.ndim(outcome):
             ranks: Sequence[int] = check_ranks(outcome[None], np.ones((1, n), bool)).rank[0]
         else:
-            arguments = {"outcome": outcome} if n == 2 else {"chosen": int(outcome)}
+            whole = n == 2 or isinstance(outcome, dict)
+            arguments = {"outcome": outcome} if whole else {"chosen": int(outcome)}
             ranks = ranks_of_outcome(AnswerArguments(**arguments).of(n), n)
         yield EarlierAnswer(rows, ranks, user)
 

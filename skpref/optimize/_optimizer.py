@@ -342,10 +342,10 @@ class PreferenceOptimizer(Asking):
             Values that are given and not chosen, as where or when the items are judged:
             ``at={"room": "bath"}``. It holds them as ``fixed`` does, and `recommend` takes it too.
         new_items : {0, 1, 2}, optional
-            Of a duel the number of items that have to be made: were in no question before. With 1
-            a new item meets one that was made, with 0 two of those meet again. The duel is then
-            that of the largest knowledge gradient, and ``initial_duels`` are not asked. None: any
-            number, or by ``cost``.
+            Of a duel the number of items that have to be made: were in no question before and not
+            measured. With 1 a new item meets one that was made, with 0 two of those meet again. The
+            duel is then that of the largest knowledge gradient, and ``initial_duels`` are not
+            asked. None: any number, or by ``cost``.
 
         Returns
         -------
@@ -686,7 +686,7 @@ class PreferenceOptimizer(Asking):
             method : str, the name of the acquisition
             best : ndarray of shape (2,), in the unit cube, where it is largest
             incumbent : ndarray of shape (2,), in the unit cube
-            shown : ndarray of shape (n_items, 2), distinct items of the answers, likewise
+            shown : ndarray of shape (n_items, 2), distinct items of answers and values, likewise
 
         Raises
         ------
@@ -710,8 +710,7 @@ class PreferenceOptimizer(Asking):
         check_answered(self._session.state)
         (incumbent,) = self.to_unit([self.incumbent_])
         held = incumbent if at is None else self.to_unit([at])[0]
-        shown = [item for items, _ in self.history_ for item in items]
-        answered_rows = np.unique(self.to_unit(shown), axis=0)
+        answered_rows = np.unique(self._session.state.answered_rows(), axis=0)
         return surface_over(
             self._space, places, method, self.posterior_, incumbent, held, answered_rows, resolution
         )

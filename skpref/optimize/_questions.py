@@ -15,7 +15,7 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
-from skpref.optimize._costs import GAIN_STRATEGY, QuestionCost, count_new, duel_by_gain
+from skpref.optimize._costs import GAIN_STRATEGY, QuestionCost, are_new, count_new, duel_by_gain
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
 from skpref.optimize._limits import hold_parameters
@@ -27,9 +27,11 @@ from skpref.optimize._strategies import (
     AskContext,
     acquisition_surface,
     best_answered,
+    extend_question,
     may_be_asked,
     propose,
     random_question,
+    random_rows,
     spread_question,
 )
 from skpref.optimize._usability import Usability, usable_part
@@ -327,6 +329,8 @@ class Questions:
             memory = memory_after()
         if duel is None and new_items is None:
             duel = self._or_random_question(None, state, 2, rng)
+        elif duel is None and costs:  # those of the largest gain are pending
+            duel = self._designed_duel(made, new_items, allowed, rng)
         if duel is None:
             raise NoQuestionLeftError(
                 f"got new_items={new_items}; of {len(made)} items that were made no such duel is "
@@ -342,18 +346,24 @@ class Questions:
 
     def _made_rows(self, state):
         """Return rows of the items that were made and may be asked about, the last winner last."""
-        winner = state.last_winner if state.answers else None
+        winner = state.last_winner if state.is_informed else None
         rows = state.items.rows[sorted(state.made_items, key=lambda k: (k == winner, k))]
         allowed = self._space.project(rows)
         return rows[np.any(np.all(rows[:, None] == allowed, axis=2), axis=1)]
 
     def _designed_duel(self, made, n_new, allowed, rng):
-        """Return rows of the last items that were made and of the next of the design."""
-        first = made[::-1][: 2 - n_new]
-        duel = np.concatenate([first, self._space.initial_rows(self._seed, len(made), n_new)])
-        if n_new and not may_be_asked(duel, allowed):
-            return random_question(self._space, allowed, rng, 2, first)
-        return duel
+        """Return rows of the last item that was made and of the next of the design, or others."""
+        rows = made[::-1]
+        if n_new:
+            designed = self._space.initial_rows(self._seed, len(made), n_new)
+            rows = np.concatenate([rows, designed, random_rows(self._space, rng)])
+
+        def fits(members, rows):
+            return allowed(members, rows) & (
+                count_new(members, made) + are_new(rows, made) == n_new
+            )
+
+        return extend_question(rows, rows[:0], fits, 2)
 
     def _grid_question(self, state, allowed, form, rng, designed):
         """Return items, the indices among them of the next line or plane, and the memory then."""

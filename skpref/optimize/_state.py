@@ -363,8 +363,9 @@ class RunState:
 
     @property
     def made_items(self) -> list[int]:
-        """Indices of the items of all questions, but for those that were told unusable."""
-        shown = {k for answer in self.answers for k in answer.items}
+        """Indices of the items of all questions and values, but for those told unusable."""
+        shown = {each.item for each in self.values}
+        shown |= {k for answer in self.answers for k in answer.items}
         shown |= {k for skip in self.skipped for k in skip.items}
         shown |= {k for question in self.pending for k in question.items}
         return sorted(shown - self.unusable_items)

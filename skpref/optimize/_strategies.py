@@ -223,20 +223,25 @@ def random_question(
 
     They begin with ``first_rows``, if there are any.
     """
+    members = np.zeros((0, space.n_columns)) if first_rows is None else first_rows
+    return extend_question(random_rows(space, rng), members, allowed, size)
+
+
+def random_rows(space: Any, rng: np.random.Generator) -> Array:
+    """Return different rows of a space in random order; of a pool all."""
     rows = space.pool
     if rows is None:
         rows = space.place(rng.random((EFFORT.n_rows, space.n_dimensions)))
         rows = np.unique(rows, axis=0)
-    members = np.zeros((0, space.n_columns)) if first_rows is None else first_rows
-    return _extend_question(rng.permutation(rows), members, allowed, size)
+    return rng.permutation(rows)
 
 
-def _extend_question(rows, members, allowed, size):
+def extend_question(rows: Array, members: Array, allowed: Callable, size: int) -> Array | None:
     """Return a question of members and the first of the rows that fit; None if none do."""
     if len(members) == size:
         return members
     for row in rows[allowed(members, rows)] if len(members) else rows:
-        question = _extend_question(rows, np.concatenate([members, row[None]]), allowed, size)
+        question = extend_question(rows, np.concatenate([members, row[None]]), allowed, size)
         if question is not None:
             return question
     return None

@@ -144,13 +144,13 @@ def test_the_common_site_of_equal_answers_reproduces_their_moments():
     assert_allclose(wanted, site.shift, atol=1e-8)
 
 
-def test_regions_hold_their_probability():
-    found, judged = (
-        JudgeReliability(TIES, RELIABILITY).regions(ANSWERS),
-        JudgeReliability(TIES, RELIABILITY),
-    )
+@pytest.mark.parametrize("offset", [None, np.linspace(-0.5, 0.5, len(MEAN))])
+def test_regions_hold_their_probability(offset):
+    answers = ANSWERS._replace(offset=offset)
+    judged = JudgeReliability(TIES, RELIABILITY)
+    found = judged.regions(answers)
     noisy = norm(found.turn * MEAN, np.sqrt(found.variance))
-    truth = np.exp(judged.log_prob(MEAN, ANSWERS).value)
+    truth = np.exp(judged.log_prob(MEAN, answers).value)
     looks = RELIABILITY[JUDGE] != 0.0  # others have a large noise
     assert_allclose((noisy.cdf(found.upper) - noisy.cdf(found.lower))[looks], truth[looks])
     assert_allclose(noisy.cdf(found.upper) - noisy.cdf(found.lower), truth, atol=2e-3)

@@ -50,6 +50,27 @@ def test_in_the_design_new_items_join_those_that_were_made():
     assert answered(optimizer, 4) == [2, 1, 1, 1]
 
 
+def test_in_the_design_items_that_were_made_count_as_such_whoever_chose_them():
+    pool = np.linspace(0.0, 1.0, 6)[:, None]
+    optimizer = PreferenceOptimizer(candidates=pool, random_state=0)
+    optimizer.tell(pool[[0, 1]], 1).tell(pool[[2, 3]], 1)
+    assert {*optimizer.ask(new_items=2).ravel()} == {0.8, 1.0}
+    optimizer = PreferenceOptimizer(candidates=pool[:5], random_state=0)
+    optimizer.tell(pool[[0, 1]], 1).tell(pool[[2, 3]], 1)
+    assert 0.8 in optimizer.ask(new_items=1)
+    with pytest.raises(ValueError, match="of 5 items that were made no such duel is left"):
+        optimizer.ask(2, new_items=1)
+
+
+def test_made_items_meet_in_different_duels_until_none_is_left():
+    optimizer = PreferenceOptimizer(SQUARE, random_state=0)
+    optimizer.tell([[0.1, 0.1], [0.2, 0.2]], 1).tell([[0.3, 0.1], [0.4, 0.2]], 1)
+    questions = optimizer.ask(6, new_items=0)
+    assert len({frozenset(map(repr, items)) for items in questions}) == 6
+    with pytest.raises(ValueError, match="no such duel is left"):
+        optimizer.ask(7, new_items=0)
+
+
 def test_dear_items_meet_again_and_those_of_little_cost_do_not():
     dear = PreferenceOptimizer(SQUARE, cost=(1000, 1), n_initial=2, random_state=0)
     assert sum(answered(dear, 8)[2::2]) == 0
@@ -108,6 +129,15 @@ def test_an_unusable_item_was_not_made():
         optimizer.skip(question)
 
 
+@pytest.mark.parametrize("n_answers", [0, 4])
+def test_a_measured_item_was_made(n_answers):
+    optimizer = PreferenceOptimizer(SQUARE, cost=(1000, 1), random_state=0)
+    answered(optimizer, n_answers)
+    optimizer.tell_value([0.4, 0.4], 9.0, 0.1).tell_value([0.5, 0.5], 8.0, 0.1)
+    duels = optimizer.ask(1 + n_answers, new_items=0)
+    assert any([0.4, 0.4] in duel.tolist() for duel in duels)
+
+
 def test_a_question_stays_and_others_of_its_kind_are_its_own():
     optimizer = PreferenceOptimizer(SQUARE, random_state=0)
     answered(optimizer, 5)
@@ -136,7 +166,9 @@ def test_journals_pickles_undo_and_skip_know_of_new_items_and_cost(tmp_path):
         PreferenceOptimizer(SQUARE, cost=(5, 1), journal=path)
 
 
-@pytest.mark.parametrize("cost", [3, (1,), (1, 2, 3), (-1, 1), (1, 0), ("a", 1), (np.nan, 1)])
+@pytest.mark.parametrize(
+    "cost", [3, (1,), (1, 2, 3), (-1, 1), (1, 0), ("a", 1), (np.nan, 1), (np.inf, 1)]
+)
 def test_what_is_no_cost_is_refused(cost):
     with pytest.raises((ValueError, TypeError), match="cost"):
         PreferenceOptimizer(SQUARE, cost=cost)

@@ -204,6 +204,17 @@ def test_a_journal_with_unusable_items_is_one_of_its_answers(tmp_path):
     np.testing.assert_array_equal(by_journal.recommend(), by_table.recommend())
 
 
+def test_a_table_holds_outcomes_of_sets_as_history_has_them(tmp_path):
+    path = tmp_path / "run.db"
+    person = PreferenceOptimizer(BOX, journal=path, random_state=0)
+    person.tell(person.ask(size=3), chosen=[0, 2], none=False).tell(person.ask(size=3), none=True)
+    person.tell(person.ask(size=3), ranking=[2, 0, 1])
+    shown, outcomes = zip(*person.history_, strict=True)
+    by_table = PreferenceOptimizer(BOX, earlier={"X": shown, "y": outcomes}, random_state=0)
+    by_journal = PreferenceOptimizer(BOX, earlier=path, random_state=0)
+    np.testing.assert_array_equal(by_journal.recommend(), by_table.recommend())
+
+
 def test_journals_are_their_answers_without_those_taken_back(tmp_path):
     paths = []
     for k, best in enumerate(PEOPLE[:3]):

@@ -148,6 +148,15 @@ def test_hallucinations_pools_earlier_people_and_unusable_items_take_values(tmp_
     assert believer.recommend(probability_usable=0.5).shape == (2,)
 
 
+def test_values_alone_have_an_acquisition_surface():
+    optimizer = PreferenceOptimizer([(0.0, 1.0)] * 2, random_state=0)
+    optimizer.tell_value([0.2, 0.5], 1.0, 0.1).tell_value([0.8, 0.5], 2.0, 0.1)
+    surface = optimizer.acquisition_surface(acquisition="mean", resolution=5)
+    np.testing.assert_allclose(surface.shown, [[0.2, 0.5], [0.8, 0.5]])
+    np.testing.assert_allclose(surface.incumbent, [0.8, 0.5])
+    assert surface.acquisition[-1, 2] > surface.acquisition[0, 2]
+
+
 def test_names_and_choices_are_items_that_can_be_measured():
     space = {"roast": ["light", "dark"], "grams": (10.0, 20.0)}
     optimizer = PreferenceOptimizer(space, random_state=0)
