@@ -253,8 +253,8 @@ def test_what_cannot_take_it_refuses_by_name():
         (np.zeros(8), "column_stack"),
         (np.zeros((8, 3)), r"shape \(8, 2\)"),
         ([["a", "b"]] * 8, "a number for each item"),
-        (np.full((8, 2), np.nan), "got nan in row 0"),
-        (np.array([[0.0, 0.0]] * 7 + [[0.0, np.inf]]), "got inf in row 7"),
+        (np.full((8, 2), np.nan), r"got \[nan, nan\] in row 0"),
+        (np.array([[0.0, 0.0]] * 7 + [[0.0, np.inf]]), r"got \[0.0, inf\] in row 7"),
     ],
 )
 def test_what_is_no_offset_is_refused(offset, message):

@@ -1009,13 +1009,15 @@ def _check_queried(rows, reader):
     n_dimensions = len(rows.shape)
     if n_dimensions == 2:
         return
-    remedy = "For a single item use X.reshape(1, -1)."
+    remedy = ". For a single item use X.reshape(1, -1)."
     if n_dimensions == 3:
-        remedy = "Pass the items of duels and sets themselves, one a row."
-    elif reader.table is not None:
-        remedy += " In one dimension, names or integer positions in the table of items."
+        remedy = f", {rows.shape}, as duels and sets have. Pass the items themselves, one a row."
+    else:
+        _array_numbers(rows)  # words are no features
+        if reader.table is not None:
+            remedy += " In one dimension, names or integer positions in the table of items."
     raise ValueError(
-        f"Items must be an array of shape (n, n_features), got {n_dimensions} dimensions. {remedy}"
+        f"Items must be an array of shape (n, n_features), got {n_dimensions} dimensions{remedy}"
     )
 
 

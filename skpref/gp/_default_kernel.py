@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
-from skpref._utils import NEGLIGIBLE
+from skpref._utils import ROUNDING
 from skpref.data import Comparisons
 from skpref.kernels import Identity, ItemEffect, Linear, OnColumns
 from skpref.likelihoods import INEQUALITY
@@ -46,7 +46,8 @@ def _spread(items):
     unit = np.ldexp(0.5, np.frexp(size)[1])  # a power of two: division by it is exact
     scaled = items / unit
     spread = np.std(scaled - scaled[:1], axis=0)
-    return spread * unit, spread * unit <= NEGLIGIBLE * size
+    # Less than eight units of the last place is rounding.
+    return spread * unit, spread * unit <= 8.0 * ROUNDING * size
 
 
 def default_kernel(

@@ -375,7 +375,7 @@ def test_names_of_ids_are_of_positions():
     for wrong in (3.0, -1.0, 0.5):
         odd = X.copy()
         odd[0, 0, 0] = wrong
-        with pytest.raises(ValueError, match=rf"integers from 0 to 2; got {wrong:g}"):
+        with pytest.raises(ValueError, match=rf"integers from 0 to 2, got {wrong:g}"):
             regressor(items=list("abc"), id_column=0).fit(odd, [1, 0])
 
 
