@@ -101,19 +101,19 @@ def add_outside_option(X: ArrayLike) -> np.ndarray:
     >>> model.fit(shown, answers).predict_proba(add_outside_option([[[0.2], [0.7]]])).round(2)
     array([[0.01, 0.94, 0.06]])
     """
-    items = np.asarray(X, dtype=np.float64)
-    if items.ndim != 3 or not items.size:
+    if np.ndim(X) != 3 or not np.size(X):
         raise ValueError(
-            f"got X of shape {items.shape}; (n_sets, n_items, n_features) is allowed. To sets of "
+            f"got X of shape {np.shape(X)}; (n_sets, n_items, n_features) is allowed. To sets of "
             "names add one name, such as 'none'."
         )
+    items = np.asarray(X, dtype=np.float64)
     n_sets, n_items, n_features = items.shape
     is_item = ~np.all(np.isnan(items), axis=2)
     shown = np.full((n_sets, n_items + 1, n_features + 2), np.nan)
     shown[:, :n_items, :n_features] = items
     shown[:, :n_items, n_features:] = np.where(is_item[..., None], [1.0, 0.0], np.nan)
     middle = np.append(items[is_item].mean(axis=0), [0.0, 1.0])
-    shown[np.arange(n_sets), is_item.sum(axis=1)] = middle
+    shown[np.arange(n_sets), n_items - np.argmax(is_item[:, ::-1], axis=1)] = middle
     return shown
 
 

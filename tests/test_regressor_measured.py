@@ -304,6 +304,7 @@ def test_what_does_not_go_with_values_is_refused_by_name(parameters, metadata, m
         (lambda X, v, d: 3, r"got measured= of type int; .*Give measured=\(X, values"),
         (lambda X, v, d: (X, v, -d), r"got -0.* among the deviations .*above 0 are allowed"),
         (lambda X, v, d: (X, v, 0.0), r"got 0 among the deviations"),
+        (lambda X, v, d: (X, 1e300 * v, d), r"got values of measured= .*, up to 1e.100"),
         (
             lambda X, v, d: (X, v, d[:2]),
             r"got deviations of measured= array.*; 5 finite numbers are",

@@ -83,5 +83,13 @@ def test_the_outside_option_comes_after_the_last_item_of_each_set():
 
 @pytest.mark.parametrize("X", [[[0.1, 0.2]], np.zeros((0, 2, 1)), [["a", "b"]]])
 def test_what_is_no_array_of_sets_is_refused(X):
-    with pytest.raises(ValueError, match=r"n_sets, n_items, n_features|could not convert"):
+    with pytest.raises(ValueError, match="n_sets, n_items, n_features"):
         add_outside_option(X)
+
+
+def test_the_outside_option_comes_after_the_last_item_where_others_are_absent():
+    numbers = np.arange(12.0).reshape(2, 3, 2)
+    numbers[0, 1] = np.nan
+    shown = add_outside_option(numbers)
+    np.testing.assert_array_equal(shown[:, :3, :2], numbers)
+    np.testing.assert_array_equal(shown[:, 3, 2:], [[0.0, 1.0]] * 2)

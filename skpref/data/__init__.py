@@ -72,7 +72,7 @@ from skpref.data._labels import (
     parse_outcomes,
     signed_labels,
 )
-from skpref.data._measured import with_measured
+from skpref.data._measured import LARGEST_VALUE, with_measured
 from skpref.data._metadata import AnswerMetadata
 from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
 from skpref.data._read import ParsedX, Reader, check_finite, check_items, read

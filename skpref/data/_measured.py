@@ -10,6 +10,9 @@ from sklearn.base import BaseEstimator
 from skpref.data._read import Reader
 from skpref.data._validation import Training
 
+# Of a value's size: sums of squares are then far from what a float can hold.
+LARGEST_VALUE = 1e100
+
 
 def with_measured(
     estimator: BaseEstimator, training: Training, measured: Any, level: float | None
@@ -80,9 +83,9 @@ def _finite_column(numbers: Any, n: int, what: str) -> NDArray[np.float64]:
         column = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
         column = np.zeros(0)
-    if column.shape != (n,) or not np.all(np.isfinite(column)):
+    if column.shape != (n,) or not np.all(np.abs(column) <= LARGEST_VALUE):
         raise ValueError(
-            f"got {what} of measured= {numbers!r:.60}; {n} finite numbers are allowed. Give one "
-            "for each item, and leave items without a value out."
+            f"got {what} of measured= {numbers!r:.60}; {n} finite numbers are allowed, up to "
+            f"{LARGEST_VALUE:g}. Give one for each item, and leave items without a value out."
         )
     return column

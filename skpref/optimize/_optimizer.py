@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Bunch
 
 from skpref._utils import RandomLike, check_number, seed_of
+from skpref.data import LARGEST_VALUE
 from skpref.gp import Posterior
 from skpref.likelihoods import AnswerParameters
 from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
@@ -530,8 +531,8 @@ class PreferenceOptimizer(Asking):
         >>> optimizer.tell([[0.6], [0.5]], 1).recommend()
         array([0.6])
         """
-        number = check_number("value", value, open_low=True, open_high=True)
-        noise = check_number("deviation", deviation, low=0.0, open_low=True, open_high=True)
+        number = check_number("value", value, low=-LARGEST_VALUE, high=LARGEST_VALUE)
+        noise = check_number("deviation", deviation, low=0.0, high=LARGEST_VALUE, open_low=True)
         self._session.record_value(item, float(number), float(noise))
         return self
 
