@@ -940,8 +940,8 @@ def check_same_columns(
     if n_features != n_fitted:
         message = f"The posterior is of items with n_features = {n_fitted}, got {n_features}."
         if estimator is not None:
-            name = type(estimator).__name__
-            message = f"X has {n_features} features, but {name} is expecting {n_fitted} features."
+            name, count = type(estimator).__name__, f"{n_fitted} features as input"
+            message = f"X has {n_features} features, but {name} is expecting {count}."
         if n_fitted == 1:
             message += " If these are sets of items, each of one column, give X[:, :, None]."
         raise ValueError(message)

@@ -46,7 +46,9 @@ _TURNS, _STEPS = 6, 12
 _RELIABILITY_TOL = 0.05
 # Of a judge who turned back by more than this share of the last step, the next step is halved.
 _BACK = 0.5
-# After a larger move it was not at the fixed point, and after all turns a warning tells of it.
+# Where reliability moves by more with its median held, it was not at the fixed point.
+_MOVED_AWAY = 2.0
+# After all turns a warning tells of a larger move.
 _NOT_CONVERGED = 1.0
 # Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
 _THETA_TOL = 0.02
@@ -188,7 +190,7 @@ def fit_judged(
             moved = np.inf if before is None else beliefs.moved(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
                 with_median = judging.fixed_point(model, beliefs)
-                if with_median.moved(beliefs) < _NOT_CONVERGED:
+                if with_median.moved(beliefs) < _MOVED_AWAY:
                     held = model, with_median
                     break
                 beliefs = with_median  # hyperparameters follow

@@ -494,7 +494,7 @@ class Inducing(Prior):
 
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
         """See `Prior.check_digits`; by what rounding hides beside a noisy duel."""
-        noisy = float(np.mean(self.variance)) + posterior.likelihood.margin_variance
+        noisy = float(np.mean(self._prior_variance())) + posterior.likelihood.margin_variance
         if _lost(self.K) > NOTICED * noisy:
             raise_lost_digits()
 

@@ -53,6 +53,8 @@ _FLOOR = 1e-8
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
 _PATIENCE = 10
+# Sweeps from carried sites after which the residual must be below this for more to be made.
+_TRIED, _FAR = 25, 1e-2
 # Means are brought this much nearer than variances before these are found again, by steps that
 # each shorten the way to that.
 _APART, _NEARER = 0.1, 0.7
@@ -184,7 +186,7 @@ class EP(Engine):
             if not converged and n_iter - mark[1] >= _PATIENCE:
                 converged = best.residual <= min(best.rounding(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
-            if converged or (carried and n_iter >= 3 * _PATIENCE and best.residual > WORST):
+            if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
                 break
             sweep.settle_repeats()
             if not sweep.residual <= _GROWTH * best.residual:

@@ -371,6 +371,8 @@ def check_draw_arguments(
 _SWEEP = 3.0
 # Such sweeps that a trajectory may cost: draws of choices and rankings that are as independent.
 _SWEEPS_A_DRAW = 1000.0
+# Of these sweeps those between draws, where they take the place of trajectories.
+_THIN = 50
 
 
 class HMC(SampledEngine):
@@ -491,7 +493,7 @@ class HMC(SampledEngine):
     def _draw_by_fallback(self, problem, noisy, gaussian, start, rng, budget):
         if not problem.rows.joint:
             return super()._draw_by_fallback(problem, noisy, gaussian, start, rng, budget)
-        sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence)
+        sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence, thin=_THIN)
         return sweeps._draw_on_answers(problem, noisy, gaussian, start, rng, budget)
 
     def _check_moved(self, rejected_share):
