@@ -409,11 +409,6 @@ def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
 
 def _train_on_ratings(estimator, parsed, y, metadata, before, pooled):
     """Return the training data of rated items: the higher rated of a group wins a duel."""
-    if getattr(estimator, "order_drift", None) is not None:
-        raise ValueError(
-            f"got order_drift={estimator.order_drift!r} with items that have ratings, of which "
-            "none was shown first; duels and sets are allowed. Leave order_drift= out."
-        )
     y = _check_ratings(estimator, parsed, y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
@@ -459,6 +454,11 @@ def _train_on_ratings(estimator, parsed, y, metadata, before, pooled):
 
 def _check_ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
     """Return the ratings of items; ValueError where there are none, or no real numbers."""
+    if getattr(estimator, "order_drift", None) is not None:
+        raise ValueError(
+            f"got order_drift={estimator.order_drift!r} with items that have ratings, of which "
+            "none was shown first; duels and sets are allowed. Leave order_drift= out."
+        )
     what = f"X of shape {parsed.rows.shape} reads as items"
     if y is None:
         raise ValueError(
