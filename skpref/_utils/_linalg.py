@@ -8,8 +8,8 @@ from scipy.linalg import eigh, lapack, qr, solve_triangular
 
 Array: TypeAlias = NDArray[np.float64]
 
-# Doubles of one intermediate array: rows are taken in blocks that have no more (16 MiB).
-BLOCK = 2**21
+# Doubles of one intermediate array: rows are taken in blocks that have no more (8 MiB).
+BLOCK = 2**20
 
 # A variance is a difference of covariances. Less than this share of them is rounding.
 ROUNDING = float(np.finfo(np.float64).eps)
@@ -330,8 +330,6 @@ def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
 # Rounding of a covariance: it is the end of a few operations (a distance, a root, an exponential, a
 # product).
 UNIT = 4.0 * float(np.finfo(np.float64).eps)
-# Doubles of a large intermediate array: 8 MiB.
-BLOCK = 2**20
 
 
 def row_blocks(n: int, width: int, doubles: int = 2**16) -> list[slice]:

@@ -71,11 +71,7 @@ class Monotone(NamedTuple):
         Each that is chosen moves the others by its tilted moments, so that no two say the same.
         """
         better, worse, _ = self._pairs(len(self.better))
-        n, rows = len(better), np.concatenate([better, worse])
-        covariance = posterior.cov(rows)
-        covariance = covariance[:n] - covariance[n:]
-        covariance = covariance[:, :n] - covariance[:, n:]
-        mean = posterior.mean(better) - posterior.mean(worse)
+        mean, covariance = posterior.margin(better, worse)[0], posterior.margin_cov(better, worse)
         answer = Answers(np.array([DUEL], dtype=np.int8), np.zeros(1, dtype=np.int8), np.array([1]))
         steep, chosen = self.steep(likelihood), list[int]()
         while len(chosen) < min(_N_AT_ONCE, _MOST - len(self.better)):
@@ -98,7 +94,7 @@ class Monotone(NamedTuple):
     def violations(self, posterior: Posterior) -> dict[str | int, float]:
         """Return, by column, the share of fresh pairs whose mean utilities are the wrong way."""
         better, worse, column = self._pairs(_MOST + 1)
-        falls = posterior.mean(better) < posterior.mean(worse)
+        falls = posterior.margin(better, worse)[0] < 0.0
         return {
             name: float(np.mean(falls[column == k])) if np.any(column == k) else 0.0
             for k, name in enumerate(self.names)
