@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, floor_variance
+from skpref._utils import NEGLIGIBLE, Array, floor_variance
 from skpref.data import DUEL, Comparisons
 from skpref.gp import Posterior
 from skpref.inference import EP, Engine, State
-from skpref.kernels import Intransitive, features_part, has_kernel, seen_columns
+from skpref.kernels import Intransitive, features_part, has_kernel, kernel_values, seen_columns
 from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
 # Noise of the answers over that of a virtual duel, in deviations: what a utility may fall by is
@@ -30,8 +30,6 @@ _TOLERATED = 0.1
 # Pairs looked at together; duels placed before the posterior is found again; and in all, as each
 # takes the time of an answer.
 _N_PAIRS, _N_AT_ONCE, _MOST = 200, 16, 100
-# Share of a variance that is rounding alone.
-_ROUNDING = 1e-9
 
 
 class Monotone(NamedTuple):
@@ -198,7 +196,7 @@ def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> 
         shared = features_part(kernel, n_columns)
         variance = _margin_variance(kernel, better, worse)
         excess = variance if shared is None else variance - _margin_variance(shared, better, worse)
-        item_effect = bool(np.any(excess > _ROUNDING * kernel.diag(better)))
+        item_effect = bool(np.any(excess > NEGLIGIBLE * kernel.diag(better)))
     if item_effect or has_kernel(kernel, Intransitive):
         raise ValueError(
             f"got monotone= of {names} with the kernel {kernel}, in which an item with more of "
@@ -209,4 +207,5 @@ def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> 
 
 
 def _margin_variance(kernel, first, second):
-    return kernel.diag(first) + kernel.diag(second) - 2.0 * np.diagonal(kernel(first, second))
+    shared = kernel_values(kernel, first, second, aligned=True)
+    return kernel.diag(first) + kernel.diag(second) - 2.0 * shared

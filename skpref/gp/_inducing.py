@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from skpref._utils import (
     BLOCK,
+    UNIT,
     Array,
     NoCovarianceError,
     RandomLike,
@@ -42,7 +43,6 @@ from skpref.gp._finite_rank import SAMPLE, spanning_items, spanning_rows
 from skpref.gp._posterior import Posterior
 from skpref.gp._prior import (
     NOTICED,
-    UNIT,
     Cost,
     Marginals,
     MarginMoments,

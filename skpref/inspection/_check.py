@@ -513,18 +513,24 @@ def _make_calibration_test(duels):
 
 def _make_item_test(duels, names):
     """Make the test of items whose answers the model predicts badly."""
-
-    def describe(at, item, value):
-        less = ("at random", "with half the log odds")[at]
-        return (
-            f"Answers about {names[item]} are more probable {less} than as predicted, by "
-            f"{value:.1f} nats",
-            "Look at these answers: it may be two things of one name, or judged by other rules",
-        )
-
+    remedy = "Look at these answers: it may be two things of one name, or judged by other rules"
     ends = np.concatenate([duels.first, duels.second])
     membership = ends, np.tile(np.arange(len(duels.outcome)), 2)
-    return _make_ratio_test("items", duels, (0.0, 0.5), membership, describe)
+    subjects = [f"Answers about {name}" for name in names]
+    return _make_weakness_test("items", duels, membership, subjects, remedy)
+
+
+def _make_weakness_test(topic, duels, membership, subjects, remedy):
+    """Make the test of members of groups whose answers are weaker than the model predicts."""
+
+    def describe(at, member, value):
+        less = ("at random", "with half the log odds")[at]
+        return (
+            f"{subjects[member]} are more probable {less} than as predicted, by {value:.1f} nats",
+            remedy,
+        )
+
+    return _make_ratio_test(topic, duels, (0.0, 0.5), membership, describe)
 
 
 def _make_judge_test(duels, labels, who):
@@ -544,17 +550,10 @@ def _make_judge_test(duels, labels, who):
 
 def _make_date_test(duels, labels):
     """Make the test of dates whose answers the model predicts badly."""
-
-    def describe(at, date, value):
-        less = ("at random", "with half the log odds")[at]
-        return (
-            f"Answers of {labels.names[date]} are more probable {less} than as predicted, by "
-            f"{value:.1f} nats",
-            "Look what was different then: other rules, other people, or rows that were mixed up",
-        )
-
+    remedy = "Look what was different then: other rules, other people, or rows that were mixed up"
     some = np.flatnonzero(labels.code >= 0)
-    return _make_ratio_test("dates", duels, (0.0, 0.5), (labels.code[some], some), describe)
+    subjects = [f"Answers of {name}" for name in labels.names]
+    return _make_weakness_test("dates", duels, (labels.code[some], some), subjects, remedy)
 
 
 def _make_tie_tests(duels):
