@@ -310,6 +310,7 @@ def test_what_does_not_go_with_values_is_refused_by_name(parameters, metadata, m
             r"got deviations of measured= array.*; 5 finite numbers are",
         ),
         (lambda X, v, d: (X, v[:3], d), r"got values of measured= array.*; 5 finite"),
+        (lambda X, v, d: (X, v + 1j, d), r"got values of measured= array\(\[.*j.*; 5 finite"),
         (lambda X, v, d: (X, v * np.nan, d), r"got values of measured= array\(\[nan.*; 5 finite"),
         (lambda X, v, d: (X, v, np.inf), r"got deviations of measured= \[inf.*; 5 finite"),
         (lambda X, v, d: (X, list("abcde"), d), r"got values of measured= \['a'.*; 5 finite"),

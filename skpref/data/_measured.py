@@ -80,7 +80,8 @@ def _measured_rows(estimator: BaseEstimator, reader: Reader, X: Any) -> NDArray[
 def _finite_column(numbers: Any, n: int, what: str) -> NDArray[np.float64]:
     """Return n finite numbers as floats, or raise ValueError."""
     try:
-        column = np.asarray(numbers, dtype=np.float64)
+        column = np.asarray(numbers)
+        column = np.zeros(0) if np.iscomplexobj(column) else column.astype(np.float64)
     except (TypeError, ValueError):
         column = np.zeros(0)
     if column.shape != (n,) or not np.all(np.abs(column) <= LARGEST_VALUE):

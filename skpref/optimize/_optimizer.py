@@ -387,8 +387,7 @@ class PreferenceOptimizer(Asking):
             )
         if new_items is None:
             return layouts
-        if type(new_items) is not int or new_items not in (0, 1, 2):
-            raise ValueError(f"new_items must be 0, 1 or 2, got {new_items!r}.")
+        new_items = int(check_number("new_items", new_items, low=0, high=2, integer=True))
         configuration.check_chooses_by_gain(argument)
         return tuple(each._replace(new_items=new_items) for each in layouts)
 
