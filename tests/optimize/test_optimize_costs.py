@@ -186,7 +186,7 @@ def test_what_is_not_chosen_by_gain_is_refused():
         with pytest.raises(ValueError, match="got cost= and a question that is no duel"):
             PreferenceOptimizer(SQUARE, cost=(1, 1)).ask(**form)
     for wrong in (3, -1, 1.5, True, "1"):
-        with pytest.raises((TypeError, ValueError), match="new_items must (lie in|be an integer)"):
+        with pytest.raises((TypeError, ValueError), match=r"new_items must (lie in|be an integer)"):
             optimizer.ask(new_items=wrong)
     with pytest.raises(ValueError, match="got new_items=1; of 0 items"):
         optimizer.ask(new_items=1)
