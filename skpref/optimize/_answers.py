@@ -235,10 +235,10 @@ def names_outside_option(outcome: int | str | dict) -> bool:
 
 def ranks_with_outside_option(outcome: int | str | dict, n: int) -> tuple[int, ...]:
     """Return the ranks of n items, and that of the outside option if the outcome is about it."""
+    if outcome == {"none": True}:
+        return (*[2] * n, 1)
     ranks = ranks_of_outcome(outcome, n)
-    if not isinstance(outcome, dict) or "none" not in outcome:
-        return ranks
-    return (*[2] * n, 1) if outcome["none"] else (*ranks, 2)
+    return (*ranks, 2) if names_outside_option(outcome) else ranks
 
 
 def label_of(outcome: int | str | dict) -> int:
