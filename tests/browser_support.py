@@ -32,6 +32,19 @@ def open_page(width: int = 1280, height: int = 900, **options: object) -> Iterat
             browser.close()
 
 
+def wait_until(page, expression: str, argument: object = None, *, seconds: float = 30.0) -> None:
+    """Return once a JavaScript expression, or function of one argument, is true on the page.
+
+    Playwright's wait_for_function compiles its text again in the page at every look. The pages'
+    rule that no text becomes code refuses that, but for the first look.
+    """
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression, argument):
+        if time.monotonic() > end:
+            pytest.fail(f"{expression!r} was not true on the page within {seconds:g} s")
+        page.wait_for_timeout(20)
+
+
 def check_accessibility(page) -> None:
     """Fail where axe has something serious against a page, at the place where it is now."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from browser_support import check_accessibility, free_port, open_page
+from browser_support import check_accessibility, free_port, open_page, wait_until
 from judging_support import KINDS, exported, judging, links_of, write_files, write_pictures
 
 from skpref.duels import from_votes
@@ -50,8 +50,8 @@ class Page:
     def wait_for(self, n_answers):
         words = re.compile(rf"^{n_answers}( of \d+)? answer")
         self.root.locator(".told").filter(has_text=words).wait_for()
-        self.page.wait_for_function(
-            "!document.querySelector('.skpref-judge').classList.contains('waiting')"
+        wait_until(
+            self.page, "!document.querySelector('.skpref-judge').classList.contains('waiting')"
         )
 
     def click(self, name):
@@ -76,7 +76,7 @@ def test_every_kind_is_shown_and_every_answer_counts_as_it_was_given(tmp_path):
                 shown.append(page.question())
                 for kind, is_shown in _IS_SHOWN.items():
                     for each in page.root.locator(f".content {kind}").all():
-                        browser.wait_for_function(is_shown, arg=each.element_handle())
+                        wait_until(browser, is_shown, each.element_handle())
                         kinds.add(kind)
                 check_accessibility(browser)
                 answer()
@@ -95,9 +95,10 @@ def test_every_kind_is_shown_and_every_answer_counts_as_it_was_given(tmp_path):
             page.wait_for(3)
             assert page.question() == shown[3]
             browser.keyboard.press("s")
-            browser.wait_for_function(
+            wait_until(
+                browser,
                 "before => !document.querySelector(`.items [src='${before}']`)",
-                arg=next((each for each in shown[3] if each.startswith("items/")), "none"),
+                next((each for each in shown[3] if each.startswith("items/")), "none"),
             )
             page.wait_for(3)
             comment = page.root.get_by_role("textbox")
@@ -193,9 +194,10 @@ def test_a_sound_goes_on_where_the_other_was(tmp_path):
         page.click("Undo")  # a browser plays nothing before a click
         first.evaluate("async each => { each.currentTime = 2; await each.play(); }")
         second.evaluate("async each => { await each.play(); }")
-        browser.wait_for_function(
+        wait_until(
+            browser,
             "document.querySelectorAll('audio')[0].paused "
-            "&& document.querySelectorAll('audio')[1].currentTime >= 2"
+            "&& document.querySelectorAll('audio')[1].currentTime >= 2",
         )
 
 
@@ -204,7 +206,7 @@ def test_pictures_are_enlarged_in_step(tmp_path):
     with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
         page = Page(browser, address)
         for picture in page.root.locator(".content img").all():
-            browser.wait_for_function(_IS_SHOWN["img"], arg=picture.element_handle())
+            wait_until(browser, _IS_SHOWN["img"], picture.element_handle())
         pictures = page.root.locator(".content.picture")
         width, height = (pictures.first.bounding_box()[side] for side in ("width", "height"))
         places = lambda: pictures.evaluate_all(  # noqa: E731
@@ -218,8 +220,8 @@ def test_pictures_are_enlarged_in_step(tmp_path):
         assert np.allclose(places(), [[0.4, 0.1]] * 2, atol=0.01)
         pictures.nth(1).focus()
         browser.keyboard.press("ArrowLeft")  # moves, and answers nothing
-        browser.wait_for_function(
-            "width => document.querySelector('.picture').scrollLeft < 0.78 * width", arg=width
+        wait_until(
+            browser, "width => document.querySelector('.picture').scrollLeft < 0.78 * width", width
         )
         browser.wait_for_timeout(300)
         check_accessibility(browser)
@@ -286,14 +288,12 @@ def test_settings_are_tuned_by_pictures_of_a_function(tmp_path, monkeypatch):
         page = Page(browser, address)
         for n_answers in range(1, 4):
             for picture in page.root.locator(".items img").all():
-                browser.wait_for_function(
-                    "each => each.naturalWidth === 30", arg=picture.element_handle()
-                )
+                wait_until(browser, "each => each.naturalWidth === 30", picture.element_handle())
             browser.keyboard.press("1")
             page.wait_for(n_answers)
         assert page.root.locator(".history img").count() == 3
         for picture in page.root.locator(".history img").all():
-            browser.wait_for_function(_IS_SHOWN["img"], arg=picture.element_handle())
+            wait_until(browser, _IS_SHOWN["img"], picture.element_handle())
         assert "strength" in page.root.locator(".facts").inner_text()
         page.root.get_by_role("button", name="Copy").wait_for()
         check_accessibility(browser)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser_support import free_port, open_page, served
+from browser_support import free_port, open_page, served, wait_until
 
 from skpref.optimize import PreferenceOptimizer
 
@@ -60,7 +60,7 @@ class Judge:
         return load_study(study_name="image filter", storage=self.url, sampler=sampler)
 
     def wait(self):
-        self.page.wait_for_function(READY, arg=self.gone, timeout=60_000)
+        wait_until(self.page, READY, self.gone, seconds=60.0)
 
     def shown(self):
         return [int(each.split()[1]) for each in self.page.locator("h5").all_inner_texts()]
@@ -96,7 +96,7 @@ class Judge:
         """Take the last answer back, and see the picture again beside the others."""
         self.answers.pop()
         self.page.get_by_role("button", name="Undo").click()
-        self.page.wait_for_function("() => document.querySelectorAll('h5').length === 4")
+        wait_until(self.page, "() => document.querySelectorAll('h5').length === 4")
 
 
 @pytest.mark.slow
