@@ -20,8 +20,8 @@ from skpref.collaborative._fit import PRIOR_USERS, Task, TasteFit, fit, learn_fu
 from skpref.collaborative._tastes import Features
 from skpref.collaborative._teams import ByUser
 from skpref.collaborative._users import UserTable
-from skpref.data import ENOUGH_FOR_POINTS, ENOUGH_OF_NAMES, Comparisons
-from skpref.fitting import Hyperprior, LogNormal, Model, Monitor, Search, learn
+from skpref.data import Comparisons
+from skpref.fitting import ENOUGH, Hyperprior, LogNormal, Model, Monitor, Search, learn
 from skpref.gp import Inducing, place, whitening
 from skpref.inference import EP, Engine, Pass
 from skpref.kernels import Identity, OnColumns, kernel_values, lengthscale_indices
@@ -132,7 +132,7 @@ class Lesson:
         """
         if n_learning_answers == "auto":
             has_order = "order_effect" in start.likelihood.free
-            n_learning_answers = ENOUGH_OF_NAMES if has_order else ENOUGH_FOR_POINTS
+            n_learning_answers = ENOUGH.names if has_order else ENOUGH.points
         rows = _sample_rows(user_answers.user, n_learning_answers)
         n_items = user_answers.comparisons.items.shape[1]
         model = joint_model(start, n_items, user_answers.features, bounds, population, engine)

@@ -19,11 +19,6 @@ from skpref.data._builders import (
 )
 from skpref.data._columns import from_columns
 from skpref.data._comparisons import (
-    ENOUGH,
-    ENOUGH_FOR_POINTS,
-    ENOUGH_OF_NAMES,
-    ENOUGH_SPARSE,
-    ENOUGH_THROUGH_TIME,
     Answers,
     Comparisons,
     Duels,
@@ -33,8 +28,6 @@ from skpref.data._comparisons import (
     Rows,
     duel_rows,
     gathered_rows,
-    match,
-    random_part,
 )
 from skpref.data._containers import (
     all_strings,
@@ -49,7 +42,6 @@ from skpref.data._containers import (
     table_frame,
     take_rows,
     unmasked,
-    with_column,
 )
 from skpref.data._frame import DuelFrame, shown_together
 from skpref.data._groups import ItemGroups, component_labels
@@ -74,7 +66,7 @@ from skpref.data._labels import (
 )
 from skpref.data._measured import LARGEST_VALUE, with_measured
 from skpref.data._metadata import AnswerMetadata
-from skpref.data._ranks import check_ranks, chosen_of, ranks_of, read_ranks
+from skpref.data._ranks import check_ranks, chosen_of, read_ranks
 from skpref.data._read import ParsedX, Reader, check_finite, check_items, read
 from skpref.data._respondents import Respondents, check_respondents
 from skpref.data._sets import consecutive, first_there, gathered

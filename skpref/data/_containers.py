@@ -1,12 +1,31 @@
 """Containers that data come in: frames of any library, masked arrays, texts, missing values."""
 
+import unicodedata
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+
+TO_SPACES = str.maketrans("_.-\u2013\u2212", "     ", "\0\u00ad\u200b\u200c\u200d\u2060\ufeff")
+
+
+def plain_name(name: Any) -> Any:
+    """Return a name in one case and Unicode form, single spaces for dashes, dots, underscores.
+
+    Null bytes and characters of no width go; what is no text is as it is.
+    """
+    return _plain_text(name) if isinstance(name, str) else name
+
+
+@lru_cache(maxsize=65536)
+def _plain_text(name: str) -> str:
+    """Return a text as `plain_name` does; remembered, as votes repeat names."""
+    words = " ".join(name.translate(TO_SPACES).split())
+    return unicodedata.normalize("NFC", words.casefold())
 
 
 class Immutable:
@@ -219,15 +238,6 @@ def column_at(frame: Any, position: int) -> Any:
     if hasattr(frame, "iloc"):
         return frame.iloc[:, position]
     return frame.column(position) if hasattr(frame, "column_names") else frame[:, position]
-
-
-def with_column(frame: Any, position: int, column: Any) -> Any:
-    """Return a frame with another column in place of the one at a position."""
-    if not hasattr(frame, "iloc"):
-        return frame.with_columns(column)
-    frame = shallow_copy(frame)
-    frame.isetitem(position, column.array)
-    return frame
 
 
 def column_names(frame: Any) -> np.ndarray | None:

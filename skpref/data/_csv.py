@@ -1,4 +1,4 @@
-"""Columns of a CSV by polars or pyarrow, where these read the same as Python's csv module."""
+"""Columns of a CSV by polars, where it reads the same as Python's csv module."""
 
 import io
 import os
@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _QUOTE, _LINE, _RETURN = b'"\n\r'
-# In a fork of this process the threads of polars and pyarrow are gone, and a call of them may wait
-# for ever.
+# In a fork of this process the threads of polars are gone, and a call of it may wait for ever.
 _PROCESS = os.getpid()
 
 
@@ -32,7 +31,7 @@ class CsvColumns(NamedTuple):
 def split_columns(
     data: bytes, separator: str, labels: Sequence[int], numbers: Sequence[int]
 ) -> CsvColumns | None:
-    """Read some columns of a CSV by polars or pyarrow; None where these may read it otherwise.
+    """Read some columns of a CSV by polars; return None where it may read it otherwise.
 
     Parameters
     ----------
@@ -45,8 +44,8 @@ def split_columns(
     Returns
     -------
     CsvColumns or None
-        None where neither library is installed, in a fork of the process that imported this, or
-        where readers differ: quotes inside cells, blank lines, line ends of old Macintoshes, rows
+        None where polars is not installed, in a fork of the process that imported this, or where
+        readers differ: quotes inside cells, blank lines, line ends of old Macintoshes, rows
         of too many cells, other encodings.
     """
     if os.getpid() != _PROCESS:
@@ -54,19 +53,15 @@ def split_columns(
     n_rows = _count_rows(data, ord(separator))
     if n_rows is None:
         return None
-    for split in (_split_by_polars, _split_by_pyarrow):
-        try:
-            columns = split(data, separator, labels, numbers)
-        except ImportError:
-            continue
-        except Exception:  # what a library refuses, the csv module reads or names
-            return None
-        return columns if len(columns.labels[0][0]) == n_rows else None
-    return None
+    try:
+        columns = _split_by_polars(data, separator, labels, numbers)
+    except Exception:  # what polars refuses, and all where it is missing, the csv module reads
+        return None
+    return columns if len(columns.labels[0][0]) == n_rows else None
 
 
 def _split_by_polars(data, separator, labels, numbers):
-    """Read some columns of a CSV by polars, all as texts first."""
+    """Split a CSV by polars into `CsvColumns`, every column as texts first."""
     import polars as pl
 
     positions = sorted({*labels, *numbers})
@@ -90,33 +85,6 @@ def _split_by_polars(data, separator, labels, numbers):
             if not np.isinf(values).any():
                 return values
         return texts.fill_null("").to_list()
-
-    return CsvColumns(list(map(coded, labels)), list(map(floats, numbers)))
-
-
-def _split_by_pyarrow(data, separator, labels, numbers):
-    """Read some columns of a CSV by pyarrow, all as texts first."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    cells = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    every = csv.ReadOptions(autogenerate_column_names=True)
-    names = csv.open_csv(io.BytesIO(data), every, cells).schema.names
-    texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-    below = csv.ReadOptions(skip_rows=1, column_names=names)
-    table = csv.read_csv(io.BytesIO(data), below, cells, texts)
-
-    def coded(position):
-        column = table.column(position).combine_chunks().dictionary_encode()
-        return column.indices.to_numpy().astype(np.intp), column.dictionary.to_pylist()
-
-    def floats(position):
-        column = table.column(position)
-        with suppress(pa.ArrowInvalid):
-            values = column.cast(pa.float64()).to_numpy()
-            if not np.isinf(values).any():
-                return values
-        return column.to_pylist()
 
     return CsvColumns(list(map(coded, labels)), list(map(floats, numbers)))
 

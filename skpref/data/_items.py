@@ -22,6 +22,7 @@ from skpref.data._containers import (
     frame_floats,
     is_frame,
     is_missing,
+    plain_name,
     shallow_copy,
     unmasked,
 )
@@ -532,12 +533,12 @@ class IdEncoder(IdCodes):
         return np.array([code[name] for name in ids], dtype=np.float64)
 
     def _warn_near(self, new):
-        """Warn of new names that differ from a known one in case or spaces alone."""
-        fitted_name = {_plain_spelling(name): name for name in self._code}
+        """Warn of new names that are spelled like a known one, see `plain_name`."""
+        fitted_name = {plain_name(name): name for name in self._code}
         near = [
-            f"{name!r} ({fitted_name[_plain_spelling(name)]!r})"
+            f"{name!r} ({fitted_name[plain_name(name)]!r})"
             for name in new
-            if isinstance(name, str) and _plain_spelling(name) in fitted_name
+            if isinstance(name, str) and plain_name(name) in fitted_name
         ]
         if near:
             differ = "1 new name differs" if len(near) == 1 else f"{len(near)} new names differ"
@@ -549,11 +550,6 @@ class IdEncoder(IdCodes):
     def extended(self, ids: Any) -> Self:
         """Return an encoder that knows these ids too, by the codes that `codes` gives them."""
         return type(self)([*self._code, *exact_list(ids)])
-
-
-def _plain_spelling(name: Any) -> Any:
-    """Return a text in one case and spacing, anything else as it is."""
-    return " ".join(name.split()).casefold() if isinstance(name, str) else name
 
 
 def id_numbers(

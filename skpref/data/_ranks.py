@@ -4,7 +4,7 @@ A choice of the best of three is 1, 2, 2, of the worst 1, 1, 2, and a ranking 1,
 equal ranks nothing is said of the two, and 0 is an item of which nothing is said at all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,31 +28,6 @@ class Ranks(NamedTuple):
 
     rank: NDArray[np.int_]
     chosen: NDArray[np.intp] | None
-
-
-def ranks_of(
-    n: int,
-    chosen: int | Sequence[int] | None = None,
-    worst: int | None = None,
-    ranking: Sequence[int] | None = None,
-) -> tuple[int, ...]:
-    """Return ranks of n items that a best, a chosen subset, a worst, or a ranking states.
-
-    Examples
-    --------
-    >>> from skpref.data import ranks_of
-    >>> ranks_of(4, chosen=2), ranks_of(4, chosen=2, worst=0), ranks_of(4, ranking=[2, 0])
-    ((2, 2, 1, 2), (3, 2, 1, 2), (2, 0, 1, 0))
-    >>> ranks_of(4, chosen=[0, 2])  # each of these before each of the rest
-    (1, 2, 1, 2)
-    """
-    if ranking is not None:
-        place = {position: rank for rank, position in enumerate(ranking, start=1)}
-        return tuple(place.get(position, 0) for position in range(n))
-    middle = 1 + (chosen is not None)
-    best = chosen if isinstance(chosen, Sequence) else (chosen,)
-    stated: dict[int | None, int] = {worst: middle + 1} | dict.fromkeys(best, 1)
-    return tuple(stated.get(position, middle) for position in range(n))
 
 
 # -- in y --------------------------------------------------------------------------------------

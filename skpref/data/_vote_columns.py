@@ -10,8 +10,8 @@ from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
 from skpref.data._columns import common_part, side_words
+from skpref.data._containers import plain_name
 from skpref.data._tables import ColumnTable
-from skpref.data._winners import plain_name
 
 # Names of columns that arenas use, the surest first.
 PAIRS = (

@@ -10,18 +10,15 @@ from sklearn.utils import Bunch
 
 from skpref._utils import warn
 from skpref.data._columns import side_words
+from skpref.data._containers import plain_name
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, drop_values, open_table, refuse_rounded
 from skpref.data._time import parse_time
 from skpref.data._vote_columns import (
-    JUDGE,
     OWN_ANSWER,
-    PAIRS,
-    PROMPT,
     SIDES,
-    TIME,
     VoteOptions,
     choose_columns,
 )
@@ -33,7 +30,6 @@ from skpref.data._winners import (
     most_frequent,
     one_sided_message,
     outcome_codes,
-    plain_name,
     warn_alike,
 )
 
@@ -171,8 +167,6 @@ class _VoteReader:
         self.first, self.second = (
             np.append(part, -1)[side.codes] for part, side in zip(parts, sides, strict=True)
         )
-        if self.options.a is not None:
-            self._warn_unlikely_columns()
         self.dropped.drop((self.first < 0) | (self.second < 0), "without a competitor's name")
         self.dropped.drop(self.first == self.second, "with the same competitor on both sides")
 
@@ -217,24 +211,6 @@ class _VoteReader:
         with suppress(TypeError):  # of types that have no order among themselves
             return values, sorted(set(values))
         return list(map(str, values)), sorted(set(map(str, values)))
-
-    def _warn_unlikely_columns(self) -> None:
-        """Warn where the columns named may be others than those of the competitors."""
-        names, columns = self.names, self.columns
-        if np.any(np.intersect1d(self.first, self.second) >= 0):
-            return
-        sides, usual = (names[columns.a], names[columns.b]), names.pair(PAIRS)
-        advice = "If these are no competitors, name others by a= and b=."
-        if usual is not None and not {columns.a, columns.b} & set(usual):
-            usual_names = f"{names[usual[0]]!r} and {names[usual[1]]!r}"
-            advice = f"There are {usual_names}, which are taken if a= and b= are left out."
-        elif not any(plain_name(n) in (*JUDGE, *PROMPT, *TIME) for n in sides):
-            return
-        some = ", ".join(map(repr, self.competitors[:3]))
-        warn(
-            f"{sides[0]!r} and {sides[1]!r} are to be the competitors, and have no value in common "
-            f"(there are {some}, …). {advice}"
-        )
 
     # -- who won -------------------------------------------------------------------------------
 
@@ -435,12 +411,6 @@ class _VoteReader:
         warn_alike(
             items.names.tolist(), 'say alike="merge", which takes the spelling of most votes'
         )
-        if like is None and n_present > n_votes + 1:
-            warn(
-                f"{n_present} competitors in {n_votes} votes: most have met no other than one, and "
-                f"no board compares them. Are {self.names[columns.a]!r} and "
-                f"{self.names[columns.b]!r} the columns of the competitors?"
-            )
         self.dropped.warn()
         return Bunch(
             X=done.X,

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import check_number, warn
-from skpref.data._containers import is_blank, is_missing
+from skpref.data._containers import TO_SPACES, is_blank, is_missing, plain_name
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import LARGEST_LABEL
 from skpref.data._labels import LabelledDuels, attach_labels, attach_signed_labels
@@ -37,23 +36,6 @@ _LEVELS = ({-1: -1, 0: 0, 1: 1}, {0: -1, 0.5: 0, 1: 1}, {1: 1, 1.5: 0, 2: -1})
 # Codes of outcomes beside 1, 0 and -1: none, neither a side nor a tie, two bad answers.
 MISSING, UNREAD, BOTH_BAD = (LARGEST_LABEL + i for i in (1, 2, 3))
 
-_TO_SPACES = str.maketrans("_.-\u2013\u2212", "     ", "\0\u00ad\u200b\u200c\u200d\u2060\ufeff")
-
-
-def plain_name(name: Any) -> Any:
-    """Return a name in one case and Unicode form, single spaces for dashes, dots, underscores.
-
-    Null bytes and characters of no width go; what is no text is as it is.
-    """
-    return _plain_text(name) if isinstance(name, str) else name
-
-
-@lru_cache(maxsize=65536)
-def _plain_text(name: str) -> str:
-    """Return a text as `plain_name` does; remembered, as votes repeat names."""
-    words = " ".join(name.translate(_TO_SPACES).split())
-    return unicodedata.normalize("NFC", words.casefold())
-
 
 def warn_alike(names: Iterable, remedy: str) -> None:
     """Warn of different names that differ in case, spaces, dashes or Unicode form alone."""
@@ -72,7 +54,7 @@ def warn_alike(names: Iterable, remedy: str) -> None:
 
 def _distinct_repr(names: list[str]) -> Any:
     """Return `repr`, or `ascii` where names that differ look the same."""
-    looks = {unicodedata.normalize("NFC", name.translate(_TO_SPACES)) for name in names}
+    looks = {unicodedata.normalize("NFC", name.translate(TO_SPACES)) for name in names}
     return repr if len(looks) == len(names) else ascii
 
 
@@ -193,7 +175,6 @@ def _winner_codes(values, names, sides, has_ties):
     """
     codes = None if _are_labels(values) else outcome_codes(values, names, sides)
     if codes is None:
-        _warn_ids(values, names)
         return None
     codes = np.where(codes == BOTH_BAD, 0, codes)
     if not np.isin(codes, (1, 0, -1) if has_ties else (1, -1)).any():
@@ -449,19 +430,6 @@ def most_frequent(values: Iterable) -> str:
     """Return the three most frequent values, with their numbers, as a text."""
     counts = Counter(map(repr, values)).most_common(3)
     return ", ".join(f"{value} ({count})" for value, count in counts)
-
-
-def _warn_ids(values, names):
-    """Warn where labels may be the winners' ids."""
-    if names is None or not all(isinstance(i, Real) for side in names for i in side):
-        return
-    rows = list(zip(values, *names, strict=True))
-    is_id = all(value in pair for value, *pair in rows)
-    if is_id and any((value == 1) != (value == first) for value, first, _ in rows):
-        warn(
-            "Outcomes are read as labels, 1 where the first won, but each is also the id of one of "
-            "the two sides. If they are ids of the winners, give frame[winner] == frame[first]."
-        )
 
 
 def one_sided_message(values: Sequence, codes: np.ndarray) -> str:

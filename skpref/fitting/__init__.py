@@ -55,6 +55,7 @@ from skpref.fitting._judging import fit_judged
 from skpref.fitting._model import Model
 from skpref.fitting._monotone import Monotone, check_monotone, check_monotone_model
 from skpref.fitting._pair_effects import check_pair_effects, pair_effect_priors
+from skpref.fitting._parts import ENOUGH
 from skpref.fitting._predictions import Prediction
 from skpref.fitting._progress import progress, report_fit
 from skpref.fitting._search import Monitor, Search, learn
@@ -83,6 +84,7 @@ from skpref.fitting._streaming import (
 )
 
 __all__ = [
+    "ENOUGH",
     "UNITS",
     "Averaged",
     "Fitted",

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import blas_threads, seed_of, warn
-from skpref.data import Comparisons, match
+from skpref.data import Comparisons
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._monotone import padded
 from skpref.fitting._pair_effects import with_supported_effects
+from skpref.fitting._parts import earlier_positions
 from skpref.fitting._search import Learned, Monitor, Search, learn
 from skpref.gp import Posterior, PosteriorMixture, utility_posterior
 from skpref.inference import Approximation, Engine, Pass, State, check_answers, check_memory
@@ -333,7 +334,7 @@ def carried(
         index = np.arange(n)
         has_state = {name: index < part.shape[-1] for name, part in state.items()}
     else:
-        index = match(before, now, single=single)
+        index = earlier_positions(before, now, single=single)
         has_state = dict.fromkeys(state, index >= 0)
     return {name: _taken(part, index, has_state[name]) for name, part in state.items()}
 

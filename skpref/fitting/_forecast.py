@@ -10,17 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import warn
-from skpref.data import (
-    ENOUGH,
-    ENOUGH_FOR_POINTS,
-    ENOUGH_OF_NAMES,
-    ENOUGH_SPARSE,
-    ENOUGH_THROUGH_TIME,
-    Comparisons,
-    distinct_rows,
-    random_part,
-)
+from skpref.data import Comparisons, distinct_rows
 from skpref.fitting._model import Model
+from skpref.fitting._parts import ENOUGH, random_part
 from skpref.gp import ChainRule, PriorRule
 from skpref.inference import EP, HMC, SVI, Engine, Gibbs, available_bytes, has_memory
 from skpref.kernels import (
@@ -212,7 +204,7 @@ def learning_part(
 def _enough_answers(comparisons: Comparisons, model: Model) -> int | None:
     """Return the number of answers to learn hyperparameters on, None for all; see above."""
     if model.rule.through_time:
-        return ENOUGH_THROUGH_TIME
+        return ENOUGH.through_time
     n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
     seconds = _learning(cost, model)
     brisk = 0
@@ -220,12 +212,12 @@ def _enough_answers(comparisons: Comparisons, model: Model) -> int | None:
         brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
     if not model.rule.exact:
         if not model.learner.rule.exact:
-            return ENOUGH_SPARSE
-        return None if seconds <= _BRISK else max(ENOUGH_FOR_POINTS, brisk)
-    many = n_answers >= 4 * ENOUGH and seconds > _PATIENCE
-    if not many and not (n_answers >= 2 * ENOUGH and seconds > _LONG):
+            return ENOUGH.sparse
+        return None if seconds <= _BRISK else max(ENOUGH.points, brisk)
+    many = n_answers >= 4 * ENOUGH.exact and seconds > _PATIENCE
+    if not many and not (n_answers >= 2 * ENOUGH.exact and seconds > _LONG):
         return None
-    return max(ENOUGH if _who(model.kernel, comparisons) is False else ENOUGH_OF_NAMES, brisk)
+    return max(ENOUGH.exact if _who(model.kernel, comparisons) is False else ENOUGH.names, brisk)
 
 
 def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
@@ -280,7 +272,7 @@ def warn_cost(
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
     remedy = "fit fewer duels or items"
     if on_all and len(model.theta):
-        part_of = min(ENOUGH, len(comparisons.positions) // 2)
+        part_of = min(ENOUGH.exact, len(comparisons.positions) // 2)
         remedy = (
             "learn the hyperparameters on a part of them by "
             f"n_learning_answers={part_of}; or {remedy}"

@@ -17,9 +17,10 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import NEGLIGIBLE, blas_threads, warn
-from skpref.data import Comparisons, distinct_rows, random_part
+from skpref.data import Comparisons, distinct_rows
 from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
+from skpref.fitting._parts import random_part
 from skpref.fitting._ratios import AT_BOUND, Ratios
 from skpref.gp import mean_variance
 from skpref.inference import EP, Laplace, State

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import blas_threads, pivoted_cholesky
-from skpref.data import ENOUGH_SPARSE, Comparisons
+from skpref.data import Comparisons
 from skpref.fitting._fit import Fitted, fit_posterior, warn_not_converged
 from skpref.fitting._forecast import with_affordable_prior
 from skpref.fitting._model import Evaluation, Model
+from skpref.fitting._parts import ENOUGH
 from skpref.fitting._settings import chosen_beforehand
 from skpref.gp import (
     IndependentItems,
@@ -162,7 +163,7 @@ def new_stream(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
 
 def capacity(n_learning_answers: int | str | None) -> int:
     """Return how many answers a stream keeps: those that hyperparameters are learned on."""
-    return n_learning_answers if isinstance(n_learning_answers, int | np.integer) else ENOUGH_SPARSE
+    return n_learning_answers if isinstance(n_learning_answers, int | np.integer) else ENOUGH.sparse
 
 
 class Later(NamedTuple):

@@ -16,9 +16,9 @@ from skpref.data import (
     group_rows,
     is_frame,
     read,
+    shallow_copy,
     shown_together,
     take_rows,
-    with_column,
 )
 from skpref.fitting import estimator_of, explained, explained_estimator
 from skpref.gp import Posterior, PosteriorMixture
@@ -143,7 +143,12 @@ def _items_with_features(model: Any, X: Any) -> ParsedX:
 def _exchange_feature(items, feature, permutation):
     """Return distinct items, each with another's value of a feature."""
     if is_frame(items):
-        return with_column(items, feature, take_rows(column_at(items, feature), permutation))
+        column = take_rows(column_at(items, feature), permutation)
+        if not hasattr(items, "iloc"):
+            return items.with_columns(column)
+        items = shallow_copy(items)
+        items.isetitem(feature, column.array)
+        return items
     items = items.copy()
     items[:, feature] = items[permutation, feature]
     return items

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skpref.data import LARGEST_LABEL, ranks_of
+from skpref.data import LARGEST_LABEL
 
 TIE = "tie"
 # What stands for an outcome that was not given: None is a refusal.
@@ -16,6 +16,31 @@ _WAYS = (
     "chosen= (position of the best, or a list of the good ones), worst= (of the worst), both, or "
     "ranking= (positions)"
 )
+
+
+def ranks_of(
+    n: int,
+    chosen: int | Sequence[int] | None = None,
+    worst: int | None = None,
+    ranking: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """Return ranks of n items that a best, a chosen subset, a worst, or a ranking states.
+
+    Examples
+    --------
+    >>> from skpref.optimize._answers import ranks_of
+    >>> ranks_of(4, chosen=2), ranks_of(4, chosen=2, worst=0), ranks_of(4, ranking=[2, 0])
+    ((2, 2, 1, 2), (3, 2, 1, 2), (2, 0, 1, 0))
+    >>> ranks_of(4, chosen=[0, 2])  # each of these before each of the rest
+    (1, 2, 1, 2)
+    """
+    if ranking is not None:
+        place = {position: rank for rank, position in enumerate(ranking, start=1)}
+        return tuple(place.get(position, 0) for position in range(n))
+    middle = 1 + (chosen is not None)
+    best = chosen if isinstance(chosen, Sequence) else (chosen,)
+    stated: dict[int | None, int] = {worst: middle + 1} | dict.fromkeys(best, 1)
+    return tuple(stated.get(position, middle) for position in range(n))
 
 
 class AnswerArguments(NamedTuple):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from core_support import won
 
-from skpref.data._comparisons import ByValue, first_seen, gathered_rows, match
+from skpref.data._comparisons import ByValue, first_seen, gathered_rows
 from skpref.duels import TIE, Comparisons
+from skpref.fitting._parts import earlier_positions
 
 
 def some(seed=0, n_items=12, n_duels=60, n_values=3):
@@ -182,9 +183,14 @@ def test_equal_answers_of_two_judges_are_two_over_one_margin():
         gathered = gathered_rows(rows, np.array([4, 1]))[1]
         assert np.array_equal(gathered.judge, rows.judge[[4, 1]])
         part = seen.part(np.arange(40))
-        assert np.array_equal(match(part, seen, single=False)[seen.of_answer[:40]], part.of_answer)
+        assert np.array_equal(
+            earlier_positions(part, seen, single=False)[seen.of_answer[:40]], part.of_answer
+        )
         other = replace(part, judge=(part.judge + 1) % 4)
-        assert not np.array_equal(match(other, seen, single=False), match(part, seen, single=False))
+        assert not np.array_equal(
+            earlier_positions(other, seen, single=False),
+            earlier_positions(part, seen, single=False),
+        )
     assert told.duels == plain.duels
     assert plain.rows.judge is None and plain.rows.answers.judge is None
 
@@ -246,7 +252,7 @@ def test_the_callers_arrays_are_left_alone():
 def test_distinct_duels_are_found_again_by_value():
     before = Comparisons.from_duels(*some(12, n_duels=40, n_values=4))
     now = Comparisons.from_duels(*some(13, n_duels=80, n_values=4))
-    found = match(before, now, single=False)
+    found = earlier_positions(before, now, single=False)
     place = {key: i for i, key in enumerate(ends(before.duels))}
     expected = [place.get(key, -1) for key in ends(now.duels)]
     assert found.tolist() == expected
@@ -264,7 +270,7 @@ def test_single_answers_are_found_again_the_kth_as_the_kth():
     for key in ends(now.duels, now.singles().row):
         left = places.get(key, [])
         expected.append(left.pop(0) if left else -1)
-    assert match(before, now, single=True).tolist() == expected
+    assert earlier_positions(before, now, single=True).tolist() == expected
     assert -1 in expected and len(set(expected)) > 10
 
 
@@ -274,7 +280,7 @@ def test_items_of_another_width_are_all_new(single):
     items, *rest = some(14)
     wider = Comparisons.from_duels(np.hstack([items, items]), *rest)
     n = len(now.singles().row) if single else len(now.duels.counts)
-    np.testing.assert_array_equal(match(wider, now, single=single), np.full(n, -1))
+    np.testing.assert_array_equal(earlier_positions(wider, now, single=single), np.full(n, -1))
 
 
 # -- one order for every set of answers ------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A CSV by polars or pyarrow says the same as by Python's csv module."""
+"""A CSV by polars says the same as by Python's csv module."""
 
 import csv
 import gzip
@@ -49,16 +49,11 @@ FILES = {
 }
 
 
-def installed(library):
-    pytest.importorskip(library)
-    return library
-
-
-def outcome(path, hidden, monkeypatch):
-    """Columns of a CSV without some libraries, or what its error says."""
+def outcome(path, without_polars, monkeypatch):
+    """Columns of a CSV, by polars or without it, or what its error says."""
     with monkeypatch.context() as patch:
-        for library in hidden:
-            patch.setitem(sys.modules, library, None)
+        if without_polars:
+            patch.setitem(sys.modules, "polars", None)
         try:
             labels, numbers = open_table(path).read([0, 1], [2, 0])
         except ValueError as error:
@@ -71,22 +66,20 @@ def outcome(path, hidden, monkeypatch):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
 @pytest.mark.parametrize("kind", FILES)
-def test_every_kind_of_file_says_the_same(kind, library, packed, tmp_path, monkeypatch):
-    installed(library)
+def test_every_kind_of_file_says_the_same(kind, packed, tmp_path, monkeypatch):
+    pytest.importorskip("polars")
     data = FILES[kind].encode()
     path = tmp_path / ("votes.csv.gz" if packed else "votes.csv")
     path.write_bytes(gzip.compress(data) if packed else data)
-    expected = outcome(path, ["polars", "pyarrow"], monkeypatch)
-    found = outcome(path, [] if library == "polars" else ["polars"], monkeypatch)
-    np.testing.assert_equal(found, expected)
+    expected = outcome(path, without_polars=True, monkeypatch=monkeypatch)
+    np.testing.assert_equal(outcome(path, False, monkeypatch), expected)
 
 
 def test_bytes_that_are_no_utf_8_are_named(tmp_path, monkeypatch):
     path = tmp_path / "votes.csv"
     path.write_bytes("a,b,n,also\nx,y,1,é\n".encode("latin-1"))
-    assert outcome(path, [], monkeypatch) == outcome(path, ["polars", "pyarrow"], monkeypatch)
+    assert outcome(path, False, monkeypatch) == outcome(path, True, monkeypatch)
 
 
 CELLS = st.text(st.sampled_from('ab1-. ,"\n\r\0é\u2028'), max_size=6)
@@ -126,12 +119,9 @@ def test_plain_files_are_split_by_a_library():
         assert split_columns(FILES[kind].encode(), separator, [0, 1], [2]) is not None, kind
 
 
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-def test_a_fork_of_a_process_that_read_a_file_reads_it_too(library, tmp_path, monkeypatch):
-    installed(library)
-    for hidden in {"polars", "pyarrow"} - {library}:
-        monkeypatch.setitem(sys.modules, hidden, None)
+def test_a_fork_of_a_process_that_read_a_file_reads_it_too(tmp_path):
+    pytest.importorskip("polars")
     path = tmp_path / "votes.csv"
     path.write_text("a,b,n\n" + "x,y,1\n" * 20_000)
     open_table(path).read([0, 1], [2])

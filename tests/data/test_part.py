@@ -9,11 +9,11 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
 from skpref.data import check_training
-from skpref.data._comparisons import random_part
 from skpref.duels import Comparisons, ItemTable
 from skpref.fitting import _forecast, check_settings, make_model
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._model import Model
+from skpref.fitting._parts import random_part
 from skpref.inference import EP, SVI
 from skpref.likelihoods import TIE, Probit
 

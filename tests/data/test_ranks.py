@@ -5,7 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from skpref.data import chosen_of, ranks_of, read_ranks
+from skpref.data import chosen_of, read_ranks
+from skpref.optimize._answers import ranks_of
 
 
 def stated(ranks):

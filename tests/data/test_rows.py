@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skpref.data import DUEL, GRADED, INEQUALITY, SET, TIE
-from skpref.data._comparisons import match
 from skpref.duels import Comparisons
 from skpref.fitting._fit import carried
+from skpref.fitting._parts import earlier_positions
 
 ITEMS = np.arange(8.0)[:, None]
 
@@ -236,7 +236,7 @@ def test_states_are_carried_to_more_answers(n, state_of):
     state = carried({"shift": np.arange(float(size))}, less, more, state_of)["shift"]
     assert len(state) == (more.n_singles if single else len(more.rows))
     assert_array_equal(state[:size], np.arange(float(size)))
-    index = match(less, more, single=single)
+    index = earlier_positions(less, more, single=single)
     assert_array_equal(index, np.where(np.isnan(state), -1, state))
 
 
@@ -246,5 +246,5 @@ def test_duels_ties_and_parts_of_the_same_items_are_not_taken_for_each_other():
     part = of_ranks([[0, 1, 2]], [[1, 2, 2]])
     for one in (duel, tie, part):
         for other in (duel, tie, part):
-            found = match(one, other, single=False)
+            found = earlier_positions(one, other, single=False)
             assert np.all(found == -1) == (one is not other)
