@@ -110,6 +110,14 @@ def exact_list(values: Any) -> list:
     return list(array) if fine else array.tolist()
 
 
+def argument_floats(values: Any, message: str) -> np.ndarray:
+    """Return values as a new array of floats, masked ones as NaN; ValueError for others."""
+    try:
+        return np.array(unmasked(values), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{message}; got {type(values).__name__} ({error}).") from None
+
+
 def missing_rows(array: np.ndarray) -> np.ndarray:
     """Mark where all values along the last axis of an array are missing."""
     if array.dtype.kind not in "fO" or array.shape[-1] == 0:

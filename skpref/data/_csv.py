@@ -13,18 +13,33 @@ _QUOTE, _LINE, _RETURN = b'"\n\r'
 _PROCESS = os.getpid()
 
 
+class Coded(NamedTuple):
+    """A column as its distinct values and which of them each row has.
+
+    Attributes
+    ----------
+    codes : ndarray of intp of shape (n_rows,)
+        -1 where the value is missing.
+    values : list
+        Distinct, none missing.
+    """
+
+    codes: np.ndarray
+    values: list
+
+
 class CsvColumns(NamedTuple):
     """Columns of a CSV without its header.
 
     Attributes
     ----------
-    labels : list of (ndarray of int of shape (n_rows,), list of str)
-        Which of its texts each row has, and these in order of first appearance.
+    labels : list of Coded
+        Texts, in order of first appearance; empty ones are not missing.
     numbers : list of ndarray of float of shape (n_rows,), or of lists of str
         Texts where some cell is no plain number; NaN for an empty cell.
     """
 
-    labels: list[tuple[np.ndarray, list[str]]]
+    labels: list[Coded]
     numbers: list[Any]
 
 
@@ -57,7 +72,7 @@ def split_columns(
         columns = _split_by_polars(data, separator, labels, numbers)
     except Exception:  # what polars refuses, and all where it is missing, the csv module reads
         return None
-    return columns if len(columns.labels[0][0]) == n_rows else None
+    return columns if len(columns.labels[0].codes) == n_rows else None
 
 
 def _split_by_polars(data, separator, labels, numbers):
@@ -76,7 +91,7 @@ def _split_by_polars(data, separator, labels, numbers):
         texts = frame[:, positions.index(position)].fill_null("")
         distinct = texts.unique(maintain_order=True)
         codes = texts.cast(pl.Enum(distinct)).to_physical()
-        return codes.to_numpy().astype(np.intp), distinct.to_list()
+        return Coded(codes.to_numpy().astype(np.intp), distinct.to_list())
 
     def floats(position):
         texts = frame[:, positions.index(position)]

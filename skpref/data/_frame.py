@@ -8,13 +8,13 @@ import numpy as np
 from skpref._utils import printable_text
 from skpref.data._containers import (
     Immutable,
+    argument_floats,
     column_names,
     copy_frame,
     frame_floats,
     is_frame,
     shallow_copy,
     take_rows,
-    unmasked,
 )
 from skpref.data._sets import check_padding, gathered
 
@@ -285,16 +285,10 @@ def _copy_items(items: Any) -> Any:
     """Copy items: a frame, or floats (n_items, n_features); ValueError if they are no numbers."""
     if is_frame(items):
         return copy_frame(items)
-    try:
-        array = np.array(unmasked(items), dtype=np.float64)
-        fault = "" if array.ndim == 2 else f"got an array of shape {array.shape}"
-    except (TypeError, ValueError) as error:
-        fault = f"got {type(items).__name__} ({error})"
-    if fault:
-        raise ValueError(
-            "The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, "
-            f"n_features); {fault}."
-        )
+    form = "The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, n_features)"
+    array = argument_floats(items, form)
+    if array.ndim != 2:
+        raise ValueError(f"{form}; got an array of shape {array.shape}.")
     return array
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref.data._containers import exact_array, is_missing, refuse_rows, unmasked
+from skpref.data._containers import argument_floats, exact_array, is_missing, refuse_rows
 from skpref.data._items import check_ids
 from skpref.data._labels import check_order
+from skpref.data._ranks import check_real
 from skpref.data._respondents import check_respondents
 from skpref.data._time import AnswerTimes
 
@@ -133,10 +134,7 @@ def _check_offset(offset: Any, n: int, k: int | None) -> NDArray[np.float64]:
     """Return what is known of the utility of each item of each row, as floats."""
     shape = (n,) if k is None else (n, k)
     what = f"offset must hold a number for each item of each row of X, shape {shape}"
-    try:
-        values = np.array(unmasked(offset), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{what}; got {type(offset).__name__} ({error}).") from None
+    values = argument_floats(offset, what)
     if values.shape != shape:
         is_difference = k == 2 and values.shape == (n,)
         remedy = " Of differences d, first less second, give np.column_stack([d, 0.0 * d])."
@@ -160,15 +158,10 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(unmasked(sample_weight))
-    try:
-        if weight.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        weight = weight.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"sample_weight must hold numbers of at least 0, one for each row of X ({error})."
-        ) from None
+    check_real(sample_weight, "sample_weight")
+    weight = argument_floats(
+        sample_weight, "sample_weight must hold numbers of at least 0, one for each row of X"
+    )
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.ndim > 1:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.data._containers import is_frame, refuse_rows, take_rows, unmasked
+from skpref.data._containers import argument_floats, is_frame, refuse_rows, take_rows, unmasked
 from skpref.data._kinds import LARGEST_LABEL, DuelScale
 from skpref.data._metadata import check_some_weight, check_weights
 
@@ -100,10 +100,7 @@ def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n : int
         Number of duels.
     """
-    try:
-        table = np.array(unmasked(proba), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Probabilities must be numbers from 0 to 1 ({error}).") from None
+    table = argument_floats(proba, "Probabilities must be numbers from 0 to 1")
     if table.ndim not in (1, 2) or len(table) != n:
         raise ValueError(
             f"Probabilities must have shape ({n},), that the first wins, or ({n}, n_outcomes), one "

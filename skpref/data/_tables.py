@@ -25,7 +25,7 @@ from skpref.data._containers import (
     is_frame,
     is_missing,
 )
-from skpref.data._csv import CsvColumns, split_columns
+from skpref.data._csv import Coded, CsvColumns, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
@@ -37,21 +37,6 @@ _LONGEST_CELL = 2**24
 # Bytes that a packed file may become, those of ten million votes: a megabyte may unpack to a
 # gigabyte, and the memory that it takes is known only then.
 _LARGEST_UNPACKED = 2**29
-
-
-class Coded(NamedTuple):
-    """A column as its distinct values and which of them each row has.
-
-    Attributes
-    ----------
-    codes : ndarray of intp of shape (n_rows,)
-        -1 where the value is missing.
-    values : list
-        Distinct, none missing.
-    """
-
-    codes: np.ndarray
-    values: list
 
 
 class Numbers(NamedTuple):
@@ -480,8 +465,8 @@ def _split_by_rows(rows, path, width, labels, numbers):
             part.append(np.fromiter(map(numbered.__getitem__, column), np.intp, len(column)))
         for cells, column in zip(texts, columns[len(labels) :], strict=False):
             cells += column
-    every = zip(map(np.concatenate, codes), map(list, codes_of_texts), strict=True)
-    return CsvColumns(list(every), texts)
+    values = map(list, codes_of_texts)
+    return CsvColumns(list(map(Coded, map(np.concatenate, codes), values)), texts)
 
 
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
@@ -506,7 +491,7 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
                 next(rows)
                 columns = _split_by_rows(rows, path, len(names), labels, numbers)
         return (
-            [_type_column(Coded(*columns.labels[j]), names[i]) for j, i in enumerate(labels)],
+            [_type_column(each, names[i]) for each, i in zip(columns.labels, labels, strict=True)],
             [parse_numbers(column, decimal) for column in columns.numbers],
         )
 

@@ -281,7 +281,7 @@ def _parse_all(cells: list) -> tuple[list[Any], str]:
 
 
 def _parse_objects(values):
-    """Parse an array of Python objects to the kind of its times, and their values."""
+    """Return the kind of times in an array of Python objects, and their values in its shape."""
     cells = values.reshape(-1).tolist()
     gaps = np.array([is_missing(cell) for cell in cells], dtype=bool)
     times, kind = _parse_all([cell for cell in cells if not is_missing(cell)])

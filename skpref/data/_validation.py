@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,18 +39,6 @@ from skpref.data._time import AnswerTimes, TimeAxis, rows_by_order, rows_of_answ
 _FEW_EQUAL = 0.05
 
 
-class TakesAnswers(Protocol):
-    """What a likelihood declares of the answers that it takes."""
-
-    @property
-    def kinds(self) -> frozenset[int]:
-        """Kinds of row that the likelihood takes."""
-
-    @property
-    def uses_order(self) -> bool:
-        """Whether it matters who was shown first."""
-
-
 class Training(NamedTuple):
     """The checked arguments of `fit`.
 
@@ -84,7 +72,7 @@ def check_training(
     X: Any,
     y: Any,
     keywords: Mapping[str, Any] | None = None,
-    likelihood: TakesAnswers | None = None,
+    likelihood: Any = None,
     before: Reader | None = None,
     pooled: bool = False,
 ) -> Training:
@@ -277,7 +265,7 @@ def _comparisons(rows, sets, y, metadata, judges, likelihood, before):
     return Comparisons.from_duels(rows, *duels, kind=outcomes.kind, **beside), outcomes.classes
 
 
-def as_before(estimator: BaseEstimator, training: Training, likelihood: TakesAnswers) -> Training:
+def as_before(estimator: BaseEstimator, training: Training, likelihood: Any) -> Training:
     """Return further answers with the labels of those before, and the groups that all join.
 
     Parameters
