@@ -94,6 +94,19 @@ def fitted_on_duels(estimator: Any) -> bool:
 
 # Metadata that answers carry, in training and in predictions.
 _OF_ANSWERS = {"order": True, "judges": True, "prompts": True, "time": True, "offset": True}
+
+
+def _answer_metadata(method: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all metadata that answers carry, None for those not given; TypeError for others."""
+    unknown = metadata.keys() - _OF_ANSWERS.keys()
+    if unknown:
+        raise TypeError(
+            f"{method} got {sorted(unknown)[0]}=; {', '.join(_OF_ANSWERS)} are allowed beside X. "
+            "Leave it out."
+        )
+    return {**dict.fromkeys(_OF_ANSWERS), **metadata}
+
+
 # An attribute that a fit does not have.
 _ABSENT = object()
 
@@ -809,10 +822,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         order: ArrayLike | None = None,
-        judges: ArrayLike | None = None,
-        prompts: ArrayLike | None = None,
         time: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        **refused: ArrayLike | None,
     ) -> Self:
         """Learn from more answers, with ``inference="svi"`` or after a `fit` where "auto" took it.
 
@@ -837,13 +848,10 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             As in `fit`; items and ids need not have been seen before. A piece may hold one label
             alone. Parameters of the estimator that were set since the last piece count from the
             next time that hyperparameters are learned.
-        prompts : None
-            Refused: effects of prompts are learned from all answers at once, by `fit`.
-        judges : None
-            Refused: the reliability of judges is learned from all answers at once, by `fit`.
-        offset : None
-            Refused, as are further answers after a `fit` with offsets: `fit` takes these, with all
-            answers at once.
+        **refused
+            None of prompts, judges and offset: effects of prompts and the reliability of judges are
+            learned from all answers at once, by `fit`, which takes offsets, too. After a `fit`
+            with offsets further answers are refused.
 
         Returns
         -------
@@ -858,10 +866,11 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         ValueError
             As in `fit`, if these answers are not of the form of those before, or with judges.
         """
-        refuse_judged(self, judges)
-        refuse_offset(offset, getattr(self, "_fit_metadata", ()))
+        others = _answer_metadata("partial_fit", refused)
+        refuse_judged(self, others["judges"])
+        refuse_offset(others["offset"], getattr(self, "_fit_metadata", ()))
         keywords = given_metadata(
-            qid=qid, sample_weight=sample_weight, order=order, prompts=prompts, time=time
+            qid=qid, sample_weight=sample_weight, order=order, prompts=others["prompts"], time=time
         )
         if not continues_stream(self) and not hasattr(self, "_stream"):
             return self._fit_utility(X, y, keywords)
@@ -1036,39 +1045,24 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return prediction.proba()
 
     @available_if(fitted_on_duels)
-    def predict_log_proba(
-        self,
-        X: ArrayLike,
-        *,
-        order: ArrayLike | None = None,
-        judges: ArrayLike | None = None,
-        prompts: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-    ) -> NDArray[np.float64]:
-        """Natural logarithm of `predict_proba`, finite far in the tails."""
-        prediction = self._prediction(
-            "predict_log_proba",
-            X,
-            order=order,
-            judges=judges,
-            prompts=prompts,
-            time=time,
-            offset=offset,
-        )
-        return prediction.proba(log=True)
+    def predict_log_proba(self, X: ArrayLike, **metadata: ArrayLike | None) -> NDArray[np.float64]:
+        """Natural logarithm of `predict_proba`, finite far in the tails.
+
+        Parameters
+        ----------
+        X : array-like
+        **metadata
+            As in `predict_proba`: order, judges, prompts, time, offset.
+
+        Returns
+        -------
+        ndarray of shape (n_duels, n_outcomes), or (n, k)
+        """
+        method = "predict_log_proba"
+        return self._prediction(method, X, **_answer_metadata(method, metadata)).proba(log=True)
 
     @available_if(fitted_on_duels)
-    def decision_function(
-        self,
-        X: ArrayLike,
-        *,
-        order: ArrayLike | None = None,
-        judges: ArrayLike | None = None,
-        prompts: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-    ) -> NDArray[np.float64]:
+    def decision_function(self, X: ArrayLike, **metadata: ArrayLike | None) -> NDArray[np.float64]:
         """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
 
         With an order effect what is shown first has more of it. Positive where the first item of a
@@ -1076,23 +1070,16 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Parameters
         ----------
-        X, order, judges, prompts, time, offset
+        X : array-like
+        **metadata
             As in `predict_proba`; a judge sees the margin times their reliability.
 
         Returns
         -------
         ndarray of shape (n_duels,) or (n, k)
         """
-        prediction = self._prediction(
-            "decision_function",
-            X,
-            order=order,
-            judges=judges,
-            prompts=prompts,
-            time=time,
-            offset=offset,
-        )
-        return self._decision(prediction)
+        method = "decision_function"
+        return self._decision(self._prediction(method, X, **_answer_metadata(method, metadata)))
 
     def score(
         self,
@@ -1101,11 +1088,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        order: ArrayLike | None = None,
-        judges: ArrayLike | None = None,
-        prompts: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        **metadata: ArrayLike | None,
     ) -> float:
         """Share of duels or choices called right, or of pairs of rated or ranked items.
 
@@ -1119,16 +1102,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             Groups of rated items.
         sample_weight : array-like of shape (n_duels,) or (n_items,), default=None
             A pair of items weighs the product of their weights.
-        order : array-like of int of shape (n,) or a scalar, default=None
-            Who was shown first, as in `fit`; not of rated items.
-        judges : array-like of shape (n_duels,), default=None
-            Who answered, as in `predict_proba`.
-        prompts : array-like of shape (n_duels,) or (n,), default=None
-            What the answers are about, as in `predict_proba`.
-        time : array-like of shape (n,) or a scalar, default=None
-            When, as in `fit`, for each row of X or for all. None: the last time of training.
-        offset : array-like of shape (n_duels, 2), (n, k) or (n_items,), default=None
-            Known part of the utility of each item, as in `fit`. None: 0.
+        **metadata
+            As in `predict_proba`: order, judges, prompts, time, offset. Rated items take time and
+            offset.
 
         Returns
         -------
@@ -1137,17 +1113,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             largest mean utility, order effect included; of rankings the stated pairs count that
             stand in order, within each answer. A margin of exactly zero counts one half.
         """
-        prediction = self._prediction(
-            "score",
-            X,
-            qid=qid,
-            order=order,
-            judges=judges,
-            prompts=prompts,
-            time=time,
-            offset=offset,
-        )
-        return self._score(prediction, y, sample_weight)
+        keywords = _answer_metadata("score", metadata)
+        return self._score(self._prediction("score", X, qid=qid, **keywords), y, sample_weight)
 
     def sample_y(
         self,

@@ -1,6 +1,6 @@
 """Builders of duels and sets from what people have, and item tables: what users need of `data`."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -126,17 +126,7 @@ def from_votes(
     controls: Any = None,
     prompt: Any = None,
     time: Any = None,
-    *,
-    by: Any = None,
-    outcomes: Mapping[Any, int] | None = None,
-    soft: bool = False,
-    both_bad: str = "tie",
-    ties: bool = True,
-    missing: str = "drop",
-    alike: str = "apart",
-    encoding: str | None = None,
-    decimal: str = ".",
-    like: Bunch | None = None,
+    **options: Any,
 ) -> Bunch:
     """Duels from a table of votes as arenas publish them, one vote a row.
 
@@ -298,26 +288,9 @@ def from_votes(
     >>> votes.item_table.names[model.predict([[0, 0.0], [1, 0.0], [2, 0.0]]).argmax()]
     'cow'
     """
-    options = VoteOptions(
-        a=a,
-        b=b,
-        winner=winner,
-        judge=judge,
-        controls=controls,
-        prompt=prompt,
-        time=time,
-        by=by,
-        outcomes=outcomes,
-        soft=soft,
-        both_bad=both_bad,
-        ties=ties,
-        missing=missing,
-        alike=alike,
-        encoding=encoding,
-        decimal=decimal,
-        like=like,
-    )
-    votes = read_votes(frame, options)
+    columns = {"a": a, "b": b, "winner": winner, "judge": judge, "controls": controls}
+    like = options.get("like")
+    votes = read_votes(frame, VoteOptions(**columns, prompt=prompt, time=time, **options))
     params: dict[str, Any] = {"items": votes.item_table}
     votes.kernel = Identity()
     if votes.X.ndim == 3:

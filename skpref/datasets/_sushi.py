@@ -29,53 +29,18 @@ SUSHI = Source(
 SET_A_ROWS = np.array([0, 1, 2, 3, 4, 6, 7, 8, 26, 29])
 
 _MINOR_GROUPS = (
-    "blue_skinned_fish",
-    "red_meat_fish",
-    "white_meat_fish",
-    "tare",
-    "clam_or_shell",
-    "squid_or_octopus",
-    "shrimp_or_crab",
-    "roe",
-    "other_seafood",
-    "egg",
-    "meat",
-    "vegetables",
+    *("blue_skinned_fish", "red_meat_fish", "white_meat_fish", "tare", "clam_or_shell"),
+    *("squid_or_octopus", "shrimp_or_crab", "roe", "other_seafood", "egg", "meat", "vegetables"),
 )
-_ITEM_FEATURES = [
-    "not_maki",
-    "not_seafood",
-    *_MINOR_GROUPS,
-    "lightness",
-    "frequency_eaten",
-    "price",
-    "frequency_sold",
-]
+_NUMBERS = ["lightness", "frequency_eaten", "price", "frequency_sold"]
+_ITEM_FEATURES = ["not_maki", "not_seafood", *_MINOR_GROUPS, *_NUMBERS]
 _REGIONS = (
-    "hokkaido",
-    "tohoku",
-    "hokuriku",
-    "kanto_shizuoka",
-    "nagano_yamanashi",
-    "chukyo",
-    "kinki",
-    "chugoku",
-    "shikoku",
-    "kyushu",
-    "okinawa",
-    "foreign",
+    *("hokkaido", "tohoku", "hokuriku", "kanto_shizuoka", "nagano_yamanashi", "chukyo", "kinki"),
+    *("chugoku", "shikoku", "kyushu", "okinawa", "foreign"),
 )
-_USER_FEATURES = [
-    "female",
-    "age",
-    "seconds",
-    *(f"child_{region}" for region in _REGIONS),
-    "child_west",
-    *(f"now_{region}" for region in _REGIONS),
-    "now_west",
-    "moved",
-]
-
+_CHILDHOOD, _RESIDENCE = ([f"{when}_{region}" for region in _REGIONS] for when in ("child", "now"))
+_USER_FEATURES = ["female", "age", "seconds", *_CHILDHOOD, "child_west", *_RESIDENCE]
+_USER_FEATURES += ["now_west", "moved"]
 _DESCR = """\
 SUSHI preference data (T. Kamishima), release of 2016
 =====================================================

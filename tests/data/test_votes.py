@@ -362,42 +362,12 @@ def test_a_difference_of_one_sign_is_warned_of():
         from_votes({**bold, "x": [0.5, -0.5, 1.0] * 5}, controls="x")
 
 
-@pytest.mark.parametrize(
-    ("sides", "match"),
-    [
-        (
-            ("language", "judge"),
-            "'language' and 'judge' are to be the competitors, and have no .*"
-            r"value in common \(there are .*There are 'model_a' and 'model_b', which are taken if",
-        ),
-        (("lap", "p"), "'lap' and 'p' are to be"),
-    ],
-)
-def test_columns_that_seem_no_competitors_are_warned_of(sides, match):
-    table = {**TABLE, **MORE, "lap": [5, 6, 7, 5, 6]}
-    with pytest.warns(UserWarning, match=match):
-        from_votes(table, a=sides[0], b=sides[1])
-    alone = {name: column for name, column in table.items() if not name.startswith("model")}
-    if "judge" in sides:
-        with pytest.warns(UserWarning, match="If these are no competitors, name others by a= and"):
-            from_votes(alone, a=sides[0], b=sides[1])
-
-
 def test_competitors_that_never_stand_on_the_other_side_are_taken_as_they_are():
     new = {"new": ["x", "y", "x", "y"], "old": ["o", "o", "p", "p"], "winner": [1, 0, 1, 0]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_votes(new, a="new", b="old")
         from_votes({"model_a": new["new"], "model_b": new["old"], "winner": new["winner"]})
-
-
-def test_more_competitors_than_votes_connect():
-    table = {"a": [*range(8)], "b": [*range(10, 18)], "winner": ["a", "b"] * 4}
-    with pytest.warns(UserWarning, match="16 competitors in 8 votes.*Are 'a' and 'b' the columns"):
-        from_votes(table)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a line connects nine by eight
-        from_votes({**table, "b": [*range(1, 9)]})
 
 
 def test_names_that_are_one_in_other_spelling():

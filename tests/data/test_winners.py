@@ -78,9 +78,6 @@ def test_numbers_that_are_names_are_read_as_names():
     with pytest.warns(UserWarning, match="1 of 3 duels are left out, first in row 2"):
         X, y = from_columns(frame, [], [], "winner", ids=("one", "two"))
     assert (len(X), y.tolist()) == (2, [1, 0])
-    frame = pd.DataFrame({"one": [0, 1], "two": [1, 0], "winner": [1, 1]})
-    with pytest.warns(UserWarning, match=r"read as labels.*frame\[winner\] == frame\[first\]"):
-        from_columns(frame, [], [], "winner", ids=("one", "two"))
 
 
 def test_what_is_left_out_is_counted_once():
