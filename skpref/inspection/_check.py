@@ -20,22 +20,45 @@ from skpref.inspection._members import GroupMembers, item_codes
 from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import INEQUALITY
 
-# Probability that a check says anything at all of a model that is right.
-_LEVEL = 0.05
-# Simulated sets of answers: the least p-value is one in so many and one more.
-_N_SIMULATIONS = 999
-# Share of answers that follow one column alone from which on it may hold the answers themselves.
-_TELLS_ALL = 0.98
-# Triangles of items that are looked at; those of the pairs that met most often.
-_MOST_TRIANGLES = 20_000
-# Blocks of equally many answers into which times, and the answers as they come, are cut.
-_N_PERIODS = 8
-# Powers of probabilities that are compared with them as they are: less sure, and surer.
-_POWERS = (0.25, 0.5, 2.0, 4.0)
 # Groups of answers whose members are people.
 _WHO = "judge", "user"
-# Findings that are printed.
-_PRINTED = 5
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """How a model is checked.
+
+    Attributes
+    ----------
+    level : float
+        Probability that a check says anything at all of a model that is right.
+    n_simulations : int
+        Simulated sets of answers: the least p-value is one in so many and one more.
+    leak_share : float
+        Share of answers that follow one column alone from which on it may hold the answers.
+    leak_answers : int
+        Answers that differ in a column below which it is not looked at for that.
+    n_triangles : int
+        Triangles of items that are looked at: those of the pairs that met most often.
+    n_periods : int
+        Blocks of equally many answers into which times, and the answers as they come, are cut.
+    powers : tuple of float
+        Powers of probabilities that are compared with them as they are: less sure, and surer.
+    n_printed : int
+        Findings that are printed.
+    """
+
+    level: float = 0.05
+    n_simulations: int = 999
+    leak_share: float = 0.98
+    leak_answers: int = 20
+    n_triangles: int = 20_000
+    n_periods: int = 8
+    powers: tuple[float, ...] = (0.25, 0.5, 2.0, 4.0)
+    n_printed: int = 5
+
+
+SETTINGS = CheckSettings()
 
 
 class Finding(NamedTuple):
@@ -116,7 +139,9 @@ class ModelCheck:
 
     def in_words(self) -> list[str]:
         """Return a summary and at most five findings with their remedies, a text each."""
-        findings = [f"{each.sentence}. {each.remedy}." for each in self.findings[:_PRINTED]]
+        findings = [
+            f"{each.sentence}. {each.remedy}." for each in self.findings[: SETTINGS.n_printed]
+        ]
         summary = self._summary()
         return [f"{summary[:1].upper()}{summary[1:]}.", *map(printable_text, findings)]
 
@@ -203,13 +228,13 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
         leaks = _columns_of_answers(model, duels)
         tests = _make_tests(model, duels, _labels(members, duels))
     results = [*_alternatives(last), *_simulated(duels, tests)]
-    wrong = [each for each in results if each.p_value <= _LEVEL / len(results)]
+    wrong = [each for each in results if each.p_value <= SETTINGS.level / len(results)]
     findings = [*unjoined, *leaks, *sorted(wrong, key=lambda each: each.p_value)]
     topics = ["groups of items", "leaks", *(each.topic for each in results)]
     certain = [0.0 if each else 1.0 for each in (unjoined, leaks)]
     p_values = np.array([*certain, *(each.p_value for each in results)])
     chance = np.nan if duels is None else -np.log(len(duels.score))
-    return ModelCheck(findings, topics, p_values, _LEVEL, left_out, float(chance))
+    return ModelCheck(findings, topics, p_values, SETTINGS.level, left_out, float(chance))
 
 
 # -- duels, each predicted from the others -----------------------------------------------------
@@ -360,7 +385,7 @@ def _labels(every: dict[str, GroupMembers], duels: _Duels) -> dict[str, _Labels]
             names, day = np.unique(days, return_inverse=True)
             labelled["date"] = _Labels(names, np.where(code < 0, -1, day.reshape(-1)[code]))
             rank = np.argsort(np.argsort(code, kind="stable"), kind="stable")
-            code = rank * _N_PERIODS // len(rank)
+            code = rank * SETTINGS.n_periods // len(rank)
         labelled[name] = _Labels(members.names, code)
     return labelled
 
@@ -415,8 +440,8 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
         return _SimulatedAnswers(outcome, duels.score[outcome] - duels.expected[:, None])
 
     observed = [test.values(draws(duels.outcome[:, None]))[:, 0] for test in tests]
-    largest = np.empty((len(tests), _N_SIMULATIONS))
-    for some in row_blocks(_N_SIMULATIONS, n, BLOCK):
+    largest = np.empty((len(tests), SETTINGS.n_simulations))
+    for some in row_blocks(SETTINGS.n_simulations, n, BLOCK):
         uniform = rng.random((n, largest[:, some].shape[1]))
         outcome = np.zeros(uniform.shape, dtype=np.intp)
         for end in ends.T:
@@ -428,7 +453,7 @@ def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
         at = int(np.argmax(values))
         # Equal outcomes are equally large, however their sums are rounded.
         least = values[at] - 1e-9 * np.abs(values[at])
-        p_value = float(1 + np.count_nonzero(simulated >= least)) / (1 + _N_SIMULATIONS)
+        p_value = float(1 + np.count_nonzero(simulated >= least)) / (1 + SETTINGS.n_simulations)
         if test.is_log_ratio:
             # Leaving an answer out draws its prediction away from it, which simulations do not
             # show: a ratio is also to be as large as its p-value is small (Markov's inequality).
@@ -499,16 +524,19 @@ def _make_calibration_test(duels):
     """Make the test whether predictions are too sure or too timid."""
 
     def describe(at, _, value):
-        doubt = "sure" if _POWERS[at] < 1.0 else "timid"
+        power = SETTINGS.powers[at]
+        doubt = "sure" if power < 1.0 else "timid"
         return (
-            f"Predictions are too {doubt}: with log odds times {_POWERS[at]:g} the answers are "
+            f"Predictions are too {doubt}: with log odds times {power:g} the answers are "
             f"more probable by {value:.1f} nats",
             "Let noise and kernel be learned (optimizer=, bounds), or tell the model what else "
             "the answers depend on",
         )
 
     every = np.arange(len(duels.outcome))
-    return _make_ratio_test("calibration", duels, _POWERS, (np.zeros_like(every), every), describe)
+    return _make_ratio_test(
+        "calibration", duels, SETTINGS.powers, (np.zeros_like(every), every), describe
+    )
 
 
 def _make_item_test(duels, names):
@@ -583,7 +611,7 @@ def _make_order_tests(duels, periods):
         return []
     parts = [np.ones(len(duels.lead))]
     if periods is not None:
-        parts += [periods.code == k for k in range(_N_PERIODS)]
+        parts += [periods.code == k for k in range(SETTINGS.n_periods)]
     weights, deviation = _standardised(np.stack(parts) * duels.lead, duels)
 
     def describe(at, _):
@@ -595,7 +623,7 @@ def _make_order_tests(duels, periods):
         sentence = f"What is shown first wins {won / expected:.2f} times as often as expected"
         if at:
             return (
-                f"In period {at} of {_N_PERIODS} w{sentence[1:]}",
+                f"In period {at} of {SETTINGS.n_periods} w{sentence[1:]}",
                 "Let the order effect move through time (order_drift= and time=)",
             )
         return (
@@ -647,9 +675,9 @@ def _triangles(first, second, counts, n_items):
         for c in after[b]:
             if (a, c) in number:
                 triangles.append((k, number[b, c], number[a, c]))
-        if len(triangles) > _MOST_TRIANGLES:
+        if len(triangles) > SETTINGS.n_triangles:
             break
-    return np.array(triangles[:_MOST_TRIANGLES], dtype=np.intp).reshape(-1, 3)
+    return np.array(triangles[: SETTINGS.n_triangles], dtype=np.intp).reshape(-1, 3)
 
 
 def _ends(triangle, first, second):
@@ -665,17 +693,19 @@ def _make_column_tests(model, duels):
     difference = duels.columns[:, columns]
     difference = (difference / difference.std(axis=0)).T.ravel()
     n, n_columns = len(duels.answer), len(columns)
-    block = 1 + duels.answer * _N_PERIODS // (duels.answer.max() + 1)
-    every = np.repeat(np.arange(n_columns) * (1 + _N_PERIODS), n)  # of a column, then its blocks
+    block = 1 + duels.answer * SETTINGS.n_periods // (duels.answer.max() + 1)
+    every = np.repeat(
+        np.arange(n_columns) * (1 + SETTINGS.n_periods), n
+    )  # of a column, then its blocks
     place = (
         np.append(every, every + np.tile(block, n_columns)),
         np.tile(np.arange(n), 2 * n_columns),
     )
-    shape = n_columns * (1 + _N_PERIODS), n
+    shape = n_columns * (1 + SETTINGS.n_periods), n
     weights, deviation = _standardised(csr_array((np.tile(difference, 2), place), shape), duels)
 
     def describe(at, value):
-        column, part = divmod(at, 1 + _N_PERIODS)
+        column, part = divmod(at, 1 + SETTINGS.n_periods)
         rows = duels.answer[block == part]
         where = f"In answers {rows.min() + 1} to {rows.max() + 1} the more" if part else "The more"
         return (
@@ -768,10 +798,10 @@ def _columns_of_answers(model, duels):
     for k in _feature_columns(model):
         differs = (duels.columns[:, k] != 0.0) & (sign != 0.0)
         n = np.count_nonzero(differs)
-        if n < 20:
+        if n < SETTINGS.leak_answers:
             continue
         share = np.mean(np.sign(duels.columns[differs, k]) == sign[differs])
-        if max(share, 1.0 - share) >= _TELLS_ALL:
+        if max(share, 1.0 - share) >= SETTINGS.leak_share:
             findings.append(
                 Finding(
                     "leaks",

@@ -8,15 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, RandomLike, warn
+from skpref._utils import NEGLIGIBLE, Array, RandomLike, warn
 from skpref.data import OWN_ANSWER, ItemTable, group_rows, is_frame
 from skpref.fitting import Averaged, Inspected, varying_columns
 
 # Rows that are looked at to average over categories, at most.
 _MOST_ROWS = 50_000
 
-# A mean of this share of the numbers' own size is what rounding leaves of nothing.
-_ROUNDED = 1e-14
+# Rows at most at which slopes are taken: time goes with their square.
+_SLOPE_ROWS = 500
 
 
 class Columns:
@@ -154,7 +154,7 @@ class Columns:
         column, weight = self._subject.training[:, place], self.weight
         mean = float(np.average(column, weights=weight))
         size = float(np.average(np.abs(column), weights=weight))
-        return mean if abs(mean) > _ROUNDED * size else 0.0
+        return mean if abs(mean) > NEGLIGIBLE * size else 0.0
 
     def spread(self, place: int) -> float:
         """Return the standard deviation of a column over all that was shown."""
@@ -383,6 +383,11 @@ def _each_category(columns: Columns, base: Array, places: list[int]) -> tuple[Ar
 
 def _contenders_of_rows(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:
     return Contenders(subject, _name_array(names, len(rows)), rows[:, None], np.ones(1), {})
+
+
+def evenly_spaced(n: int) -> NDArray[np.intp]:
+    """Return positions of rows at which slopes are taken: evenly spaced ones of n, or all."""
+    return np.unique(np.linspace(0, n - 1, min(n, _SLOPE_ROWS)).astype(np.intp))
 
 
 def _name_array(names: NDArray[Any] | None, n: int) -> NDArray[Any]:

@@ -9,17 +9,12 @@ from numpy.typing import ArrayLike
 from scipy.stats import kendalltau
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, PrintableBunch, check_choice, check_number
+from skpref._utils import NEGLIGIBLE, Array, PrintableBunch, check_choice, check_number
 from skpref.data import table_frame
 from skpref.fitting import UNITS, Averaged, mixed, positive
-from skpref.inspection._contenders import Columns, Contenders, contenders
+from skpref.inspection._contenders import Columns, Contenders, contenders, evenly_spaced
 from skpref.kernels import kernel_values
 
-# A prior variance beside that of the slope from which on slopes differ, and rounding beside that of
-# the utilities.
-_SAME, _ROUNDING = 1e-6, 1e-12
-# Slopes are averaged over at most so many rows, taken evenly.
-_MOST_ROWS = 400
 # Where the slope is looked at again, in standard deviations of the column.
 _AWAY = 1.7
 
@@ -185,7 +180,7 @@ def _slope(
     n, m, d = ranked.rows.shape
     rows = ranked.rows.reshape(n * m, d)
     weight = np.tile(ranked.shares, n) / n
-    some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.intp))
+    some = evenly_spaced(len(rows))
     rows, weight = rows[some], weight[some] / weight[some].sum()
     up, down = _shifted_rows(rows, place, 0.5 * spread), _shifted_rows(rows, place, -0.5 * spread)
     linear = _has_one_slope(ranked, up, down, place, spread)
@@ -221,7 +216,7 @@ def _has_one_slope(ranked: Contenders, up: Array, down: Array, place: int, sprea
     K = kernel_values(kernel, np.concatenate([up, down]))
     slopes = K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
     apart = np.abs(slopes - slopes[0, 0]).max()
-    return bool(apart <= _SAME * slopes[0, 0] + _ROUNDING * np.abs(K).max())
+    return bool(apart <= NEGLIGIBLE * np.abs(K).max())
 
 
 class _OrderChanges(NamedTuple):

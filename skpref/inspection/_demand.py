@@ -14,12 +14,11 @@ from skpref._utils import Array, PrintableBunch, check_number, warn
 from skpref.data import table_frame
 from skpref.fitting import estimator_of, last_step
 from skpref.gp import mixed_choice_proba, mixed_sums
+from skpref.inspection._contenders import evenly_spaced
 
 # Step of differences of utilities and probabilities, in standard deviations of an item's noise or
 # of a column: above the rounding of probabilities, and below what bends.
 _STEP = 0.01
-# Rows at most at which slopes are taken: time goes with their square.
-_MOST_ROWS = 500
 # Change of utility, in standard deviations of an item's noise for one of a column, that is none.
 _FLAT = 1e-9
 
@@ -416,7 +415,7 @@ def _mean_slopes(
     model: Any, posterior: Any, rows: Array, at: NDArray[np.intp]
 ) -> tuple[Array, Array]:
     """Return the mean slopes of the utility along columns, 0 of none, and their covariance."""
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(np.intp))]
+    rows = rows[evenly_spaced(len(rows))]
     n, n_columns = len(rows), len(at)
     spread = rows[:, at].std(axis=0)
     spread[spread == 0.0] = 1.0

@@ -34,16 +34,6 @@ from skpref.inspection._members import GroupMembers
 from skpref.inspection._pareto import pareto_smoothed
 from skpref.likelihoods import JudgeReliability, Likelihood
 
-# Draws that importance weights are computed from, at least.
-_DRAWS = 4000
-# Of so many distinct answers all sites follow where one is left out: a conditioning each.
-_FEW = 200
-# k̂ from which on an estimate is not to be trusted (Vehtari et al. 2024, section 3.2.4).
-_UNRELIABLE = 0.7
-# Of so many distinct answers of a user at most, the sites of the others follow where one is left
-# out; the sweeps of that, and the share of each: whole ones may go to and fro. Without, half of the
-# answers that surprise most were off by half a nat.
-_FEW_OF_USER, _USER_SWEEPS, _USER_SHARE = 100, 8, 0.8
 # How far each way of leaving out is from fits without the answer, as it was measured.
 _ERRORS = {
     "EP": "cavities of expectation propagation; mostly within {} nats of fits without each answer",
@@ -54,6 +44,38 @@ _ERRORS = {
     ),
     "SVI": "sites of the expected curvature; mostly within 0.1 nats of fits without each answer",
 }
+
+
+@dataclass(frozen=True)
+class RemovalSettings:
+    """How answers are left out.
+
+    Attributes
+    ----------
+    n_draws : int
+        Draws that importance weights are computed from, at least.
+    n_followed : int
+        Distinct answers up to which all sites follow where one is left out: a conditioning each.
+    unreliable_shape : float
+        k̂ from which on an estimate is not to be trusted (Vehtari et al. 2024, section 3.2.4).
+    n_followed_of_user : int
+        Distinct answers of a user up to which the sites of the others follow where one is left
+        out. Without, half of the answers that surprise most were off by half a nat.
+    user_sweeps : int
+        Sweeps over these sites.
+    user_step : float
+        Share of each sweep's step: whole ones may go to and fro.
+    """
+
+    n_draws: int = 4000
+    n_followed: int = 200
+    unreliable_shape: float = 0.7
+    n_followed_of_user: int = 100
+    user_sweeps: int = 8
+    user_step: float = 0.8
+
+
+SETTINGS = RemovalSettings()
 
 
 class _Removal(Protocol):
@@ -129,7 +151,8 @@ class LeaveOneOut:
             f"{self.mean:.3f} an answer; {self.method}"
         )
         if self.k is not None:
-            text += f"; k̂ above {_UNRELIABLE} for {np.count_nonzero(self.k > _UNRELIABLE)}"
+            least = SETTINGS.unreliable_shape
+            text += f"; k̂ above {least} for {np.count_nonzero(self.k > least)}"
         return text + ">"
 
     def to_arviz(self) -> Any:
@@ -150,8 +173,8 @@ class LeaveOneOut:
             ) from error
         copies = np.maximum(np.rint(self.weight), 1).astype(int)
         each = DataArray(np.repeat(self.pointwise, copies), dims="answer")
-        n_draws = 0 if self.k is None else _DRAWS
-        unreliable = self.k is not None and bool(np.any(self.k > _UNRELIABLE))
+        n_draws = 0 if self.k is None else SETTINGS.n_draws
+        unreliable = self.k is not None and bool(np.any(self.k > SETTINGS.unreliable_shape))
         values = {
             "elpd_loo": self.sum,
             "se": self.se,
@@ -161,7 +184,7 @@ class LeaveOneOut:
             "warning": unreliable,
             "loo_i": each,
             "scale": "log",
-            "good_k": _UNRELIABLE,
+            "good_k": SETTINGS.unreliable_shape,
         }
         if self.k is not None:
             values["pareto_k"] = DataArray(np.repeat(self.k, copies), dims="answer")
@@ -475,7 +498,7 @@ def each_left_out(reading: WeightedRemoval) -> AnswerForecast:
     removal, rows = reading.removal, reading.comparisons.rows
     forecast = removal.without_each()
     n_distinct = _n_distinct(reading.comparisons)
-    if not isinstance(removal, SiteRemoval) or n_distinct > _FEW:
+    if not isinstance(removal, SiteRemoval) or n_distinct > SETTINGS.n_followed:
         return forecast
     for answer in range(n_distinct):
         own = rows.answer == answer
@@ -543,7 +566,7 @@ class _DrawRemoval:
         """Predict each answer by draws of its margin."""
         rows, items = self._comparisons.rows, self._comparisons.items
         n, n_components = len(rows), self._posterior.n_components
-        n_draws = n_components * -(-_DRAWS // n_components)
+        n_draws = n_components * -(-SETTINGS.n_draws // n_components)
         rng = np.random.default_rng(0)
         columns = np.empty((4, n))
         for some in row_blocks(n, n_draws, BLOCK):
@@ -566,7 +589,7 @@ class _DrawRemoval:
         ends = items[margins.first[used]], items[margins.second[used]]
         means, covariance = self._posterior.joint_answer_moments(*ends)
         root = symmetric_root(covariance)
-        draws = np.repeat(means, -(-_DRAWS // means.shape[1]), axis=1)
+        draws = np.repeat(means, -(-SETTINGS.n_draws // means.shape[1]), axis=1)
         rng = np.random.default_rng(0)
         draws = draws + root @ rng.standard_normal((root.shape[1], draws.shape[1]))
         draws = margins.sign[rows, None] * draws[place.reshape(-1)]
@@ -615,7 +638,7 @@ class _UserRemoval:
         mean, variance = sites.update.cav_mean, sites.update.cav_var
         order = np.argsort(user, kind="stable")
         for own in np.split(order, np.flatnonzero(np.diff(user[order])) + 1):
-            if not 1 < len(own) <= _FEW_OF_USER:
+            if not 1 < len(own) <= SETTINGS.n_followed_of_user:
                 continue
             sides = _sides(items, rows.first[own], rows.second[own])
             covariance = last.posterior_for(ids[own].tolist()).margin_cov(*sides)
@@ -649,14 +672,14 @@ def _refit_cavities(mean, covariance, before, copies, likelihood, answers, power
     copies_left = copies - np.eye(n)  # a row an answer that is removed
     tau, nu = np.repeat(before[:, None], n, axis=1)
     every, powers = answers.take(np.tile(np.arange(n), n)), np.tile(power, n)
-    for sweep in range(_USER_SWEEPS + 1):
+    for sweep in range(SETTINGS.user_sweeps + 1):
         more = copies_left * tau - copies * before[0]
         shift = copies_left * nu - copies * before[1] - more * mean
         whole = np.broadcast_to(covariance, (n, n, n))
         inside = solve_blocks(np.eye(n) + covariance * more[:, None, :], whole)
         centre = mean + np.einsum("rij,rj->ri", inside, shift)
         spread = np.einsum("rii->ri", inside)
-        if sweep == _USER_SWEEPS:
+        if sweep == SETTINGS.user_sweeps:
             return np.stack([np.diag(centre), np.diag(spread)])
         with np.errstate(all="ignore"):
             update = site_update(
@@ -667,5 +690,5 @@ def _refit_cavities(mean, covariance, before, copies, likelihood, answers, power
                 powers,
             )
         target = update.site_precision.reshape(n, n), update.site_shift.reshape(n, n)
-        step = _USER_SHARE * (copies_left > 0.0)
+        step = SETTINGS.user_step * (copies_left > 0.0)
         tau, nu = tau + step * (target[0] - tau), nu + step * (target[1] - nu)

@@ -5,13 +5,6 @@ from scipy.special import logsumexp
 
 from skpref._utils import Array
 
-# Fewer of the largest weights than this tell nothing of their tail.
-_FEWEST = 5
-# Zhang and Stephens (2009): the prior of the profile is 1/3 of the quartile, on 30 + √m points.
-_QUARTILES, _POINTS = 3.0, 30
-# Vehtari et al. (2024), appendix C: a prior on k of mean 0.5 that weighs as ten draws.
-_PRIOR_SHAPE, _PRIOR_DRAWS = 0.5, 10.0
-
 
 def pareto_smoothed(log_ratios: Array) -> tuple[Array, Array]:
     r"""Smooth importance weights; return their normalised logarithms, and the shape of the tail.
@@ -50,7 +43,7 @@ def pareto_smoothed(log_ratios: Array) -> tuple[Array, Array]:
     smoothed = log_ratios - log_ratios.max(axis=1, keepdims=True)
     n, size = smoothed.shape
     n_tail = int(np.ceil(min(0.2 * size, 3.0 * np.sqrt(size))))
-    if n_tail < _FEWEST:
+    if n_tail < 5:  # so few tell nothing of the tail
         return smoothed - logsumexp(smoothed, axis=1, keepdims=True), np.full(n, np.inf)
     order = np.argsort(smoothed, axis=1)
     tail = order[:, -n_tail:]
@@ -80,10 +73,11 @@ def _fit(excess: Array) -> tuple[Array, Array]:
     estimate (Zhang and Stephens 2009, equations 7 to 9).
     """
     m = excess.shape[1]
-    n_points = _POINTS + int(np.sqrt(m))
+    # Zhang and Stephens (2009): the prior of the profile is 1/3 of the quartile, on 30 + √m points.
+    n_points = 30 + int(np.sqrt(m))
     grid = 1.0 - np.sqrt(n_points / (np.arange(1, n_points + 1) - 0.5))
     quartile = excess[:, [int(m / 4 + 0.5) - 1]]
-    b = grid / (_QUARTILES * quartile) + 1.0 / excess[:, -1:]
+    b = grid / (3.0 * quartile) + 1.0 / excess[:, -1:]
     shapes = np.stack([np.log1p(-at[:, None] * excess).mean(axis=1) for at in b.T], axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         profile = m * (np.log(-b / shapes) - shapes - 1.0)
@@ -92,4 +86,5 @@ def _fit(excess: Array) -> tuple[Array, Array]:
     centre = np.sum(weight * b, axis=1)
     shape = np.log1p(-centre[:, None] * excess).mean(axis=1)
     scale = -shape / centre
-    return (m * shape + _PRIOR_SHAPE * _PRIOR_DRAWS) / (m + _PRIOR_DRAWS), scale
+    # Vehtari et al. (2024), appendix C: a prior on k of mean 0.5 that weighs as ten draws.
+    return (m * shape + 0.5 * 10.0) / (m + 10.0), scale

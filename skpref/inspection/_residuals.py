@@ -7,13 +7,10 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri, xlogy
 from sklearn.utils import Bunch
 
-from skpref._utils import PrintableBunch, check_number
+from skpref._utils import NEGLIGIBLE, PrintableBunch, check_number
 from skpref.data import table_frame
 from skpref.inspection._outcomes import forecast_of
 from skpref.metrics import group_codes
-
-# Probabilities below this count as this, so that what was called impossible has a finite loss.
-_LEAST = 1e-12
 
 
 def group_residuals(
@@ -93,7 +90,7 @@ def group_residuals(
     share = size[:, None]
     observed, predicted = by_group(happened) / share, by_group(outcome_proba.T) / share
     band = half * np.sqrt(by_group((outcome_proba * (1.0 - outcome_proba)).T)) / share
-    safe = np.maximum(outcome_proba, _LEAST)
+    safe = np.maximum(outcome_proba, NEGLIGIBLE)  # what was called impossible has a finite loss
     entropy = -xlogy(outcome_proba, safe).sum(axis=1)
     loss = -np.log(safe[np.arange(n), column])
     variance = np.maximum((outcome_proba * np.log(safe) ** 2).sum(axis=1) - entropy**2, 0.0)

@@ -7,13 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import BLOCK, Array, PrintableBunch, check_choice, leading_axes
+from skpref._utils import BLOCK, NEGLIGIBLE, Array, PrintableBunch, check_choice, leading_axes
 from skpref.data import ParsedX, table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.inspection._contenders import contenders
-
-# Below this share of the utilities' own size, users do not differ.
-_ALIKE = 1e-9
 
 
 def user_tastes(
@@ -107,14 +104,14 @@ def user_tastes(
     away -= away.mean(axis=1, keepdims=True)
     scale = np.sqrt(np.mean((own - own.mean(axis=1, keepdims=True)) ** 2))
     total = np.sum(away**2)
-    if total <= away.size * (_ALIKE * max(scale, 1.0)) ** 2:
+    if total <= away.size * NEGLIGIBLE * max(scale, 1.0) ** 2:
         raise ValueError(
             "All these users have the same utility in this model, so that there are no tastes to "
             f"show: method={last.method!r}. Take a method with tastes of each user, such as 'auto'."
         )
     axes = leading_axes(away.T @ away, 2).T
     held = np.sum((away @ axes.T) ** 2, axis=0) / total
-    axes[held <= _ALIKE] = 0.0  # of fewer users than directions
+    axes[held <= NEGLIGIBLE] = 0.0  # of fewer users than directions
     axes *= np.where(axes[[0, 1], np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0)[:, None]
     tastes = away @ axes.T / np.sqrt(n)
     project = (axes - axes.mean(axis=1, keepdims=True)) @ sums / (np.sqrt(n) * length)

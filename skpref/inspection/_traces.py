@@ -1,6 +1,7 @@
 """Utilities over the draws of a sampler, chain by chain."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,6 @@ from skpref.fitting import UNITS, last_step, unit_length
 from skpref.gp import PosteriorMixture
 from skpref.inspection._contenders import contenders
 from skpref.samplers.diagnostics import effective_draws, rhat
-
-# Draws of a chain below which nothing can be said of it.
-_FEWEST = 4
 
 
 def sampler_traces(
@@ -107,9 +105,9 @@ def sampler_traces(
     chains = min(engine.chains, engine.draws)
     draws = utility[order].reshape(len(order), chains, -1)
     by_chain = np.moveaxis(draws, 0, 2)
-    enough = draws.shape[2] >= _FEWEST
-    split = rhat(by_chain) if enough else np.full(len(order), np.nan)
-    ess = effective_draws(by_chain, "bulk") if enough else np.full(len(order), np.nan)
+    split = ess = np.full(len(order), np.nan)
+    with suppress(ValueError):  # too few draws of a chain say nothing of it
+        split, ess = rhat(by_chain), effective_draws(by_chain, "bulk")
     names = ranked.names[order]
     return PrintableBunch(
         names=names,

@@ -6,15 +6,13 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 from sklearn.utils import Bunch
 
-from skpref._utils import Array, PrintableBunch, check_number
+from skpref._utils import NEGLIGIBLE, Array, PrintableBunch, check_number
 from skpref.data import table_frame
 from skpref.fitting import Inspected
 from skpref.gp import GroupedPosterior, posterior_parts
 
 # What the terms of the effects of prompts are called, in their order.
 _TERMS = "prompt", "pair"
-# Shares nearer to 0 or 1 are rounding.
-_LEAST = 1e-9
 
 
 def variance_shares(model: Any, *, level: float = 0.9, average: bool | str = "auto") -> Bunch:
@@ -69,7 +67,7 @@ def variance_shares(model: Any, *, level: float = 0.9, average: bool | str = "au
     share = over.weights @ every
     lower = upper = np.full(len(share), np.nan)
     if over.n_hyperparameters > 1:
-        scaled = logit(np.clip(every, _LEAST, 1.0 - _LEAST))
+        scaled = logit(np.clip(every, NEGLIGIBLE, 1.0 - NEGLIGIBLE))
         centre = over.weights @ scaled
         half = ndtri(0.5 + 0.5 * level) * np.sqrt(over.weights @ (scaled - centre) ** 2)
         lower, upper = expit(centre - half), expit(centre + half)

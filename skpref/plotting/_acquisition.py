@@ -8,17 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref.plotting._style import (
+    SIZES,
+    Display,
     check_matplotlib,
     legend_above,
-    new_axes,
     plain_text,
     tidy,
 )
 
-# Values below this quantile are drawn as it: logarithms fall without end.
-_FLOOR = 0.05
-# From this ratio of the ends on, ticks are powers of ten.
-_WIDE = 50.0
 _WORDS = {
     "ei": "expected improvement",
     "log_ei": "log expected improvement",
@@ -34,7 +31,7 @@ _WORDS = {
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class AcquisitionDisplay:
+class AcquisitionDisplay(Display):
     """An acquisition over two dimensions, with the items shown and the best place.
 
     Made by `from_optimizer`; the parameters are kept as attributes. Places are those of the unit
@@ -140,11 +137,10 @@ class AcquisitionDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         from matplotlib.ticker import MaxNLocator
 
-        ax = new_axes(ax, (4.8, 4.0))
-        low, high = np.nanquantile(self.acquisition, _FLOOR), np.nanmax(self.acquisition)
+        ax = self._new_axes(ax, (4.8, 4.0))
+        low, high = np.nanquantile(self.acquisition, SIZES.floor), np.nanmax(self.acquisition)
         levels = MaxNLocator(14).tick_values(low, high if high > low else low + 1.0)
         look = {"levels": levels, "cmap": cmap, "extend": "min"}
         shown = np.ma.masked_invalid(self.acquisition.T)
@@ -170,7 +166,6 @@ class AcquisitionDisplay:
         self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label=label)
         tidy(ax)
         legend_above(ax, 3)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
@@ -179,7 +174,7 @@ def _ticks(values):
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     low, high = float(values[0]), float(values[-1])
-    if low > 0.0 and high / low > _WIDE:
+    if low > 0.0 and high / low > SIZES.decades:
         ticks = LogLocator().tick_values(low, high)
     else:
         whole = bool(np.all(values == np.round(values)))

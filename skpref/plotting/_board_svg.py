@@ -4,10 +4,8 @@ import math
 from typing import Any
 
 from skpref._utils import html_text
-from skpref.plotting._style import shorten
+from skpref.plotting._style import SIZES, shorten
 
-# Pixels of a row, whose name stands above its interval, and of the axis below.
-_ROW, _NAME, _FOOT = 36, 22, 30
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:currentColor}"
     "line{stroke:currentColor}.grid{opacity:.25}circle{fill:#0072b2;stroke:currentColor}"
@@ -47,7 +45,7 @@ def board_svg(board: Any, top: int = 60) -> str:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     low, high = low - 0.03 * span, high + 0.03 * span
-    foot = _ROW * len(rows)
+    foot = SIZES.svg_row * len(rows)
 
     def x(value: float) -> str:
         return f"{100.0 * (min(max(value, low), high) - low) / (high - low):.2f}%"
@@ -58,7 +56,7 @@ def board_svg(board: Any, top: int = 60) -> str:
         for at in _round_ticks(low, high)
     ]
     for k, (name, (mean, start, end)) in enumerate(zip(names, rows, strict=True)):
-        y = _ROW * k + _NAME
+        y = SIZES.svg_row * k + SIZES.svg_name
         parts.append(
             f'<text x="0" y="{y - 8}">{name}</text>'
             f'<line x1="{x(start)}" x2="{x(end)}" y1="{y}" y2="{y}" stroke-width="2"/>'
@@ -66,8 +64,8 @@ def board_svg(board: Any, top: int = 60) -> str:
         )
     about = f"Utilities in units of {board['unit']}, with {100 * board['level']:g} % intervals"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{foot + _FOOT}" role="img" '
-        f'aria-label="{html_text(about)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{foot + SIZES.svg_foot}" '
+        f'role="img" aria-label="{html_text(about)}"><style>{_STYLE}</style>{"".join(parts)}</svg>'
     )
 
 

@@ -12,9 +12,9 @@ from skpref.inspection import Predicted, predicted_outcomes, predicted_proba
 from skpref.metrics import group_codes
 from skpref.plotting._style import (
     SIZES,
+    Display,
     check_matplotlib,
     looks,
-    new_axes,
     palette,
     percent,
     plain_text,
@@ -66,7 +66,7 @@ class Reliability(NamedTuple):
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class CalibrationDisplay:
+class CalibrationDisplay(Display):
     """Frequencies of outcomes against their predicted probabilities.
 
     Made by `from_estimator` or `from_predictions`; the parameters are kept as attributes.
@@ -220,8 +220,7 @@ class CalibrationDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
-        ax = new_axes(ax, (5.2, 5.4))
+        ax = self._new_axes(ax, (5.2, 5.4))
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.5", linewidth=0.9, linestyle=(0, (5, 4)), zorder=0)
         self.bars_, self.histograms_ = [], []
         edges = np.linspace(0.0, 1.0, 41)
@@ -267,7 +266,6 @@ class CalibrationDisplay:
         ax.legend(loc="upper left", frameon=False)
         tidy(ax)
         ax.spines["left"].set_bounds(0.0, 1.0)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
@@ -297,7 +295,7 @@ def _reliability(prediction: Predicted, n_bins: int, strategy: str, level: float
 
 
 def _wilson(share: Array, count: NDArray[np.intp], level: float) -> tuple[Array, Array]:
-    """Return the interval of a probability by inverting the score test (Wilson, JASA 1927)."""
+    """Return the ends of the interval of a frequency, by the score test (Wilson, JASA 1927)."""
     z = ndtri(0.5 + 0.5 * level)
     spread = z * np.sqrt(share * (1.0 - share) / count + (z / (2.0 * count)) ** 2)
     centre = share + z**2 / (2.0 * count)

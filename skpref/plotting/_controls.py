@@ -8,20 +8,18 @@ from numpy.typing import ArrayLike
 
 from skpref.inspection import control_effects
 from skpref.plotting._style import (
+    Display,
     check_matplotlib,
     height_of_rows,
     in_unit,
-    new_axes,
     palette,
     percent,
-    plain_text,
-    shorten,
-    tidy,
+    rows_of_names,
 )
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class ControlEffectsDisplay:
+class ControlEffectsDisplay(Display):
     """What a typical difference of each control adds to the utility, with intervals.
 
     Made by `from_estimator`; the parameters are kept as attributes.
@@ -114,26 +112,18 @@ class ControlEffectsDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         spread = np.asarray(self.spread)
         slope, lower, upper = (
             np.asarray(each) * spread for each in (self.slope, self.lower, self.upper)
         )
         n = len(slope)
-        ax = new_axes(ax, (7.0, height_of_rows(n)))
+        ax = self._new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
         (self.points_,) = ax.plot(slope, rows, "o", color=color, markersize=4.5)
-        ax.set_yticks(rows, [plain_text(shorten(name)) for name in np.asarray(self.names)])
-        ax.set_ylim(n - 0.4, -0.6)
         what = f"utility of one standard deviation more, {percent(self.level)} intervals"
         ax.set_xlabel(in_unit(what, self.unit))
-        tidy(ax)
-        ax.spines["left"].set_visible(False)
-        ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
-        ax.set_axisbelow(True)
-        self.ax_, self.figure_ = ax, ax.figure
+        rows_of_names(ax, np.asarray(self.names).tolist())
         return self

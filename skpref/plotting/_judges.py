@@ -10,9 +10,10 @@ from skpref._utils import check_number
 from skpref.inspection import judge_reliability
 from skpref.plotting._style import (
     GREY,
+    Display,
     check_matplotlib,
+    height_of_rows,
     legend_above,
-    new_axes,
     palette,
     percent,
     rows_of_names,
@@ -20,7 +21,7 @@ from skpref.plotting._style import (
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class JudgesDisplay:
+class JudgesDisplay(Display):
     """Reliability of judges with intervals: 1 the reference judge, 0 answers at random.
 
     Made by `from_estimator`; the parameters are kept as attributes, the most reliable judge first.
@@ -124,9 +125,8 @@ class JudgesDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         n = len(self.reliability)
-        ax = new_axes(ax, (4.8, float(np.clip(1.3 + 0.21 * n, 2.0, 20.0))))
+        ax = self._new_axes(ax, (4.8, height_of_rows(n)))
         colors, rows = palette(ax), np.arange(n)
         for place, style in ((0.0, (0, (4, 3))), (1.0, "-")):
             ax.axvline(place, color="0.5", linewidth=0.8, linestyle=style, zorder=0)
@@ -152,5 +152,4 @@ class JudgesDisplay:
         if len(self.points_) > 1:
             legend_above(ax, len(self.points_))
         rows_of_names(ax, row_names)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -10,11 +10,11 @@ from skpref._utils import check_number, probability_text
 from skpref.inspection import leaderboard
 from skpref.plotting._style import (
     SIZES,
+    Display,
     check_matplotlib,
     height_of_rows,
     in_unit,
     letter_size,
-    new_axes,
     palette,
     percent,
     row_letters,
@@ -35,7 +35,7 @@ _OF_ITEMS = (
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class LeaderboardDisplay:
+class LeaderboardDisplay(Display):
     """Utilities with intervals, the best on top, beside them what is known of the places.
 
     Groups of items that neither answers nor the kernel join stand one below the other, with a line
@@ -193,10 +193,9 @@ class LeaderboardDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         utility, lower, upper = map(np.asarray, (self.utility, self.lower, self.upper))
         n = len(utility)
-        ax = new_axes(ax, (7.0, height_of_rows(n)))
+        ax = self._new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
         rows = np.arange(n)
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
@@ -216,7 +215,6 @@ class LeaderboardDisplay:
         columns = self._annotated(ax) if annotate and step == 1 else []
         names = np.asarray(self.names).tolist()
         self.annotations_ = rows_of_names(ax, names, columns, SIZES.column_ends[-1])
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _annotated(self, ax):

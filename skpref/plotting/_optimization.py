@@ -11,11 +11,12 @@ from skpref.fitting import Inspected, Relative, unit_length
 from skpref.plotting._style import (
     GREY,
     SIZES,
+    Display,
     background_color,
     check_matplotlib,
+    draw_band,
     in_unit,
     legend_above,
-    new_axes,
     palette,
     percent,
     tidy,
@@ -102,9 +103,7 @@ class Line(NamedTuple):
     at: Array
 
 
-def line_of(
-    optimizer: Any, run: Run, level: float, length: float, resolution: int = 200
-) -> Line | None:
+def line_of(optimizer: Any, run: Run, level: float, length: float) -> Line | None:
     """Return the utility between the outermost items of a run, in units of ``length``.
 
     None but for one dimension of numbers.
@@ -118,7 +117,7 @@ def line_of(
     if run.rows.shape[1] != 1 or np.any(np.diff(unit[order]) <= 0.0):
         return None
     # Unit-cube places between items are those of numbers in between.
-    x = np.linspace(at.min(), at.max(), resolution)
+    x = np.linspace(at.min(), at.max(), SIZES.curve_points)
     rows = np.interp(x, at[order], unit[order])[:, None]
     return Line(x, Inspected.of(optimizer.posterior_).relative(rows, level).per(length), at)
 
@@ -136,7 +135,7 @@ _RECOMMENDED = "largest posterior mean so far"
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class OptimizationDisplay:
+class OptimizationDisplay(Display):
     """How a run of an optimizer went, answer by answer.
 
     Made by `from_optimizer`; the parameters are kept as attributes. Everything is judged by the
@@ -273,11 +272,10 @@ class OptimizationDisplay:
         ValueError
             If ``kind="utility"`` and the items are not numbers on one line.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         check_choice("kind", kind, ("course", "utility"))
         if kind == "utility" and self.line is None:
             raise ValueError('kind="utility" needs items of one dimension that are numbers.')
-        ax = new_axes(ax, (6.4, 4.0))
+        ax = self._new_axes(ax, (6.4, 4.0))
         if kind == "utility" and self.line is not None:
             self._draw_line(ax, self.line)
         elif self.regret is not None:
@@ -285,84 +283,69 @@ class OptimizationDisplay:
         else:
             self._draw_course(ax)
         tidy(ax)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _steps(self):
-        return np.arange(1, len(self.run.shown) + 1)
+    def _draw_answers(self, ax, points, **style):
+        """Draw the items of every answer at some points, the chosen one in a colour of its own.
 
-    def _draw_dots(self, ax, values):
-        """Draw the items shown at each answer: the winner, and the others."""
-        won: list[tuple[float, float]] = []
-        rest: list[tuple[float, float]] = []
-        for step, (shown, best) in enumerate(zip(self.run.shown, self.run.best, strict=True), 1):
-            rest += [(step, values[i]) for i in shown if i != best]
-            won += [(step, values[best])] if best is not None else []
-        edge = {"markersize": 4, "linestyle": "none", "markeredgewidth": 0.9, "zorder": 3}
+        ``points`` has a list for each answer, in it the place of each item shown.
+        """
+        chosen, others = list[tuple[float, float]](), list[tuple[float, float]]()
+        for places, shown, best in zip(points, self.run.shown, self.run.best, strict=True):
+            for place, item in zip(places, shown, strict=True):
+                (chosen if item == best else others).append(place)
+        fill = style.pop("markerfacecolor")
+        style |= {"marker": "o", "linestyle": "none"}
         (self.others_,) = ax.plot(
-            *np.array(rest).T, "o", color=GREY, markerfacecolor="none", label="not chosen", **edge
+            *np.array(others).T, color=GREY, markerfacecolor=fill, label="not chosen", **style
         )
         (self.winners_,) = ax.plot(
-            *np.array(won or [(np.nan, np.nan)]).T,
-            "o",
+            *np.array(chosen or [(np.nan, np.nan)]).T,
             color=palette(ax).orange,
             label="chosen",
-            **edge,
+            **style,
         )
 
-    def _draw_course(self, ax):
-        steps, best = self._steps(), self.best
-        style = {"step": "post", "color": palette(ax).blue, "alpha": 0.22, "linewidth": 0}
-        label = f"{percent(self.level)} interval"
-        self.band_ = ax.fill_between(
-            steps, self.lower[best], self.upper[best], label=label, **style
-        )
-        self._draw_dots(ax, self.utility)
-        (self.best_,) = ax.step(
-            steps,
-            self.utility[best],
-            where="post",
-            color=palette(ax).blue,
-            linewidth=2.0,
-            label=_RECOMMENDED,
-        )
-        ax.set_ylabel(in_unit("utility above the mean of the items shown", self.unit))
-        self._finish_course(ax)
-
-    def _draw_regret(self, ax, regret: Array):
-        self._draw_dots(ax, regret)
-        (self.best_,) = ax.step(
-            self._steps(),
-            regret[self.best],
-            where="post",
-            color=palette(ax).blue,
-            linewidth=2.0,
-            label=_RECOMMENDED,
-        )
-        if np.any(regret > 0.0):
-            ax.set_yscale("log", nonpositive="clip")
-        ax.set_ylabel("regret")
-        self._finish_course(ax)
-
-    def _finish_course(self, ax):
+    def _draw_run(self, ax, values: Array):
+        """Draw a value of the items of each answer, and that of the item recommended after it."""
         from matplotlib.ticker import MaxNLocator
 
+        points = [[(k, values[i]) for i in shown] for k, shown in enumerate(self.run.shown, 1)]
+        look = {"markerfacecolor": "none", "markersize": 4, "markeredgewidth": 0.9, "zorder": 3}
+        self._draw_answers(ax, points, **look)
+        style = {"where": "post", "color": palette(ax).blue, "linewidth": 2.0}
+        steps = np.arange(1, len(points) + 1)
+        (self.best_,) = ax.step(steps, values[self.best], label=_RECOMMENDED, **style)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("answers told")
         ax.set_xlim(left=0)
         legend_above(ax, 2)
 
-    def _draw_line(self, ax, line: Line):
-        x, utility, at = line
-        self.band_ = ax.fill_between(
-            x,
-            utility.lower,
-            utility.upper,
-            color=palette(ax).blue,
-            alpha=0.22,
-            linewidth=0,
+    def _draw_course(self, ax):
+        """Draw the utilities of the items shown, with the interval of the one recommended."""
+        self.band_ = draw_band(
+            ax,
+            np.arange(1, len(self.best) + 1),
+            self.lower[self.best],
+            self.upper[self.best],
             label=f"{percent(self.level)} interval",
+            step="post",
         )
+        self._draw_run(ax, self.utility)
+        ax.set_ylabel(in_unit("utility above the mean of the items shown", self.unit))
+
+    def _draw_regret(self, ax, regret: Array):
+        """Draw the regret of the items shown, on a logarithmic axis where some have any."""
+        self._draw_run(ax, regret)
+        if np.any(regret > 0.0):
+            ax.set_yscale("log", nonpositive="clip")
+        ax.set_ylabel("regret")
+
+    def _draw_line(self, ax, line: Line):
+        """Draw the utility along the only dimension, with the questions below it."""
+        x, utility, at = line
+        label = f"{percent(self.level)} interval"
+        self.band_ = draw_band(ax, x, utility.lower, utility.upper, label=label)
         (self.best_,) = ax.plot(
             x, utility.mean, color=palette(ax).blue, linewidth=2.0, label="posterior mean"
         )
@@ -391,36 +374,16 @@ class OptimizationDisplay:
         """Draw every question as a line between its items, below the curve."""
         n = len(self.run.shown)
         heights = np.linspace(SIZES.questions_share - 0.04, 0.025, n)
-        style = {"transform": ax.get_xaxis_transform(), "markersize": min(4.5, 60.0 / n + 1.5)}
-        won: list[tuple[float, float]] = []
-        rest: list[tuple[float, float]] = []
-        for height, shown, best in zip(heights, self.run.shown, self.run.best, strict=True):
+        look = {"transform": ax.get_xaxis_transform()}
+        for height, shown in zip(heights, self.run.shown, strict=True):
             ends = [at[shown].min(), at[shown].max()]
-            ax.plot(
-                ends,
-                [height] * 2,
-                color=GREY,
-                linewidth=0.6,
-                alpha=0.7,
-                transform=style["transform"],
-            )
-            rest += [(at[i], height) for i in shown if i != best]
-            won += [(at[best], height)] if best is not None else []
-        (self.others_,) = ax.plot(
-            *np.array(rest).T,
-            "o",
-            color=GREY,
-            markerfacecolor=background_color(ax),
-            label="not chosen",
-            **style,
-        )
-        (self.winners_,) = ax.plot(
-            *np.array(won or [(np.nan, np.nan)]).T,
-            "o",
-            color=palette(ax).orange,
-            label="chosen",
-            **style,
-        )
+            ax.plot(ends, [height] * 2, color=GREY, linewidth=0.6, alpha=0.7, **look)
+        points = [
+            [(at[i], height) for i in shown]
+            for height, shown in zip(heights, self.run.shown, strict=True)
+        ]
+        look |= {"markerfacecolor": background_color(ax), "markersize": min(4.5, 60.0 / n + 1.5)}
+        self._draw_answers(ax, points, **look)
 
 
 def _lower_end(low: float, top: float) -> float:

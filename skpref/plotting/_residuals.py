@@ -10,9 +10,10 @@ from skpref._utils import check_choice
 from skpref.inspection import group_residuals, predicted_proba
 from skpref.plotting._style import (
     GREY,
+    Display,
     check_matplotlib,
+    height_of_rows,
     legend_above,
-    new_axes,
     palette,
     percent,
     rows_of_names,
@@ -23,7 +24,7 @@ _KINDS = ("auto", "outcomes", "surprise")
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class ResidualsDisplay:
+class ResidualsDisplay(Display):
     """Where predictions are off, group by group, beside what chance would make of right ones.
 
     Made by `from_estimator` or `from_predictions`; the parameters are kept as attributes.
@@ -175,7 +176,6 @@ class ResidualsDisplay:
         ValueError
             If ``kind="outcomes"`` and these are choices, whose items differ from answer to answer.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         check_choice("kind", kind, _KINDS)
         if kind == "outcomes" and not self.outcomes:
             raise ValueError(
@@ -185,8 +185,7 @@ class ResidualsDisplay:
         n = len(self.size)
         of_outcomes = kind == "outcomes" or (kind == "auto" and bool(self.outcomes))
         lines = self._outcomes() if of_outcomes else [("", self.surprise, self.surprise_band)]
-        tall = (0.16 + 0.07 * len(lines)) * n
-        ax = new_axes(ax, (4.8, float(np.clip(1.3 + tall, 2.0, 20.0))))
+        ax = self._new_axes(ax, (4.8, height_of_rows(n, 0.16 + 0.07 * len(lines))))
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.bands_: list[Any] = []
         self.points_: list[Any] = []
@@ -203,7 +202,6 @@ class ResidualsDisplay:
             legend_above(ax, min(3, len(lines)))
         group_sizes = zip(np.asarray(self.groups).tolist(), self.size.tolist(), strict=True)
         rows_of_names(ax, [f"{name} ({count})" for name, count in group_sizes])
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_outcome(self, ax, rows, name, values, half, width):

@@ -32,6 +32,16 @@ class PictureSizes:
         Letters of a name beside many others, and of one in a legend.
     row, margin : float
         Inches of a row with a name, and of what is not rows.
+    lowest, highest : float
+        Inches that axes of rows are high at least and at most, the latter that of a long page.
+    curve_points, surface_points : int
+        Places at which a curve is drawn, and along each side of a surface.
+    named_points : int
+        Users beyond whom nobody is named, and no ellipses are drawn.
+    floor : float
+        Quantile below which an acquisition is drawn as this: logarithms fall without end.
+    decades : float
+        Ratio of the ends of an axis from which on its ticks are powers of ten.
     cell, cell_margin, widest : float
         The same of a matrix, and how wide it is at most.
     smallest_letter : float
@@ -51,12 +61,21 @@ class PictureSizes:
         Points that a date on an axis needs.
     histogram : tuple of float
         Where the histogram below the unit square of probabilities begins and ends.
+    svg_row, svg_name, svg_foot : int
+        Pixels of a row of a board as SVG, of its name above the interval, and of the axis below.
     """
 
     short_name: int = 16
     legend_name: int = 24
     row: float = 0.21
     margin: float = 1.1
+    lowest: float = 1.8
+    highest: float = 20.0
+    curve_points: int = 200
+    surface_points: int = 40
+    named_points: int = 25
+    floor: float = 0.05
+    decades: float = 50.0
     cell: float = 0.27
     cell_margin: float = 1.9
     widest: float = 12.0
@@ -71,6 +90,9 @@ class PictureSizes:
     label_up: tuple[float, ...] = (0.3, -0.3, 1.5, -1.5)
     date: float = 36.0
     histogram: tuple[float, float] = (-0.22, -0.03)
+    svg_row: int = 36
+    svg_name: int = 22
+    svg_foot: int = 30
 
 
 SIZES = PictureSizes()
@@ -110,6 +132,26 @@ def new_axes(ax: Any, size: tuple[float, float]) -> Any:
         has_bar = any(each.get_label() == "<colorbar>" for each in figure.axes)
         figure.set_layout_engine("tight" if has_bar else "constrained")
     return ax
+
+
+class Display:
+    """Base of the pictures, which keep the axes that they are drawn on.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def _new_axes(self, ax: Any, size: tuple[float, float]) -> Any:
+        """Return the axes to draw on, see `new_axes`; ImportError if matplotlib is missing."""
+        check_matplotlib(f"{type(self).__name__}.plot")
+        self.ax_ = new_axes(ax, size)
+        self.figure_ = self.ax_.figure
+        return self.ax_
 
 
 def lay_out(ax: Any) -> None:
@@ -162,9 +204,17 @@ def short_name(name: Any) -> str:
     return plain_text(shorten(name, SIZES.short_name))
 
 
-def height_of_rows(n: int) -> float:
-    """Return the height of new axes of n rows with names, in inches, up to that of a long page."""
-    return float(np.clip(SIZES.row * n + SIZES.margin, 1.6, 20.0))
+def height_of_rows(n: int, row: float | None = None) -> float:
+    """Return the height of axes of n rows with names, in inches, up to that of a long page.
+
+    Parameters
+    ----------
+    n : int
+    row : float, optional
+        Height of one, in inches; by default that of a name.
+    """
+    height = (SIZES.row if row is None else row) * n + SIZES.margin
+    return float(np.clip(height, SIZES.lowest, SIZES.highest))
 
 
 def percent(level: float) -> str:
@@ -222,6 +272,13 @@ def diverging_colors(ax: Any) -> Any:
     return LinearSegmentedColormap.from_list(
         "orange_blue", [colors.orange, background_color(ax), colors.blue]
     )
+
+
+def draw_band(ax: Any, x: Any, lower: Any, upper: Any, color: Any = None, **options: Any) -> Any:
+    """Fill the band between two curves in a pale colour, blue by default; return it."""
+    color = palette(ax).blue if color is None else color
+    look = {"alpha": 0.22, "linewidth": 0, **options}
+    return ax.fill_between(x, lower, upper, color=color, **look)
 
 
 def legend_above(ax: Any, columns: int) -> Any:

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from skpref._utils import check_number
 from skpref.inspection import user_tastes
 from skpref.plotting._style import (
+    SIZES,
+    Display,
     check_matplotlib,
     ellipse_of,
     in_unit,
     lay_out,
     legend_above,
-    new_axes,
     palette,
     percent,
     place_labels,
@@ -24,12 +25,9 @@ from skpref.plotting._style import (
     tidy,
 )
 
-# Users beyond whom nobody is named, and no ellipses are drawn.
-_NAMED = 25
-
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class TastesDisplay:
+class TastesDisplay(Display):
     """Where users stand in the plane in which their utilities differ most, and what items do there.
 
     A user who stands towards the tip of an item's line likes it more than the population does.
@@ -140,13 +138,12 @@ class TastesDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
-        ax = new_axes(ax, (4.8, 4.9))
+        ax = self._new_axes(ax, (4.8, 4.9))
         colors = palette(ax)
         ax.axhline(0.0, color="0.5", linewidth=0.6, zorder=0)
         ax.axvline(0.0, color="0.5", linewidth=0.6, zorder=0)
         self.ellipses_ = []
-        if len(self.tastes) <= _NAMED:
+        if len(self.tastes) <= SIZES.named_points:
             for at, covariance in zip(self.tastes, self.covariance, strict=True):
                 drawn = ellipse_of(at, covariance, self.level)
                 drawn.set(facecolor=colors.blue, alpha=0.12, edgecolor="none")
@@ -180,13 +177,12 @@ class TastesDisplay:
         lay_out(ax)
         label_texts = self._label_texts(self.names, chosen)
         every = [(at, name, colors.orange) for at, name in zip(tips, label_texts, strict=True)]
-        if len(self.tastes) <= _NAMED:
+        if len(self.tastes) <= SIZES.named_points:
             label_texts = self._label_texts(self.users, range(len(self.tastes)))
             every += [
                 (at, name, colors.blue) for at, name in zip(self.tastes, label_texts, strict=True)
             ]
         self.labels_ = place_labels(ax, every)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     @staticmethod

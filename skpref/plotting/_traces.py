@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from skpref.fitting import UNITS
 from skpref.inspection import sampler_traces
 from skpref.plotting._style import (
+    Display,
     check_matplotlib,
+    height_of_rows,
     lay_out,
     letter_size,
     looks,
-    new_axes,
     short_name,
     size_in_points,
     tidy,
@@ -22,7 +23,7 @@ from skpref.plotting._style import (
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class TracesDisplay:
+class TracesDisplay(Display):
     """Utilities given each draw of a sampler, an item a row, a chain a line.
 
     Made by `from_estimator`; the parameters are kept as attributes, the best item first.
@@ -116,9 +117,8 @@ class TracesDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         n, n_chains, n_draws = self.draws.shape
-        ax = new_axes(ax, (4.8, float(np.clip(1.2 + 0.55 * n, 2.0, 20.0))))
+        ax = self._new_axes(ax, (4.8, height_of_rows(n, 0.55)))
         middle = self.draws.mean(axis=(1, 2))
         away = self.draws - middle[:, None, None]
         reach = float(max(away.max(), -away.min())) or 1.0
@@ -156,7 +156,6 @@ class TracesDisplay:
             self._draw_diagnostics(ax, base, height) if self._has_room(ax, n) else []
         )
         self._draw_scale(ax, reach)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     @staticmethod

@@ -10,20 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 from skpref.inspection import trajectories
 from skpref.plotting._style import (
     SIZES,
+    Display,
     check_matplotlib,
+    draw_band,
     in_unit,
     legend_above,
     looks,
-    new_axes,
     plain_text,
     shorten,
+    size_in_points,
     tidy,
     wrap_to,
 )
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class TrajectoryDisplay:
+class TrajectoryDisplay(Display):
     """Utilities of items through time: posterior means, bands, and when the items were met.
 
     Made by `from_estimator`; the parameters are kept as attributes.
@@ -160,8 +162,7 @@ class TrajectoryDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
-        ax = new_axes(ax, (4.8, 3.4))
+        ax = self._new_axes(ax, (4.8, 3.4))
         order = np.argsort(self.times, kind="stable")
         times = np.asarray(self.times)[order]
         parts = (self.utility, self.lower, self.upper)
@@ -177,8 +178,7 @@ class TrajectoryDisplay:
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
         for k, (color, dashes) in enumerate(looks(ax, len(names))):
-            look = {"color": color, "alpha": 0.15, "linewidth": 0}
-            self.bands_.append(ax.fill_between(times, lower[k], upper[k], **look))
+            self.bands_.append(draw_band(ax, times, lower[k], upper[k], color, alpha=0.15))
             look = {"color": color, "linestyle": dashes, "linewidth": 1.6}
             self.lines_ += ax.plot(times, utility[k], label=names[k], **look)
             if self.answered is not None:
@@ -196,7 +196,7 @@ class TrajectoryDisplay:
         if times.dtype.kind == "M":
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-            width = ax.get_window_extent().width * 72.0 / ax.figure.dpi
+            width = size_in_points(ax)[0]
             # With fewer than five it is not sure to find any.
             locator = AutoDateLocator(minticks=2, maxticks=max(5, int(width / SIZES.date)))
             ax.xaxis.set_major_locator(locator)
@@ -207,7 +207,6 @@ class TrajectoryDisplay:
         label = ax.set_ylabel(in_unit(f"utility above {self._zero_in_words()}", self.unit))
         wrap_to(label, ax.get_window_extent().height)
         legend_above(ax, 2)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _zero_in_words(self) -> str:

@@ -11,10 +11,12 @@ from skpref._utils import check_number
 from skpref.data import DuelFrame, ItemTable, column_at, column_floats, is_frame, plain_frame
 from skpref.fitting import Inspected, unit_length
 from skpref.plotting._style import (
+    SIZES,
+    Display,
     check_matplotlib,
+    draw_band,
     in_unit,
     legend_above,
-    new_axes,
     palette,
     percent,
     plain_text,
@@ -163,11 +165,8 @@ def _reference_values(reference, columns):
     return list(reference)
 
 
-_ALONG_ONE, _ALONG_TWO = 200, 40
-
-
 @dataclass(eq=False, kw_only=True, repr=False)
-class UtilityDisplay:
+class UtilityDisplay(Display):
     """Posterior of the utility along one feature, with a band, or its mean along two.
 
     Made by `from_estimator`; the parameters are kept as attributes. The zero is the mean over
@@ -284,7 +283,9 @@ class UtilityDisplay:
             table = subject.posterior.reader.table
             X = subject.training[:, : subject.n_features] if table is None else table
         listed = [features] if isinstance(features, str | int | np.integer) else list(features)
-        resolution = grid_resolution or (_ALONG_TWO if len(listed) == 2 else _ALONG_ONE)
+        resolution = grid_resolution or (
+            SIZES.surface_points if len(listed) == 2 else SIZES.curve_points
+        )
         names = subject.feature_names if feature_names is None else feature_names
         grid = grid_along_features(as_items(X), listed, resolution, reference, names)
         rows = subject.rows_of(grid.items)
@@ -324,29 +325,20 @@ class UtilityDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         single = len(self.features) == 1
-        ax = new_axes(ax, (6.4, 4.0) if single else (6.0, 4.6))
+        ax = self._new_axes(ax, (6.4, 4.0) if single else (6.0, 4.6))
         if single:
             self._draw_curve(ax, palette(ax).blue if color is None else color)
         else:
             self._draw_surface(ax, cmap)
         ax.set_xlabel("\n".join(filter(None, (plain_text(self.features[0]), self.held))))
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_curve(self, ax, color):
         (x,) = self.grid
         ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
-        self.band_ = ax.fill_between(
-            x,
-            self.lower,
-            self.upper,
-            color=color,
-            alpha=0.22,
-            linewidth=0,
-            label=f"{percent(self.level)} interval",
-        )
+        label = f"{percent(self.level)} interval"
+        self.band_ = draw_band(ax, x, self.lower, self.upper, color, label=label)
         (self.line_,) = ax.plot(x, self.mean, color=color, linewidth=2.0, label="posterior mean")
         (self.items_,) = ax.plot(
             self.items[:, 0],

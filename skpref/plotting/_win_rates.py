@@ -10,10 +10,10 @@ from skpref._utils import check_number
 from skpref.inspection import win_rates
 from skpref.plotting._style import (
     SIZES,
+    Display,
     check_matplotlib,
     diverging_colors,
     lay_out,
-    new_axes,
     row_letters,
     short_name,
     size_in_points,
@@ -21,7 +21,7 @@ from skpref.plotting._style import (
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class WinRatesDisplay:
+class WinRatesDisplay(Display):
     """Matrix of win probabilities: the item of the row beats that of the column, ties count half.
 
     Made by `from_estimator`; the parameters are kept as attributes, the best item first.
@@ -116,11 +116,10 @@ class WinRatesDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         names = [short_name(name) for name in np.asarray(self.names).tolist()]
         n = len(names)
         wide = float(np.clip(SIZES.cell_margin + SIZES.cell * n, 2.9, SIZES.widest))
-        ax = new_axes(ax, (wide + 0.3, wide))
+        ax = self._new_axes(ax, (wide + 0.3, wide))
         # Half of a tie goes to either, so that what is even is even in the picture.
         share = self.win if self.tie is None else self.win + 0.5 * self.tie
         ties = self.tie is not None and bool(np.any(self.tie))
@@ -142,7 +141,6 @@ class WinRatesDisplay:
         lay_out(ax)
         size, step = row_letters(min(size_in_points(ax)) / SIZES.number, n)
         self.annotations_ = self._draw_numbers(ax, share, size) if annotate and step == 1 else []
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_numbers(self, ax, share, size):
