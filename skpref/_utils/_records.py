@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 DOCUMENT = "document"
 FORMAT = 1
-PACKAGE = __name__.partition(".")[0]
+PACKAGE, *_ = __name__.split(".")
 # Rooms that fitted models are made of.
 _ROOMS = "_estimator collaborative data fitting gp inference kernels likelihoods"
 # What belongs to a running program: callbacks, and the routing of metadata.

@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -77,9 +78,25 @@ def gather(
     return DuelFrame(table.X, positions) if (positions < 0).any() else table.X[positions]
 
 
-_ALL_PAIRS = 2000  # up to so many, every pair of rated items is a duel
-# Beyond, so many an item, but of few items more: others do not improve the order of items not seen.
-_PAIRS_EACH, _LEAST = 5, 4000
+@dataclass(frozen=True)
+class PairLimits:
+    """How many duels rated items make.
+
+    Attributes
+    ----------
+    all_pairs : int
+        Pairs up to which every pair is a duel.
+    pairs_each, least : int
+        Beyond, so many an item, but of few items more: others do not improve the order of items
+        not seen.
+    """
+
+    all_pairs: int = 2000
+    pairs_each: int = 5
+    least: int = 4000
+
+
+LIMITS = PairLimits()
 
 
 def _index_ranges(start, stop):
@@ -288,7 +305,7 @@ def rated_pairs(
             f"No duel results from {len(ratings)} ratings: no two items of a group differ in "
             "rating. Give items with at least two different ratings within a qid."
         )
-    few, cap = (_ALL_PAIRS, max(_LEAST, _PAIRS_EACH * len(order)))
+    few, cap = LIMITS.all_pairs, max(LIMITS.least, LIMITS.pairs_each * len(order))
     if max_pairs != "auto":
         few = cap = n_pairs if max_pairs is None else int(max_pairs)
     if n_pairs <= few:

@@ -12,9 +12,12 @@ from sklearn.utils.validation import column_or_1d
 from skpref.data._containers import argument_floats, exact_array, is_missing, refuse_rows
 from skpref.data._items import check_ids
 from skpref.data._labels import check_order
-from skpref.data._ranks import check_real
 from skpref.data._respondents import check_respondents
 from skpref.data._time import AnswerTimes
+
+# Share of the answers that may be of no use without a warning: chance brings some about, such as
+# votes without a judge, or duels of two equal items where pairs are drawn from a table.
+UNMENTIONED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +161,6 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     """
     if sample_weight is None:
         return None
-    check_real(sample_weight, "sample_weight")
     weight = argument_floats(
         sample_weight, "sample_weight must hold numbers of at least 0, one for each row of X"
     )

@@ -126,6 +126,11 @@ class _UnreadX:
         kind, n_dimensions = ("", 0) if self.is_frame else (X.dtype.kind, X.ndim)
         self.width = X.shape[1] if n_dimensions == 2 else 0
         self.is_single = n_dimensions == 1 or self.width == 2
+        self.is_stack, self.is_table, self.is_wide = (
+            n_dimensions == 3,
+            self.width > 1,
+            self.width > 2,
+        )
         self.may_be_texts = kind in tuple("UTO")
         self.is_integral = kind in tuple("iu") and n_dimensions in (1, 2)
 
@@ -338,14 +343,14 @@ def _refuse_masked(source: _UnreadX) -> None:
 _READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | None]], ...] = (
     (lambda s: s.is_frame, _read_frame),
     (lambda s: s.items, _read_items),
-    (lambda s: s.X.ndim == 3, _read_array),
+    (lambda s: s.is_stack, _read_array),
     (lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size, _read_named),
     (lambda s: s.is_single, _read_texts),
-    (lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
+    (lambda s: s.is_wide and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
     (lambda s: s.table is not None, _refuse_masked),
     (lambda s: s.table is not None and s.is_integral, _read_positions),
-    (lambda s: s.is_integral and s.width > 1 and s.integers is None, _refuse_ambiguous),
-    (lambda s: s.is_integral and s.width > 1 and s.integers == "positions", _read_positions),
+    (lambda s: s.is_integral and s.is_table and s.integers is None, _refuse_ambiguous),
+    (lambda s: s.is_integral and s.is_table and s.integers == "positions", _read_positions),
 )
 
 

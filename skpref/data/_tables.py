@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import compress, islice
 from operator import itemgetter
@@ -29,14 +30,31 @@ from skpref.data._csv import Coded, CsvColumns, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
-_ROWS = 512  # of a CSV at a time: more do not fit into the caches of a processor
 _SEPARATORS = ",;\t|"
-# Characters of one cell: a long conversation has a million. A quote that is never closed makes one
-# cell of all that follows.
-_LONGEST_CELL = 2**24
-# Bytes that a packed file may become, those of ten million votes: a megabyte may unpack to a
-# gigabyte, and the memory that it takes is known only then.
-_LARGEST_UNPACKED = 2**29
+
+
+@dataclass(frozen=True)
+class FileLimits:
+    """What one file may take.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of a CSV that are read at a time: more do not fit into the caches of a processor.
+    cell : int
+        Characters of one cell: a long conversation has a million. A quote that is never closed
+        makes one cell of all that follows.
+    unpacked : int
+        Bytes that a packed file may become, those of ten million votes: a megabyte may unpack to a
+        gigabyte, and the memory that it takes is known only then.
+    """
+
+    rows: int = 512
+    cell: int = 2**24
+    unpacked: int = 2**29
+
+
+LIMITS = FileLimits()
 
 
 class Numbers(NamedTuple):
@@ -403,10 +421,10 @@ def _open_bytes(path: Path) -> BinaryIO:
     if path.suffix.lower() != ".gz":
         return path.open("rb")
     with gzip.open(path) as stream:
-        data = stream.read(_LARGEST_UNPACKED + 1)
-    if len(data) > _LARGEST_UNPACKED:
+        data = stream.read(LIMITS.unpacked + 1)
+    if len(data) > LIMITS.unpacked:
         raise ValueError(
-            f"{path.name!r} unpacks to more than {_LARGEST_UNPACKED >> 20} MiB, the most that a "
+            f"{path.name!r} unpacks to more than {LIMITS.unpacked >> 20} MiB, the most that a "
             "packed file may become. Unpack it, and give the file itself."
         )
     return io.BytesIO(data)
@@ -437,7 +455,7 @@ def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTa
 @contextmanager
 def _open_csv_bytes(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
     """Open a CSV; yield its bytes, their encoding, and what separates cells."""
-    limit = csv.field_size_limit(_LONGEST_CELL)
+    limit = csv.field_size_limit(LIMITS.cell)
     try:
         with _naming_file(path, "a CSV", encoding or "utf-8"), _open_bytes(path) as raw:
             if encoding is None:
@@ -459,7 +477,7 @@ def _split_by_rows(rows, path, width, labels, numbers):
     texts: list[list[str]] = [[] for _ in numbers]
     positions = [*labels, *numbers, 0]
     pick: Any = itemgetter(*positions)
-    while block := list(islice(rows, _ROWS)):
+    while block := list(islice(rows, LIMITS.rows)):
         columns = list(zip(*map(pick, _full_rows(block, width, path, rows)), strict=True))[:-1]
         for part, numbered, column in zip(codes, codes_of_texts, columns, strict=False):
             part.append(np.fromiter(map(numbered.__getitem__, column), np.intp, len(column)))
@@ -480,7 +498,7 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     def read(labels: Sequence[int], numbers: Sequence[int]) -> tuple[list[Coded], list[Numbers]]:
         columns = None
         with _open_csv_bytes(path, encoding) as (raw, known_encoding, separator):
-            if known_encoding == "utf-8-sig" and raw.seek(0, io.SEEK_END) <= _LARGEST_UNPACKED:
+            if known_encoding == "utf-8-sig" and raw.seek(0, io.SEEK_END) <= LIMITS.unpacked:
                 raw.seek(0)
                 data = raw.read().removeprefix(codecs.BOM_UTF8)
                 columns = split_columns(data, separator, labels, numbers)

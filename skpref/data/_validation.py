@@ -17,7 +17,7 @@ from skpref.data._containers import holds_words, is_frame, refuse_rows, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_outcomes
-from skpref.data._metadata import AnswerMetadata, check_some_weight, check_sums
+from skpref.data._metadata import UNMENTIONED, AnswerMetadata, check_some_weight, check_sums
 from skpref.data._prompts import prompt_columns
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
@@ -33,10 +33,6 @@ from skpref.data._read import (
 )
 from skpref.data._respondents import Respondents
 from skpref.data._time import AnswerTimes, TimeAxis, rows_by_order, rows_of_answers
-
-# Share of duels between items of equal features that goes unmentioned, as chance brings it about
-# where pairs are drawn from a table.
-_FEW_EQUAL = 0.05
 
 
 class Training(NamedTuple):
@@ -366,7 +362,7 @@ def _warn_equal_features(rows, duels, likelihood):
     equal = np.all(rows[duels[:, 0]] == rows[duels[:, 1]], axis=1)
     if likelihood is None or likelihood.uses_order or TIE in likelihood.kinds:
         return
-    if equal.mean() > _FEW_EQUAL:
+    if equal.mean() > UNMENTIONED:
         warn(
             f"{equal.sum()} of {len(equal)} duels, first row {equal.argmax()} of X, are of two "
             "items with equal features: nothing is learned of them. If one item meets itself "

@@ -339,6 +339,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
             f"and {sides[1]}; rename the column, or give ({', '.join(sides)})."
         )
     if itself is not None:
+        _check_both_sides(names, itself, pairs)
         return Control(name, (itself,))
     return _find_difference(names, name) if two is None else Control(name, two)
 
@@ -360,6 +361,24 @@ def _difference(names: ColumnNames, columns: tuple[int, int], label: str) -> Con
     """Return the control that two columns make, by what their names share, or else a label."""
     common = common_part(names[columns[0]], names[columns[1]])
     return Control(common[0] if common else label, columns)
+
+
+def _check_both_sides(names: ColumnNames, position: int, pairs: list) -> None:
+    """Raise ValueError for a column of one side, which would be taken for a difference."""
+    plain = plain_name(names[position])
+    for side, opposite in [*pairs, *((second, first) for first, second in pairs)]:
+        word = plain_name(side)
+        for common, turned in (
+            (plain.removeprefix(f"{word} "), "{opposite} {common}"),
+            (plain.removesuffix(f" {word}"), "{common} {opposite}"),
+        ):
+            its_pair = names.find(turned.format(opposite=opposite, common=common))
+            if common != plain and its_pair is not None:
+                raise ValueError(
+                    f"The control {names[position]!r} is of one side alone, {names[its_pair]!r} of "
+                    f"the other; give both by {common!r}, or the two columns. A single column "
+                    "must hold their difference."
+                )
 
 
 def _side_column_names(name: str, sides: tuple[str, str]) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from skpref.data._columns import side_words
 from skpref.data._containers import plain_name
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
+from skpref.data._metadata import UNMENTIONED
 from skpref.data._soft import ROUNDED, soft_rows
 from skpref.data._tables import Coded, drop_values, open_table, refuse_rounded
 from skpref.data._time import parse_time
@@ -33,8 +34,6 @@ from skpref.data._winners import (
     warn_alike,
 )
 
-# Left out for what they lack: from this share on a warning says so.
-_MUCH = 0.05
 # A column of differences that all have one sign is looked at from so many votes on.
 _ONE_SIDED = 10
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
@@ -97,7 +96,7 @@ class _DroppedVotes:
     def warn(self) -> None:
         """Warn of rows that cannot be used, if they are many or ``warns_of_few``."""
         rows = np.flatnonzero(self._unusable)
-        if len(rows) and (self._warns_of_few or len(rows) > _MUCH * len(self.kept)):
+        if len(rows) and (self._warns_of_few or len(rows) > UNMENTIONED * len(self.kept)):
             which = ", ".join(map(str, rows[:3])) + (", …" if len(rows) > 3 else "")
             warn(
                 f"{len(rows)} of {len(self.kept)} votes cannot be used: {self._reasons()} (rows "

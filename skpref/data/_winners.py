@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from enum import IntEnum
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -33,8 +34,17 @@ _VERDICT = re.compile(r"\[\[\s*(.*?)\s*\]\]")
 _COMPARED = re.compile(r"(.*?[^<>=\s])\s*(>+|<+|=+)\s*([^<>=\s].*)")
 # Numbers that say who won: signs, wins of the first, places.
 _LEVELS = ({-1: -1, 0: 0, 1: 1}, {0: -1, 0.5: 0, 1: 1}, {1: 1, 1.5: 0, 2: -1})
-# Codes of outcomes beside 1, 0 and -1: none, neither a side nor a tie, two bad answers.
-MISSING, UNREAD, BOTH_BAD = (LARGEST_LABEL + i for i in (1, 2, 3))
+
+
+class OutcomeCode(IntEnum):
+    """Codes of outcomes beside 1, 0 and -1: none, neither a side nor a tie, two bad answers."""
+
+    MISSING = LARGEST_LABEL + 1
+    UNREAD = LARGEST_LABEL + 2
+    BOTH_BAD = LARGEST_LABEL + 3
+
+
+MISSING, UNREAD, BOTH_BAD = OutcomeCode
 
 
 def warn_alike(names: Iterable, remedy: str) -> None:

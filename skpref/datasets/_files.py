@@ -40,8 +40,7 @@ def read_integers(name: str) -> np.ndarray:
 
 
 # Bytes; nothing that is wanted here is near these, what a server sends in its place may be.
-_LARGEST_FILE = 2**24
-_LARGEST_DOWNLOAD = 2**26
+_LARGEST_FILE = 2**26
 _AGAIN = "Remove it and fetch it again."
 
 
@@ -192,8 +191,8 @@ class _DownloadLimit:
     def update(self, n_bytes: int) -> None:
         """Count bytes; OSError if they are too many."""
         self.n_bytes += n_bytes
-        if self.n_bytes > _LARGEST_DOWNLOAD:
-            raise OSError(f"What it sends is larger than {_LARGEST_DOWNLOAD} bytes.")
+        if self.n_bytes > _LARGEST_FILE:
+            raise OSError(f"What it sends is larger than {_LARGEST_FILE} bytes.")
 
     def reset(self) -> None:
         """Count from 0 again."""

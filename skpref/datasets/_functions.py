@@ -34,8 +34,10 @@ _HARTMANN_6 = (
         ]
     ),
 )
-_LANGERMANN_WEIGHTS = np.array([1.0, 2, 5, 2, 3])
-_LANGERMANN_CENTRES = np.array([[3.0, 5], [5, 2], [2, 1], [1, 4], [7, 9]])
+_LANGERMANN = (
+    np.array([1.0, 2, 5, 2, 3]),
+    np.array([[3.0, 5], [5, 2], [2, 1], [1, 4], [7, 9]]),
+)
 
 
 # --- formulas, each to be maximised ---------------------------------------------------------
@@ -94,8 +96,9 @@ def _cross_in_tray(X):
 
 
 def _langermann(X):
-    squared = ((X[:, None] - _LANGERMANN_CENTRES) ** 2).sum(axis=2)
-    return -(np.exp(-squared / np.pi) * np.cos(np.pi * squared)) @ _LANGERMANN_WEIGHTS
+    weights, centres = _LANGERMANN
+    squared = ((X[:, None] - centres) ** 2).sum(axis=2)
+    return -(np.exp(-squared / np.pi) * np.cos(np.pi * squared)) @ weights
 
 
 def _levy_13(X):

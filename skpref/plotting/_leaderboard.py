@@ -193,6 +193,7 @@ class LeaderboardDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        check_matplotlib(f"{type(self).__name__}.plot")
         utility, lower, upper = map(np.asarray, (self.utility, self.lower, self.upper))
         n = len(utility)
         ax = self._new_axes(ax, (7.0, height_of_rows(n)))

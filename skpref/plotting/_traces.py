@@ -117,6 +117,7 @@ class TracesDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        check_matplotlib(f"{type(self).__name__}.plot")
         n, n_chains, n_draws = self.draws.shape
         ax = self._new_axes(ax, (4.8, height_of_rows(n, 0.55)))
         middle = self.draws.mean(axis=(1, 2))

@@ -174,9 +174,9 @@ def test_packed_files_have_a_limit(kind, tmp_path, monkeypatch):
         text = "\n".join(json.dumps(dict(zip(TABLE, row, strict=True))) for row in rows)
     path = tmp_path / f"votes.{kind}.gz"
     path.write_bytes(gzip.compress(text.encode()))
-    monkeypatch.setattr(_tables, "_LARGEST_UNPACKED", len(text))
+    monkeypatch.setattr(_tables, "LIMITS", _tables.FileLimits(unpacked=len(text)))
     assert from_votes(path).y.tolist() == SIGNS
-    monkeypatch.setattr(_tables, "_LARGEST_UNPACKED", len(text) - 1)
+    monkeypatch.setattr(_tables, "LIMITS", _tables.FileLimits(unpacked=len(text) - 1))
     with pytest.raises(ValueError, match=f"'votes.{kind}.gz' unpacks to more than .* Unpack it"):
         from_votes(path)
 
@@ -184,7 +184,7 @@ def test_packed_files_have_a_limit(kind, tmp_path, monkeypatch):
 def test_a_cell_has_a_limit(tmp_path, monkeypatch):
     path = tmp_path / "votes.csv"
     path.write_text(as_csv(TABLE) + '"ant,bee,model_a\n' + "ant,bee,a\n" * 3, encoding="utf-8")
-    monkeypatch.setattr(_tables, "_LONGEST_CELL", 20)
+    monkeypatch.setattr(_tables, "LIMITS", _tables.FileLimits(cell=20))
     with pytest.raises(ValueError, match=r"'votes.csv' cannot be read as a CSV: .*limit \(20\)"):
         from_votes(path)
 
