@@ -120,7 +120,7 @@ def texts(home, url, **options):
 @pytest.mark.parametrize("name", ["", "small.zip"], ids=["a file", "an archive"])
 def test_a_download_without_end_is_left(tmp_path, monkeypatch, name):
     pytest.importorskip("pooch")
-    monkeypatch.setattr(_fetch, "_LARGEST_DOWNLOAD", 10_000)
+    monkeypatch.setattr(_fetch, "_LARGEST_FILE", 10_000)
     asked = []
 
     def endless(handler):
