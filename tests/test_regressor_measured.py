@@ -18,7 +18,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref.duels import ItemTable
 from skpref.inference import EP, SVI
 from skpref.inspection import leaderboard, loo
-from skpref.inspection._loo import each_left_out, left_out_readings
+from skpref.inspection._loo import forecast_without_each, removal_readings
 from skpref.kernels import Intransitive
 from skpref.likelihoods import Derivatives, Likelihood
 from skpref.preprocessing import Itemwise
@@ -203,7 +203,7 @@ def test_units_of_values_are_learned():
 def test_an_answer_left_out_is_predicted_by_a_fit_without_it():
     measured, duels, y = answers()
     model = PairwisePreferenceRegressor(**HELD).fit(duels, y, measured=measured)
-    forecast = each_left_out(left_out_readings(model)[0])
+    forecast = forecast_without_each(removal_readings(model)[0])
     for k in range(4):
         without = PairwisePreferenceRegressor(**HELD)
         without.fit(np.delete(duels, k, axis=0), np.delete(y, k), measured=measured)

@@ -86,7 +86,7 @@ def answer_effects(
     if len(over.weights) > 1:
         values_by_draw = np.array(
             [
-                _values(
+                _values_in_unit(
                     _reference_likelihood(one.posterior.likelihood),
                     unit,
                     one.posterior.effect_variance,
@@ -96,11 +96,11 @@ def answer_effects(
         )
         values_by_draw = values_by_draw[:, places]
         value = over.weights @ values_by_draw
-        centre, deviation = _moments(over.weights, values_by_draw, linear)
+        centre, deviation = _weighted_moments(over.weights, values_by_draw, linear)
     else:
-        value = _values(likelihood, unit, subject.posterior.effect_variance)[places]
+        value = _values_in_unit(likelihood, unit, subject.posterior.effect_variance)[places]
         centre = np.where(linear, value, np.log(np.where(linear, 1.0, value)))
-        deviation = _deviations(subject, likelihood, unit)[places]
+        deviation = _laplace_deviations(subject, likelihood, unit)[places]
     half = ndtri(0.5 + 0.5 * level) * deviation
     ends = [
         np.where(linear, end, np.exp(np.where(linear, 0.0, end)))
@@ -114,12 +114,12 @@ def answer_effects(
 
 
 def _reference_likelihood(likelihood: Likelihood) -> Likelihood:
-    """Return the likelihood of the reference judge."""
+    """Return the likelihood of the reference judge, without the reliability of others."""
     return likelihood.base if isinstance(likelihood, JudgeReliability) else likelihood
 
 
-def _values(likelihood: Likelihood, unit: str, effect_variance: float) -> Array:
-    """Return the hyperparameters of a likelihood in a unit."""
+def _values_in_unit(likelihood: Likelihood, unit: str, effect_variance: float) -> Array:
+    """Return the learned hyperparameters of a likelihood, divided by a unit of utility."""
     linear = np.array([name in likelihood.linear for name in likelihood.free], dtype=bool)
     theta = likelihood.theta
     return np.where(linear, theta, np.exp(np.where(linear, 0.0, theta))) / unit_of_answers(
@@ -127,15 +127,15 @@ def _values(likelihood: Likelihood, unit: str, effect_variance: float) -> Array:
     )
 
 
-def _moments(weights, values, linear):
-    """Return means and deviations of linear values, and of the logarithms of the others."""
+def _weighted_moments(weights, values, linear):
+    """Return weighted means and deviations of values, of their logarithms where not linear."""
     values = np.where(linear, values, np.log(np.where(linear, 1.0, values)))
     centre = weights @ values
     return centre, np.sqrt(weights @ (values - centre) ** 2)
 
 
-def _deviations(subject: Inspected, likelihood: Likelihood, unit: str) -> Array:
-    """Return deviations of the values, or of their logarithms, by Laplace; NaN without."""
+def _laplace_deviations(subject: Inspected, likelihood: Likelihood, unit: str) -> Array:
+    """Return posterior deviations of the values by Laplace; NaN where none were learned."""
     n = len(likelihood.free)
     if subject.learned is None or not n or not subject.has_evidence:
         return np.full(n, np.nan)
@@ -143,7 +143,7 @@ def _deviations(subject: Inspected, likelihood: Likelihood, unit: str) -> Array:
     root = hyperparameter_spread(model, readings[0])[-n:]
     own = root @ root.T
     theta = likelihood.theta
-    values = partial(_values, effect_variance=subject.posterior.effect_variance)
+    values = partial(_values_in_unit, effect_variance=subject.posterior.effect_variance)
     ends = [
         np.array([values(likelihood.at(theta + by), unit) for by in side * _STEP * np.eye(n)])
         for side in (1.0, -1.0)

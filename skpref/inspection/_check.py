@@ -15,7 +15,7 @@ from skpref._utils import BLOCK, Array, html_table, printable_text, row_blocks
 from skpref.data import Answers
 from skpref.fitting import components_in_words, evidence, last_step
 from skpref.inspection._connected import connected_items
-from skpref.inspection._loo import LeaveOneOut, each_left_out, left_out_readings, loo
+from skpref.inspection._loo import LeaveOneOut, forecast_without_each, loo, removal_readings
 from skpref.inspection._members import GroupMembers, item_codes
 from skpref.kernels import Identity, OnColumns
 from skpref.likelihoods import INEQUALITY
@@ -146,10 +146,12 @@ class ModelCheck:
         return [f"{summary[:1].upper()}{summary[1:]}.", *map(printable_text, findings)]
 
     def _repr_html_(self) -> str:
+        """Return a table of the findings as HTML, for notebooks."""
         rows = [(each.topic, each.sentence, each.remedy) for each in self.findings]
         return html_table(self._summary(), rows, ["", "what is wrong", "what to do"])
 
     def _summary(self) -> str:
+        """Return in one sentence how much is wrong, and how well answers are predicted."""
         n = len(self.findings)
         verdict = f"{n or 'nothing'} {'is' if n < 2 else 'are'} wrong"
         chance = "" if np.isnan(self.chance) else f" ({self.chance:.3f} by chance)"
@@ -220,14 +222,14 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
             f"got {type(last).__name__} fitted to several users; models of one utility can be "
             "checked. Fit a PairwisePreferenceRegressor, and give users as groups."
         )
-    members = _members(model, groups) if hasattr(last, "comparisons_") else {}
+    members = _group_members(model, groups) if hasattr(last, "comparisons_") else {}
     left_out = loo(model)
     duels = _Duels.of(model)
-    unjoined, leaks, tests = _unjoined_items(model), [], []
+    unjoined, leaks, tests = _find_unjoined_items(model), [], []
     if duels is not None:
-        leaks = _columns_of_answers(model, duels)
-        tests = _make_tests(model, duels, _labels(members, duels))
-    results = [*_alternatives(last), *_simulated(duels, tests)]
+        leaks = _find_leaks(model, duels)
+        tests = _make_tests(model, duels, _label_duels(members, duels))
+    results = [*_compare_kernels(last), *_compare_with_simulations(duels, tests)]
     wrong = [each for each in results if each.p_value <= SETTINGS.level / len(results)]
     findings = [*unjoined, *leaks, *sorted(wrong, key=lambda each: each.p_value)]
     topics = ["groups of items", "leaks", *(each.topic for each in results)]
@@ -278,7 +280,7 @@ class _Duels(NamedTuple):
         if answers.rows.joint or not len(answers.positions):
             return None
         scale = last.likelihood_.duel_scale
-        log_proba = _outcome_log_proba(last, scale)
+        log_proba = _left_out_log_proba(last, scale)
         sign = np.array([np.sign(label) for label in scale.labels])
         kinds = np.array([kind for kind, _ in scale.outcomes])
         won = np.array([np.flatnonzero((kinds == k) & (sign >= 0))[0] for k in answers.kind])
@@ -307,25 +309,25 @@ class _Duels(NamedTuple):
 
     @property
     def expected(self) -> Array:
-        """Return the expected score of each."""
+        """Expected score of each duel."""
         return self.proba @ self.score
 
     @property
     def residual(self) -> Array:
-        """Return the score of each less its expectation."""
+        """Score of each duel less its expectation."""
         return self.score[self.outcome] - self.expected
 
     @property
     def variance(self) -> Array:
-        """Return the variance of the score of each."""
+        """Variance of the score of each duel."""
         return self.proba @ self.score**2 - self.expected**2
 
 
-def _outcome_log_proba(last, scale):
-    """Return log-probabilities of the outcomes of each answer of a fit without it."""
+def _left_out_log_proba(last, scale):
+    """Return the log-probability of each outcome of each answer, predicted without this answer."""
     every, log_weights = [], []
-    for reading in left_out_readings(last):
-        forecast, rows = each_left_out(reading), reading.comparisons.rows
+    for reading in removal_readings(last):
+        forecast, rows = forecast_without_each(reading), reading.comparisons.rows
         at = np.flatnonzero(rows.kind != INEQUALITY)
         row_of = np.empty(at.size, dtype=np.intp)
         row_of[rows.answer[at]] = at
@@ -358,8 +360,8 @@ class _Labels(NamedTuple):
     code: NDArray[np.intp]
 
 
-def _members(model: Any, groups: Mapping[str, ArrayLike] | None) -> dict[str, GroupMembers]:
-    """Return groups of answers by name: those that the fit knows, and those that are given."""
+def _group_members(model: Any, groups: Mapping[str, ArrayLike] | None) -> dict[str, GroupMembers]:
+    """Return groups of answers by name: those that the fit knows, and those of the user."""
     every: dict[str, GroupMembers] = {}
     for name in ("judge", "prompt", "time"):
         try:
@@ -371,8 +373,8 @@ def _members(model: Any, groups: Mapping[str, ArrayLike] | None) -> dict[str, Gr
     return every
 
 
-def _labels(every: dict[str, GroupMembers], duels: _Duels) -> dict[str, _Labels]:
-    """Return the group of each duel."""
+def _label_duels(every: dict[str, GroupMembers], duels: _Duels) -> dict[str, _Labels]:
+    """Return the number of the group of each duel, by the name of the grouping."""
     labelled = {}
     for name, members in every.items():
         code = np.full(duels.answer.max() + 1, -1)
@@ -428,8 +430,8 @@ class _Test(NamedTuple):
     is_log_ratio: bool = False
 
 
-def _simulated(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
-    """Compare the largest value of each statistic with those of outcomes drawn as predicted."""
+def _compare_with_simulations(duels: _Duels | None, tests: list[_Test]) -> list[Finding]:
+    """Return a finding of each test, its p-value by outcomes that are drawn as predicted."""
     if duels is None:
         return []
     rng = np.random.default_rng(0)
@@ -480,14 +482,14 @@ def _make_tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_
     return [*tests, _make_item_test(duels, names), _make_calibration_test(duels)]
 
 
-def _standardised(weights: Any, duels: _Duels) -> tuple[Any, Array]:
-    """Return weights of residuals, (n_values, n), with deviations of their sums where right."""
+def _weights_and_deviations(weights: Any, duels: _Duels) -> tuple[Any, Array]:
+    """Return weights of residuals, (n_values, n), and the deviation of each weighted sum."""
     square = weights.power(2) if hasattr(weights, "power") else weights**2
     return weights, np.sqrt(np.maximum(square @ duels.variance, 1e-12))[:, None]
 
 
 def _make_ratio_test(topic, duels, powers, membership, describe):
-    """Make the test of groups of duels that other powers of the probabilities predict better.
+    """Return the test of groups of duels that other powers of the probabilities predict better.
 
     Parameters
     ----------
@@ -521,7 +523,7 @@ def _make_ratio_test(topic, duels, powers, membership, describe):
 
 
 def _make_calibration_test(duels):
-    """Make the test whether predictions are too sure or too timid."""
+    """Return the test whether predictions are too sure or too timid."""
 
     def describe(at, _, value):
         power = SETTINGS.powers[at]
@@ -540,7 +542,7 @@ def _make_calibration_test(duels):
 
 
 def _make_item_test(duels, names):
-    """Make the test of items whose answers the model predicts badly."""
+    """Return the test of items whose answers the model predicts badly."""
     remedy = "Look at these answers: it may be two things of one name, or judged by other rules"
     ends = np.concatenate([duels.first, duels.second])
     membership = ends, np.tile(np.arange(len(duels.outcome)), 2)
@@ -549,7 +551,7 @@ def _make_item_test(duels, names):
 
 
 def _make_weakness_test(topic, duels, membership, subjects, remedy):
-    """Make the test of members of groups whose answers are weaker than the model predicts."""
+    """Return the test of members of groups whose answers are weaker than the model predicts."""
 
     def describe(at, member, value):
         less = ("at random", "with half the log odds")[at]
@@ -562,7 +564,7 @@ def _make_weakness_test(topic, duels, membership, subjects, remedy):
 
 
 def _make_judge_test(duels, labels, who):
-    """Make the test of judges, or of users, who answer at random or the wrong way round."""
+    """Return the test of judges, or of users, who answer at random or the wrong way round."""
 
     def describe(at, judge, value):
         how = ("at random", "the wrong way round")[at]
@@ -577,7 +579,7 @@ def _make_judge_test(duels, labels, who):
 
 
 def _make_date_test(duels, labels):
-    """Make the test of dates whose answers the model predicts badly."""
+    """Return the test of dates whose answers the model predicts badly."""
     remedy = "Look what was different then: other rules, other people, or rows that were mixed up"
     some = np.flatnonzero(labels.code >= 0)
     subjects = [f"Answers of {name}" for name in labels.names]
@@ -585,7 +587,7 @@ def _make_date_test(duels, labels):
 
 
 def _make_tie_tests(duels):
-    """Make the test of the number of ties; none where there is no tie."""
+    """Return the test of the number of ties, in a list; an empty one without ties."""
     is_tie = duels.score == 0.5
     if not is_tie.any():
         return []
@@ -606,13 +608,13 @@ def _make_tie_tests(duels):
 
 
 def _make_order_tests(duels, periods):
-    """Make the test whether what is shown first wins too often, ever and in each period."""
+    """Return the test whether what is shown first wins too often, in a list."""
     if not duels.lead.any():
         return []
     parts = [np.ones(len(duels.lead))]
     if periods is not None:
         parts += [periods.code == k for k in range(SETTINGS.n_periods)]
-    weights, deviation = _standardised(np.stack(parts) * duels.lead, duels)
+    weights, deviation = _weights_and_deviations(np.stack(parts) * duels.lead, duels)
 
     def describe(at, _):
         shown = np.flatnonzero(parts[at] * duels.lead)
@@ -635,11 +637,11 @@ def _make_order_tests(duels, periods):
 
 
 def _make_circle_tests(duels, names):
-    """Make the test of circles of three: sums of residuals once around."""
+    """Return the test of circles of three items, in a list; an empty one without triangles."""
     n_items = len(names)
     key, pair = np.unique(duels.first * n_items + duels.second, return_inverse=True)
     first, second = key // n_items, key % n_items
-    triangles = _triangles(first, second, np.bincount(pair), n_items)
+    triangles = _find_triangles(first, second, np.bincount(pair), n_items)
     if not len(triangles):
         return []
     n, n_pairs = len(pair), len(key)
@@ -647,11 +649,11 @@ def _make_circle_tests(duels, names):
     place = np.repeat(np.arange(len(triangles)), 3), triangles.ravel()
     signs = np.tile([1.0, 1.0, -1.0], len(triangles))
     around = csr_array((signs, place), shape=(len(triangles), n_pairs))
-    weights, deviation = _standardised(around @ sums, duels)
+    weights, deviation = _weights_and_deviations(around @ sums, duels)
     turn = weights @ duels.residual
 
     def describe(at, value):
-        a, b, c = (names[k] for k in (*_ends(triangles[at], first, second),))
+        a, b, c = (names[k] for k in (*_triangle_items(triangles[at], first, second),))
         if turn[at] < 0.0:
             a, c = c, a
         return (
@@ -664,8 +666,8 @@ def _make_circle_tests(duels, names):
     return [_Test("circles", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
 
 
-def _triangles(first, second, counts, n_items):
-    """Return pairs (ab, bc, ac) of three items that met in all of them, (n, 3)."""
+def _find_triangles(first, second, counts, n_items):
+    """Return the pairs (ab, bc, ac) of three items that met in all of them, (n, 3)."""
     number = {pair: k for k, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True))}
     after: list[list[int]] = [[] for _ in range(n_items)]
     for k in np.argsort(-counts, kind="stable").tolist():
@@ -680,13 +682,13 @@ def _triangles(first, second, counts, n_items):
     return np.array(triangles[: SETTINGS.n_triangles], dtype=np.intp).reshape(-1, 3)
 
 
-def _ends(triangle, first, second):
+def _triangle_items(triangle, first, second):
     """Return the items a, b and c of the pairs ab, bc and ac."""
     return first[triangle[0]], second[triangle[0]], second[triangle[1]]
 
 
 def _make_column_tests(model, duels):
-    """Make the test of residuals that follow a feature, in all answers or in a block of them."""
+    """Return the test of residuals that follow a feature, in a list."""
     columns = [k for k in _feature_columns(model) if np.ptp(duels.columns[:, k]) > 0.0]
     if not columns:
         return []
@@ -702,7 +704,9 @@ def _make_column_tests(model, duels):
         np.tile(np.arange(n), 2 * n_columns),
     )
     shape = n_columns * (1 + SETTINGS.n_periods), n
-    weights, deviation = _standardised(csr_array((np.tile(difference, 2), place), shape), duels)
+    weights, deviation = _weights_and_deviations(
+        csr_array((np.tile(difference, 2), place), shape), duels
+    )
 
     def describe(at, value):
         column, part = divmod(at, 1 + SETTINGS.n_periods)
@@ -718,7 +722,7 @@ def _make_column_tests(model, duels):
 
 
 def _make_dependence_tests(name, labels, duels):
-    """Make the test of answers of one group that lean the same way about an item.
+    """Return the test of answers of one group that lean the same way, in a list.
 
     Of judges and users it is that of each, beside that of all.
     """
@@ -773,7 +777,7 @@ def _make_dependence_tests(name, labels, duels):
 # -- what needs no simulation ------------------------------------------------------------------
 
 
-def _unjoined_items(model):
+def _find_unjoined_items(model):
     """Return the finding of groups of items that never met, in a list; an empty one of none."""
     if not hasattr(last_step(model).posterior_, "cov"):
         return []
@@ -791,8 +795,8 @@ def _unjoined_items(model):
     ]
 
 
-def _columns_of_answers(model, duels):
-    """Return findings of columns that nearly all answers follow."""
+def _find_leaks(model, duels):
+    """Return findings of features that nearly all answers follow, as if they held them."""
     findings = []
     sign = 2.0 * duels.score[duels.outcome] - 1.0
     for k in _feature_columns(model):
@@ -815,7 +819,7 @@ def _columns_of_answers(model, duels):
 
 
 def _feature_columns(model):
-    """Return the columns of items that are features, and not ids."""
+    """Return the positions of the columns of items that are features, and not ids."""
     last = last_step(model)
     reader = last.posterior_.reader
     if reader.table is not None and not reader.table.has_features:
@@ -824,12 +828,13 @@ def _feature_columns(model):
 
 
 def _column_name(model, column):
+    """Return the name of a column of features, or its number in words."""
     names = getattr(last_step(model), "feature_names_in_", None)
     return f"column {column}" if names is None else str(names[column])
 
 
-def _alternatives(last: Any) -> list[Finding]:
-    """Compare the log evidence with that of other kernels; return a finding of each.
+def _compare_kernels(last: Any) -> list[Finding]:
+    """Return a finding of each other kernel, by its log evidence beside that of the model.
 
     None where more than a single utility is fitted.
     """
@@ -841,7 +846,7 @@ def _alternatives(last: Any) -> list[Finding]:
         return []
     every = []
     for factor, word in ((4.0, "longer"), (0.25, "shorter")):
-        scaled = _with_lengthscales(model.kernel, factor)
+        scaled = _scale_lengthscales(model.kernel, factor)
         if scaled is not None:
             sentence = f"The answers are more probable with {word} lengthscales ({factor:g} times)"
             remedy = "Let lengthscales be learned (optimizer=), or widen their bounds"
@@ -863,8 +868,8 @@ def _alternatives(last: Any) -> list[Finding]:
     return results
 
 
-def _with_lengthscales(kernel, factor):
-    """Return a kernel whose lengthscales are multiplied; None if it has none."""
+def _scale_lengthscales(kernel, factor):
+    """Return a kernel with all lengthscales multiplied by a factor; None if it has none."""
     params = kernel.get_params()
     scaled = {
         name: np.multiply(value, factor)
@@ -875,4 +880,5 @@ def _with_lengthscales(kernel, factor):
 
 
 def _log_evidence(model, comparisons):
+    """Return the log evidence of a model at its hyperparameters."""
     return evidence(comparisons, model).approximation.sites.log_evidence

@@ -66,7 +66,7 @@ class Columns:
         self.mixed = {j: ids for j, ids in self.mixed.items() if j not in own}
 
     def users(self, place: int, value: float) -> Any:
-        """Return a row's value of a column in the user's terms."""
+        """Return the value that users know for a value in the rows of a column."""
         if place in self._subject.groups:
             return self._subject.groups[place][int(value)]
         center, scale = self._subject.center, self._subject.scale
@@ -75,13 +75,13 @@ class Columns:
         return float(value)
 
     def unit(self, place: int) -> float:
-        """Return one unit of a row's column in the user's units."""
+        """Return by how much users' values of a column grow for one more in the rows."""
         return self.users(place, 1.0) - self.users(place, 0.0)
 
     def _row_value(self, place: int, value: Any) -> float:
-        """Return a user's value of a column as the rows hold it."""
+        """Return the value in the rows that stands for a user's value of a column."""
         if place not in self._subject.groups:
-            number = _number(self.label(place), value)
+            number = _finite_number(self.label(place), value)
             return (number - self.users(place, 0.0)) / self.unit(place)
         groups = self._subject.groups[place]
         if value not in groups:
@@ -163,12 +163,12 @@ class Columns:
         return float(np.sqrt(np.average(apart**2, weights=self.weight)))
 
     def by_id(self, place: int, ids: Array) -> Array:
-        """Return each id's mean of a column over what was shown; of ids never shown, of all."""
-        known_ids, means = self._means(place, self._subject.training, self.weight)
+        """Return each id's mean of a column over its answers; the mean of all without any."""
+        known_ids, means = self._means_by_id(place, self._subject.training, self.weight)
         at = np.minimum(np.searchsorted(known_ids, ids), len(known_ids) - 1)
         return np.where(known_ids[at] == ids, means[at], self.mean(place))
 
-    def _means(self, place, rows, weight):
+    def _means_by_id(self, place, rows, weight):
         """Return the ids in some rows, ascending, and each id's mean of a column."""
         row_ids, code = np.unique(rows[:, self._subject.id_place], return_inverse=True)
         code = code.reshape(-1)
@@ -176,7 +176,7 @@ class Columns:
 
     def _own_means(self, place: int, ids: Array) -> Array:
         """Return the mean of a column over the rows of each id."""
-        row_ids, means = self._means(place, *self._own)
+        row_ids, means = self._means_by_id(place, *self._own)
         id_means: Array = means[np.searchsorted(row_ids, ids)]
         return id_means
 
@@ -194,8 +194,7 @@ class Columns:
         return values[np.searchsorted(row_ids, ids)]
 
     def set_own_values(self, base: Array, places: Set[int]) -> None:
-        """Of rows, one an id, `mixed` columns become the mean, or usual category, of ids that
-        differ in them."""
+        """Set mixed columns of rows, one an id, to each id's mean or usual category; warn."""
         if not places:
             return
         ids = base[:, self._subject.id_place]
@@ -226,7 +225,8 @@ class Columns:
         return values[first], shares / shares.sum()
 
 
-def _number(column, value):
+def _finite_number(column, value):
+    """Return a user's value of a column as a float; ValueError if it is no finite number."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -266,23 +266,23 @@ class Contenders:
         return len(self.rows)
 
     def components(self) -> NDArray[np.intp]:
-        """Return the component of each, see `Inspected.component_of`."""
+        """Return the connected component of each contender, see `Inspected.component_of`."""
         return self.subject.component_of(self.rows[:, 0])
 
     def means(self) -> Array:
-        """Return the posterior mean of each, at the hyperparameters of the fit."""
+        """Return the posterior mean utility of each contender, at the fitted hyperparameters."""
         flat = self.rows.reshape(-1, self.rows.shape[2])
         means = self.subject.at(len(flat)).mean(flat)
         return means.reshape(self.rows.shape[:2]) @ self.shares
 
     def take(self, order: NDArray[np.intp]) -> Self:
-        """Return some of them, or all in another order."""
+        """Return some of the contenders, or all in another order."""
         return replace(self, names=self.names[order], rows=self.rows[order])
 
     def draws(
         self, over: Averaged, unit: str, n: int, rng: RandomLike
     ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
-        """Return joint draws of the distinct ones, (n_distinct, n), each's number, and counts."""
+        """Return joint draws of distinct contenders, the number of each, and how many are equal."""
         flat = self.rows.reshape(len(self), -1)
         # Rounding must not rank items that are one and the same.
         distinct, place, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
@@ -296,7 +296,7 @@ class Contenders:
 def contenders(
     model: Any, items: Any = None, user: Any = None, at: Any = None, time: Any = None
 ) -> Contenders:
-    """Return the items that are ranked, and the rows that they are averaged over.
+    """Return the items to rank, with the rows over which the utility of each is averaged.
 
     Given items are ranked as they are. Else, where the model knows ids of which some were shown
     in several versions, each id has one row: columns that differ between its versions are held, and
@@ -310,7 +310,7 @@ def contenders(
     subject = Inspected.of(model, user, time)
     if isinstance(items, Mapping) and "item_table" in items:
         subject, items = subject.of_votes(items), None
-    ids = _ids_alone(subject, items)
+    ids = _listed_ids(subject, items)
     if ids is None:
         return _contenders_of_ids(subject, items, at)
     every = _contenders_of_ids(subject, None, {} if at is None else at)
@@ -324,8 +324,8 @@ def contenders(
     return every.take(np.array([place[name] for name in ids], dtype=np.intp))
 
 
-def _ids_alone(subject: Inspected, items: Any) -> list | None:
-    """Return ids without features, in one dimension; None if items are anything else."""
+def _listed_ids(subject: Inspected, items: Any) -> list | None:
+    """Return items as a list, if they are ids without features; None if they are anything else."""
     if subject.id_place is None or subject.source is not None or items is None or is_frame(items):
         return None
     if subject.posterior.reader.table is not None or isinstance(items, ItemTable):
@@ -335,6 +335,7 @@ def _ids_alone(subject: Inspected, items: Any) -> list | None:
 
 
 def _contenders_of_ids(subject: Inspected, items: Any, at: Any) -> Contenders:
+    """Return a contender for each id, with other columns held or averaged over."""
     answered = items is None and subject.source is None and subject.posterior.reader.table is None
     rows, names = (subject.training, None) if answered else subject.items(items)
     if subject.id_place is None:
@@ -357,15 +358,15 @@ def _contenders_of_ids(subject: Inspected, items: Any, at: Any) -> Contenders:
     held |= {j: columns.mean(j) for j in free - columns.categories}
     base[:, list(held)] = list(held.values())
     open_ = sorted(free & columns.categories)
-    every, shares = _each_category(columns, base, open_)
+    every, shares = _expand_categories(columns, base, open_)
     held_values: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
     held_values |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
     names = subject.ids(base) if not has_items or names is None else names[first]
     return Contenders(subject, _name_array(names, len(base)), every, shares, held_values, columns)
 
 
-def _each_category(columns: Columns, base: Array, places: list[int]) -> tuple[Array, Array]:
-    """Return rows of each id with every combination of categories, and the combinations' shares."""
+def _expand_categories(columns: Columns, base: Array, places: list[int]) -> tuple[Array, Array]:
+    """Return rows of each id with every combination of categories, and the share of each."""
     every = base[:, None]
     if not places:
         return every, np.ones(1)
@@ -382,6 +383,7 @@ def _each_category(columns: Columns, base: Array, places: list[int]) -> tuple[Ar
 
 
 def _contenders_of_rows(subject: Inspected, names: NDArray[Any] | None, rows: Array) -> Contenders:
+    """Return a contender for each row, which nothing is averaged over."""
     return Contenders(subject, _name_array(names, len(rows)), rows[:, None], np.ones(1), {})
 
 
@@ -391,4 +393,5 @@ def evenly_spaced(n: int) -> NDArray[np.intp]:
 
 
 def _name_array(names: NDArray[Any] | None, n: int) -> NDArray[Any]:
+    """Return names, or positions where there are none."""
     return np.arange(n) if names is None else names

@@ -120,7 +120,7 @@ def control_effects(
         )
     over = subject.over_hyperparameters(average)
     slopes = [
-        _slope(ranked, over, unit, place, columns.spread(place), level).rescaled(
+        _average_slope(ranked, over, unit, place, columns.spread(place), level).rescaled(
             columns.unit(place)
         )
         for place in places
@@ -131,12 +131,12 @@ def control_effects(
         place: columns.by_id(place, ids) for place in places if columns.label(place) in ranked.held
     }
     moves = [
-        _order_changes(ranked, {place: own[place]}) if place in own else _UNMOVED
+        _compare_orders(ranked, {place: own[place]}) if place in own else _UNMOVED
         for place in places
     ]
-    together = _order_changes(ranked, own) if own else _UNMOVED
+    together = _compare_orders(ranked, own) if own else _UNMOVED
     values = {
-        "names": _labels([columns.label(place) for place in places]),
+        "names": _object_array([columns.label(place) for place in places]),
         **{
             name: np.array([getattr(each, name) for each in slopes])
             for name in _ControlSlope._fields
@@ -164,7 +164,7 @@ class _ControlSlope(NamedTuple):
     linear: bool
 
     def rescaled(self, unit: float) -> Self:
-        """Return the slope for a column in which one more is ``unit``."""
+        """Return the slope in another unit of the column."""
         return self._replace(
             slope=self.slope / unit,
             lower=self.lower / unit,
@@ -173,10 +173,10 @@ class _ControlSlope(NamedTuple):
         )
 
 
-def _slope(
+def _average_slope(
     ranked: Contenders, over: Averaged, unit: str, place: int, spread: float, level: float
 ) -> _ControlSlope:
-    """Return the slope in one column, over a standard deviation about where it is held."""
+    """Return the slope of the utility in one column, over a deviation about where it is held."""
     n, m, d = ranked.rows.shape
     rows = ranked.rows.reshape(n * m, d)
     weight = np.tile(ranked.shares, n) / n
@@ -202,13 +202,14 @@ def _slope(
 
 
 def _shifted_rows(rows: Array, place: int, by: float) -> Array:
+    """Return a copy of rows with one column moved by a constant."""
     moved = rows.copy()
     moved[:, place] += by
     return moved
 
 
 def _has_one_slope(ranked: Contenders, up: Array, down: Array, place: int, spread: float) -> bool:
-    """Tell whether the prior has one slope, at all of these rows and further along the column."""
+    """Return whether the kernel is linear in a column: one slope at all rows and further along."""
     kernel = ranked.subject.posterior.kernel
     away = [_shifted_rows(rows[:1], place, _AWAY * spread) for rows in (up, down)]
     up, down = np.concatenate([up, away[0]]), np.concatenate([down, away[1]])
@@ -228,8 +229,8 @@ class _OrderChanges(NamedTuple):
 _UNMOVED = _OrderChanges(np.nan, np.nan)
 
 
-def _order_changes(ranked: Contenders, own: dict[int, Array]) -> _OrderChanges:
-    """Return how the order of ids changes with each at its own values of some columns.
+def _compare_orders(ranked: Contenders, own: dict[int, Array]) -> _OrderChanges:
+    """Return how the order of ids changes where each has its own values of some columns.
 
     Within components: the mean of their rank correlations, by their pairs, and the most places.
     """
@@ -252,7 +253,8 @@ def _order_changes(ranked: Contenders, own: dict[int, Array]) -> _OrderChanges:
     return _OrderChanges(tau, max(each.moved for each in moves))
 
 
-def _labels(labels: list) -> Any:
+def _object_array(labels: list) -> Any:
+    """Return labels of any types as an array of objects."""
     named = np.empty(len(labels), dtype=object)
     named[:] = labels
     return named

@@ -81,13 +81,13 @@ def shares(
     (array([0.4, 0.3, 0.3]), array([0.52, 0.  , 0.48]))
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    posterior = _one_utility(model)
+    posterior = _check_one_utility(model)
     sets = _check_sets(X)
     names, code = _code_alternatives(sets, alternative)
     if without is not None:
-        code = _withdraw(names, code, without)
-    proba, slopes = _probabilities(model, posterior, sets, code)
-    share = _mean_by_code(proba, code, len(names))
+        code = _withdraw_alternative(names, code, without)
+    proba, slopes = _choice_probabilities(model, posterior, sets, code)
+    share = _alternative_shares(proba, code, len(names))
     weights = np.einsum("sia,sij->asj", np.eye(len(names))[code] * (code >= 0)[:, :, None], slopes)
     rows = _read_rows(model, posterior, sets[code >= 0])
     _, variance = mixed_sums(posterior, rows, weights[:, code >= 0] / len(sets))
@@ -136,19 +136,21 @@ def elasticities(model: Any, X: ArrayLike, column: int, *, alternative: int | No
     >>> np.diag(elasticities(model, price, 0).elasticity) < -0.5
     array([ True,  True,  True])
     """
-    posterior = _one_utility(model)
+    posterior = _check_one_utility(model)
     sets = _check_sets(X)
     _check_column("column", column, sets)
     names, code = _code_alternatives(sets, alternative)
-    share = _mean_by_code(_probabilities(model, posterior, sets, code)[0], code, len(names))
+    share = _alternative_shares(
+        _choice_probabilities(model, posterior, sets, code)[0], code, len(names)
+    )
     change = np.empty((len(names), len(names)))
     for a in range(len(names)):
         ends = []
         for factor in (1.0 + _STEP, 1.0 - _STEP):
             moved = sets.copy()
             moved[:, :, column] = np.where(code == a, factor, 1.0) * moved[:, :, column]
-            proba, _ = _probabilities(model, posterior, moved, code)
-            ends.append(_mean_by_code(proba, code, len(names)))
+            proba, _ = _choice_probabilities(model, posterior, moved, code)
+            ends.append(_alternative_shares(proba, code, len(names)))
         change[:, a] = (ends[0] - ends[1]) / (2.0 * _STEP * share)
     columns = {str(name): change[:, k] for k, name in enumerate(names)}
     frame = table_frame(columns, names.tolist())
@@ -234,11 +236,11 @@ def willingness_to_pay(
     True
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    posterior = _one_utility(model)
+    posterior = _check_one_utility(model)
     values = check_array(X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
     rows = values.reshape(-1, values.shape[-1])
     _check_column("price", price, rows)
-    names, code = _groups(groups, len(values))
+    names, code = _read_groups(groups, len(values))
     code = np.repeat(code, len(rows) // len(values))
     complete = ~np.isnan(rows).any(axis=1)
     rows, code = rows[complete], code[complete]
@@ -271,7 +273,7 @@ def willingness_to_pay(
         for c in range(len(at) - 1):
             pair = [c, -1]
             value[k, c] = -mean[c] / mean[-1]
-            low[k, c], high[k, c] = _fieller(mean[pair], covariance[np.ix_(pair, pair)], z)
+            low[k, c], high[k, c] = _ratio_interval(mean[pair], covariance[np.ix_(pair, pair)], z)
     if np.any(np.isinf(low)):
         warn(
             f"The answers leave open whether utility falls with the price, column {price}, so that "
@@ -288,7 +290,7 @@ def willingness_to_pay(
     return PrintableBunch(group=names, column=at[:-1], value=value, low=low, high=high, frame=frame)
 
 
-def _groups(groups: ArrayLike | None, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _read_groups(groups: ArrayLike | None, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the names of groups, and the number of that of each of n rows."""
     labels = np.full(n, "all") if groups is None else np.asarray(groups)
     if labels.shape != (n,):
@@ -300,8 +302,8 @@ def _groups(groups: ArrayLike | None, n: int) -> tuple[NDArray[Any], NDArray[np.
     return names, code.reshape(-1)
 
 
-def _one_utility(model: Any) -> Any:
-    """Return the posterior of a model; raise TypeError for that of several users."""
+def _check_one_utility(model: Any) -> Any:
+    """Return the posterior of a model of one utility; TypeError for one of several users."""
     last = last_step(model)
     if hasattr(last.posterior_, "of"):
         raise TypeError(
@@ -312,7 +314,7 @@ def _one_utility(model: Any) -> Any:
 
 
 def _check_sets(X: ArrayLike) -> Array:
-    """Return sets of alternatives, (n_sets, k, n_features)."""
+    """Return sets of alternatives as an array (n_sets, k, n_features); ValueError for others."""
     sets = check_array(X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
     if sets.ndim != 3 or sets.shape[1] < 2:
         raise ValueError(
@@ -329,6 +331,7 @@ def _check_sets(X: ArrayLike) -> Array:
 
 
 def _check_column(name: str, column: Any, X: Array) -> None:
+    """Raise an error unless a parameter is the number of a column of X."""
     check_number(name, column, low=0, high=X.shape[-1] - 1, integer=True)
 
 
@@ -347,8 +350,10 @@ def _code_alternatives(
     return names, code
 
 
-def _withdraw(names: NDArray[Any], code: NDArray[np.intp], without: Any) -> NDArray[np.intp]:
-    """Return the numbers of alternatives without one; raise ValueError where nothing is left."""
+def _withdraw_alternative(
+    names: NDArray[Any], code: NDArray[np.intp], without: Any
+) -> NDArray[np.intp]:
+    """Return the numbers of alternatives with −1 for one; ValueError where nothing is left."""
     place = np.flatnonzero(names == without)
     if len(place) != 1:
         raise ValueError(
@@ -373,10 +378,10 @@ def _read_rows(model: Any, posterior: Any, rows: Array) -> Array:
     return checked
 
 
-def _probabilities(
+def _choice_probabilities(
     model: Any, posterior: Any, sets: Array, code: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Return how probable each row is to be chosen, and its slopes in the utilities of its set.
+    """Return how probable each row is chosen, and its slopes in the utilities of its set.
 
     Returns
     -------
@@ -405,8 +410,8 @@ def _probabilities(
     return proba, slopes
 
 
-def _mean_by_code(proba: Array, code: NDArray[np.intp], n_codes: int) -> Array:
-    """Return the share of each alternative, (n_codes,)."""
+def _alternative_shares(proba: Array, code: NDArray[np.intp], n_codes: int) -> Array:
+    """Return the share of each alternative: its mean probability over all sets."""
     offered = code >= 0
     return np.bincount(code[offered], proba[offered], n_codes) / len(code)
 
@@ -439,8 +444,8 @@ def _mean_slopes(
     return mean / spread, covariance / np.multiply.outer(spread, spread)
 
 
-def _fieller(mean: Array, covariance: Array, z: float) -> tuple[float, float]:
-    """Return the ends of the interval of minus the first over the second of two Gaussians."""
+def _ratio_interval(mean: Array, covariance: Array, z: float) -> tuple[float, float]:
+    """Return the ends of Fieller's interval of minus the ratio of two Gaussians."""
     square = mean[1] ** 2 - z**2 * covariance[1, 1]
     if square <= 0.0:
         return -np.inf, np.inf

@@ -103,23 +103,24 @@ def permutation_importance(
     losses = np.empty((distinct.shape[1], n_repeats))
     for j in range(len(losses)):
         for k in range(n_repeats):
-            items = _exchange_feature(distinct, j, rng.permutation(len(first)))
+            items = _permute_feature(distinct, j, rng.permutation(len(first)))
             shown = _items_as_shown(items, inverse, pairs, id_column)
             losses[j, k] = baseline - value(model, shown, y, **metadata)
     return PrintableBunch(
         importances_mean=losses.mean(axis=1),
         importances_std=losses.std(axis=1),
         importances=losses,
-        feature_names=_names(model, rows),
+        feature_names=_feature_names(model, rows),
     )
 
 
 def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
+    """Return the score that the model's own method gives."""
     return model.score(X, y, **metadata)
 
 
 def _items_with_features(model: Any, X: Any) -> ParsedX:
-    """Return the items of X with their features, and which of them were shown together."""
+    """Return the items of X with their features, and which were shown together."""
     last = getattr(model, "best_estimator_", model)
     last = last[-1] if hasattr(last, "steps") else last
     shown = read(X, table=getattr(last, "items_", None))
@@ -140,8 +141,8 @@ def _items_with_features(model: Any, X: Any) -> ParsedX:
     return shown.without_unshown()
 
 
-def _exchange_feature(items, feature, permutation):
-    """Return distinct items, each with another's value of a feature."""
+def _permute_feature(items, feature, permutation):
+    """Return distinct items with the values of one feature permuted."""
     if is_frame(items):
         column = take_rows(column_at(items, feature), permutation)
         if not hasattr(items, "iloc"):
@@ -155,12 +156,14 @@ def _exchange_feature(items, feature, permutation):
 
 
 def _items_as_shown(items, inverse, pairs, id_column):
+    """Return items row by row, or set by set, as X showed them."""
     if pairs is None:
         return take_rows(items, inverse)
     return shown_together(items, np.where(pairs < 0, -1, inverse[pairs]), id_column)
 
 
-def _names(model, rows) -> NDArray[Any] | None:
+def _feature_names(model, rows) -> NDArray[Any] | None:
+    """Return the names of the features of items, or None where they have none."""
     named = column_names(rows) if is_frame(rows) else getattr(model, "feature_names_in_", None)
     return named if named is not None and len(named) == rows.shape[1] else None
 

@@ -226,7 +226,7 @@ or votes, default=None
     component = ranked.components()
     n_components = int(component.max()) + 1
     relative = mixture.relative(level, component)
-    places = _places(ranked.draws(over, unit, n_draws, random_state), component, level)
+    places = _rank_places(ranked.draws(over, unit, n_draws, random_state), component, level)
     order = np.lexsort((-relative.mean, component))
     columns = {
         "names": ranked.names[order],
@@ -276,14 +276,19 @@ class _Board(Bunch):
                 f"  {k:2d}  {name:<{width}}  {mean:7.2f}  [{low:7.2f}, {high:7.2f}]"
                 f"  {first:3d} to {last:3d}  {probability_text(best):>7}"
             )
-        return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
+        return "\n".join(
+            [*lines, *[f"  {self._hidden_in_words()}"] * bool(self._hidden_in_words())]
+        )
 
     def _repr_html_(self) -> str:
+        """Return the first places as a table of HTML, for notebooks."""
         titles, rows = self.cells(_SHOWN)
-        return html_table(". ".join([self._head(), *self._notes()]), rows, titles, self._rest())
+        return html_table(
+            ". ".join([self._head(), *self._notes()]), rows, titles, self._hidden_in_words()
+        )
 
     def cells(self, top: int | None = None) -> tuple[list[str], list[list]]:
-        """Return the heads and the rows of a table of the first places, without a limit of all."""
+        """Return the heads and rows of a table of the first places, or of all."""
         several = self["n_components"] > 1
         titles = ["rank", "name", *["group"] * several, "utility"]
         titles += [f"{100.0 * self['level']:g} % interval", "rank interval", "P(best)"]
@@ -302,7 +307,7 @@ class _Board(Bunch):
         return titles, rows
 
     def _notes(self):
-        """List sentences on groups of items, on judges, on circles, and on prompts of the fit."""
+        """Return sentences on groups of items, judges, circles and prompts of the fit."""
         prompts = self["about_prompts"] if self["has_prompts"] else []
         return [*self._about_groups(), *self["about_judges"], *prompts, *self["about_circles"]]
 
@@ -324,6 +329,7 @@ class _Board(Bunch):
         return [f"{groups}. Across groups nothing is decided: nobody compared their items"]
 
     def _head(self):
+        """Return the title of the board: its size, unit and level."""
         percent = f"{100.0 * self['level']:g} %"
         return (
             f"Leaderboard of {len(self['names'])} in units of {self['unit']}, {percent} intervals"
@@ -339,7 +345,8 @@ class _Board(Bunch):
             table_rows.append((printable_text(name), *utility, *ranks, self["probability_best"][k]))
         return table_rows
 
-    def _rest(self):
+    def _hidden_in_words(self):
+        """Return in words how many places are not shown; empty if none."""
         n_hidden = len(self["names"]) - _SHOWN
         return f"… {n_hidden} more" if n_hidden > 0 else ""
 
@@ -380,6 +387,7 @@ def _circles_in_words(subject: Inspected, level: float) -> list[str]:
 def _lead_of_first(
     ranked: Contenders, mixture: Mixture, order: NDArray[np.intp], level: float
 ) -> Bunch | None:
+    """Return by what margin the first leads the second; None of one item alone."""
     if len(order) < 2:
         return None
     first, second = order[:1], order[1:2]
@@ -676,12 +684,12 @@ class _Places(NamedTuple):
     upper: NDArray[np.intp]
 
 
-def _places(
+def _rank_places(
     drawn: tuple[Array, NDArray[np.intp], NDArray[np.intp]],
     component: NDArray[np.intp],
     level: float,
 ) -> _Places:
-    """Return places within each component, with room for all other components above and below.
+    """Return each item's probability of being best and rank interval, within its component.
 
     Parameters
     ----------

@@ -192,6 +192,7 @@ class LeaveOneOut:
 
 
 def _standard_error(pointwise, weight):
+    """Return the standard error of the weighted sum of values; NaN of one alone."""
     n = weight.sum()
     if n <= 1.0:
         return float("nan")
@@ -266,14 +267,16 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
     ['ann', 'bob', 'cid']
     """
     last = last_step(model)
-    _check(last, by)
+    _check_removable(last, by)
     answers = last.comparisons_
     weight = answers.weight
     members = None if by is None else GroupMembers.of(model, by)
-    readings = left_out_readings(last)
+    readings = removal_readings(last)
     if members is None:
-        log_density, shape = _combined(readings, [each_left_out(each) for each in readings])
-        return LeaveOneOut(log_density, weight, shape, None, weight, _method(last))
+        log_density, shape = _average_readings(
+            readings, [forecast_without_each(each) for each in readings]
+        )
+        return LeaveOneOut(log_density, weight, shape, None, weight, _method_in_words(last))
     value, size, k = np.zeros((3, len(members.names)))
     for group, some in enumerate(members.answers):
         forecasts = []
@@ -281,12 +284,14 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
             seen = each.comparisons
             removed = np.bincount(seen.of_answer[some], weight[some], _n_distinct(seen))
             forecasts.append(each.removal.without(removed[seen.rows.answer].astype(np.float64)))
-        log_density, shape = _combined(readings, forecasts, some)
+        log_density, shape = _average_readings(readings, forecasts, some)
         value[group], size[group] = weight[some] @ log_density, weight[some].sum()
         if shape is not None:
             k[group] = shape.max(initial=-np.inf)
     shapes = k if last.engine_.capabilities.samples else None
-    return LeaveOneOut(value, np.ones(len(value)), shapes, members.names, size, _method(last))
+    return LeaveOneOut(
+        value, np.ones(len(value)), shapes, members.names, size, _method_in_words(last)
+    )
 
 
 def compare(models: Mapping[str, Any] | Sequence[Any], by: str | ArrayLike | None = None) -> Bunch:
@@ -351,6 +356,7 @@ def compare(models: Mapping[str, Any] | Sequence[Any], by: str | ArrayLike | Non
 
 
 def _or_empty(groups):
+    """Return groups, or an empty list for None."""
     return [] if groups is None else groups
 
 
@@ -397,13 +403,13 @@ class _LooScorer:
 # -- what there is to leave out ----------------------------------------------------------------
 
 
-def _check(last, by):
-    """Raise ValueError, before any work, for what cannot be left out."""
+def _check_removable(last, by):
+    """Raise ValueError, before any work, for a fit whose answers cannot be left out."""
     name = type(last).__name__
     answers = getattr(last, "comparisons_", None)
     if answers is None:
         raise TypeError(f"{name} does not keep its answers. Give a fitted estimator of skpref.")
-    _check_at_once(last)
+    _check_fitted_at_once(last)
     if "ekf" in (getattr(last, "local", None), getattr(last.engine_, "local", None)):
         raise ValueError(
             "got SVI(local='ekf'), whose sites are of pairs and not of answers; "
@@ -436,8 +442,8 @@ def _check(last, by):
         )
 
 
-def _check_at_once(last):
-    """Raise ValueError for a model that does not keep all answers, as it got them in pieces."""
+def _check_fitted_at_once(last):
+    """Raise ValueError for a model that got its answers in pieces, and keeps the last alone."""
     stream, later = getattr(last, "_stream", None), not getattr(last, "_all_at_once", True)
     in_pieces = stream is not None and stream.sample.seen != len(last.comparisons_.positions)
     if in_pieces or (later and isinstance(last.posterior_, ThroughTime)):
@@ -447,7 +453,8 @@ def _check_at_once(last):
         )
 
 
-def _method(last):
+def _method_in_words(last):
+    """Return in words how answers are left out, and how exactly."""
     name = type(last.engine_).__name__
     if last.engine_.capabilities.samples:
         return "importance sampling with Pareto-smoothed weights"
@@ -459,11 +466,12 @@ def _method(last):
 
 
 def _n_distinct(comparisons):
+    """Return the number of distinct answers."""
     return int(comparisons.of_answer.max(initial=-1)) + 1
 
 
-def left_out_readings(last: Any) -> list[WeightedRemoval]:
-    """Return the answers of a fit with posteriors that they can be taken from, by readings."""
+def removal_readings(last: Any) -> list[WeightedRemoval]:
+    """Return the answers and what takes them from the posterior, for each reading of judges."""
     answers = last.comparisons_
     if hasattr(last.posterior_, "of"):
         by_user = replace(answers, judge=last._study.user)  # no two users' answers are equal
@@ -484,14 +492,14 @@ def left_out_readings(last: Any) -> list[WeightedRemoval]:
             removal = _DrawRemoval(parts[k], seen, likelihood)
         else:
             with blas_threads(model.engine.matrix_size(seen)):
-                problem, approximation = _evaluated(here, seen, getattr(last, "_stream", None))
+                problem, approximation = _evaluate_model(here, seen, getattr(last, "_stream", None))
                 removal = SiteRemoval(problem, approximation, model.engine)
         readings.append(WeightedRemoval(float(weights[k]), seen, likelihood, removal))
     return readings
 
 
-def each_left_out(reading: WeightedRemoval) -> AnswerForecast:
-    """Predict every answer without it; where they are few, the sites of all others follow.
+def forecast_without_each(reading: WeightedRemoval) -> AnswerForecast:
+    """Return the prediction of every answer without it.
 
     A single answer of few moves the sites of the others.
     """
@@ -508,8 +516,8 @@ def each_left_out(reading: WeightedRemoval) -> AnswerForecast:
     return forecast
 
 
-def _evaluated(model: Model, seen: Comparisons, stream: Any) -> tuple[Problem, Approximation]:
-    """Return the engine's posterior of the margins, as the fit ended."""
+def _evaluate_model(model: Model, seen: Comparisons, stream: Any) -> tuple[Problem, Approximation]:
+    """Return the engine's problem and posterior of the margins, as the fit ended."""
     if stream is None:
         evaluation = model.evaluate(seen)
         return evaluation.problem, evaluation.approximation
@@ -519,12 +527,12 @@ def _evaluated(model: Model, seen: Comparisons, stream: Any) -> tuple[Problem, A
     return Problem(prior, seen, model.likelihood), approximation
 
 
-def _combined(
+def _average_readings(
     readings: list[WeightedRemoval],
     forecasts: list[AnswerForecast],
     some: NDArray[np.intp] | slice = slice(None),
 ) -> tuple[Array, Array | None]:
-    """Return log densities of some answers, averaged over the readings without them, and k̂.
+    """Return log densities of some answers, averaged over readings, and the largest k̂ of each.
 
     A reading's weight without an answer is its weight over the answer's density there.
     """
@@ -563,7 +571,7 @@ class _DrawRemoval:
         self._likelihood = likelihood
 
     def without_each(self) -> AnswerForecast:
-        """Predict each answer by draws of its margin."""
+        """Return the prediction of each answer without it, by draws of its margin."""
         rows, items = self._comparisons.rows, self._comparisons.items
         n, n_components = len(rows), self._posterior.n_components
         n_draws = n_components * -(-SETTINGS.n_draws // n_components)
@@ -576,12 +584,12 @@ class _DrawRemoval:
             deviation = np.sqrt(np.concatenate([block.variance for block in blocks]))
             draws = np.repeat(means, n_draws // n_components, axis=1)
             draws += deviation[:, None] * rng.standard_normal(draws.shape)
-            columns[:, some] = self._weighed(draws, np.arange(n)[some])
+            columns[:, some] = self._importance_moments(draws, np.arange(n)[some])
         log_density, mean, variance, shape = columns
         return AnswerForecast(log_density, mean, variance, shape)
 
     def without(self, removed: Array) -> AnswerForecast:
-        """Predict answers that are left out together by joint draws of their margins."""
+        """Return predictions of answers that are left out together, by joint draws of margins."""
         rows = np.flatnonzero(removed > 0.0)
         margins = self._comparisons.rows.margins
         used, place = np.unique(margins.index[rows], return_inverse=True)
@@ -595,12 +603,12 @@ class _DrawRemoval:
         draws = margins.sign[rows, None] * draws[place.reshape(-1)]
         log_density = np.full(len(removed), np.nan)
         mean, variance, shape = np.full((3, len(removed)), np.nan)
-        columns = self._weighed(draws, rows, removed[rows])
+        columns = self._importance_moments(draws, rows, removed[rows])
         log_density[rows], mean[rows], variance[rows], shape[rows] = columns
         return AnswerForecast(log_density, mean, variance, shape)
 
-    def _weighed(self, draws, rows, removed=None):
-        """Return log densities, means, variances and k̂ by draws of the margins of rows."""
+    def _importance_moments(self, draws, rows, removed=None):
+        """Return log densities, means, variances and k̂ of margins under importance weights."""
         answers = self._comparisons.rows.answers.take(np.repeat(rows, draws.shape[1]))
         value = self._likelihood.log_prob(draws.ravel(), answers).value.reshape(draws.shape)
         if removed is None:
@@ -628,11 +636,13 @@ class _UserRemoval:
         self._last, self._comparisons = last, comparisons
 
     def without_each(self) -> AnswerForecast:
-        """Predict each answer without its site, the others refitted where a user has few."""
+        """Return the prediction of each answer without its site."""
         last, items, rows = self._last, self._comparisons.items, self._comparisons.rows
         user, answers = np.asarray(rows.answers.judge), rows.answers._replace(judge=None)
         ids = last.users_[user]
-        moments = last.posterior_for(ids.tolist()).margin(*_sides(items, rows.first, rows.second))
+        moments = last.posterior_for(ids.tolist()).margin(
+            *_pair_sides(items, rows.first, rows.second)
+        )
         power = np.minimum(rows.counts, 1.0)
         sites = matching_sites(moments, last.likelihood_, answers, power)
         mean, variance = sites.update.cav_mean, sites.update.cav_var
@@ -640,7 +650,7 @@ class _UserRemoval:
         for own in np.split(order, np.flatnonzero(np.diff(user[order])) + 1):
             if not 1 < len(own) <= SETTINGS.n_followed_of_user:
                 continue
-            sides = _sides(items, rows.first[own], rows.second[own])
+            sides = _pair_sides(items, rows.first[own], rows.second[own])
             covariance = last.posterior_for(ids[own].tolist()).margin_cov(*sides)
             before = np.stack([sites.precision[own], sites.shift[own]])
             factors = last.likelihood_, answers.take(own), power[own]
@@ -653,17 +663,17 @@ class _UserRemoval:
         return AnswerForecast(log_density, mean, variance)
 
     def without(self, removed: Array) -> AnswerForecast:
-        """Raise: groups of several users' answers are refused before this."""
+        """Raise NotImplementedError: groups of several users' answers are refused before."""
         raise NotImplementedError("Groups of several users' answers cannot be left out.")
 
 
-def _sides(items, first, second):
-    """Return the items of pairs as a posterior reads them."""
+def _pair_sides(items, first, second):
+    """Return the first and the second items of pairs, as a posterior reads them."""
     return ParsedX("items", items[first]), ParsedX("items", items[second])
 
 
 def _refit_cavities(mean, covariance, before, copies, likelihood, answers, power):
-    """Return mean and variance of each margin without a copy of its answer, (2, n).
+    """Return mean and variance of each margin, (2, n), refitted without a copy of its answer.
 
     The sites ``before`` of the other answers are refitted by sweeps of expectation propagation: all
     are of one user, and move each other most.

@@ -72,13 +72,14 @@ class GroupMembers:
 
     @classmethod
     def _of_codes(cls, names: NDArray[Any], code: NDArray[np.intp]) -> Self:
+        """Return groups by the number of the group of each answer."""
         order = np.argsort(code, kind="stable")
         ends = np.searchsorted(code[order], range(1, len(names)))
         return cls(names, np.split(order, ends))
 
 
 def item_codes(model: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return names of the items of a fit, and the number of the one that each row is of."""
+    """Return the names of the items of a fit, and the number of the item that each row is of."""
     last = last_step(model)
     subject = Inspected.of(model)
     reader = last.posterior_.reader

@@ -45,7 +45,7 @@ class Predicted(NamedTuple):
     answers: NDArray[np.intp]
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Return the predictions of some answers."""
+        """Return the predictions of some answers, by a mask."""
         is_taken = rows[self.answers]
         return type(self)(
             self.outcome, self.proba[is_taken], self.happened[is_taken], self.answers[is_taken]
@@ -74,8 +74,8 @@ def predicted_proba(model: Any, X: Any, metadata: dict[str, Any] | None) -> Arra
     return proba
 
 
-def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
-    """Return what was predicted and what happened, for duels, ties, grades and choices.
+def read_forecast(y: Any, proba: Any, classes: Any = None) -> Forecast:
+    """Return the probabilities of outcomes, and the column of what happened in each answer.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def forecast_of(y: Any, proba: Any, classes: Any = None) -> Forecast:
 
 
 def _check_probabilities(proba: Any) -> Array:
-    """Return probabilities of shape (n, n_outcomes), those of one outcome beside its opposite."""
+    """Return probabilities as an array (n, n_outcomes); ValueError for others."""
     proba = check_array(proba, dtype=np.float64, ensure_2d=False, input_name="proba")
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
@@ -122,7 +122,7 @@ def _check_probabilities(proba: Any) -> Array:
 
 
 def _label_positions(y: Any, labels: list, n_columns: int) -> Any:
-    """Return the place of each answer among the labels, or raise ValueError."""
+    """Return the position of each answer among the labels; ValueError if it is none."""
     if len(labels) != n_columns:
         raise ValueError(f"proba has {n_columns} columns, classes {len(labels)} labels: {labels}.")
     column = np.array([labels.index(label) if label in labels else -1 for label in y.tolist()])
@@ -134,14 +134,14 @@ def _label_positions(y: Any, labels: list, n_columns: int) -> Any:
 
 
 def predicted_outcomes(y: Any, proba: Any, classes: Any = None) -> list[Predicted]:
-    """Return each outcome: of duels "first wins", with ties or grades one each, or "chosen".
+    """Return, for each outcome, its predicted probabilities and whether it happened.
 
     Parameters
     ----------
     y, proba, classes
-        As for `forecast_of`.
+        As for `read_forecast`.
     """
-    proba, column, names = forecast_of(y, proba, classes)
+    proba, column, names = read_forecast(y, proba, classes)
     if names is None:  # each item of a set against the others
         happened = np.zeros(proba.shape, dtype=bool)
         happened[np.arange(len(proba)), column] = True

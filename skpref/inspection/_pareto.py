@@ -54,7 +54,7 @@ def pareto_smoothed(log_ratios: Array) -> tuple[Array, Array]:
     varies &= excess[:, max(0, n_tail // 4 - 1)] > 0.0
     shape = np.where(np.ptp(smoothed, axis=1) < 1e-12, -np.inf, np.inf)
     if varies.any():
-        shape[varies], scale = _fit(excess[varies])
+        shape[varies], scale = _fit_tail(excess[varies])
         level = (np.arange(n_tail) + 0.5) / n_tail
         k = shape[varies, None]
         small = np.abs(k) < 1e-9
@@ -66,8 +66,8 @@ def pareto_smoothed(log_ratios: Array) -> tuple[Array, Array]:
     return smoothed - logsumexp(smoothed, axis=1, keepdims=True), shape
 
 
-def _fit(excess: Array) -> tuple[Array, Array]:
-    """Fit the distribution to ascending exceedances (n, M); return k and σ, (n,) each.
+def _fit_tail(excess: Array) -> tuple[Array, Array]:
+    """Return shape k and scale σ of a generalised Pareto fit to ascending exceedances (n, M).
 
     With b = −k/σ the likelihood has a profile in b alone, whose mean under a prior on a grid is the
     estimate (Zhang and Stephens 2009, equations 7 to 9).

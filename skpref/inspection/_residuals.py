@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import NEGLIGIBLE, PrintableBunch, check_number
 from skpref.data import table_frame
-from skpref.inspection._outcomes import forecast_of
+from skpref.inspection._outcomes import read_forecast
 from skpref.metrics import group_codes
 
 
@@ -77,7 +77,7 @@ def group_residuals(
     [-0.13, -0.11]
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    outcome_proba, column, outcomes = forecast_of(y, proba, classes)
+    outcome_proba, column, outcomes = read_forecast(y, proba, classes)
     n = len(outcome_proba)
     names, code = group_codes(groups, n)
     size = np.bincount(code, minlength=len(names))

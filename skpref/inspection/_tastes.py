@@ -99,7 +99,7 @@ def user_tastes(
     sums = np.kron(np.eye(n), ranked.shares)  # averages of rows
     length = unit_length(last.posterior_, unit)
     everyone = sums @ last.posterior_.mean(ParsedX("items", rows)) / length
-    own = _means(last, who, rows) @ sums.T / length
+    own = _user_means(last, who, rows) @ sums.T / length
     away = own - everyone
     away -= away.mean(axis=1, keepdims=True)
     scale = np.sqrt(np.mean((own - own.mean(axis=1, keepdims=True)) ** 2))
@@ -115,7 +115,7 @@ def user_tastes(
     axes *= np.where(axes[[0, 1], np.abs(axes).argmax(axis=1)] < 0.0, -1.0, 1.0)[:, None]
     tastes = away @ axes.T / np.sqrt(n)
     project = (axes - axes.mean(axis=1, keepdims=True)) @ sums / (np.sqrt(n) * length)
-    covariance = np.stack([_projected(last, user, rows, project) for user in who])
+    covariance = np.stack([_projection_covariance(last, user, rows, project) for user in who])
     return PrintableBunch(
         users=who,
         tastes=tastes,
@@ -129,6 +129,7 @@ def user_tastes(
 
 
 def _user_array(users: Any) -> NDArray[Any]:
+    """Return users as an array of objects; ValueError if there are none."""
     listed = users.tolist() if hasattr(users, "tolist") else list(users)
     if not listed:
         raise ValueError("users is empty; name one at least, or leave it out for all.")
@@ -138,12 +139,13 @@ def _user_array(users: Any) -> NDArray[Any]:
 
 
 def _repeat_user(user: Any, n: int) -> NDArray[Any]:
+    """Return an array of n times one user."""
     user_ids = np.empty(n, dtype=object)
     user_ids[:] = [user] * n
     return user_ids
 
 
-def _means(last: Any, who: NDArray[Any], rows: Array) -> Array:
+def _user_means(last: Any, who: NDArray[Any], rows: Array) -> Array:
     """Return posterior means of users' utilities of rows, (n_users, n_rows)."""
     step = max(1, BLOCK // rows.size)
     means = []
@@ -156,7 +158,7 @@ def _means(last: Any, who: NDArray[Any], rows: Array) -> Array:
     return np.concatenate(means)
 
 
-def _projected(last: Any, user: Any, rows: Array, project: Array) -> Array:
-    """Return the covariance of projections of a user's utilities of rows."""
+def _projection_covariance(last: Any, user: Any, rows: Array, project: Array) -> Array:
+    """Return the posterior covariance of projections of a user's utilities of rows."""
     posterior = last.posterior_for(_repeat_user(user, len(rows)))
     return project @ posterior.cov(ParsedX("items", rows)) @ project.T

@@ -146,12 +146,12 @@ def trajectories(
         chosen = contenders(model, _item_list(items), at=at)
     reference = board if relative is None else contenders(model, _item_list(relative), at=at)
     over = chosen.subject.over_hyperparameters(average)
-    component, groups = _components(chosen, reference)
+    component, groups = _item_components(chosen, reference)
     beside = component[:, None] == groups
-    rows, weights = _differences(chosen, reference, beside)
+    rows, weights = _difference_weights(chosen, reference, beside)
     n_components = len(np.unique(np.append(component, groups)))
     is_joined = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
-    mean, lower, upper = _through_time(over, rows, weights, asked, unit, level)
+    mean, lower, upper = _summarise_at_times(over, rows, weights, asked, unit, level)
     mean[~is_joined], lower[~is_joined], upper[~is_joined] = 0.0, -np.inf, np.inf
     met = chosen.subject.answer_times(chosen.rows[:, 0])
     names, answered = chosen.names, [axis.times(part) for part in met]
@@ -232,7 +232,7 @@ def order_trajectory(
     rows = np.column_stack([np.repeat(board.rows[:1, 0], 2, axis=0), [1.0, 0.0]])
     weights = np.array([[1.0, -1.0]])
     shift = posterior.likelihood.order_shift * (over.weights @ (1.0 / np.array(over.lengths(unit))))
-    curves = _through_time(over, rows, weights, asked, unit, level, column=-2) + shift
+    curves = _summarise_at_times(over, rows, weights, asked, unit, level, column=-2) + shift
     answers = last_step(model).comparisons_
     shown = answers.items[answers.items[:, -1] == 1.0]
     return _Trajectories.of(
@@ -250,7 +250,7 @@ def order_trajectory(
     )
 
 
-def _through_time(
+def _summarise_at_times(
     over: Any,
     rows: Array,
     weights: Array,
@@ -259,7 +259,7 @@ def _through_time(
     level: float,
     column: int = -1,
 ) -> Array:
-    """Compute means and interval ends, (3, n, n_times), of weighted sums of rows at some times."""
+    """Return means and interval ends, (3, n, n_times), of weighted sums of rows at times."""
     summaries = []
     for when in asked:
         rows[:, column] = when
@@ -274,7 +274,7 @@ class _Trajectories(Bunch):
     def of(
         cls, posterior: Any, curves: tuple[Array, ...], unit: str, level: float, **fields: Any
     ) -> "_Trajectories":
-        """Make the Bunch of names, times, means and interval ends, and further fields."""
+        """Return the Bunch of names, times, means and interval ends, and further fields."""
         names, times, mean, lower, upper = curves
         axis = posterior.reader.time
         columns = {
@@ -340,20 +340,20 @@ def _item_list(items: Any) -> Any:
     return [items] if isinstance(items, str | int | np.integer) else items
 
 
-def _components(
+def _item_components(
     chosen: Contenders, reference: Contenders
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the components of the chosen items, and of those in the reference."""
+    """Return the connected components of the chosen items, and of those in the reference."""
     both = replace(reference, names=np.concatenate([reference.names, chosen.names]))
     both = replace(both, rows=np.concatenate([reference.rows, chosen.rows]))
     component = both.components()
     return component[len(reference) :], component[: len(reference)]
 
 
-def _differences(
+def _difference_weights(
     chosen: Contenders, reference: Contenders, beside: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Return rows, and the weights of each item less the mean of its component's reference."""
+    """Return rows, and weights of each item less the mean of its reference."""
     own = np.kron(np.eye(len(chosen)), chosen.shares)
     mean = np.kron(beside / np.maximum(beside.sum(axis=1), 1)[:, None], reference.shares)
     width = chosen.rows.shape[2]

@@ -63,7 +63,7 @@ def variance_shares(model: Any, *, level: float = 0.9, average: bool | str = "au
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     subject = Inspected.of(model)
     over = subject.over_hyperparameters(average)
-    every = np.array([_shares(each.posterior) for each in over.subjects])
+    every = np.array([_term_shares(each.posterior) for each in over.subjects])
     share = over.weights @ every
     lower = upper = np.full(len(share), np.nan)
     if over.n_hyperparameters > 1:
@@ -73,7 +73,7 @@ def variance_shares(model: Any, *, level: float = 0.9, average: bool | str = "au
         lower, upper = expit(centre - half), expit(centre + half)
     names = np.array(["noise", *_TERMS[: len(share) - 1]], dtype=object)
     columns = {"names": names, "share": share, "lower": lower, "upper": upper}
-    n_prompts, n_repeats = _repeats(subject)
+    n_prompts, n_repeats = _count_repeats(subject)
     return PrintableBunch(
         **columns,
         frame=table_frame(columns, range(len(names))),
@@ -83,8 +83,8 @@ def variance_shares(model: Any, *, level: float = 0.9, average: bool | str = "au
     )
 
 
-def _shares(posterior: Any) -> Array:
-    """Return the shares of the noise and of each term of the effects of prompts."""
+def _term_shares(posterior: Any) -> Array:
+    """Return the shares of variance of the noise and of each term of the effects of prompts."""
     part = posterior_parts(posterior)[1][0]
     noise = part.likelihood.utility_noise
     terms = part.effect_variances if isinstance(part, GroupedPosterior) else []
@@ -92,8 +92,8 @@ def _shares(posterior: Any) -> Array:
     return parts / parts.sum()
 
 
-def _repeats(subject: Inspected) -> tuple[int, float]:
-    """Count the prompts of a fit with effects of these, and answers beyond the first of each."""
+def _count_repeats(subject: Inspected) -> tuple[int, float]:
+    """Return the number of prompts of a fit, and of answers beyond the first of each."""
     if subject.learned is None:
         return 0, 0.0
     comparisons = subject.learned[1][0]

@@ -11,9 +11,9 @@ from skpref.plotting._style import (
     SIZES,
     Display,
     check_matplotlib,
-    legend_above,
+    draw_legend_above,
+    hide_frame,
     plain_text,
-    tidy,
 )
 
 _WORDS = {
@@ -157,20 +157,20 @@ class AcquisitionDisplay(Display):
             *self.best, "*", color="#F0E442", markersize=11, label="largest here", **edge
         )
         for axis, places, values in zip((ax.xaxis, ax.yaxis), self.unit, self.grid, strict=True):
-            ticks = _ticks(values)
+            ticks = _axis_ticks(values)
             axis.set_ticks(np.interp(ticks, values, places), [f"{tick:.4g}" for tick in ticks])
         ax.set(xlim=self.unit[0][[0, -1]], ylim=self.unit[1][[0, -1]])
         ax.set_xlabel(plain_text(self.names[0]))
         ax.set_ylabel(plain_text(self.names[1]))
         label = plain_text(_WORDS.get(self.method, self.method))
         self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label=label)
-        tidy(ax)
-        legend_above(ax, 3)
+        hide_frame(ax)
+        draw_legend_above(ax, 3)
         return self
 
 
-def _ticks(values):
-    """Return round values between the ends of an axis."""
+def _axis_ticks(values):
+    """Return round values between the ends of an axis, powers of ten where it is wide."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     low, high = float(values[0]), float(values[-1])

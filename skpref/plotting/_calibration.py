@@ -14,12 +14,12 @@ from skpref.plotting._style import (
     SIZES,
     Display,
     check_matplotlib,
-    looks,
+    hide_frame,
+    line_looks,
     palette,
-    percent,
+    percent_text,
     plain_text,
     shorten,
-    tidy,
 )
 
 # An outcome keeps its colour and mark, whichever others are drawn.
@@ -198,8 +198,8 @@ class CalibrationDisplay(Display):
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         outcomes = predicted_outcomes(y, proba, classes)
         curves = [
-            _reliability(each.take(rows), n_bins, strategy, level)._replace(group=group)
-            for group, rows in _members(groups, len(np.asarray(proba)))
+            _reliability_curve(each.take(rows), n_bins, strategy, level)._replace(group=group)
+            for group, rows in _group_masks(groups, len(np.asarray(proba)))
             for each in outcomes
         ]
         return cls(curves=curves, level=level).plot(ax=ax)
@@ -228,7 +228,7 @@ class CalibrationDisplay(Display):
         bottom, end = SIZES.histogram
         tallest = max(1, max(int(count.max()) for count in counts))
         names = list(dict.fromkeys(curve.group for curve in self.curves))
-        colors = [color for color, _ in looks(ax, len(names))]
+        colors = [color for color, _ in line_looks(ax, len(names))]
         alone = len({curve.outcome for curve in self.curves}) == 1
         for curve, count in zip(self.curves, counts, strict=True):
             who, _, which = curve.outcome.partition(", ")
@@ -261,23 +261,26 @@ class CalibrationDisplay(Display):
         ax.set(xlim=(-0.02, 1.02), ylim=(bottom, 1.02))
         ax.set_yticks(np.linspace(0.0, 1.0, 6))
         ax.set_xlabel("predicted probability")
-        ax.set_ylabel(f"observed frequency (bars: {percent(self.level)} binomial)")
+        ax.set_ylabel(f"observed frequency (bars: {percent_text(self.level)} binomial)")
         ax.yaxis.set_label_coords(-0.11, (0.5 - bottom) / (1.02 - bottom))
         ax.legend(loc="upper left", frameon=False)
-        tidy(ax)
+        hide_frame(ax)
         ax.spines["left"].set_bounds(0.0, 1.0)
         return self
 
 
-def _members(groups: ArrayLike | None, n: int) -> list[tuple[Any, NDArray[np.bool_]]]:
-    """Return each group and a mask of its answers; without groups None and all answers."""
+def _group_masks(groups: ArrayLike | None, n: int) -> list[tuple[Any, NDArray[np.bool_]]]:
+    """Return each group with a mask of its answers; None and all answers without groups."""
     if groups is None:
         return [(None, np.ones(n, dtype=bool))]
     names, code = group_codes(groups, n)
     return [(name, code == k) for k, name in enumerate(names)]
 
 
-def _reliability(prediction: Predicted, n_bins: int, strategy: str, level: float) -> Reliability:
+def _reliability_curve(
+    prediction: Predicted, n_bins: int, strategy: str, level: float
+) -> Reliability:
+    """Return frequencies of one outcome beside its predicted probabilities, bin by bin."""
     proba, happened = prediction.proba, prediction.happened.astype(np.float64)
     if strategy == "quantile":
         edges = np.quantile(proba, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
@@ -290,11 +293,11 @@ def _reliability(prediction: Predicted, n_bins: int, strategy: str, level: float
     predicted = np.bincount(bins, proba) / count
     observed = np.bincount(bins, happened) / count
     error = float(np.average(np.abs(observed - predicted), weights=count))
-    lower, upper = _wilson(observed, count, level)
+    lower, upper = _wilson_interval(observed, count, level)
     return Reliability(prediction.outcome, predicted, observed, lower, upper, count, error, proba)
 
 
-def _wilson(share: Array, count: NDArray[np.intp], level: float) -> tuple[Array, Array]:
+def _wilson_interval(share: Array, count: NDArray[np.intp], level: float) -> tuple[Array, Array]:
     """Return the ends of the interval of a frequency, by the score test (Wilson, JASA 1927)."""
     z = ndtri(0.5 + 0.5 * level)
     spread = z * np.sqrt(share * (1.0 - share) / count + (z / (2.0 * count)) ** 2)

@@ -10,11 +10,11 @@ from skpref.inspection import control_effects
 from skpref.plotting._style import (
     Display,
     check_matplotlib,
+    draw_row_names,
     height_of_rows,
-    in_unit,
+    label_with_unit,
     palette,
-    percent,
-    rows_of_names,
+    percent_text,
 )
 
 
@@ -124,7 +124,7 @@ class ControlEffectsDisplay(Display):
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
         (self.points_,) = ax.plot(slope, rows, "o", color=color, markersize=4.5)
-        what = f"utility of one standard deviation more, {percent(self.level)} intervals"
-        ax.set_xlabel(in_unit(what, self.unit))
-        rows_of_names(ax, np.asarray(self.names).tolist())
+        what = f"utility of one standard deviation more, {percent_text(self.level)} intervals"
+        ax.set_xlabel(label_with_unit(what, self.unit))
+        draw_row_names(ax, np.asarray(self.names).tolist())
         return self

@@ -12,11 +12,11 @@ from skpref.plotting._style import (
     GREY,
     Display,
     check_matplotlib,
+    draw_legend_above,
+    draw_row_names,
     height_of_rows,
-    legend_above,
     palette,
-    percent,
-    rows_of_names,
+    percent_text,
 )
 
 
@@ -134,23 +134,23 @@ class JudgesDisplay(Display):
         self.intervals_ = ax.hlines(rows, self.lower, self.upper, color=GREY, linewidth=1.6)
         adversarial = self.probability_adversarial > 0.5
         random = ~adversarial & (self.probability_random > 0.5)
-        looks = {
+        line_looks = {
             "reliable": (~adversarial & ~random, "o", colors.blue),
             "at random": (random, "s", colors.green),
             "wrong way round": (adversarial, "^", colors.orange),
         }
         self.points_ = {}
-        for label, (of, mark, color) in looks.items():
+        for label, (of, mark, color) in line_looks.items():
             if of.any():
                 look = {"color": color, "markersize": 4.5, "linestyle": "none", "label": label}
                 (self.points_[label],) = ax.plot(self.reliability[of], rows[of], mark, **look)
-        bars = f"bars: {percent(self.level)} intervals"
+        bars = f"bars: {percent_text(self.level)} intervals"
         ax.set_xlabel(f"reliability ({bars})\n0: guesses, 1: the reference judge")
         row_names = [
             f"{name} ({count})"
             for name, count in zip(np.asarray(self.names).tolist(), self.n_answers, strict=True)
         ]
         if len(self.points_) > 1:
-            legend_above(ax, len(self.points_))
-        rows_of_names(ax, row_names)
+            draw_legend_above(ax, len(self.points_))
+        draw_row_names(ax, row_names)
         return self

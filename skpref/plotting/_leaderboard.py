@@ -12,13 +12,13 @@ from skpref.plotting._style import (
     SIZES,
     Display,
     check_matplotlib,
+    draw_row_names,
     height_of_rows,
-    in_unit,
+    label_with_unit,
     letter_size,
     palette,
-    percent,
-    row_letters,
-    rows_of_names,
+    percent_text,
+    row_letter_size,
     size_in_points,
 )
 
@@ -211,18 +211,18 @@ class LeaderboardDisplay(Display):
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
         mean = mean if self.component is None else "the mean of each group"
-        ax.set_xlabel(in_unit(f"utility above {mean}", self.unit))
-        _, step = row_letters(size_in_points(ax)[1], n)
-        columns = self._annotated(ax) if annotate and step == 1 else []
+        ax.set_xlabel(label_with_unit(f"utility above {mean}", self.unit))
+        _, step = row_letter_size(size_in_points(ax)[1], n)
+        columns = self._draw_columns(ax) if annotate and step == 1 else []
         names = np.asarray(self.names).tolist()
-        self.annotations_ = rows_of_names(ax, names, columns, SIZES.column_ends[-1])
+        self.annotations_ = draw_row_names(ax, names, columns, SIZES.column_ends[-1])
         return self
 
-    def _annotated(self, ax):
-        """Draw columns at the right: the interval of the rank, the probability of being best."""
+    def _draw_columns(self, ax):
+        """Write rank intervals and probabilities of being best at the right; return the texts."""
         low, high = np.asarray(self.rank_lower), np.asarray(self.rank_upper)
         columns = (
-            (f"rank\n({percent(self.level)})", map(_range, low, high)),
+            (f"rank\n({percent_text(self.level)})", map(_rank_range, low, high)),
             ("P(best)", map(probability_text, np.asarray(self.probability_best))),
         )
         style = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
@@ -239,5 +239,6 @@ class LeaderboardDisplay(Display):
         return texts
 
 
-def _range(low, high):
+def _rank_range(low, high):
+    """Return an interval of ranks as a text."""
     return f"{low}" if low == high else f"{low}–{high}"

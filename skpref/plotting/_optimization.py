@@ -15,11 +15,11 @@ from skpref.plotting._style import (
     background_color,
     check_matplotlib,
     draw_band,
-    in_unit,
-    legend_above,
+    draw_legend_above,
+    hide_frame,
+    label_with_unit,
     palette,
-    percent,
-    tidy,
+    percent_text,
 )
 
 
@@ -44,8 +44,8 @@ class Run(NamedTuple):
     best: list[int | None]
 
 
-def run_of(optimizer: Any) -> Run:
-    """Return the items shown and answers told of an optimizer, from its ``history_``.
+def read_run(optimizer: Any) -> Run:
+    """Return the items shown and answers of an optimizer, from its ``history_``.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def run_of(optimizer: Any) -> Run:
     )
     ends = np.cumsum([len(items) for items, _ in history])[:-1]
     shown = np.split(inverse.reshape(-1), ends)
-    places = [_winner(outcome) for _, outcome in history]
+    places = [_winner_position(outcome) for _, outcome in history]
     best = [
         None if place is None else int(positions[place])
         for place, positions in zip(places, shown, strict=True)
@@ -69,7 +69,7 @@ def run_of(optimizer: Any) -> Run:
     return Run([flat[i] for i in first], rows, shown, best)
 
 
-def _winner(outcome: Any) -> int | None:
+def _winner_position(outcome: Any) -> int | None:
     """Return the position of the best item shown; None if the answer does not say."""
     if isinstance(outcome, dict):
         position = outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
@@ -103,13 +103,13 @@ class Line(NamedTuple):
     at: Array
 
 
-def line_of(optimizer: Any, run: Run, level: float, length: float) -> Line | None:
+def utility_line(optimizer: Any, run: Run, level: float, length: float) -> Line | None:
     """Return the utility between the outermost items of a run, in units of ``length``.
 
     None but for one dimension of numbers.
     """
     try:
-        at = np.array([_number(item) for item in run.items])
+        at = np.array([_item_number(item) for item in run.items])
     except (TypeError, ValueError):
         return None
     order = np.argsort(at)
@@ -122,8 +122,8 @@ def line_of(optimizer: Any, run: Run, level: float, length: float) -> Line | Non
     return Line(x, Inspected.of(optimizer.posterior_).relative(rows, level).per(length), at)
 
 
-def _number(item):
-    """Return the value of an item of one dimension."""
+def _item_number(item):
+    """Return the only value of an item as a float; ValueError if it has more."""
     values = list(item.values()) if hasattr(item, "values") else item
     if isinstance(values, str) or np.size(values) != 1:
         raise ValueError("more than one value")
@@ -232,7 +232,7 @@ class OptimizationDisplay(Display):
         check_matplotlib(f"{cls.__name__}.from_optimizer")
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         check_choice("kind", kind, ("course", "utility"))
-        run = run_of(optimizer)
+        run = read_run(optimizer)
         posterior = optimizer.posterior_
         length = unit_length(posterior, unit)
         relative = Inspected.of(posterior).relative(run.rows, level).per(length)
@@ -244,7 +244,7 @@ class OptimizationDisplay(Display):
             upper=relative.upper,
             best=best_so_far(run, relative.mean),
             regret=regret,
-            line=line_of(optimizer, run, level, length),
+            line=utility_line(optimizer, run, level, length),
             level=level,
             unit=unit,
         )
@@ -282,7 +282,7 @@ class OptimizationDisplay(Display):
             self._draw_regret(ax, self.regret)
         else:
             self._draw_course(ax)
-        tidy(ax)
+        hide_frame(ax)
         return self
 
     def _draw_answers(self, ax, points, **style):
@@ -319,7 +319,7 @@ class OptimizationDisplay(Display):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("answers told")
         ax.set_xlim(left=0)
-        legend_above(ax, 2)
+        draw_legend_above(ax, 2)
 
     def _draw_course(self, ax):
         """Draw the utilities of the items shown, with the interval of the one recommended."""
@@ -328,11 +328,11 @@ class OptimizationDisplay(Display):
             np.arange(1, len(self.best) + 1),
             self.lower[self.best],
             self.upper[self.best],
-            label=f"{percent(self.level)} interval",
+            label=f"{percent_text(self.level)} interval",
             step="post",
         )
         self._draw_run(ax, self.utility)
-        ax.set_ylabel(in_unit("utility above the mean of the items shown", self.unit))
+        ax.set_ylabel(label_with_unit("utility above the mean of the items shown", self.unit))
 
     def _draw_regret(self, ax, regret: Array):
         """Draw the regret of the items shown, on a logarithmic axis where some have any."""
@@ -344,7 +344,7 @@ class OptimizationDisplay(Display):
     def _draw_line(self, ax, line: Line):
         """Draw the utility along the only dimension, with the questions below it."""
         x, utility, at = line
-        label = f"{percent(self.level)} interval"
+        label = f"{percent_text(self.level)} interval"
         self.band_ = draw_band(ax, x, utility.lower, utility.upper, label=label)
         (self.best_,) = ax.plot(
             x, utility.mean, color=palette(ax).blue, linewidth=2.0, label="posterior mean"
@@ -360,14 +360,14 @@ class OptimizationDisplay(Display):
         )
         self._draw_questions(ax, at)
         top = max(high, low + 1e-9)
-        ax.set_ylim(_lower_end(low, top), top)
-        legend_above(ax, 3)
+        ax.set_ylim(_axis_bottom(low, top), top)
+        draw_legend_above(ax, 3)
         top = ax.get_ylim()[1]
-        bottom = _lower_end(low, top)
+        bottom = _axis_bottom(low, top)
         ax.set_ylim(bottom, top)
         recommended.set_ydata([bottom, high])
         ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
-        ax.set_ylabel(in_unit("utility above the mean of the curve", self.unit))
+        ax.set_ylabel(label_with_unit("utility above the mean of the curve", self.unit))
         ax.set_xlabel("item (below: the questions, the first on top)")
 
     def _draw_questions(self, ax, at):
@@ -386,8 +386,8 @@ class OptimizationDisplay(Display):
         self._draw_answers(ax, points, **look)
 
 
-def _lower_end(low: float, top: float) -> float:
-    """Return the lower end of an axis that leaves the strip of the questions below ``low``."""
+def _axis_bottom(low: float, top: float) -> float:
+    """Return the lower end of an axis that leaves a strip for the questions below ``low``."""
     share = SIZES.questions_share
     return (low - share * top) / (1.0 - share)
 

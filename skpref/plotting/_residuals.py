@@ -12,11 +12,11 @@ from skpref.plotting._style import (
     GREY,
     Display,
     check_matplotlib,
+    draw_legend_above,
+    draw_row_names,
     height_of_rows,
-    legend_above,
     palette,
-    percent,
-    rows_of_names,
+    percent_text,
 )
 
 _LOOKS = {"first wins": ("blue", "o"), "tie": ("green", "s"), "second wins": ("orange", "^")}
@@ -185,7 +185,7 @@ class ResidualsDisplay(Display):
             )
         n = len(self.size)
         of_outcomes = kind == "outcomes" or (kind == "auto" and bool(self.outcomes))
-        lines = self._outcomes() if of_outcomes else [("", self.surprise, self.surprise_band)]
+        lines = self._outcome_lines() if of_outcomes else [("", self.surprise, self.surprise_band)]
         ax = self._new_axes(ax, (4.8, height_of_rows(n, 0.16 + 0.07 * len(lines))))
         ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.bands_: list[Any] = []
@@ -198,11 +198,11 @@ class ResidualsDisplay(Display):
         what = "log-loss above expected (nats)"
         if of_outcomes:
             what = "observed − predicted" + (" share" if many else f" “{lines[0][0]}”")
-        ax.set_xlabel(f"{what}\ngrey: {percent(self.level)} of right predictions")
+        ax.set_xlabel(f"{what}\ngrey: {percent_text(self.level)} of right predictions")
         if many:
-            legend_above(ax, min(3, len(lines)))
+            draw_legend_above(ax, min(3, len(lines)))
         group_sizes = zip(np.asarray(self.groups).tolist(), self.size.tolist(), strict=True)
-        rows_of_names(ax, [f"{name} ({count})" for name, count in group_sizes])
+        draw_row_names(ax, [f"{name} ({count})" for name, count in group_sizes])
         return self
 
     def _draw_outcome(self, ax, rows, name, values, half, width):
@@ -214,7 +214,7 @@ class ResidualsDisplay(Display):
             style["markerfacecolor"] = "none"
         self.points_ += ax.plot(values, rows, mark, label=name, **style)
 
-    def _outcomes(self):
+    def _outcome_lines(self):
         """Return name, residuals and bands of each outcome; of two outcomes those of the second."""
         shown = [1] if len(self.outcomes) == 2 else list(reversed(range(len(self.outcomes))))
         return [(self.outcomes[j], self.residual[:, j], self.band[:, j]) for j in shown]

@@ -154,25 +154,25 @@ class Display:
         return self.ax_
 
 
-def lay_out(ax: Any) -> None:
-    """Place axes as they will stand with the labels that they have now."""
+def update_layout(ax: Any) -> None:
+    """Place axes by the layout of their figure, with the labels that they have now."""
     ax.figure.canvas.figure.draw_without_rendering()
 
 
-def tidy(ax: Any) -> None:
-    """Remove the frame but for the two axes."""
+def hide_frame(ax: Any) -> None:
+    """Hide the frame of axes but for the left and the lower line."""
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def palette(ax: Any) -> Palette:
-    """Return the colours that stand out from the background of the axes."""
+    """Return the three colours that stand out from the background of the axes."""
     from matplotlib.colors import to_rgb
 
     return _ON_DARK if sum(to_rgb(background_color(ax))) < 1.5 else _ON_LIGHT
 
 
-def looks(ax: Any, n: int) -> list[tuple[str, Any]]:
-    """Return colour and dashes of n lines, no two of them with the same of both below 29.
+def line_looks(ax: Any, n: int) -> list[tuple[str, Any]]:
+    """Return colour and dashes of n lines, no two of them the same below 29.
 
     Neighbours differ in both, so that they are told apart without colours too.
     """
@@ -181,12 +181,12 @@ def looks(ax: Any, n: int) -> list[tuple[str, Any]]:
 
 
 def background_color(ax: Any) -> Any:
-    """Return the background colour, for what must stand out from what lies beneath."""
+    """Return the background colour of axes."""
     return ax.get_facecolor()
 
 
 def plain_text(text: Any) -> str:
-    """Return a name as text that neither matplotlib reads as a formula nor SVG as no text."""
+    """Return a name as text that matplotlib does not read as a formula."""
     return "\n".join(map(printable_text, str(text).split("\n"))).replace("$", r"\$")
 
 
@@ -200,7 +200,7 @@ def shorten(text: Any, most: int = 40) -> str:
 
 
 def short_name(name: Any) -> str:
-    """Return a name for a place beside many others, its middle left out, as plain text."""
+    """Return a name as plain text, shortened for a place beside many others."""
     return plain_text(shorten(name, SIZES.short_name))
 
 
@@ -217,18 +217,18 @@ def height_of_rows(n: int, row: float | None = None) -> float:
     return float(np.clip(height, SIZES.lowest, SIZES.highest))
 
 
-def percent(level: float) -> str:
+def percent_text(level: float) -> str:
     """Return a level as people write it: 0.9 is "90 %"."""
     return f"{100.0 * level:.4g} %"
 
 
-def in_unit(what: str, unit: str) -> str:
+def label_with_unit(what: str, unit: str) -> str:
     """Return the label of an axis: what it shows, and below it the unit."""
     return f"{what}\n({UNITS[unit]})"
 
 
-def shorten_to(text: Any, name: Any, width: float) -> None:
-    """Write a name, its middle left out, no wider than so many pixels."""
+def shorten_to_width(text: Any, name: Any, width: float) -> None:
+    """Set a text to a name, its middle left out, no wider than so many pixels."""
     most = len(shorten(name))
     text.set_text(plain_text(shorten(name)))
     while most > 5 and text.get_window_extent().width > width:
@@ -236,8 +236,8 @@ def shorten_to(text: Any, name: Any, width: float) -> None:
         text.set_text(plain_text(shorten(name, most)))
 
 
-def wrap_to(text: Any, width: float) -> None:
-    """Break the lines of a text, upright or not, that are longer than so many pixels."""
+def wrap_to_width(text: Any, width: float) -> None:
+    """Break the lines of a text that are longer than so many pixels."""
     box = text.get_window_extent()
     wide = box.height if text.get_rotation() == 90.0 else box.width
     if wide <= width:
@@ -252,7 +252,7 @@ def wrap_to(text: Any, width: float) -> None:
 
 
 def size_in_points(ax: Any) -> tuple[float, float]:
-    """Return width and height of axes in points."""
+    """Return the width and height of axes in points."""
     box = ax.get_window_extent()
     return box.width * 72.0 / ax.figure.dpi, box.height * 72.0 / ax.figure.dpi
 
@@ -281,15 +281,15 @@ def draw_band(ax: Any, x: Any, lower: Any, upper: Any, color: Any = None, **opti
     return ax.fill_between(x, lower, upper, color=color, **look)
 
 
-def legend_above(ax: Any, columns: int) -> Any:
+def draw_legend_above(ax: Any, columns: int) -> Any:
     """Draw a legend above the axes, outside them, where their layout leaves room."""
     look = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2, "handletextpad": 0.4}
     look |= {"columnspacing": 1.2, "handlelength": 1.4}
     return ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, **look)
 
 
-def row_letters(height: float, n: int) -> tuple[float, int]:
-    """Return the size of letters that n rows in a height have room for, and which rows have some.
+def row_letter_size(height: float, n: int) -> tuple[float, int]:
+    """Return the size of letters of n rows in a height, and the step between rows that have some.
 
     Both in points; 1 stands for every row, 2 for every second, …
     """
@@ -298,10 +298,10 @@ def row_letters(height: float, n: int) -> tuple[float, int]:
     return max(size, least), int(np.ceil(least / size))
 
 
-def rows_of_names(
+def draw_row_names(
     ax: Any, names: Sequence[Any], columns: Sequence[Any] = (), width: float = 0.0
 ) -> list[Any]:
-    """Write names beside rows 0, 1, … from the top; at every second, third, … if rows are close.
+    """Write names beside rows 0, 1, … from the top; return the texts of columns that had room.
 
     Parameters
     ----------
@@ -319,45 +319,45 @@ def rows_of_names(
     """
     n = len(names)
     ax.set_ylim(n - 0.4, -0.6)
-    tidy(ax)
+    hide_frame(ax)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="0.5", alpha=0.2, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.set_yticks([])
-    lay_out(ax)
-    size, step = row_letters(size_in_points(ax)[1], n)
+    update_layout(ax)
+    size, step = row_letter_size(size_in_points(ax)[1], n)
     rows, room = np.arange(0, n, step), ax.get_window_extent().width
     ax.set_yticks(rows, [""] * len(rows), fontsize=size)
     drawn = ax.get_yticklabels()
     for text, row in zip(drawn, rows, strict=True):
-        shorten_to(text, names[int(row)], SIZES.names_share * room)
+        shorten_to_width(text, names[int(row)], SIZES.names_share * room)
     ax.set_yticks(rows, [text.get_text() for text in drawn])
     ax.xaxis.label.set_visible(False)
-    lay_out(ax)
+    update_layout(ax)
     has_room = step == 1 and size_in_points(ax)[0] >= width * size
     box, labelled = ax.get_window_extent(), ax.get_tightbbox()
     for text in columns:
         text.set_fontsize(size) if has_room else text.remove()
     ax.xaxis.label.set_visible(True)
-    wrap_to(ax.xaxis.label, box.width + 2.0 * min(box.x0 - labelled.x0, labelled.x1 - box.x1))
-    lay_out(ax)
+    wrap_to_width(ax.xaxis.label, box.width + 2.0 * min(box.x0 - labelled.x0, labelled.x1 - box.x1))
+    update_layout(ax)
     return [*columns] if has_room else []
 
 
-def radius_of(level: float) -> float:
+def ellipse_radius(level: float) -> float:
     """Return the deviations within which a normal in the plane holds ``level``."""
     return float(np.sqrt(-2.0 * np.log1p(-level)))  # chi of two degrees of freedom
 
 
-def ellipse_of(centre: Any, covariance: Any, level: float) -> Any:
-    """Return the contour of a normal density that holds ``level`` of it."""
+def density_ellipse(centre: Any, covariance: Any, level: float) -> Any:
+    """Return the ellipse that holds ``level`` of a normal density."""
     from matplotlib.patches import Ellipse
 
     (first, both), (_, second) = np.asarray(covariance)
     middle, off = 0.5 * (first + second), np.hypot(0.5 * (first - second), both)
     sizes = np.maximum([middle + off, middle - off], 0.0)  # variances along its own axes
-    along, across = 2.0 * radius_of(level) * np.sqrt(sizes)
+    along, across = 2.0 * ellipse_radius(level) * np.sqrt(sizes)
     angle = 0.5 * np.degrees(np.arctan2(2.0 * both, first - second))
     return Ellipse(tuple(centre), along, across, angle=angle)
 

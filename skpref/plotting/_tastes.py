@@ -13,16 +13,16 @@ from skpref.plotting._style import (
     SIZES,
     Display,
     check_matplotlib,
-    ellipse_of,
-    in_unit,
-    lay_out,
-    legend_above,
+    density_ellipse,
+    draw_legend_above,
+    ellipse_radius,
+    hide_frame,
+    label_with_unit,
     palette,
-    percent,
+    percent_text,
     place_labels,
-    radius_of,
     short_name,
-    tidy,
+    update_layout,
 )
 
 
@@ -145,7 +145,7 @@ class TastesDisplay(Display):
         self.ellipses_ = []
         if len(self.tastes) <= SIZES.named_points:
             for at, covariance in zip(self.tastes, self.covariance, strict=True):
-                drawn = ellipse_of(at, covariance, self.level)
+                drawn = density_ellipse(at, covariance, self.level)
                 drawn.set(facecolor=colors.blue, alpha=0.12, edgecolor="none")
                 self.ellipses_.append(ax.add_patch(drawn))
         (self.points_,) = ax.plot(
@@ -164,17 +164,17 @@ class TastesDisplay(Display):
         )
         ax.add_collection(self.items_)
         spread = np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2).max(initial=0.0))
-        reach = 1.1 * widest + min(radius_of(self.level) * spread, 0.6 * widest)
+        reach = 1.1 * widest + min(ellipse_radius(self.level) * spread, 0.6 * widest)
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         words = ("first", "second")
         for word, part, set_label in zip(
             words, self.share, (ax.set_xlabel, ax.set_ylabel), strict=True
         ):
-            what = f"{word} direction of taste, {percent(round(float(part), 2))}"
-            set_label(in_unit(what, self.unit) if word == "first" else what)
-        tidy(ax)
-        legend_above(ax, 2)
-        lay_out(ax)
+            what = f"{word} direction of taste, {percent_text(round(float(part), 2))}"
+            set_label(label_with_unit(what, self.unit) if word == "first" else what)
+        hide_frame(ax)
+        draw_legend_above(ax, 2)
+        update_layout(ax)
         label_texts = self._label_texts(self.names, chosen)
         every = [(at, name, colors.orange) for at, name in zip(tips, label_texts, strict=True)]
         if len(self.tastes) <= SIZES.named_points:
@@ -187,5 +187,6 @@ class TastesDisplay(Display):
 
     @staticmethod
     def _label_texts(names, chosen):
+        """Return the short names of chosen users or items."""
         listed = np.asarray(names, dtype=object).tolist()
         return [short_name(listed[k]) for k in chosen]

@@ -13,12 +13,12 @@ from skpref.plotting._style import (
     Display,
     check_matplotlib,
     height_of_rows,
-    lay_out,
+    hide_frame,
     letter_size,
-    looks,
+    line_looks,
     short_name,
     size_in_points,
-    tidy,
+    update_layout,
 )
 
 
@@ -125,7 +125,7 @@ class TracesDisplay(Display):
         reach = float(max(away.max(), -away.min())) or 1.0
         height = 2.0 * reach
         base = -height * np.arange(n)
-        colors = [color for color, _ in looks(ax, n_chains)]
+        colors = [color for color, _ in line_looks(ax, n_chains)]
         steps = np.arange(1, n_draws + 1)
         self.lines_ = []
         for start, trace in zip(base, away, strict=True):
@@ -149,10 +149,10 @@ class TracesDisplay(Display):
         ax.set_ylim(base[-1] - 0.55 * height, base[0] + 0.55 * height)
         ax.set_xlim(1, max(n_draws, 2))
         ax.set_xlabel(f"draw of a chain ({n_chains} {'chain' if n_chains == 1 else 'chains'})")
-        tidy(ax)
+        hide_frame(ax)
         ax.spines["left"].set_visible(False)
         ax.tick_params(axis="y", length=0)
-        lay_out(ax)
+        update_layout(ax)
         self.annotations_ = (
             self._draw_diagnostics(ax, base, height) if self._has_room(ax, n) else []
         )
@@ -161,6 +161,7 @@ class TracesDisplay(Display):
 
     @staticmethod
     def _has_room(ax, n):
+        """Return whether n rows are high enough for two lines of letters each."""
         return size_in_points(ax)[1] / n >= 2.0 * letter_size("ytick.labelsize")
 
     def _draw_diagnostics(self, ax, base, height):

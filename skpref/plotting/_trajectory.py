@@ -13,14 +13,14 @@ from skpref.plotting._style import (
     Display,
     check_matplotlib,
     draw_band,
-    in_unit,
-    legend_above,
-    looks,
+    draw_legend_above,
+    hide_frame,
+    label_with_unit,
+    line_looks,
     plain_text,
     shorten,
     size_in_points,
-    tidy,
-    wrap_to,
+    wrap_to_width,
 )
 
 
@@ -177,7 +177,7 @@ class TrajectoryDisplay(Display):
         if np.any(has_interval) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
             ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         self.lines_, self.bands_, self.marks_ = [], [], []
-        for k, (color, dashes) in enumerate(looks(ax, len(names))):
+        for k, (color, dashes) in enumerate(line_looks(ax, len(names))):
             self.bands_.append(draw_band(ax, times, lower[k], upper[k], color, alpha=0.15))
             look = {"color": color, "linestyle": dashes, "linewidth": 1.6}
             self.lines_ += ax.plot(times, utility[k], label=names[k], **look)
@@ -203,10 +203,10 @@ class TrajectoryDisplay(Display):
             ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         else:
             ax.set_xlabel("time")
-        tidy(ax)
-        label = ax.set_ylabel(in_unit(f"utility above {self._zero_in_words()}", self.unit))
-        wrap_to(label, ax.get_window_extent().height)
-        legend_above(ax, 2)
+        hide_frame(ax)
+        label = ax.set_ylabel(label_with_unit(f"utility above {self._zero_in_words()}", self.unit))
+        wrap_to_width(label, ax.get_window_extent().height)
+        draw_legend_above(ax, 2)
         return self
 
     def _zero_in_words(self) -> str:

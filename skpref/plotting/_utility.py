@@ -15,12 +15,12 @@ from skpref.plotting._style import (
     Display,
     check_matplotlib,
     draw_band,
-    in_unit,
-    legend_above,
+    draw_legend_above,
+    hide_frame,
+    label_with_unit,
     palette,
-    percent,
+    percent_text,
     plain_text,
-    tidy,
 )
 
 
@@ -44,7 +44,7 @@ class FeatureGrid(NamedTuple):
     shown: NDArray[np.float64]
 
 
-def as_items(X: Any) -> Any:
+def read_items(X: Any) -> Any:
     """Return the items of X, an array or a frame; those of duels one below the other."""
     if isinstance(X, ItemTable):
         if not X.has_features:
@@ -86,8 +86,8 @@ def grid_along_features(
     ValueError
         If a feature is not in X, or no number.
     """
-    columns = list(X.columns) if is_frame(X) else _columns(X.shape[1], feature_names)
-    places = _places(features, columns)
+    columns = list(X.columns) if is_frame(X) else _label_columns(X.shape[1], feature_names)
+    places = _feature_positions(features, columns)
     values = [column_at(X, j) if is_frame(X) else X[:, j] for j in range(len(columns))]
     numeric_columns = [_numbers_along(values[j], columns[j]) for j in places]
     axes = tuple(np.linspace(np.nanmin(c), np.nanmax(c), resolution) for c in numeric_columns)
@@ -109,14 +109,15 @@ def grid_along_features(
 
 
 def _numbers_along(values, name):
-    """Return a column as floats, or raise ValueError if it holds no number."""
+    """Return a column as floats; ValueError if it holds no number."""
     column = column_floats(values)
     if column is None or np.isnan(column).all():
         raise ValueError(f"The feature {name!r} holds no numbers to draw along.")
     return column
 
 
-def _columns(width, names):
+def _label_columns(width, names):
+    """Return names of the columns of an array; ValueError where too few are given."""
     if names is None:
         return [f"feature {j}" for j in range(width)]
     if len(names) != width:
@@ -126,7 +127,8 @@ def _columns(width, names):
     return [str(name) for name in names]
 
 
-def _places(features, columns):
+def _feature_positions(features, columns):
+    """Return the positions of one or two features among the columns; ValueError for others."""
     if len(features) not in (1, 2) or len(set(features)) != len(features):
         raise ValueError(f"features must be one or two distinct features, got {features!r}.")
     places = []
@@ -144,6 +146,7 @@ def _places(features, columns):
 
 
 def _typical_value(column):
+    """Return the median of a column of numbers, or the most frequent value of another."""
     values = np.asarray(column)
     if values.dtype.kind in "iuf":
         return np.nanmedian(values)
@@ -152,6 +155,7 @@ def _typical_value(column):
 
 
 def _reference_values(reference, columns):
+    """Return the values of a reference item in the order of the columns."""
     if is_frame(reference):
         reference = {name: reference[name].to_numpy()[0] for name in reference.columns}
     named = hasattr(reference, "items")
@@ -287,7 +291,7 @@ class UtilityDisplay(Display):
             SIZES.surface_points if len(listed) == 2 else SIZES.curve_points
         )
         names = subject.feature_names if feature_names is None else feature_names
-        grid = grid_along_features(as_items(X), listed, resolution, reference, names)
+        grid = grid_along_features(read_items(X), listed, resolution, reference, names)
         rows = subject.rows_of(grid.items)
         shown_subject = subject if item_effects else subject.without_item_effects()
         relative = shown_subject.relative(rows, level).per(length)
@@ -336,9 +340,10 @@ class UtilityDisplay(Display):
         return self
 
     def _draw_curve(self, ax, color):
+        """Draw the mean utility along one feature with its band, and the items below."""
         (x,) = self.grid
         ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
-        label = f"{percent(self.level)} interval"
+        label = f"{percent_text(self.level)} interval"
         self.band_ = draw_band(ax, x, self.lower, self.upper, color, label=label)
         (self.line_,) = ax.plot(x, self.mean, color=color, linewidth=2.0, label="posterior mean")
         (self.items_,) = ax.plot(
@@ -354,11 +359,12 @@ class UtilityDisplay(Display):
         ax.set_xlim(x[0], x[-1])
         low, high = ax.get_ylim()
         ax.set_ylim(low - 0.08 * (high - low), high)  # room for the items
-        ax.set_ylabel(in_unit("utility above the mean of the curve", self.unit))
-        legend_above(ax, 3)
-        tidy(ax)
+        ax.set_ylabel(label_with_unit("utility above the mean of the curve", self.unit))
+        draw_legend_above(ax, 3)
+        hide_frame(ax)
 
     def _draw_surface(self, ax, cmap):
+        """Draw the mean utility along two features, and the items on it."""
         first, second = self.grid
         self.surface_ = ax.contourf(first, second, self.mean.T, levels=14, cmap=cmap)
         (self.items_,) = ax.plot(
@@ -371,6 +377,6 @@ class UtilityDisplay(Display):
             label="items",
             clip_on=False,
         )
-        label = in_unit("utility above the mean of the plane", self.unit)
+        label = label_with_unit("utility above the mean of the plane", self.unit)
         self.colorbar_ = ax.figure.colorbar(self.surface_, ax=ax, label=label)
         ax.set_ylabel(plain_text(self.features[1]))

@@ -13,10 +13,10 @@ from skpref.plotting._style import (
     Display,
     check_matplotlib,
     diverging_colors,
-    lay_out,
-    row_letters,
+    row_letter_size,
     short_name,
     size_in_points,
+    update_layout,
 )
 
 
@@ -135,12 +135,12 @@ class WinRatesDisplay(Display):
         ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
         ax.set_xticks([])
         ax.set_yticks([])
-        lay_out(ax)
-        size, step = row_letters(min(size_in_points(ax)), n)
+        update_layout(ax)
+        size, step = row_letter_size(min(size_in_points(ax)), n)
         ax.set_yticks(range(0, n, step), names[::step], fontsize=size)
         ax.set_xticks(range(0, n, step), names[::step], fontsize=size, rotation=90)
-        lay_out(ax)
-        size, step = row_letters(min(size_in_points(ax)) / SIZES.number, n)
+        update_layout(ax)
+        size, step = row_letter_size(min(size_in_points(ax)) / SIZES.number, n)
         self.annotations_ = self._draw_numbers(ax, share, size) if annotate and step == 1 else []
         return self
 
@@ -154,11 +154,12 @@ class WinRatesDisplay(Display):
             light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             look = {"ha": "center", "va": "center_baseline", "fontsize": size}
             color = "black" if light else "white"
-            texts.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
+            texts.append(ax.text(j, i, _cell_text(share[i, j]), color=color, **look))
         return texts
 
 
-def _percent(share):
+def _cell_text(share):
+    """Return a share in per cent as a text, never 0 or 100 for what may yet happen."""
     rounded = round(100.0 * share)
     if rounded in (0, 100) and 0.0 < share < 1.0:
         return "<1" if rounded == 0 else ">99"

@@ -7,7 +7,7 @@ from typing import Any
 
 from skpref.fitting import Inspected, unit_length
 from skpref.optimize import titled
-from skpref.plotting import best_so_far, run_of
+from skpref.plotting import best_so_far, read_run
 
 _LEVEL = 0.9
 # Answers in the strip of the last ones, which has room for no more.
@@ -53,7 +53,7 @@ def last_answers(optimizer: Any) -> list[dict]:
     """Return what the last answers chose, as the strip of the page shows it, the oldest first."""
     if not hasattr(optimizer, "to_unit") or not optimizer.n_told_:
         return []
-    run = run_of(optimizer)
+    run = read_run(optimizer)
     last = zip(run.best, optimizer.history_, strict=True)
     return [
         {"text": titled(run.items[won])} if won is not None else {"text": _title_undecided(outcome)}
@@ -79,7 +79,7 @@ def course_of(optimizer: Any) -> dict | None:
     """
     if not hasattr(optimizer, "to_unit") or not optimizer.n_told_:  # a learner seeks no best item
         return None
-    run = run_of(optimizer)
+    run = read_run(optimizer)
     posterior = optimizer.posterior_
     length = unit_length(posterior, "noise")
     relative = Inspected.of(posterior).relative(run.rows, _LEVEL).per(length)

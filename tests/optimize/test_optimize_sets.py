@@ -12,7 +12,7 @@ from tiers_support import thinned
 from skpref import PairwisePreferenceRegressor
 from skpref.inference import HMC
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
-from skpref.plotting._optimization import run_of
+from skpref.plotting._optimization import read_run
 
 SQUARE = [[0.0, 1.0]] * 2
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", "c"]}
@@ -137,7 +137,7 @@ def test_the_good_ones_of_a_set_are_learned_as_importance_sampling_says():
     mean = drawn[agrees].mean(axis=0)
     np.testing.assert_allclose(posterior.mean(rows), mean, atol=0.03)
     assert made.history_[0].outcome == {"chosen": [0, 2]}
-    assert run_of(made).best == [None]  # which of the two is better stays open
+    assert read_run(made).best == [None]  # which of the two is better stays open
 
 
 def test_the_good_ones_of_a_set_are_kept(tmp_path):
