@@ -36,8 +36,8 @@ from skpref.data import (
     Duels,
     ItemTable,
     Training,
-    as_before,
     check_training,
+    continue_training,
     name_ranks,
     with_measured,
 )
@@ -303,7 +303,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     def _keep(self, training: Training, **attributes: Any) -> None:
         """Set the fitted attributes that all fits have."""
-        training.reader.remember(self)
+        training.reader.set_fitted_attributes(self)
         for name in (name for name in ANSWER_DEFAULTS if not name.endswith("_bounds")):
             attributes[f"{name}_"] = getattr(attributes["likelihood_"], name, _ABSENT)
         attributes["classes_"] = _ABSENT if training.classes is None else training.classes
@@ -889,7 +889,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         """Return the answers that follow those of the fit."""
         before = self.posterior_.reader
         training = check_training(self, X, y, keywords, self.likelihood_, before)
-        return as_before(self, training, likelihood)
+        return continue_training(self, training, likelihood)
 
     def _fit_piece(self, X, y, keywords):
         """Learn from a piece of a stream."""

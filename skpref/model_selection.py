@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from skpref.data import (
     column_at,
     component_labels,
-    first_there,
+    first_item_places,
     group_rows,
     is_frame,
     read,
@@ -74,7 +74,7 @@ def item_components(X: Any, *, integers: str | None = None) -> np.ndarray:
     """
     codes = _item_codes(X, integers)
     label = component_labels(int(codes.max()) + 1, codes)
-    lead = codes[np.arange(len(codes)), first_there(codes)]
+    lead = codes[np.arange(len(codes)), first_item_places(codes)]
     _, first, inverse = np.unique(label[lead], return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 

@@ -33,8 +33,8 @@ from skpref.data import (
     check_ranks,
     chosen_of,
     column_at,
+    encode_ids,
     group_rows,
-    id_numbers,
     is_frame,
     parse_outcomes,
     read,
@@ -485,7 +485,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         if self._id_column is None or not is_frame(rows):
             return rows
         place = list(rows.columns).index(self._id_column)
-        numbers, self._ids = id_numbers(column_at(rows, place), self._ids, reset)
+        numbers, self._ids = encode_ids(column_at(rows, place), self._ids, reset)
         if self._ids is None:
             return rows
         rows = shallow_copy(rows)

@@ -21,7 +21,7 @@ from skpref._utils import (
 from skpref.collaborative._posterior import CollaborativePosterior
 from skpref.collaborative._program import check_featured, collaborate, forget, several
 from skpref.collaborative._users import same_ids
-from skpref.data import AnswerMetadata, Comparisons, ItemTable, check_training, joint_groups
+from skpref.data import AnswerMetadata, Comparisons, ItemTable, check_training, combine_groups
 from skpref.fitting import check_settings, warn_of_components
 from skpref.gp import Posterior
 from skpref.inference import ENGINES, EP, Engine
@@ -359,7 +359,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         prediction = self._prediction("score", X, users=users, qid=qid, order=order)
         metadata = prediction.metadata
         within = None if metadata.user is None else same_ids(metadata.user)
-        return self._score(prediction, y, sample_weight, joint_groups(metadata.qid, within))
+        return self._score(prediction, y, sample_weight, combine_groups(metadata.qid, within))
 
     def sample_y(
         self,

@@ -27,7 +27,7 @@ from skpref.data._comparisons import (
     MeasuredValues,
     Rows,
     duel_rows,
-    gathered_rows,
+    take_rows_with_items,
 )
 from skpref.data._containers import (
     all_strings,
@@ -45,7 +45,7 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame, shown_together
 from skpref.data._groups import ItemGroups, component_labels
-from skpref.data._items import IdEncoder, ItemTable, distinct_rows, group_rows, id_numbers
+from skpref.data._items import IdEncoder, ItemTable, distinct_rows, encode_ids, group_rows
 from skpref.data._kinds import (
     DUEL,
     GRADED,
@@ -69,10 +69,16 @@ from skpref.data._metadata import AnswerMetadata
 from skpref.data._ranks import check_ranks, chosen_of, read_ranks
 from skpref.data._read import ParsedX, Reader, check_finite, check_items, read
 from skpref.data._respondents import Respondents, check_respondents
-from skpref.data._sets import consecutive, first_there, gathered
+from skpref.data._sets import first_item_places, gathered, number_consecutively
 from skpref.data._soft import from_probabilities
 from skpref.data._tables import open_table
 from skpref.data._time import AnswerTimes, parse_time
-from skpref.data._validation import Training, as_before, check_training, joint_groups, warn_labels
+from skpref.data._validation import (
+    Training,
+    check_training,
+    combine_groups,
+    continue_training,
+    warn_index_labels,
+)
 from skpref.data._vote_columns import OWN_ANSWER, VoteOptions
 from skpref.data._votes import read_votes

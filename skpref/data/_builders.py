@@ -38,7 +38,7 @@ def named_table(items: Any, references: Iterable) -> tuple[ItemTable | None, boo
 
 
 def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
-    """Return positions in a table, from positions or names; ValueError for unknown ones."""
+    """Return positions in a table, given as positions or names; ValueError for unknown ones."""
     if table is not None and table.names is not None:
         return table.index(references)
     positions = np.asarray(unmasked(references))
@@ -56,8 +56,8 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
     return positions.astype(np.int64)
 
 
-def codes_of(references: list) -> np.ndarray:
-    """Number references by their first appearance, whatever they refer to."""
+def number_references(references: list) -> np.ndarray:
+    """Return the number of each reference, in order of first appearance."""
     code = {reference: i for i, reference in enumerate(dict.fromkeys(references))}
     return np.array([code[reference] for reference in references], dtype=np.int64)
 
@@ -65,7 +65,7 @@ def codes_of(references: list) -> np.ndarray:
 def gather(
     table: ItemTable | None, positions: np.ndarray, by_name: bool = False
 ) -> np.ndarray | DuelFrame:
-    """Return duels or sets of the items at some positions, -1 for no item, by their features.
+    """Return the items at some positions, as duels or sets, by features, positions or names.
 
     Without features they are the positions; with ``by_name`` they are names, None for no item.
     """
@@ -99,7 +99,7 @@ class PairLimits:
 LIMITS = PairLimits()
 
 
-def _index_ranges(start, stop):
+def _expand_ranges(start, stop):
     """Return the integers from start[p] up to stop[p] for each row p, and the row of each."""
     length = np.maximum(stop - start, 0)
     row = np.repeat(np.arange(len(length)), length)
@@ -107,7 +107,7 @@ def _index_ranges(start, stop):
     return row, start[row] + np.arange(len(row)) - before[row]
 
 
-def ranked_pairs(
+def pair_ranked_items(
     rankings: Any,
     positions: Callable[[list], np.ndarray],
     adjacent: bool = False,
@@ -143,7 +143,7 @@ def ranked_pairs(
     after = np.arange(len(lists.flat)) + 1
     end = np.cumsum(lists.length)[lists.row]
     near = adjacent and ranks is None
-    winner, loser = _index_ranges(after, np.minimum(after + 1, end) if near else end)
+    winner, loser = _expand_ranges(after, np.minimum(after + 1, end) if near else end)
     if ranks is not None:
         lead = ranks[loser] - ranks[winner]
         met = lead == 1 if adjacent else lead > 0
@@ -151,15 +151,15 @@ def ranked_pairs(
     return lists.flat[winner], lists.flat[loser], lists.row[winner]
 
 
-def _runs(starts):
-    """Start and end of the run that each element is in."""
+def _run_bounds(starts):
+    """Return the start and the end of the run that each element is in."""
     first = np.flatnonzero(starts)
     run = np.cumsum(starts) - 1
     return first[run], np.append(first[1:], len(starts))[run]
 
 
 def _pairs_at_doubling_distances(level, group):
-    """Pair items at rank distances 1, 2, 4, …, counted from the edge of a run of equal ratings.
+    """Return pairs at rank distances 1, 2, 4, …, counted from the edge of equal ratings.
 
     A partner is looked up within its own run at the place that the item has in its run, so that
     equal ratings share their duels evenly.
@@ -190,13 +190,13 @@ def _pairs_at_doubling_distances(level, group):
     return *np.divmod(code, n), np.concatenate(steps)[first]
 
 
-def _evenly_spaced(n, n_places):
-    """Return ``wanted`` of n places, evenly spaced."""
+def _evenly_spaced_places(n, n_places):
+    """Return ``n_places`` of n places, evenly spaced."""
     return (np.arange(n_places) * n + n // 2) // max(n_places, 1)
 
 
 def _covering_pairs(low, high, n):
-    """Choose pairs, in their order, that leave no item without an opponent.
+    """Return pairs, in their order, that leave no item without an opponent.
 
     First those between two items that have none yet, then one for each item left over.
     """
@@ -212,7 +212,7 @@ def _covering_pairs(low, high, n):
 
 
 def _thin_pairs(low, high, step, n, max_pairs):
-    """Choose at most ``max_pairs`` of some pairs, spread over their distances and groups.
+    """Return at most ``max_pairs`` of some pairs, spread over their distances and groups.
 
     Every item keeps an opponent if ``max_pairs`` allows it; the other pairs are evenly spaced
     among all the rest, distance by distance.
@@ -220,12 +220,12 @@ def _thin_pairs(low, high, step, n, max_pairs):
     order = np.lexsort((high, low, step))
     couples, rest = _covering_pairs(low[order], high[order], n)
     if len(couples) >= max_pairs:
-        return np.sort(order[couples[_evenly_spaced(len(couples), max_pairs)]])
-    rest = rest[_evenly_spaced(len(rest), min(len(rest), max_pairs - len(couples)))]
+        return np.sort(order[couples[_evenly_spaced_places(len(couples), max_pairs)]])
+    rest = rest[_evenly_spaced_places(len(rest), min(len(rest), max_pairs - len(couples)))]
     is_taken = np.zeros(len(order), dtype=bool)
     is_taken[couples] = is_taken[rest] = True
     others = np.flatnonzero(~is_taken)
-    is_taken[others[_evenly_spaced(len(others), max_pairs - is_taken.sum())]] = True
+    is_taken[others[_evenly_spaced_places(len(others), max_pairs - is_taken.sum())]] = True
     return np.sort(order[is_taken])
 
 
@@ -283,7 +283,7 @@ def rated_pairs(
     if ratings.dtype.kind not in "biufO":
         raise ValueError(f"Ratings must be finite numbers; got values of type {ratings.dtype}.")
     ratings = ratings.astype(np.float64)
-    check_rated(ratings)
+    check_finite_ratings(ratings)
     _check_max_pairs(max_pairs)
     group = np.zeros(len(ratings), dtype=np.intp)
     if qid is not None:
@@ -298,7 +298,7 @@ def rated_pairs(
     new_group, new_level = np.ones((2, len(order)), dtype=bool)
     new_group[1:] = np.diff(group[order]) != 0
     new_level[1:] = new_group[1:] | (ratings[order][1:] != ratings[order][:-1])
-    groups, levels = _runs(new_group), _runs(new_level)
+    groups, levels = _run_bounds(new_group), _run_bounds(new_level)
     n_pairs = int(np.sum(groups[1] - levels[1]))
     if n_pairs == 0:
         raise ValueError(
@@ -309,7 +309,7 @@ def rated_pairs(
     if max_pairs != "auto":
         few = cap = n_pairs if max_pairs is None else int(max_pairs)
     if n_pairs <= few:
-        low, high = _index_ranges(levels[1], groups[1])
+        low, high = _expand_ranges(levels[1], groups[1])
     else:
         low, high, step = _pairs_at_doubling_distances(levels, groups)
         if len(low) > cap:
@@ -327,8 +327,8 @@ def _check_max_pairs(max_pairs):
         )
 
 
-def check_rated(ratings: Any) -> None:
-    """Whether ratings, as far as they are numbers, are there and finite, (n,) or (n, 1)."""
+def check_finite_ratings(ratings: Any) -> None:
+    """Raise ValueError where ratings that are numbers are missing or infinite."""
     floats = column_floats(ratings)
     if floats is None or floats.ndim not in (1, 2) or 0 in floats.shape:
         return
@@ -433,8 +433,8 @@ def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     return counts.astype(np.int64)
 
 
-def _read_square(wins: Any) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return the names along a frame of wins, None if it has none, and its values."""
+def _read_win_table(wins: Any) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the names along a frame of wins (None if it has none), and its values."""
     if not hasattr(wins, "index"):
         return None, wins.to_numpy()
     names, columns = list(wins.index), list(wins.columns)
@@ -480,7 +480,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     table = as_table(items)
     references = None if table is None else table.names
     if is_frame(wins):
-        names, wins = _read_square(wins)
+        names, wins = _read_win_table(wins)
         references = names if references is not None and names is not None else references
     n = np.shape(wins)[0] if np.ndim(wins) or hasattr(wins, "shape") else 0
     counts = _check_counts(wins, "wins", (n, n))
@@ -585,7 +585,7 @@ def from_rankings(
         return gather(table, sets, by_name), stated
     if shown is not None:
         raise ValueError("shown= belongs to rankings taken whole; pass joint=True as well.")
-    winner, loser, _ = ranked_pairs(rankings, positions, adjacent, ranks)
+    winner, loser, _ = pair_ranked_items(rankings, positions, adjacent, ranks)
     return balance_orientation(gather(table, np.column_stack([winner, loser]), by_name))
 
 
@@ -626,7 +626,11 @@ def ranking_groups(
     else:
         lists, ranks = plain_lists(rankings), None
         rankers = np.arange(len(lists))
-    return rankers if joint else rankers[ranked_pairs(lists, codes_of, adjacent, ranks)[2]]
+    return (
+        rankers
+        if joint
+        else rankers[pair_ranked_items(lists, number_references, adjacent, ranks)[2]]
+    )
 
 
 def from_ratings(
@@ -730,9 +734,9 @@ def from_choices(
     positions = partial(positions_of, table=table)
     lists = read_sets(sets, positions, "Set")
     places = chosen_places(chosen, lists, positions, table is not None and table.names is not None)
-    X = gather(table, lists.padded(lists.place, lists.flat, -1), named)
+    X = gather(table, lists.arrange_padded(lists.place, lists.flat, -1), named)
     if lists.length.max() == 2:
         return X, ((places == 0) != worst).astype(np.int64)
     # Of the worst, all others are before it.
-    of_worst = lists.padded(lists.place, 1 + (lists.place == places[lists.row]), 0)
+    of_worst = lists.arrange_padded(lists.place, 1 + (lists.place == places[lists.row]), 0)
     return X, of_worst if worst else places

@@ -54,7 +54,7 @@ class LongRankings(NamedTuple):
 
 
 def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
-    """Whether rankings come in long form; ValueError where that is half said."""
+    """Return whether rankings come in long form; ValueError where that is half said."""
     n_named = 3 - (ranker, item, rank).count(None)
     if n_named and (n_named < 3 or not is_frame(frame)):
         raise ValueError(
@@ -66,7 +66,7 @@ def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
 
 
 def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
-    """Read the rankings of a frame that has one row for each ranker and item.
+    """Return the rankings of a frame that has one row for each ranker and item.
 
     Parameters
     ----------
@@ -265,22 +265,24 @@ def from_columns(
         raise ValueError("The frame has no row, so no duel results.")
     for column in exact:
         refuse_rounded(frame[column].tolist(), column)
-    signs, times = _read_beside(frame, order, time)
+    signs, times = _read_order_and_time(frame, order, time)
     labels = read_labels(
         frame[outcome] if has_column else outcome,
         len(frame),
         None if ids is None else (frame[ids[0]].tolist(), frame[ids[1]].tolist()),
-        side_words(first, second, ids),
+        list_side_words(first, second, ids),
         ties=ties,
         grades=grades,
         argument="outcome",
     )
     done = labels.attach(_stack_sides(frame, labels.rows, first, second, ids, names))
-    return done.X, done.y, *_kept_metadata(labels, done.turned, signs, times)
+    return done.X, done.y, *_metadata_of_kept(labels, done.turned, signs, times)
 
 
-def _read_beside(frame: Any, order: Any, time: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return who was shown first and the times, of columns or arrays; ValueError for others."""
+def _read_order_and_time(
+    frame: Any, order: Any, time: Any
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return who was shown first and the times, given as columns or arrays."""
     order, time = (frame[each] if isinstance(each, str) else each for each in (order, time))
     times = None if time is None else column_cells(time)
     if times is not None and times.shape != (len(frame),):
@@ -290,8 +292,8 @@ def _read_beside(frame: Any, order: Any, time: Any) -> tuple[np.ndarray | None, 
     return check_order(order, len(frame), 2), times
 
 
-def _kept_metadata(labels, turned, order, time):
-    """Yield order and time of the duels that are kept, where given; warn if order may be needed."""
+def _metadata_of_kept(labels, turned, order, time):
+    """Yield order and time of the duels that are left, where given; warn if order may be needed."""
     if order is not None:
         signs = order[labels.rows]
         yield np.where(turned, -signs, signs)
@@ -350,16 +352,16 @@ def _check_frame(frame: Any, columns: list) -> None:
         raise ValueError(f"The frame has no column {missing}; it has {list(frame.columns)}.")
 
 
-def side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
+def list_side_words(first: list, second: list, ids: tuple | None) -> list[tuple[str, str]]:
     """Return names of both sides: whole names of columns, then the words in which they differ."""
     pairs = ([] if ids is None else [ids]) + list(zip(first, second, strict=True))
     pairs = [pair for pair in pairs if all(isinstance(name, str) for name in pair)]
-    differ = [common_part(*pair) for pair in pairs]
+    differ = [split_common_part(*pair) for pair in pairs]
     return [*pairs, *(common[1] for common in differ if common is not None)]
 
 
 def _feature_labels(first: list, second: list, names: Sequence[str] | None) -> list:
-    """Name the features of a side; ValueError if two have one name."""
+    """Return the names of the features of a side; ValueError if two have one name."""
     if names is not None:
         labels = [names] if isinstance(names, str) else list(names)
         if len(labels) != len(first):
@@ -380,7 +382,7 @@ def _common_labels(first: list, second: list) -> list:
     """
     labels, sides = [], set()
     for names in zip(first, second, strict=True):
-        common = (names[0], None) if names[0] == names[1] else common_part(*names)
+        common = (names[0], None) if names[0] == names[1] else split_common_part(*names)
         if common is None:
             return first
         labels.append(common[0])
@@ -388,8 +390,8 @@ def _common_labels(first: list, second: list) -> list:
     return labels if len(sides - {None}) < 2 and len(set(labels)) == len(labels) else first
 
 
-def common_part(name: Any, other_name: Any) -> tuple[str, tuple[str, str]] | None:
-    """Split two names into what they share and the word in which they differ; None if more."""
+def split_common_part(name: Any, other_name: Any) -> tuple[str, tuple[str, str]] | None:
+    """Return what two names share and the words in which they differ; None where more differs."""
     if not (isinstance(name, str) and isinstance(other_name, str)):
         return None
     words, others = (re.split(r"([^0-9a-zA-Z]+)", text) for text in (name, other_name))
@@ -417,7 +419,7 @@ def _check_opponents(frame: Any, rows: np.ndarray, ids: tuple) -> None:
 
 
 def _stack_sides(frame, rows, first, second, ids, names):
-    """Build the duels of some rows of a frame, with ids in a first column of that name.
+    """Return the duels of some rows of a frame, with ids in a first column.
 
     Without ids, and without names of the features, duels of numbers are an array.
     """

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref.data._items import all_differ, distinct_rows, equal_rows, float_rows, row_keys
+from skpref.data._items import all_differ, distinct_rows, float_rows, group_equal_rows, row_keys
 from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
 
@@ -46,7 +46,7 @@ class Answers(NamedTuple):
     offset: NDArray[np.float64] | None = None
 
     def take(self, rows: NDArray) -> "Answers":
-        """Return some of the rows, by position or mask."""
+        """Return some of the answers, by position or mask."""
         return Answers(*_take_from_each(rows, *self))
 
 
@@ -204,7 +204,7 @@ class Rows(ByValue):
 
     @property
     def all_same(self) -> bool:
-        """Whether every duel was a tie, or had the same outcome for the item shown first."""
+        """Whether all duels are ties, or all have one outcome for the item shown first."""
         kinds, leads = np.unique(self.kind), np.unique(self.lead)
         one_kind = len(kinds) == 1 and kinds[0] != INEQUALITY
         return bool(one_kind and (kinds[0] == TIE or (len(leads) == 1 and leads[0] != 0)))
@@ -220,7 +220,7 @@ class Rows(ByValue):
         if self.joint:
             return self._margins_with_blocks()
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        code, index = first_seen(low * self.n_items + high)
+        code, index = number_by_appearance(low * self.n_items + high)
         first, second = np.divmod(code, self.n_items)
         sign = np.where(self.first == first[index], 1.0, -1.0)
         return Margins(first, second, index, sign)
@@ -257,7 +257,7 @@ class Rows(ByValue):
         return replace(self, kind=duel)
 
     def merged(self, at: NDArray[np.intp], other: "Rows", other_at: NDArray[np.intp]) -> "Rows":
-        """Merge these answers and others, at positions ``at`` and ``other_at`` of the result."""
+        """Return these rows and others as one, at the positions ``at`` and ``other_at``."""
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
         columns: dict[str, Any] = {
@@ -270,11 +270,11 @@ class Rows(ByValue):
 
     def take(self, rows: NDArray) -> "Rows":
         """Return some of the rows, by position."""
-        return Rows(self.n_items, **_field_arrays(self, rows))
+        return Rows(self.n_items, **_take_from_fields(self, rows))
 
 
-def _field_arrays(table: Any, rows: Any) -> dict[str, Any]:
-    """Return some rows of all fields of a dataclass but the first, by their names."""
+def _take_from_fields(table: Any, rows: Any) -> dict[str, Any]:
+    """Return some rows of all fields of a dataclass but the first, by name."""
     columns = {each.name: getattr(table, each.name) for each in fields(table)[1:]}
     return {
         name: column[rows] if isinstance(column, np.ndarray) else column
@@ -283,7 +283,7 @@ def _field_arrays(table: Any, rows: Any) -> dict[str, Any]:
 
 
 def _pairwise_equal(places, second_places):
-    """Return 1 where places of two columns are equal within an answer, else 0, (n, m, m)."""
+    """Return, for each answer, 1 where places of two columns are equal, else 0, (n, m, m)."""
     return (places[:, :, None] == second_places[:, None, :]).astype(np.float64)
 
 
@@ -297,7 +297,7 @@ def duel_rows(
     judge: NDArray[np.intp] | None = None,
     offset: NDArray[np.float64] | None = None,
 ) -> Rows:
-    """Make `Rows` of answers that have one row each."""
+    """Return `Rows` of answers that have one row each."""
     n = len(first)
     places = np.broadcast_to(np.arange(2), (n, 2))
     basis = np.ones(n, dtype=bool)
@@ -339,13 +339,13 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
     return Inequalities(answer, better, worse, basis)
 
 
-def first_seen(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def number_by_appearance(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return distinct integers in order of first appearance, and the number of each value."""
-    return _first_seen_with_places(values)[:2]
+    return _number_with_places(values)[:2]
 
 
-def _first_seen_with_places(values):
-    """Return what `first_seen` does, and the place where each integer occurs first."""
+def _number_with_places(values):
+    """Return what `number_by_appearance` does, and the place where each integer occurs first."""
     n = len(values)
     if not n or np.all(values[1:] > values[:-1]):
         return values, np.arange(n), np.arange(n)
@@ -370,8 +370,8 @@ def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
     return first
 
 
-def gathered_rows(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
-    """Take some of the rows; return the items in them, and the rows with these renumbered."""
+def take_rows_with_items(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
+    """Return the items in some of the rows, and these rows with their items renumbered."""
     some = rows.take(numbers)
     ends = np.concatenate([some.first, some.second])
     used, position = np.unique(ends, return_inverse=True)
@@ -387,20 +387,20 @@ def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[n
     sets = None
     if comparisons.rank is not None and is_set.any():
         sets = _canonical_sets(comparisons, is_set)
-        distinct, code[~is_set] = first_seen(code[~is_set])
+        distinct, code[~is_set] = number_by_appearance(code[~is_set])
         keys = [part for part in sets if part is not None]
         keys += [] if judge is None else [judge[is_set][:, None]]
         code[is_set] = len(distinct) + distinct_rows(np.hstack(keys).astype(np.float64))[1]
-    distinct, of_answer, at = _first_seen_with_places(code)
+    distinct, of_answer, at = _number_with_places(code)
     counts = np.bincount(of_answer, comparisons.weight, len(distinct)).astype(np.float64)
     if sets is None:
-        return _single_rows(comparisons, at, counts), of_answer
+        return _make_duel_rows(comparisons, at, counts), of_answer
     nth = np.cumsum(is_set) - 1  # of an answer among the sets
     single, joint = np.flatnonzero(~is_set[at]), np.flatnonzero(is_set[at])
-    duels = _single_rows(comparisons, at[single], counts[single])
+    duels = _make_duel_rows(comparisons, at[single], counts[single])
     parts = _take_from_each(nth[at[joint]], *sets)
     judges = None if judge is None else judge[at[joint]]
-    joined = _set_rows(len(comparisons.items), parts, judges, counts[joint])
+    joined = _make_set_rows(len(comparisons.items), parts, judges, counts[joint])
     return duels.merged(single, joined, joint), of_answer
 
 
@@ -412,15 +412,15 @@ def _duel_codes(comparisons: "Comparisons") -> NDArray[np.intp]:
     if comparisons.ordered:
         code = 3 * code + (lead + 1)
     if judge is not None:  # numbers that stay below n × n_judges, however large the codes are
-        code = first_seen(code)[1] * (judge.max(initial=0) + 1) + judge
+        code = number_by_appearance(code)[1] * (judge.max(initial=0) + 1) + judge
     if offset is not None:
         number = np.unique(offset, return_inverse=True)[1].reshape(-1)
-        code = first_seen(code)[1] * (number.max(initial=0) + 1) + number
+        code = number_by_appearance(code)[1] * (number.max(initial=0) + 1) + number
     return code
 
 
 def _oriented_duels(comparisons, rows):
-    """Return first and second items, who was shown first, and offset; of a tie the items ascend."""
+    """Return both items, who was shown first and offset of duels; of a tie the items ascend."""
     (first, second), order = comparisons.positions[rows, :2].T, comparisons.order[rows]
     offset = comparisons.offset
     offset = None if offset is None else offset[rows, 0] - offset[rows, 1]
@@ -434,7 +434,7 @@ def _oriented_duels(comparisons, rows):
 
 
 def _canonical_sets(comparisons, rows):
-    """Return positions, ranks, order and offsets of sets, items of one rank by their numbers.
+    """Return positions, ranks, order and offsets of sets, with the items of a rank ascending.
 
     Who was shown first is left out where it does not tell answers apart.
     """
@@ -442,11 +442,11 @@ def _canonical_sets(comparisons, rows):
     shown = (comparisons.order[rows] == 0).astype(np.intp) * comparisons.ordered
     sort = _canonical_sequence(positions, rank, shown)
     offset = None if comparisons.offset is None else comparisons.offset[rows]
-    return _sorted_within(sort, positions, rank, shown, offset)
+    return _take_within_answers(sort, positions, rank, shown, offset)
 
 
-def _sorted_within(sort, *columns):
-    """Return each array with the items of every answer in another sequence; None stays None."""
+def _take_within_answers(sort, *columns):
+    """Return arrays with the items of each answer in another order; None stays None."""
     return [None if each is None else np.take_along_axis(each, sort, axis=1) for each in columns]
 
 
@@ -456,16 +456,16 @@ def _canonical_sequence(positions, rank, shown):
     return np.lexsort((shown, positions, np.where(rank > 0, rank, last)), axis=1)
 
 
-def _single_rows(comparisons, rows, counts):
-    """Make `Rows` of some of the answers, which are duels."""
+def _make_duel_rows(comparisons, rows, counts):
+    """Return `Rows` of some of the answers, which are duels."""
     judge = None if comparisons.judge is None else comparisons.judge[rows]
     first, second, lead, offset = _oriented_duels(comparisons, rows)
     kind = comparisons.kind[rows]
     return duel_rows(len(comparisons.items), first, second, kind, lead, counts, judge, offset)
 
 
-def _set_rows(n_items, sets, judge, counts):
-    """Make `Rows` of ranked answers; ``answer`` is their number among these."""
+def _make_set_rows(n_items, sets, judge, counts):
+    """Return `Rows` of ranked answers; ``answer`` is their number among these."""
     positions, rank, first, offset = sets
     answer, better, worse, basis = inequalities(rank)
     lead = (first[answer, better] - first[answer, worse]).astype(np.int8)
@@ -604,7 +604,7 @@ class Comparisons(ByValue):
         order: ArrayLike | None = None,
         offset: NDArray[np.float64] | None = None,
     ) -> Self:
-        """Make comparisons of duels between rows of a table.
+        """Return the comparisons of duels between rows of a table.
 
         Parameters
         ----------
@@ -659,7 +659,7 @@ class Comparisons(ByValue):
         order: ArrayLike | None = None,
         offset: NDArray[np.float64] | None = None,
     ) -> Self:
-        """Make comparisons of choices and rankings of rows of a table.
+        """Return the comparisons of choices and rankings of rows of a table.
 
         Parameters
         ----------
@@ -704,7 +704,9 @@ class Comparisons(ByValue):
         # Best first, equal ranks as shown, then items that are not ranked, then padding.
         key = np.where(ranks > 0, ranks, np.where(sets < 0, 2 * k + 1, 2 * k))
         sort = np.argsort(key, axis=1, kind="stable")
-        positions, places, ranks, offset = _sorted_within(sort, positions, places, ranks, offset)
+        positions, places, ranks, offset = _take_within_answers(
+            sort, positions, places, ranks, offset
+        )
         offset = None if offset is None else _relative_offset(offset, positions)
         single = (kinds == TIE) | (np.count_nonzero(ranks, axis=1) == 2)
         kinds = np.where(single, kinds, SET).astype(np.int8)
@@ -722,7 +724,7 @@ class Comparisons(ByValue):
             items, positions = _distinct_items(self.items, np.concatenate([shown, measured_alone]))
             measured = replace(measured, item=positions[len(shown) :, 0])
             positions = positions[: len(shown)]
-        columns = {**_field_arrays(self, answers), "positions": positions, "measured": measured}
+        columns = {**_take_from_fields(self, answers), "positions": positions, "measured": measured}
         return replace(self, items=items, **columns)
 
     def with_measured(
@@ -742,7 +744,7 @@ class Comparisons(ByValue):
     def in_canonical_order(
         self, keys: NDArray[np.float64] | None = None, judge_keys: NDArray[np.intp] | None = None
     ) -> Self:
-        """Sort answers so that their order depends on their set alone, for engines that draw.
+        """Return the same answers in an order that depends on their set alone.
 
         Neither the order of the answers, nor the side on which an item was written, nor whether an
         answer has weight 2 or was given twice makes any difference to its rows and single answers.
@@ -764,7 +766,7 @@ class Comparisons(ByValue):
         rank = np.where(self.kind == TIE, 0, [[1], [2]]).T if self.rank is None else self.rank
         shown = np.where(order == 0, 0, 1) if self.ordered else np.zeros_like(positions)
         sort = _canonical_sequence(np.where(positions < 0, len(place), positions), rank, shown)
-        positions, order, rank, shown, offset = _sorted_within(
+        positions, order, rank, shown, offset = _take_within_answers(
             sort, positions, order, rank, shown, self.offset
         )
         columns = [shown, rank, positions, self.kind[:, None]]
@@ -783,7 +785,7 @@ class Comparisons(ByValue):
         return whole.part(np.lexsort(np.hstack(columns).T))
 
     def with_items(self, items: NDArray[np.float64]) -> Self:
-        """Return the same answers about other rows of the items; which are identical stays."""
+        """Return the same answers about other rows of features of the items."""
         changed = replace(self, items=items)
         vars(changed)["_merged_answers"] = self._merged_answers
         return changed
@@ -863,7 +865,7 @@ class Comparisons(ByValue):
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """Cache of what a prior computes of these answers for all hyperparameters; not pickled."""
+        """Cache in which a prior keeps what it computes of these answers; not pickled."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -872,7 +874,7 @@ class Comparisons(ByValue):
 
     @property
     def of_answer(self) -> NDArray[np.intp]:
-        """Number of the distinct answer that each answer is, shape (n_answers,)."""
+        """Number of the distinct answer that each answer equals, shape (n_answers,)."""
         return self._merged_answers[1]
 
     @cached_property
@@ -936,14 +938,14 @@ def _relative_offset(offset, positions=None):
 
 
 def _distinct_items(items, shown):
-    """Return distinct items in the order shown, and the number of each item that was shown."""
+    """Return distinct items in the order shown, and the number of each item shown."""
     is_item = shown >= 0
     padded = not is_item.all()
-    rows, row = first_seen(shown[is_item] if padded else shown.reshape(-1))
+    rows, row = number_by_appearance(shown[is_item] if padded else shown.reshape(-1))
     keys = row_keys(items, rows)
     if not all_differ(keys):
-        first, same = equal_rows(items, rows, keys)
-        codes, code = first_seen(same)
+        first, same = group_equal_rows(items, rows, keys)
+        codes, code = number_by_appearance(same)
         rows, row = rows[first[codes]], code[row]
     if not padded:
         return float_rows(items, rows), row.reshape(shown.shape)

@@ -23,7 +23,7 @@ def plain_name(name: Any) -> Any:
 
 @lru_cache(maxsize=65536)
 def _plain_text(name: str) -> str:
-    """Return a text as `plain_name` does; remembered, as votes repeat names."""
+    """Return a text as `plain_name` does, from a cache, as votes repeat names."""
     words = " ".join(name.translate(TO_SPACES).split())
     return unicodedata.normalize("NFC", words.casefold())
 
@@ -100,7 +100,7 @@ def exact_array(values: Any) -> np.ndarray:
 
 
 def exact_list(values: Any) -> list:
-    """List of the values of a list, an array or a column, each exactly as it is."""
+    """Return the values of a list, an array or a column as a list, each exactly as it is."""
     if hasattr(values, "tolist") and not isinstance(values, np.ndarray):  # of pandas
         listed: list = values.tolist()
         return listed
@@ -121,7 +121,7 @@ def argument_floats(values: Any, message: str) -> np.ndarray:
 
 
 def missing_rows(array: np.ndarray) -> np.ndarray:
-    """Mark where all values along the last axis of an array are missing."""
+    """Return a mask of where all values along the last axis of an array are missing."""
     if array.dtype.kind not in "fO" or array.shape[-1] == 0:
         return np.zeros(array.shape[:-1], dtype=bool)
     if array.dtype.kind == "f":
@@ -146,7 +146,7 @@ def is_blank(value: Any) -> bool:
 
 
 def refuse_rows(wrong: Any, message: str, values: Any = None) -> None:
-    """Raise ValueError where rows are wrong.
+    """Raise ValueError where a mask of wrong rows has any, with a message that names the first.
 
     The message may name the first such {row}, its {value} among the values, and their {count}.
     """
@@ -157,7 +157,7 @@ def refuse_rows(wrong: Any, message: str, values: Any = None) -> None:
 
 
 def holds_words(values: Any) -> bool:
-    """Whether a word of letters stands in an array of one dimension or more."""
+    """Return whether a word of letters stands in an array."""
     array = np.asarray(values)
     if array.dtype.kind not in "OUT":
         return False
@@ -170,19 +170,19 @@ def distinct_values(array: np.ndarray) -> dict[Any, None]:
 
 
 def name_ranks(names: np.ndarray) -> np.ndarray:
-    """Rank distinct names by their types, then by how they are written."""
+    """Return the rank of each distinct name by type, then by how it is written."""
     texts = np.array([(type(name).__name__, str(name)) for name in names.tolist()])
     return np.argsort(np.lexsort(texts.T[::-1]))
 
 
-def codes_of_values(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
-    """Return the number of each value of an array, in its shape; KeyError if one has none."""
+def look_up_codes(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
+    """Return the code of each value of an array, in its shape; KeyError if one has none."""
     values = map(numbers.__getitem__, array.ravel().tolist())
     return np.fromiter(values, dtype=np.intp, count=array.size).reshape(array.shape)
 
 
 def missing_texts(array: np.ndarray) -> np.ndarray | None:
-    """Mark missing values in an array of texts; None if it holds other things."""
+    """Return a mask of missing values in an array of texts; None if it holds other things."""
     if array.dtype.kind not in "OT":
         return None
     values = array.ravel().tolist()
@@ -193,7 +193,7 @@ def missing_texts(array: np.ndarray) -> np.ndarray | None:
 
 
 def plain_frame(frame: Any) -> Any:
-    """Convert a frame of another library to pandas, where that is installed.
+    """Return a frame of any library as one of pandas, where that is installed.
 
     A model fitted with one of them meets the same kinds of values in the other: integers beside
     gaps are floats as long as these tell them apart.
@@ -210,7 +210,7 @@ def plain_frame(frame: Any) -> Any:
 
 
 def frame_of_columns(columns: Mapping[Any, np.ndarray]) -> Any:
-    """Make a frame of pandas of columns, of the types of their cells, none of which is rounded."""
+    """Return a frame of pandas of columns, none of whose cells is rounded."""
     import pandas as pd
 
     def typed(values: np.ndarray) -> Any:
@@ -227,7 +227,7 @@ def plain_container(X: Any) -> Any:
 
 
 def copy_frame(frame: Any) -> Any:
-    """Copy a frame, to pandas where it is installed, with rows numbered from 0."""
+    """Return a copy of a frame, of pandas where it is installed, with rows numbered from 0."""
     if not hasattr(frame, "iloc"):
         return plain_frame(frame)  # a new one, or one of a library whose frames do not change
     return frame.copy().reset_index(drop=True)

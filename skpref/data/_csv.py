@@ -46,7 +46,7 @@ class CsvColumns(NamedTuple):
 def split_columns(
     data: bytes, separator: str, labels: Sequence[int], numbers: Sequence[int]
 ) -> CsvColumns | None:
-    """Read some columns of a CSV by polars; return None where it may read it otherwise.
+    """Return some columns of a CSV by polars; None where it may read it otherwise.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def split_columns(
 
 
 def _split_by_polars(data, separator, labels, numbers):
-    """Split a CSV by polars into `CsvColumns`, every column as texts first."""
+    """Return some columns of a CSV by polars, every column read as texts first."""
     import polars as pl
 
     positions = sorted({*labels, *numbers})
@@ -105,7 +105,7 @@ def _split_by_polars(data, separator, labels, numbers):
 
 
 def _count_rows(data: bytes, separator: int) -> int | None:
-    """Number of rows below the header; None of a text that readers may not read alike."""
+    """Return the number of rows below the header; None of texts that readers read differently."""
     try:
         data.isascii() or data.decode("utf-8")
     except UnicodeDecodeError:

@@ -108,48 +108,55 @@ class DuelFrame(Immutable):
 
     @classmethod
     def _from_checked(cls, items: Any, pairs: np.ndarray, id_column: Any) -> "DuelFrame":
-        """Make a `DuelFrame` of parts that need no check; -1 may be anywhere in a row."""
+        """Return a `DuelFrame` of parts that need no check; -1 may be anywhere in a row."""
         made = object.__new__(cls)
         made.__setstate__({"_items": items, "pairs": np.array(pairs), "id_column": id_column})
         return made
 
     def _with_pairs(self, pairs: np.ndarray) -> "DuelFrame":
-        """Return the duels or sets of other pairs of the same items."""
+        """Return the duels or sets that other pairs of the same items make."""
         return DuelFrame._from_checked(self._items, pairs, self.id_column)
 
     @property
     def items(self) -> Any:
+        """Items of the duels or sets, one a row."""
         return shallow_copy(self._items)
 
     @property
     def columns(self) -> Any:
+        """Columns of the items; None for an array."""
         return getattr(self._items, "columns", None)
 
     @property
     def feature_names(self) -> np.ndarray | None:
+        """Names of the features, if all are strings; else None."""
         return column_names(self._items) if is_frame(self._items) else None
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """Shape of the array of the same duels or sets."""
         return *self.pairs.shape, self._items.shape[1]
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(object if self._floats() is None else np.float64)
+        """Type of the array of the same duels or sets."""
+        return np.dtype(object if self._item_floats() is None else np.float64)
 
     @property
     def first(self) -> Any:
-        return self._side(0)
+        """First item of each duel or set."""
+        return self._items_on_side(0)
 
     @property
     def second(self) -> Any:
-        return self._side(1)
+        """Second item of each duel or set."""
+        return self._items_on_side(1)
 
-    def _floats(self) -> np.ndarray | None:
+    def _item_floats(self) -> np.ndarray | None:
         """Return the items as floats, or None if a column holds other things."""
         return frame_floats(self._items) if is_frame(self._items) else self._items
 
-    def _side(self, side: int | np.integer) -> Any:
+    def _items_on_side(self, side: int | np.integer) -> Any:
         """Return the items on one side; ValueError if a set has none there."""
         if (self.pairs[:, side] < 0).any():
             raise ValueError(
@@ -177,7 +184,7 @@ class DuelFrame(Immutable):
         turned = chosen[:, sides]
         if (turned >= 0).all():
             if isinstance(sides, int | np.integer):
-                return self._with_pairs(chosen)._side(sides)
+                return self._with_pairs(chosen)._items_on_side(sides)
             if turned.shape[1:] == chosen.shape[1:]:
                 return self._with_pairs(turned)
         # Padding may stand elsewhere now, or too much of it.
@@ -238,7 +245,7 @@ class DuelFrame(Immutable):
 
     def to_numpy(self) -> np.ndarray:
         """Return the duels or sets as an array, see ``shape``, ``dtype`` and the notes."""
-        values = self._floats()
+        values = self._item_floats()
         if values is None:
             values = np.asarray(self._items, dtype=object)
         return gathered(values, self.pairs)
@@ -282,7 +289,7 @@ def shown_together(items: Any, sets: np.ndarray, id_column: Any = None) -> np.nd
 
 
 def _copy_items(items: Any) -> Any:
-    """Copy items: a frame, or floats (n_items, n_features); ValueError if they are no numbers."""
+    """Return a copy of items: a frame, or floats; ValueError if they are no numbers."""
     if is_frame(items):
         return copy_frame(items)
     form = "The items of a DuelFrame must be a DataFrame or numbers of shape (n_items, n_features)"
@@ -293,5 +300,5 @@ def _copy_items(items: Any) -> Any:
 
 
 def _is_full_slice(key: Any) -> bool:
-    """Whether an index is the slice of everything."""
+    """Return whether an index is the slice of everything."""
     return isinstance(key, slice) and key == slice(None)

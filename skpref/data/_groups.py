@@ -11,11 +11,11 @@ from scipy.sparse.csgraph import connected_components
 from skpref._utils import Array
 from skpref.data._comparisons import MeasuredValues, Rows
 from skpref.data._items import distinct_rows, group_rows
-from skpref.data._sets import first_there
+from skpref.data._sets import first_item_places
 
 
 def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Number the connected components of items, where the items of each answer are joined.
+    """Return the number of the connected component of each item, where answers join items.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.in
     ndarray of int of shape (n_items,)
         Time is linear in the number of items and answers.
     """
-    lead = positions[np.arange(len(positions)), first_there(positions)]
+    lead = positions[np.arange(len(positions)), first_item_places(positions)]
     begins, ends = np.broadcast_arrays(lead[:, None], positions)
     present = (ends >= 0) & (ends != begins)
     places = begins[present], ends[present]
@@ -60,7 +60,7 @@ class ItemGroups:
         earlier: Self | None = None,
         measured: MeasuredValues | None = None,
     ) -> Self:
-        """Group items by the answers and the measured values that join them, and earlier groups.
+        """Return the groups of items that answers, measured values and earlier groups join.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class ItemGroups:
         return cls(distinct, component_labels(len(distinct), code[pairs]))
 
     def labels_of(self, keys: Array) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Group of each of some items, and whether an answer is about it.
+        """Return the group of each of some items, and whether an answer is about it.
 
         Each distinct item that is in no answer has a group of its own.
         """

@@ -11,7 +11,6 @@ from skpref.data._containers import (
     Immutable,
     all_strings,
     beyond_doubles,
-    codes_of_values,
     column_at,
     column_floats,
     column_names,
@@ -22,6 +21,7 @@ from skpref.data._containers import (
     frame_floats,
     is_frame,
     is_missing,
+    look_up_codes,
     plain_name,
     shallow_copy,
     unmasked,
@@ -30,8 +30,8 @@ from skpref.data._containers import (
 _SHIFT = np.uint64(29)
 
 
-def _hash(bits):
-    """Mix every bit of every feature into one word, by odd multipliers and a shift."""
+def _hash_rows(bits):
+    """Return a hash of each row of bits: every bit is mixed in by odd multipliers."""
     odd = np.random.default_rng(20240229).integers(1, 2**63, bits.shape[1], dtype=np.uint64) | 1
     mixed = bits >> _SHIFT
     mixed ^= bits
@@ -39,23 +39,23 @@ def _hash(bits):
 
 
 def row_keys(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Hash rows of a table to words of 64 bits: equal rows alike, others rarely so."""
+    """Return hashes of rows of a table: equal rows alike, others rarely so."""
     keys = np.zeros(len(rows), dtype=np.uint64)
     for block in row_blocks(len(rows), items.shape[1]):
-        keys[block] = _hash(_row_bits(items, rows[block]))
+        keys[block] = _hash_rows(_row_bits(items, rows[block]))
     return keys
 
 
 def all_differ(keys: np.ndarray) -> bool:
-    """Whether no two of these words are the same."""
+    """Return whether no two of these hashes are the same."""
     ordered = np.sort(keys)
     return not np.any(ordered[1:] == ordered[:-1])
 
 
-def equal_rows(
+def group_equal_rows(
     items: np.ndarray, rows: np.ndarray, keys: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find equal rows of a table, without a copy of it.
+    """Return one row of each group of equal rows of a table, and the group of each row.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _row_bits(items, rows):
 
 
 def float_rows(items: np.ndarray, rows: Any) -> np.ndarray:
-    """Copy some rows to double precision, without negative zeros."""
+    """Return a copy of some rows in double precision, without negative zeros."""
     taken = np.asarray(items)[rows]
     own = taken.base is None and taken.flags.c_contiguous
     if taken.dtype != np.float64 or not own:
@@ -103,7 +103,7 @@ def float_rows(items: np.ndarray, rows: Any) -> np.ndarray:
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the distinct rows of an array, and which of them each row is.
+    """Return the distinct rows of an array, and which of them each row is.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> len(distinct), distinct[inverse[2]].tolist()
     (2, [1.0, 2.0])
     """
-    first, inverse = equal_rows(rows, np.arange(len(rows)))
+    first, inverse = group_equal_rows(rows, np.arange(len(rows)))
     return float_rows(rows, first), inverse
 
 
@@ -143,7 +143,7 @@ def _column_codes(column):
 
 
 def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Group the equal rows of a float or mixed array, a DataFrame, or an array of texts.
+    """Return one row of each group of equal rows, and the group of each row.
 
     Parameters
     ----------
@@ -163,14 +163,14 @@ def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(code, return_index=True)[1], code
     if is_frame(rows) or rows.dtype.kind != "f":
         rows = np.column_stack([_column_codes(column_at(rows, j)) for j in range(rows.shape[1])])
-    return equal_rows(rows, np.arange(len(rows)))
+    return group_equal_rows(rows, np.arange(len(rows)))
 
 
-def _flatten(names: Iterable) -> Iterator:
+def _flatten_names(names: Iterable) -> Iterator:
     """Yield the names in nested lists and arrays."""
     for name in names.ravel().tolist() if isinstance(names, np.ndarray) else names:
         if isinstance(name, list | tuple | np.ndarray):
-            yield from _flatten(name)
+            yield from _flatten_names(name)
         else:
             yield name
 
@@ -195,8 +195,8 @@ def _check_names(names: Any) -> np.ndarray:
     return np.fromiter(names, dtype=object, count=len(names))
 
 
-def _finite_features(X: Any) -> np.ndarray:
-    """Return finite features that nobody else changes: a copy, or a memory map itself."""
+def _copy_finite_features(X: Any) -> np.ndarray:
+    """Return a copy of finite features, or a memory map itself; ValueError for others."""
     floats = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64)
     if not floats or X.ndim != 2 or not X.size:
         return check_array(X, dtype=np.float64, copy=True, input_name="items")
@@ -207,7 +207,7 @@ def _finite_features(X: Any) -> np.ndarray:
 
 
 def _is_mapped(array: Any) -> bool:
-    """Whether the memory of an array is that of a file."""
+    """Return whether the memory of an array is that of a file."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):
             return True
@@ -265,7 +265,7 @@ class ItemTable(Immutable, Fields):
 
     def __init__(self, X: Any, names: Any = None) -> None:
         if not is_frame(X):
-            self._store(_finite_features(unmasked(X)), names, None, True)
+            self._set_fields(_copy_finite_features(unmasked(X)), names, None, True)
             return
         if names is None and hasattr(X, "index"):
             names = X.index
@@ -276,10 +276,10 @@ class ItemTable(Immutable, Fields):
         frame = copy_frame(X)
         array = frame_floats(frame)
         finite = array is not None and np.isfinite(array).all()
-        self._store(array if finite else None, names, column_names(frame), True, frame)
+        self._set_fields(array if finite else None, names, column_names(frame), True, frame)
 
-    def _store(self, X, names, feature_names, has_features, frame=None):
-        """Set the fields; ValueError for names that repeat or are too few."""
+    def _set_fields(self, X, names, feature_names, has_features, frame=None):
+        """Set the fields of a table; ValueError for names that repeat or are too few."""
         n_items = len(X if X is not None else frame)
         names = None if names is None else _check_names(names)
         if names is not None and len(names) != n_items:
@@ -325,7 +325,7 @@ class ItemTable(Immutable, Fields):
 
     @classmethod
     def from_names(cls, names: Iterable) -> "ItemTable":
-        """Make a table of items that have names but no features (Bradley–Terry).
+        """Return a table of items that have names but no features (Bradley–Terry).
 
         The position stands for the item: no n × n array is ever made.
 
@@ -347,12 +347,12 @@ class ItemTable(Immutable, Fields):
         (['ann', 'bob', 'cid'], [0.0, 1.0, 2.0], False)
         """
         names = exact_array(names) if hasattr(names, "__array__") else names
-        distinct = _check_names(dict.fromkeys(_flatten(names)))
+        distinct = _check_names(dict.fromkeys(_flatten_names(names)))
         if len(distinct) == 0:
             raise ValueError("Got no name; an ItemTable needs at least one item.")
         table = cls.__new__(cls)
         positions = np.arange(len(distinct), dtype=np.float64)[:, None]
-        table._store(positions, distinct, None, False)
+        table._set_fields(positions, distinct, None, False)
         return table
 
     def index(self, names: Any) -> np.ndarray:
@@ -378,7 +378,7 @@ class ItemTable(Immutable, Fields):
             names = np.asarray(names, dtype=object)
         names = exact_array(names)
         try:
-            return codes_of_values(names, self._position)
+            return look_up_codes(names, self._position)
         except KeyError:
             unknown = [name for name in distinct_values(names) if name not in self._position]
             shown = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
@@ -463,7 +463,7 @@ def check_ids(ids: list, argument: str) -> None:
 
 
 def _is_hashable(value: Any) -> bool:
-    """Whether a value, with all that is in it, can be hashed."""
+    """Return whether a value, with all that is in it, can be hashed."""
     try:
         return hash(value) is not None
     except TypeError:
@@ -529,10 +529,10 @@ class IdEncoder(IdCodes):
         new = [name for name in dict.fromkeys(ids) if name not in code]
         code.update(zip(new, range(len(code), len(code) + len(new)), strict=True))
         if self._code and new:
-            self._warn_near(new)
+            self._warn_similar_names(new)
         return np.array([code[name] for name in ids], dtype=np.float64)
 
-    def _warn_near(self, new):
+    def _warn_similar_names(self, new):
         """Warn of new names that are spelled like a known one, see `plain_name`."""
         fitted_name = {plain_name(name): name for name in self._code}
         near = [
@@ -552,10 +552,10 @@ class IdEncoder(IdCodes):
         return type(self)([*self._code, *exact_list(ids)])
 
 
-def id_numbers(
+def encode_ids(
     column: Any, encoder: IdEncoder | None, fresh: bool
 ) -> tuple[np.ndarray, IdEncoder | None]:
-    """Turn a column of ids into numbers: codes of texts and wide integers, others as they are.
+    """Return ids as numbers (codes of texts and wide integers), and their encoder.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from skpref.data._containers import refuse_rows, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import PLAIN, DuelScale
-from skpref.data._ranks import check_real, rank_matrix, whole_numbers
+from skpref.data._ranks import check_rank_matrix, check_real, read_whole_numbers
 
 
 class Outcomes(NamedTuple):
@@ -42,7 +42,7 @@ class Outcomes(NamedTuple):
 
 
 def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, zero_is_tie: bool = False) -> Outcomes:
-    """Read labels as outcomes on a scale.
+    """Return the outcomes that labels on a scale stand for.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, zero_is_tie: bool = Fals
             scale.refuse_labels(y)
         if scale.ties:
             scale.refuse_ambiguous("booleans")
-        return _plain(y, np.array([False, True]))
-    y = _check_numeric(y, scale)
+        return _plain_outcomes(y, np.array([False, True]))
+    y = _numeric_labels(y, scale)
     present = np.unique(y)
     if scale == PLAIN:
         for classes in ([0, 1], [-1, 1]):
             if np.isin(present, classes).all():
-                return _plain(y == 1, np.array(classes))
+                return _plain_outcomes(y == 1, np.array(classes))
         scale.refuse_labels(y)
     if not np.isin(present, scale.labels).all():
         scale.refuse_labels(y)
@@ -82,7 +82,7 @@ def read_outcomes(y: NDArray, scale: DuelScale = PLAIN, zero_is_tie: bool = Fals
     return Outcomes(y.astype(np.int8), scale, scale.labels)
 
 
-def _check_numeric(y: NDArray, scale: DuelScale) -> NDArray:
+def _numeric_labels(y: NDArray, scale: DuelScale) -> NDArray:
     """Return labels as an array of numbers; ValueError for others, and for gaps."""
     if y.dtype.kind == "O" and not any(isinstance(each, str) for each in y.tolist()):
         with suppress(TypeError, ValueError, OverflowError):  # what is no number is refused below
@@ -98,7 +98,7 @@ def _check_numeric(y: NDArray, scale: DuelScale) -> NDArray:
     return y
 
 
-def _plain(won, classes):
+def _plain_outcomes(won, classes):
     """Return the outcomes of duels without ties and grades."""
     return Outcomes(np.where(won, 1, -1).astype(np.int8), PLAIN, classes)
 
@@ -106,7 +106,7 @@ def _plain(won, classes):
 def check_outcomes(
     y: Any, n_duels: int, scale: DuelScale = PLAIN, zero_is_tie: bool = False
 ) -> Outcomes:
-    """Read the outcomes of duels from y, which may hold labels or ranks of two.
+    """Return the outcomes of duels in y, which may hold labels or ranks of two.
 
     Parameters
     ----------
@@ -124,9 +124,11 @@ def check_outcomes(
         scale.check_grades_stated("ranks" if ranked else "y=None")
         won = np.ones(n_duels, dtype=bool)
         if ranked:
-            rank = rank_matrix(np.asarray(y), np.ones((n_duels, 2), dtype=bool))
+            rank = check_rank_matrix(np.asarray(y), np.ones((n_duels, 2), dtype=bool))
             won = rank[:, 0] < rank[:, 1]
-        return _plain(won, scale.labels if scale.ties else np.array([0, 1]))._replace(scale=scale)
+        return _plain_outcomes(won, scale.labels if scale.ties else np.array([0, 1]))._replace(
+            scale=scale
+        )
     y = column_or_1d(y, warn=True)
     if len(y) != n_duels:
         raise ValueError(
@@ -162,14 +164,14 @@ def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
         order = np.full(n, order)
     if order.shape != (n,):
         raise ValueError(f"{message}; its shape must be ({n},), got {order.shape}.")
-    order = whole_numbers(order, message)
+    order = read_whole_numbers(order, message)
     allowed, more = ((-1, 0, 1), "") if k == 2 else ((0, 1), " (of sets it is 1 or 0)")
     refuse_rows(~np.isin(order, allowed), f"{message}; got {{value}}{more}.", order)
     return order.astype(np.int8)
 
 
 def balance_orientation(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]:
-    """Orient duels that the first item won so that both outcomes are present.
+    """Return duels that the first item won, every second one turned round, with labels.
 
     Every second duel is turned round. A label of one class alone is fine for ``fit``, but breaks
     scikit-learn's scorers, so every builder ends here.
@@ -206,17 +208,17 @@ def balance_orientation(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]
     return _alternate_sides(X, np.ones(len(X), dtype=bool))[:2]
 
 
-def _turn_round(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
-    """Copy duels with the sides of some rows exchanged."""
+def _exchange_sides(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
+    """Return a copy of duels with the sides of some rows exchanged."""
     if isinstance(X, DuelFrame):
-        return DuelFrame(X.items, _turn_round(X.pairs, rows), id_column=X.id_column)
+        return DuelFrame(X.items, _exchange_sides(X.pairs, rows), id_column=X.id_column)
     turned = X.copy()
     turned[rows] = X[rows, ::-1]
     return turned
 
 
 def parse_outcomes(outcomes: Any) -> np.ndarray:
-    """Read outcomes: ``{0, 1}``, ``{-1, 1}`` or booleans.
+    """Return whether the first item won each duel, of ``{0, 1}``, ``{-1, 1}`` or booleans.
 
     Parameters
     ----------
@@ -289,10 +291,10 @@ def attach_labels(
 
 
 def _alternate_sides(X, won):
-    """Turn duels of which one side won all, so that the first wins every second one."""
+    """Return duels that one side won, turned so that the first wins every second one."""
     y = 1 - np.arange(len(X)) % 2
     turned = won != (y == 1)
-    return LabelledDuels(_turn_round(X, turned), y, turned)
+    return LabelledDuels(_exchange_sides(X, turned), y, turned)
 
 
 def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
@@ -316,4 +318,4 @@ def attach_signed_labels(X: np.ndarray | DuelFrame, labels: np.ndarray) -> Label
         return LabelledDuels(X, labels, np.zeros(len(X), dtype=bool))
     y = labels.copy()
     y[decided] = signs * np.abs(labels[decided])
-    return LabelledDuels(_turn_round(X, y != labels), y, y != labels)
+    return LabelledDuels(_exchange_sides(X, y != labels), y, y != labels)

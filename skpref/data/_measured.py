@@ -56,7 +56,7 @@ def with_measured(
 def _measured_rows(estimator: BaseEstimator, reader: Reader, X: Any) -> NDArray[np.float64]:
     """Return rows of the items of ``measured=``; ValueError unless the answers have such items."""
     probe = copy.copy(estimator)
-    reader.remember(probe)
+    reader.set_fitted_attributes(probe)
     try:
         parsed = reader.answers(X, probe)
     except ValueError as error:

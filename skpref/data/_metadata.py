@@ -52,7 +52,7 @@ class AnswerMetadata:
 
     @classmethod
     def read(cls, keywords: Mapping[str, Any], n: int, k: int | None) -> Self:
-        """Check the arguments of a method that stand beside X.
+        """Return the checked metadata of the arguments of a method that stand beside X.
 
         Parameters
         ----------
@@ -116,8 +116,8 @@ class AnswerMetadata:
         return offset
 
 
-def _check_ids(ids: Any, n: int, k: int | None, role: str) -> list:
-    """List the judge, user or prompt of each answer; ValueError where such answers have none."""
+def _read_ids(ids: Any, n: int, k: int | None, role: str) -> list:
+    """Return the judge, user or prompt of each answer; ValueError where such answers have none."""
     if k is None and role != "user":
         raise ValueError(
             f"got {role}s= with items that have ratings; {role}s= are of duels. Make duels of the "
@@ -133,8 +133,8 @@ def _check_ids(ids: Any, n: int, k: int | None, role: str) -> list:
     return check_respondents(ids, n, role)
 
 
-def _check_offset(offset: Any, n: int, k: int | None) -> NDArray[np.float64]:
-    """Return what is known of the utility of each item of each row, as floats."""
+def _read_offset(offset: Any, n: int, k: int | None) -> NDArray[np.float64]:
+    """Return the known utility of each item of each row as floats; ValueError for others."""
     shape = (n,) if k is None else (n, k)
     what = f"offset must hold a number for each item of each row of X, shape {shape}"
     values = argument_floats(offset, what)
@@ -181,11 +181,11 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
         "weight out, or give them 0.",
         weight,
     )
-    check_sums(weight)
+    check_largest_weight(weight)
     return weight
 
 
-def check_sums(weight: NDArray[np.float64]) -> None:
+def check_largest_weight(weight: NDArray[np.float64]) -> None:
     """Raise ValueError if a weight of a duel is too large for exact sums."""
     if np.any(weight > _MOST):
         raise ValueError(
@@ -207,7 +207,7 @@ def check_some_weight(weight: NDArray[np.float64]) -> None:
 # -- groups of rated items ---------------------------------------------------------------------
 
 
-def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
+def _read_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
     """Return groups of rated items as integers; ValueError for gaps or other lengths."""
     if k is not None:
         raise ValueError(
@@ -238,12 +238,12 @@ def _check_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
 
 # The arguments that users know: the field that each becomes, and its reader.
 _KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
-    "judges": ("judge", partial(_check_ids, role="judge")),
-    "users": ("user", partial(_check_ids, role="user")),
-    "prompts": ("prompt", partial(_check_ids, role="prompt")),
+    "judges": ("judge", partial(_read_ids, role="judge")),
+    "users": ("user", partial(_read_ids, role="user")),
+    "prompts": ("prompt", partial(_read_ids, role="prompt")),
     "order": ("order", check_order),
-    "qid": ("qid", _check_groups),
-    "offset": ("offset", _check_offset),
+    "qid": ("qid", _read_groups),
+    "offset": ("offset", _read_offset),
     "time": (
         "time",
         lambda time, n, k: AnswerTimes.read(time, n, "items" if k is None else "answers"),

@@ -44,7 +44,7 @@ def check_real(values: Any, name: str) -> None:
 
 
 def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
-    """Read ranks of sets from y, which holds positions of chosen items or ranks.
+    """Return the ranks of sets in y, which holds positions of chosen items or ranks.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
     if y.shape not in ((n,), (n, k)):
         raise ValueError(f"{forms}; got shape {y.shape}.")
     if y.ndim == 2:
-        return Ranks(rank_matrix(y, is_item), None)
-    chosen = whole_numbers(y, f"Positions of chosen items in y must be whole numbers. {forms}")
+        return Ranks(check_rank_matrix(y, is_item), None)
+    chosen = read_whole_numbers(y, f"Positions of chosen items in y must be whole numbers. {forms}")
     wrong = (chosen < 0) | (chosen >= k)
     wrong |= ~is_item[np.arange(n), np.where(wrong, 0, chosen)]
     if wrong.any():
@@ -92,8 +92,8 @@ def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
     return Ranks(rank, chosen)
 
 
-def rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Check ranks: whole, without gaps, two of them different in each row.
+def check_rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return ranks as integers; ValueError unless two differ in each row, without gaps.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
     is_item : ndarray of bool of shape (n, k)
         Where a set has an item.
     """
-    rank = whole_numbers(
+    rank = read_whole_numbers(
         y,
         "Ranks in y must be whole numbers: 1 for the best, equal ranks where nothing is said of "
         "two items, 0 for one that is not ranked",
@@ -130,7 +130,7 @@ def rank_matrix(y: NDArray, is_item: NDArray[np.bool_]) -> NDArray[np.intp]:
     return rank
 
 
-def whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
+def read_whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
     """Return whole numbers as integers; ValueError that begins with the message for others."""
     if y.dtype.kind == "O":
         try:
@@ -155,14 +155,14 @@ def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
     if array.shape != shape:
         raise ValueError(f"Ranks must have shape {shape}, one for each item; got {array.shape}.")
     message = "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked"
-    whole = whole_numbers(array, message)
+    whole = read_whole_numbers(array, message)
     if (whole < 0).any():
         raise ValueError(f"{message}; got {whole.min()}.")
     return whole
 
 
 def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
-    """Return the place of the item chosen from each set, given as a place or as rank 1.
+    """Return the place of the item chosen from each set, of places or of ranks.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
         f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of shape "
         f"{shape}"
     )
-    chosen = whole_numbers(places, message)
+    chosen = read_whole_numbers(places, message)
     wrong = (chosen < 0) | (chosen >= shape[1]) | (places.dtype.kind == "b")
     if wrong.any():
         raise ValueError(f"{message}; got {places[wrong][0]}.")
@@ -201,7 +201,7 @@ Positions = Callable[[Any], np.ndarray]
 
 
 def read_sets(lists: Any, positions: Positions, what: str) -> Lists:
-    """Read lists of two items or more to positions; ValueError for shorter ones."""
+    """Return lists of two items or more as positions; ValueError for shorter ones."""
     plain = plain_lists(lists, what)
     if not plain:
         raise ValueError(f"Got no {what.lower()}; give at least one.")
@@ -275,7 +275,7 @@ def ranked_sets(
     shown : list of lists, default=None
         All items of each set; those not ranked are below those that are.
     ranks : ndarray of int of shape (n_listed,), default=None
-        As in `ranked_pairs`, for rankings without ``shown``.
+        As in `pair_ranked_items`, for rankings without ``shown``.
 
     Returns
     -------
@@ -291,8 +291,8 @@ def ranked_sets(
         places = np.empty(len(order), dtype=np.int64)
         places[order] = lists.place
         places = (places + lists.row) % lists.length[lists.row]
-        stated = lists.padded(places, lists.place + 1 if ranks is None else ranks, 0)
-        return lists.padded(places, lists.flat, -1), stated
+        stated = lists.arrange_padded(places, lists.place + 1 if ranks is None else ranks, 0)
+        return lists.arrange_padded(places, lists.flat, -1), stated
     sets = read_sets(shown, positions, "Set")
     plain = plain_lists(rankings)
     if len(plain) != len(sets.length):
@@ -306,6 +306,6 @@ def ranked_sets(
     if (places < 0).any():
         at = lists.row[(places < 0).argmax()]
         raise ValueError(f"Ranking {at}, {plain[at]!r}, has an item that is not in its set.")
-    stated = sets.padded(sets.place, lists.length[sets.row] + 1, 0)
+    stated = sets.arrange_padded(sets.place, lists.length[sets.row] + 1, 0)
     stated[lists.row, places] = lists.place + 1
-    return sets.padded(sets.place, sets.flat, -1), stated
+    return sets.arrange_padded(sets.place, sets.flat, -1), stated

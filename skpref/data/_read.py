@@ -30,9 +30,9 @@ from skpref.data._containers import (
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
-from skpref.data._items import IdEncoder, ItemTable, float_rows, id_numbers
+from skpref.data._items import IdEncoder, ItemTable, encode_ids, float_rows
 from skpref.data._respondents import Respondents
-from skpref.data._sets import check_padding, check_sizes, consecutive, number_members
+from skpref.data._sets import check_padding, check_sizes, number_consecutively, number_members
 from skpref.data._time import AnswerTimes, TimeAxis, rows_by_order, rows_of_answers
 
 FORMS = (
@@ -155,7 +155,7 @@ def read(
     text_sets: bool = False,
     items: bool = False,
 ) -> ParsedX:
-    """Read X once: its kind, items and features, by the first reader of ``_READERS`` that fits.
+    """Return X parsed once: its kind, items and which were shown together.
 
     ========================================  ====================================================
     X                                         read as
@@ -230,7 +230,7 @@ def read(
 
 
 def _read_duel_frame(X: DuelFrame) -> ParsedX:
-    """Read a `DuelFrame`: its items, and which were shown together."""
+    """Return a `DuelFrame` parsed: its items, and which were shown together."""
     if is_frame(X.items):
         return ParsedX("items", X.items, X.pairs, X.id_column, X.feature_names)
     absent = X.pairs < 0  # as the array of the same items would be
@@ -238,7 +238,7 @@ def _read_duel_frame(X: DuelFrame) -> ParsedX:
 
 
 def _read_frame(source: _UnreadX) -> ParsedX:
-    """Read a frame as names, where its columns can hold such, or as items."""
+    """Return a frame parsed as names, where its columns can hold such, or as items."""
     X, table = source.X, source.named
     parsed = None
     if table is not None and (not source.items or X.shape[1] == 1) and _may_hold_names(X):
@@ -247,7 +247,7 @@ def _read_frame(source: _UnreadX) -> ParsedX:
 
 
 def _read_items(source: _UnreadX) -> ParsedX:
-    """Read items alone: those of a table, in one dimension, or rows of features."""
+    """Return items parsed: those of a table, in one dimension, or rows of features."""
     X, table = source.X, source.table
     if table is not None and X.ndim == 1:
         if X.dtype.kind in "iu" or X.size == 0:
@@ -259,7 +259,7 @@ def _read_items(source: _UnreadX) -> ParsedX:
 
 
 def _read_array(source: _UnreadX) -> ParsedX:
-    """Read duels or sets of features; items that are missing throughout are absent."""
+    """Return duels or sets of features parsed; items missing throughout are absent."""
     X = source.X
     n_shown = X.shape[1]
     if n_shown < 2:
@@ -271,19 +271,19 @@ def _read_array(source: _UnreadX) -> ParsedX:
     rows = X.reshape(len(X) * n_shown, X.shape[2])
     absent = missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
-        return ParsedX("items", rows, consecutive(len(X), n_shown))
+        return ParsedX("items", rows, number_consecutively(len(X), n_shown))
     check_sizes(absent)
     return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
 
 def _read_named(source: _UnreadX) -> ParsedX:
-    """Read items or duels by the names of the table; ValueError where a name is missing."""
-    _check_no_gaps(_missing_names(source.values, source.named))
+    """Return items or duels parsed by the names of the table; ValueError where one is missing."""
+    _check_no_missing_names(_missing_names(source.values, source.named))
     return _parse_values("names", source.X, source.named)
 
 
 def _read_texts(source: _UnreadX) -> ParsedX | None:
-    """Read texts or duels of them; return None for other things."""
+    """Return texts or duels of them parsed; None for other things."""
     X = source.X
     if all_strings(X):
         return _parse_values("texts", X)
@@ -298,7 +298,7 @@ def _read_texts(source: _UnreadX) -> ParsedX | None:
 
 
 def _read_sets(source: _UnreadX) -> ParsedX | None:
-    """Read sets of names or of texts; return None where X holds other things too."""
+    """Return sets of names or of texts parsed; None where X holds other things too."""
     source.X = X = source.values
     if source.named is not None:
         return _read_names(X, source.named)
@@ -309,7 +309,7 @@ def _read_sets(source: _UnreadX) -> ParsedX | None:
 
 
 def _read_positions(source: _UnreadX) -> ParsedX:
-    """Read positions in a table, also in one that is not known here."""
+    """Return positions in a table parsed, also of one that is not known here."""
     X = source.X
     if source.table is not None and X.ndim == 2 and source.width < 2:
         raise ValueError(
@@ -391,7 +391,7 @@ def _texts_in_columns(source: _UnreadX) -> np.ndarray | None:
 
 
 def _may_hold_names(frame: Any) -> bool:
-    """Whether the first two columns of a frame can hold names, by their types."""
+    """Return whether the first two columns of a frame can hold names, by their types."""
     first = [np.asarray(column_at(frame, j).to_numpy()) for j in range(min(2, frame.shape[1]))]
     return all(
         column.dtype.kind in "OUT" or (column.dtype.kind == "f" and np.isnan(column).all())
@@ -400,28 +400,28 @@ def _may_hold_names(frame: Any) -> bool:
 
 
 def _parse_values(kind, X, table=None, absent=None, pads="", remedy=""):
-    """Parse one value an item: (n,) items, or (n, k) duels or sets, padded at the end of a row."""
+    """Return one value an item parsed: items (n,), duels or sets (n, k) padded at the end."""
     if absent is not None:
         check_padding(absent, pads, remedy)
         return ParsedX(kind, X[~absent], number_members(absent), table=table)
-    pairs = consecutive(*X.shape) if X.ndim == 2 and X.shape[1] > 1 else None
+    pairs = number_consecutively(*X.shape) if X.ndim == 2 and X.shape[1] > 1 else None
     return ParsedX(kind, X.reshape(-1), pairs, table=table)
 
 
 def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
-    """Parse items, duels or sets of names; return None where X holds other things than names."""
+    """Return items, duels or sets of names parsed; None where X holds other things."""
     if X.size == 0 or (not all_strings(X) and missing_texts(X.astype(object)) is None):
         return None
     gaps = _missing_names(X, table)
     if X.ndim == 2 and X.shape[1] > 2:
         pads = "None, NaN or an empty name"
         return _parse_values("names", X.astype(object), table, gaps, pads, _OR_ENCODE)
-    _check_no_gaps(gaps)
+    _check_no_missing_names(gaps)
     return _parse_values("names", X.astype(object), table)
 
 
 def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
-    """Mark names that are missing, or empty and not in the table."""
+    """Return a mask of names that are missing, or empty and not in the table."""
     gaps = {name for name in distinct_values(X) if is_missing(name) or str(name) == ""}
     if "" in gaps and "" in table.names.tolist():
         gaps.remove("")
@@ -430,7 +430,7 @@ def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
     return np.array([v in gaps for v in X.ravel().tolist()], dtype=bool).reshape(X.shape)
 
 
-def _check_no_gaps(gaps: np.ndarray) -> None:
+def _check_no_missing_names(gaps: np.ndarray) -> None:
     """Raise ValueError where a name is missing."""
     n, remedy = gaps.sum(), _OR_ENCODE if gaps.ndim == 2 else ""
     refuse_rows(
@@ -445,7 +445,7 @@ def _check_no_gaps(gaps: np.ndarray) -> None:
 
 
 def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> ParsedX:
-    """Read X for an estimator; ValueError if it is neither items, duels nor sets of numbers."""
+    """Return X parsed for an estimator; ValueError if it holds no items, duels or sets."""
     parsed = read(X, table=table, new_names=new_names)
     rows = parsed.rows
     if is_frame(rows) or hasattr(rows, "tocsr"):
@@ -513,7 +513,7 @@ def check_positions(X: np.ndarray, n_items: int) -> np.ndarray:
     return X.astype(np.intp, copy=False)
 
 
-def check_known(X: np.ndarray, table: ItemTable | None) -> None:
+def check_known_positions(X: np.ndarray, table: ItemTable | None) -> None:
     """Raise ValueError unless rows of items without features are positions in their table."""
     if table is not None and not table.has_features and not np.isin(X, table.X).all():
         raise ValueError(
@@ -566,12 +566,12 @@ class Reader:
 
     @classmethod
     def of_table(cls, estimator: BaseEstimator, table: ItemTable) -> "Reader":
-        """Make the reader of an estimator whose items are those of a table."""
+        """Return the reader of an estimator whose items are those of a table."""
         names = table.feature_names
-        place = _id_place(estimator, None, names, table.n_features)
+        place = _find_id_column(estimator, None, names, table.n_features)
         return cls(table.n_features, names, place, table=table)
 
-    def remember(self, estimator: BaseEstimator) -> None:
+    def set_fitted_attributes(self, estimator: BaseEstimator) -> None:
         """Set the fitted attributes of the items, once all of the fit has succeeded."""
         estimator.n_features_in_ = self.n_features
         if self.feature_names is not None:
@@ -596,7 +596,7 @@ class Reader:
                 "With id_column and names alone as items=, ids are positions in items, integers "
                 f"from 0 to {len(table) - 1}, got {wrong[0]:g}. Name all ids, or leave items= out."
             )
-        refuse_other_names(self.id_table, table)
+        check_names_continue(self.id_table, table)
         return replace(self, id_table=table)
 
     @property
@@ -657,7 +657,7 @@ class Reader:
         return self.time
 
     def answers(self, X: Any, estimator: BaseEstimator) -> ParsedX:
-        """Read X of a prediction as finite floats, without times.
+        """Return X of a prediction parsed, with finite floats as rows, without times.
 
         Parameters
         ----------
@@ -669,10 +669,10 @@ class Reader:
             if isinstance(X, ItemTable):
                 return ParsedX("items", self._rows_of_table(X, parsed, estimator))
             parsed, _ = read_features(estimator, parsed, self)
-            check_known(parsed.rows, self.table)
+            check_known_positions(parsed.rows, self.table)
             return parsed
         if parsed.kind == "names":
-            return ParsedX("items", named_rows(parsed.rows, parsed.table), parsed.pairs)
+            return ParsedX("items", rows_by_name(parsed.rows, parsed.table), parsed.pairs)
         if parsed.pairs is None:
             return ParsedX("items", float_rows(parsed.table.X, parsed.places()))
         parsed = ParsedX("items", parsed.table.X, parsed.places())
@@ -682,7 +682,7 @@ class Reader:
         return replace(parsed, rows=float_rows(parsed.rows, slice(None)))
 
     def with_times(self, parsed: ParsedX, times: AnswerTimes | None) -> ParsedX:
-        """Add times to the items of a prediction, if the fit had any; None: the last of the fit."""
+        """Return a parsed prediction with times of its items; None: the last of the fit."""
         if self.time is None and times is None:
             return parsed
         axis, n = self._axis(), len(parsed)
@@ -692,13 +692,13 @@ class Reader:
         return ParsedX("items", *rows_of_answers(parsed.rows, parsed.pairs, relative[:, None]))
 
     def with_order(self, parsed: ParsedX, order: Any) -> ParsedX:
-        """Add who is shown first to answers of a prediction, if the prior has an effect of that."""
+        """Return a parsed prediction with who is shown first, if the prior looks at it."""
         if not self.by_order or parsed.pairs is None:
             return parsed
         return ParsedX("items", *rows_by_order(parsed.rows, parsed.pairs, order))
 
     def items(self, X: Any) -> Array:
-        """Read items of a query of a posterior as a finite float array (n, n_features).
+        """Return items of a query of a posterior as finite floats (n, n_features).
 
         Parameters
         ----------
@@ -717,10 +717,10 @@ class Reader:
             return X.rows
         if self._has_times(X):
             return _check_finite_query(np.asarray(X, dtype=np.float64))
-        return self._at_present(self._query_rows(X, self._parse_items(X)))
+        return self._add_present_time(self._query_rows(X, self._parse_items(X)))
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
-        """Read items on two sides as `items` does; unknown names and ids are kept apart."""
+        """Return items on two sides as `items` does; unknown names and ids are kept apart."""
         if isinstance(A, ParsedX) or self._has_times(A) or self._has_times(B):
             return self.items(A), self.items(B)
         a, b, reader = self._parse_items(A), self._parse_items(B), self
@@ -730,19 +730,19 @@ class Reader:
         elif self.table is not None and not self.table.has_features:
             first, second = _names_of(A, a), _names_of(B, b)
             if first is not None and second is not None:
-                both = self._at_present(named_rows([*first, *second], self.table))
+                both = self._add_present_time(rows_by_name([*first, *second], self.table))
                 return both[: len(first)], both[len(first) :]
         rows = reader._query_rows(A, a), reader._query_rows(B, b)
-        return self._at_present(rows[0]), self._at_present(rows[1])
+        return self._add_present_time(rows[0]), self._add_present_time(rows[1])
 
-    def _at_present(self, rows: Array) -> Array:
-        """Add the present time to rows of items, if they have one."""
+    def _add_present_time(self, rows: Array) -> Array:
+        """Return rows of items with the present time as their last column, if items have one."""
         if self.time is None:
             return rows
         return np.column_stack([rows, np.full(len(rows), self.time.now)])
 
     def _has_times(self, X: Any) -> bool:
-        """Whether X is an array of rows that hold a time."""
+        """Return whether X is an array of rows that hold a time."""
         if self.time is None or not isinstance(X, np.ndarray) or X.dtype.kind != "f":
             return False
         return X.ndim == 2 and X.shape[1] == self.n_columns
@@ -757,7 +757,7 @@ class Reader:
         return parsed.rows.tolist() if parsed.kind == "names" else None
 
     def _parse_items(self, X: Any) -> ParsedX:
-        """Parse X as items alone."""
+        """Return X parsed as items alone."""
         return read(X, table=self.table, items=True)
 
     def _query_rows(self, X: Any, parsed: ParsedX) -> Array:
@@ -766,10 +766,10 @@ class Reader:
             rows, places = parsed.table.X, parsed.rows
             return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
         if parsed.kind == "names":
-            return named_rows(parsed.rows, parsed.table)
+            return rows_by_name(parsed.rows, parsed.table)
         if isinstance(X, ItemTable):
             return self._rows_of_table(X, parsed)
-        return queried_rows(parsed, self)
+        return read_queried_rows(parsed, self)
 
     def _rows_of_table(self, queried, parsed, estimator=None):
         """Return the rows of items of a queried table, which need not be the fitted one."""
@@ -782,9 +782,9 @@ class Reader:
                 "fitted one."
             )
         if self.table is not None and not featured:
-            return named_rows(queried.names, self.table)
+            return rows_by_name(queried.names, self.table)
         if estimator is None:
-            return queried_rows(parsed, self)
+            return read_queried_rows(parsed, self)
         return read_features(estimator, parsed, self, plain=False)[0].rows
 
 
@@ -805,7 +805,7 @@ def _names_of(X: Any, parsed: ParsedX) -> list | None:
     return parsed.rows.tolist() if parsed.kind == "names" else None
 
 
-def named_rows(names: Any, table: ItemTable) -> Array:
+def rows_by_name(names: Any, table: ItemTable) -> Array:
     """Return rows of items by name; without features an unknown name gets a new row.
 
     Of such an item the prior is all that is known.
@@ -828,7 +828,7 @@ def read_features(
     plain: bool = True,
     further: bool = False,
 ) -> tuple[ParsedX, Reader]:
-    """Read items as finite floats, ids as numbers; return them and what is known of items.
+    """Return items as finite floats, ids as numbers, and the reader of items of this kind.
 
     Parameters
     ----------
@@ -853,17 +853,17 @@ def read_features(
         parsed = parsed.without_unshown()
     rows, pairs, names = parsed.rows, parsed.pairs, parsed.names
     if pairs is None and plain and reader is not None and reader.id_column is None:
-        return ParsedX("items", validated(estimator, rows, reset=False)), reader
+        return ParsedX("items", validate_features(estimator, rows, reset=False)), reader
     _check_shape(rows, pairs)
     if reader is None:
-        place, id_encoder = _id_place(estimator, parsed, names, rows.shape[1]), None
+        place, id_encoder = _find_id_column(estimator, parsed, names, rows.shape[1]), None
     else:
         place, id_encoder = reader.id_column, reader.ids
         check_same_columns(estimator, names, rows.shape[1], reader)
     ids = None
     if place is not None:
         column = column_at(rows, place)
-        ids, id_encoder = id_numbers(column, id_encoder, reader is None)
+        ids, id_encoder = encode_ids(column, id_encoder, reader is None)
         if further and reader is not None and id_encoder is not None:
             reader = replace(reader, ids=id_encoder.extended(column))
     array = _feature_floats(rows, place, ids)
@@ -872,7 +872,7 @@ def read_features(
     return ParsedX("items", array, pairs), fitted
 
 
-def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
+def read_queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     """Return the items that a posterior is asked about as finite floats.
 
     Ids that are numbers are codes already; there may be no items.
@@ -887,7 +887,7 @@ def queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     check_same_columns(None, parsed.names, rows.shape[1], reader)
     place, ids = reader.id_column, None
     if place is not None and reader.ids is not None and _text_ids(rows, place) is not None:
-        ids, _ = id_numbers(column_at(rows, place), reader.ids, False)
+        ids, _ = encode_ids(column_at(rows, place), reader.ids, False)
     return _check_finite_query(_feature_floats(rows, None if ids is None else place, ids))
 
 
@@ -898,7 +898,7 @@ def _check_finite_query(rows):
     return rows
 
 
-def _id_place(estimator, parsed, names, width):
+def _find_id_column(estimator, parsed, names, width):
     """Return the position of the column of ids, or None; ValueError if it is not in X."""
     id_column = getattr(estimator, "id_column", None)
     if id_column is None:
@@ -952,8 +952,8 @@ def check_same_columns(
         raise ValueError(message)
 
 
-def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
-    """Call scikit-learn's ``validate_data``, with errors that say what to do."""
+def validate_features(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
+    """Return what scikit-learn's ``validate_data`` does, with errors that say what to do."""
     try:
         return validate_data(estimator, *arrays, dtype=np.float64, **options)
     except ValueError as error:
@@ -967,8 +967,8 @@ def validated(estimator: BaseEstimator, *arrays: Any, **options: Any) -> Any:
         raise _not_numeric_error(f": {error}") from None
 
 
-def refuse_other_names(before: ItemTable | None, table: ItemTable | None) -> None:
-    """Raise if positions in a table that has names alone stand for other items than before."""
+def check_names_continue(before: ItemTable | None, table: ItemTable | None) -> None:
+    """Raise ValueError if a table of names alone does not begin with the names of another."""
     if before is None or table is None or (before.has_features and table.has_features):
         return
     if before.has_features or table.has_features:
@@ -1060,7 +1060,7 @@ def _frame_numbers(frame, places):
 
 
 def _not_numeric_error(fault):
-    """Make the error of an X with other things than numbers."""
+    """Return the error of an X with other things than numbers."""
     return ValueError(
         f"X must be numeric{fault}. Encode texts and categories with Itemwise(transformer); if "
         "they say which item it is, name them in ids= of from_columns; names of items need items= "
@@ -1108,7 +1108,7 @@ def check_finite(
 
 
 def _replace_codes(rows, column, codes):
-    """Return rows with other codes in a column."""
+    """Return rows with the codes of one column replaced."""
     rows = rows.copy()
     rows[:, column] = codes[rows[:, column].astype(np.intp)]
     return rows

@@ -12,7 +12,7 @@ from skpref.data._items import IdCodes, check_ids
 
 
 def check_respondents(ids: Any, n: int, role: str) -> list:
-    """List the ids of users or judges, one a row of X, each with its exact value.
+    """Return the ids of users or judges as a list, one a row of X; ValueError for others.
 
     Parameters
     ----------

@@ -8,13 +8,13 @@ import numpy as np
 from skpref.data._containers import is_missing, refuse_rows, unmasked
 
 
-def consecutive(n_sets: int, n_shown: int) -> np.ndarray:
-    """Number the items of sets one after the other, shape (n_sets, n_shown)."""
+def number_consecutively(n_sets: int, n_shown: int) -> np.ndarray:
+    """Return numbers of the items of sets, one after the other, (n_sets, n_shown)."""
     return np.arange(n_sets * n_shown).reshape(n_sets, n_shown)
 
 
 def check_padding(absent: np.ndarray, pads: str, remedy: str = "") -> None:
-    """Whether sets have two items each and nothing after their first gap.
+    """Raise ValueError unless gaps stand at the end of rows that have two items or more.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def check_padding(absent: np.ndarray, pads: str, remedy: str = "") -> None:
 
 
 def check_sizes(absent: np.ndarray) -> None:
-    """Whether every set has two items at least, wherever they are.
+    """Raise ValueError unless every set has two items at least, wherever they are.
 
     Parameters
     ----------
@@ -54,18 +54,18 @@ def check_sizes(absent: np.ndarray) -> None:
     refuse_rows(size < 2, f"Row {{row}} has {{value}} item(s); {remedy}", size)
 
 
-def first_there(sets: np.ndarray) -> np.ndarray:
+def first_item_places(sets: np.ndarray) -> np.ndarray:
     """Return the place of the first item of each set, shape (n_sets,)."""
     return (sets >= 0).argmax(axis=1)
 
 
 def number_members(absent: np.ndarray) -> np.ndarray:
-    """Number the items of sets one after the other, -1 where a set has no item."""
+    """Return numbers of the items of sets, one after the other, -1 where there is none."""
     return np.where(absent, -1, np.cumsum(~absent).reshape(absent.shape) - 1)
 
 
 def gathered(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
-    """Return features of items, set by set; NaN (None among objects) where there is no item.
+    """Return features of items, set by set; NaN (None among objects) where there is none.
 
     Parameters
     ----------
@@ -101,15 +101,15 @@ class Lists(NamedTuple):
     place: np.ndarray
     length: np.ndarray
 
-    def padded(self, places: np.ndarray, values: np.ndarray, pad: int) -> np.ndarray:
-        """Arrange values of the items at ``places`` of their rows, (n_lists, longest), padded."""
+    def arrange_padded(self, places: np.ndarray, values: np.ndarray, pad: int) -> np.ndarray:
+        """Return values of the items at ``places`` of their rows, (n_lists, longest), padded."""
         rows = np.full((len(self.length), self.length.max()), pad, dtype=np.int64)
         rows[self.row, places] = values
         return rows
 
 
 def _is_padding(value):
-    """Whether a value stands for no item: missing, or -1."""
+    """Return whether a value stands for no item: missing, or -1."""
     return is_missing(value) or (not isinstance(value, str) and value == -1)
 
 
@@ -141,7 +141,7 @@ def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
 
 
 def _is_sequence(values: Any) -> bool:
-    """Whether values are in an order, and are no text."""
+    """Return whether values are in an order, and are no text."""
     return hasattr(values, "__len__") and not isinstance(values, str | dict | set)
 
 

@@ -81,7 +81,7 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
             "Probabilities of the items of larger sets are no answers about duels."
         )
     n = X.shape[0]
-    of_duel, labels, weight = soft_rows(proba, n)
+    of_duel, labels, weight = expand_probabilities(proba, n)
     duel_weights = check_weights(sample_weight, n)
     if duel_weights is not None:
         check_some_weight(duel_weights)
@@ -91,8 +91,8 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
     return Bunch(X=take_rows(X, of_duel), y=labels, sample_weight=weight, rows=of_duel)
 
 
-def soft_rows(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return duel, label and weight of each row that probabilities of outcomes make.
+def expand_probabilities(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return duel, label and weight of a row for each possible outcome of each duel.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class ColumnTable(NamedTuple):
 
 
 def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> ColumnTable:
-    """Open the table that a frame, a dict of columns or a file holds.
+    """Return the table that a frame, a dict of columns or a file holds.
 
     Parameters
     ----------
@@ -127,14 +127,14 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
         )
     if isinstance(source, Mapping):
         columns = check_columns(source)
-        return _table_of_columns(list(columns), list(columns.values()).__getitem__, decimal)
+        return _make_column_table(list(columns), list(columns.values()).__getitem__, decimal)
     if not is_frame(source):
         raise ValueError(
             "The votes must be a DataFrame, a pyarrow table, a dict of columns, or the path of a "
             f"CSV, JSON or Parquet file; got {type(source).__name__}."
         )
     names = list(getattr(source, "column_names", source.columns))  # pyarrow's are the first
-    return _table_of_columns(names, lambda i: column_at(source, i), decimal)
+    return _make_column_table(names, lambda i: column_at(source, i), decimal)
 
 
 def check_columns(columns: Mapping) -> dict[Any, np.ndarray]:
@@ -151,8 +151,8 @@ def check_columns(columns: Mapping) -> dict[Any, np.ndarray]:
     return cells
 
 
-def _table_of_columns(names, column, decimal, heads=None):
-    """Make a table of columns by position, and of the fields of records in them.
+def _make_column_table(names, column, decimal, heads=None):
+    """Return a table of columns by position, and of the fields of records in them.
 
     ``heads`` gives columns of the same types that may have no rows.
     """
@@ -250,25 +250,27 @@ class _Codes(dict):
 
 
 def encode_column(column: np.ndarray, name: Any) -> Coded:
-    """Encode a column by its distinct values; ValueError if cells hold lists."""
+    """Return a column by its distinct values; ValueError if cells hold lists."""
     if column.dtype.kind in "biufM":
         distinct, inverse = np.unique(column, return_inverse=True)
         codes = inverse.reshape(-1).astype(np.intp)
         values = list(distinct) if column.dtype.kind == "M" else distinct.tolist()
     else:
-        codes_of_values = _Codes()
+        look_up_codes = _Codes()
         listed = column.tolist()
         try:
-            codes = np.fromiter(map(codes_of_values.__getitem__, listed), np.intp, len(listed))
+            codes = np.fromiter(map(look_up_codes.__getitem__, listed), np.intp, len(listed))
         except TypeError:
             refuse_nested(listed, name)
             raise
-        values = list(codes_of_values)
-    return drop_values(np.array(list(map(is_blank, values)), dtype=bool), Coded(codes, values))
+        values = list(look_up_codes)
+    return mark_missing_values(
+        np.array(list(map(is_blank, values)), dtype=bool), Coded(codes, values)
+    )
 
 
-def drop_values(is_gap: np.ndarray, column: Coded) -> Coded:
-    """Make some of the distinct values of a column missing ones."""
+def mark_missing_values(is_gap: np.ndarray, column: Coded) -> Coded:
+    """Return a column of which some distinct values are missing ones."""
     if not is_gap.any():
         return column
     number = np.append(np.where(is_gap, -1, np.cumsum(~is_gap) - 1), -1)
@@ -298,7 +300,7 @@ def refuse_rounded(cells: Iterable, name: Any) -> None:
 
 
 def parse_numbers(column: Any, decimal: str = ".") -> Numbers:
-    """Parse an array or sequence as floats, texts as the numbers they are."""
+    """Return an array or sequence as floats, texts as the numbers that they are."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         values = column.astype(np.float64)
         odd = values[np.isinf(values)]
@@ -325,7 +327,7 @@ def _as_float(cell: Any) -> float:
 
 
 def _is_empty(cell: Any) -> bool:
-    """Whether a cell says nothing."""
+    """Return whether a cell says nothing."""
     return is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in _EMPTY)
 
 
@@ -346,7 +348,7 @@ def _known_encoding(encoding: Any) -> str:
 
 
 def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
-    """Open a file by its suffix; ValueError for others, and if it is not there."""
+    """Return the table of a file, by its suffix; ValueError for others."""
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -368,8 +370,8 @@ def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
 
 
 @contextmanager
-def _naming_file(path: Path, kind: str, encoding: str | None = None) -> Iterator[None]:
-    """Turn what libraries raise of a damaged file into a ValueError of one line that names it."""
+def _file_errors(path: Path, kind: str, encoding: str | None = None) -> Iterator[None]:
+    """Turn errors of libraries about a damaged file into a ValueError of one line."""
     fault = ""
     try:
         yield
@@ -393,31 +395,31 @@ def _naming_file(path: Path, kind: str, encoding: str | None = None) -> Iterator
 
 
 def _open_parquet(path: Path, decimal: str) -> ColumnTable:
-    """Open a Parquet file by polars or pyarrow, whichever is installed."""
+    """Return the table of a Parquet file, read by polars or pyarrow."""
     if find_spec("polars") is not None:
         from polars import read_parquet
 
-        with _naming_file(path, "Parquet"):
+        with _file_errors(path, "Parquet"):
             head = read_parquet(path, n_rows=0)
 
         def column(position: int) -> Any:
-            with _naming_file(path, "Parquet"):
+            with _file_errors(path, "Parquet"):
                 return read_parquet(path, columns=[head.columns[position]])[:, 0]
 
-        return _table_of_columns(head.columns, column, decimal, lambda i: head[:, i])
+        return _make_column_table(head.columns, column, decimal, lambda i: head[:, i])
     try:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise ImportError(
             "A Parquet file needs polars or pyarrow; install one of them, or give a CSV."
         ) from None
-    with _naming_file(path, "Parquet"):
+    with _file_errors(path, "Parquet"):
         table = ParquetFile(path).read()
     return open_table(table, decimal=decimal)
 
 
 def _open_bytes(path: Path) -> BinaryIO:
-    """Open the bytes of a file, unpacked; ValueError if they become too many."""
+    """Return a stream of the bytes of a file, unpacked; ValueError if they become too many."""
     if path.suffix.lower() != ".gz":
         return path.open("rb")
     with gzip.open(path) as stream:
@@ -431,9 +433,9 @@ def _open_bytes(path: Path) -> BinaryIO:
 
 
 def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTable:
-    """Open a list of records, or one record a line; what a record lacks is missing."""
+    """Return the table of a list of records, or of one record a line."""
     with (
-        _naming_file(path, "JSON", encoding),
+        _file_errors(path, "JSON", encoding),
         _open_bytes(path) as raw,
         io.TextIOWrapper(raw, encoding) as stream,
     ):
@@ -449,15 +451,17 @@ def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTa
             "(.jsonl), or lists by column."
         )
     names = list(dict.fromkeys(name for record in records for name in record))
-    return _table_of_columns(names, lambda i: [record.get(names[i]) for record in records], decimal)
+    return _make_column_table(
+        names, lambda i: [record.get(names[i]) for record in records], decimal
+    )
 
 
 @contextmanager
 def _open_csv_bytes(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO, str, str]]:
-    """Open a CSV; yield its bytes, their encoding, and what separates cells."""
+    """Open a CSV; yield its stream of bytes, their encoding, and what separates cells."""
     limit = csv.field_size_limit(LIMITS.cell)
     try:
-        with _naming_file(path, "a CSV", encoding or "utf-8"), _open_bytes(path) as raw:
+        with _file_errors(path, "a CSV", encoding or "utf-8"), _open_bytes(path) as raw:
             if encoding is None:
                 marked = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
                 encoding = "utf-16" if marked else "utf-8-sig"
@@ -471,14 +475,14 @@ def _open_csv_bytes(path: Path, encoding: str | None) -> Iterator[tuple[BinaryIO
 
 
 def _split_by_rows(rows, path, width, labels, numbers):
-    """Read columns of the rows of a CSV below its header, some rows at a time."""
+    """Return columns of the rows of a CSV below its header, read some rows at a time."""
     codes_of_texts = [_Codes() for _ in labels]
     codes = [[np.empty(0, dtype=np.intp)] for _ in labels]
     texts: list[list[str]] = [[] for _ in numbers]
     positions = [*labels, *numbers, 0]
     pick: Any = itemgetter(*positions)
     while block := list(islice(rows, LIMITS.rows)):
-        columns = list(zip(*map(pick, _full_rows(block, width, path, rows)), strict=True))[:-1]
+        columns = list(zip(*map(pick, _fill_rows(block, width, path, rows)), strict=True))[:-1]
         for part, numbered, column in zip(codes, codes_of_texts, columns, strict=False):
             part.append(np.fromiter(map(numbered.__getitem__, column), np.intp, len(column)))
         for cells, column in zip(texts, columns[len(labels) :], strict=False):
@@ -488,7 +492,7 @@ def _split_by_rows(rows, path, width, labels, numbers):
 
 
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
-    """Open a CSV; ValueError if it has no header."""
+    """Return the table of a CSV; ValueError if it has no header."""
     with _open_csv_bytes(path, encoding) as (raw, known_encoding, separator):
         rows = csv.reader(io.TextIOWrapper(raw, known_encoding, newline=""), delimiter=separator)
         names = [name.strip() for name in next(rows, [])]
@@ -516,7 +520,7 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     return ColumnTable(names, read)
 
 
-def _full_rows(block: list, width: int, path: Path, rows: Any) -> list:
+def _fill_rows(block: list, width: int, path: Path, rows: Any) -> list:
     """Return rows of full width: without blank ones, with empty cells at the end of short ones."""
     if all(len(row) == width for row in block):
         return block
@@ -532,7 +536,7 @@ def _full_rows(block: list, width: int, path: Path, rows: Any) -> list:
 
 
 def _type_column(column: Coded, name: str) -> Coded:
-    """Give a column of a CSV the type of its texts, but for a header that repeats."""
+    """Return a column of a CSV with the type of its texts, a repeated header aside."""
     whole = _whole_numbers(column.values)
     if whole is not None:
         return Coded(column.codes, whole)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import Array
 from skpref.data._containers import beyond_doubles, exact_array, is_missing, refuse_rows
-from skpref.data._sets import first_there, number_members
+from skpref.data._sets import first_item_places, number_members
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
 _NUMBERS, _DATES, _INSTANTS = "numbers", "dates without a time zone", "times with a time zone"
@@ -40,7 +40,7 @@ class AnswerTimes(NamedTuple):
 
     @classmethod
     def read(cls, time: Any, n: int, what: str = "answers") -> Self:
-        """Read times, one for each of n rows of X.
+        """Return times, one for each of n rows of X; ValueError for others.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class TimeAxis:
 
     @classmethod
     def of(cls, times: AnswerTimes) -> tuple[Self, Array]:
-        """Make the axis of the times of a fit; return it and the times relative to its origin."""
+        """Return the axis of the times of a fit, and the times relative to its origin."""
         values = times.values
         origin = values.min() if len(values) else values.dtype.type(0)
         relative = _subtract_origin(times, origin)
@@ -146,7 +146,7 @@ class TimeAxis:
 def rows_of_answers(
     rows: Array, sets: NDArray[np.intp], columns: Array
 ) -> tuple[Array, NDArray[np.intp]]:
-    """Give each item of each answer a row of its own, which ends with columns of the answer.
+    """Return a row for each item of each answer, which ends with columns of the answer.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def rows_of_answers(
 def rows_by_order(
     rows: Array, sets: NDArray[np.intp], order: NDArray[np.int8] | None
 ) -> tuple[Array, NDArray[np.intp]]:
-    """Give each item of each answer a row of its own, which ends with whether it was shown first.
+    """Return a row for each item of each answer, which ends with whether it was shown first.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def rows_by_order(
     n = len(sets)
     shown = np.ones(n, dtype=np.int8) if order is None else order
     rows, sets = rows_of_answers(rows, sets, np.zeros((n, 1)))
-    place = np.where(shown < 0, 1, first_there(sets))
+    place = np.where(shown < 0, 1, first_item_places(sets))
     rows[sets[np.arange(n), place], -1] = shown != 0
     return rows, sets
 
@@ -200,7 +200,7 @@ def _subtract_origin(times, origin):
 
 
 def _parse_times(time):
-    """Parse times of any shape to their kind, and floats, integers or datetime64 in UTC."""
+    """Return the kind of times of any shape, and their values: floats, integers or datetime64."""
     zone = getattr(getattr(time, "dtype", None), "tz", None)  # of pandas
     if zone is not None:
         return _INSTANTS, getattr(time, "dt", time).tz_convert(None).to_numpy()
@@ -237,7 +237,7 @@ class ParsedTime(NamedTuple):
 
 
 def parse_time(value: Any) -> ParsedTime:
-    """Parse one time: numbers and texts of numbers, dates of any library, texts in ISO 8601.
+    """Return one time parsed: a number, a date of any library, or a text of either.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def parse_time(value: Any) -> ParsedTime:
 
 
 def _parse_all(cells: list) -> tuple[list[Any], str]:
-    """Parse times that are not missing, and tell their kind; ValueError if they are of several."""
+    """Return times that are not missing, parsed, and their kind; ValueError for several kinds."""
     if not all(isinstance(cell, _TIME_TYPES) and not isinstance(cell, bool) for cell in cells):
         raise _no_times_error(cells)
     times = list(map(parse_time, cells))
@@ -294,7 +294,7 @@ def _parse_objects(values):
 
 
 def _no_times_error(values):
-    """Make the error of values that are no times."""
+    """Return the error of values that are no times."""
     some = ", ".join(list(dict.fromkeys(map(repr, values)))[:3])
     has_texts = any(isinstance(value, str) for value in values)
     advice = " Texts become dates by pandas.to_datetime." if has_texts else ""

@@ -11,25 +11,30 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import Array, warn
-from skpref.data._builders import check_rated, rated_pairs
+from skpref.data._builders import check_finite_ratings, rated_pairs
 from skpref.data._comparisons import Comparisons
 from skpref.data._containers import holds_words, is_frame, refuse_rows, unmasked
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_outcomes
-from skpref.data._metadata import UNMENTIONED, AnswerMetadata, check_some_weight, check_sums
+from skpref.data._metadata import (
+    UNMENTIONED,
+    AnswerMetadata,
+    check_largest_weight,
+    check_some_weight,
+)
 from skpref.data._prompts import prompt_columns
 from skpref.data._ranks import check_ranks, check_real
 from skpref.data._read import (
     ParsedX,
     Reader,
     check_items,
-    check_known,
+    check_known_positions,
+    check_names_continue,
     check_same_columns,
     check_X,
     read_features,
-    refuse_other_names,
-    validated,
+    validate_features,
 )
 from skpref.data._respondents import Respondents
 from skpref.data._time import AnswerTimes, TimeAxis, rows_by_order, rows_of_answers
@@ -72,7 +77,7 @@ def check_training(
     before: Reader | None = None,
     pooled: bool = False,
 ) -> Training:
-    """Check the arguments of ``fit`` and return what to fit; the estimator stays as it is.
+    """Return what to fit, of the checked arguments of ``fit``; the estimator stays as it is.
 
     Parameters
     ----------
@@ -104,17 +109,17 @@ def check_training(
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
             _refuse_items(parsed.rows)
-        return _train_on_ratings(estimator, parsed, y, metadata, before, pooled)
+        return _prepare_ratings(estimator, parsed, y, metadata, before, pooled)
     if parsed.table is not None and parsed.table is not table:
         table = parsed.table
         if y is not None and before is None:  # a piece of a stream is read as the first
-            _warn_features(parsed)
-    return _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
+            _warn_names_as_features(parsed)
+    return _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood)
 
 
-def _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood):
+def _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood):
     """Return the training data of duels and sets, see `check_training`."""
-    rows, sets, reader = _items_of_answers(estimator, parsed, table, before, likelihood)
+    rows, sets, reader = _read_items_of_answers(estimator, parsed, table, before, likelihood)
     if metadata.time is not None:
         axis, times = _axis_and_times(metadata.time, before)
         reader = replace(reader, time=axis)
@@ -133,7 +138,7 @@ def _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
             group_column = rows.shape[1]
             rows, sets = rows_of_answers(rows, sets, beside)
     judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
-    comparisons, classes = _comparisons(rows, sets, y, metadata, judges, likelihood, before)
+    comparisons, classes = _make_comparisons(rows, sets, y, metadata, judges, likelihood, before)
     by_order = order_column is not None
     ordered = by_order or _distinguishes_order(estimator, likelihood, judges)
     if metadata.order is not None and likelihood is not None and not ordered:
@@ -148,13 +153,13 @@ def _train_on_answers(estimator, parsed, y, metadata, table, before, likelihood)
 
 
 def _distinguishes_order(estimator, likelihood, judges):
-    """Whether answers that differ in who was shown first alone are different answers."""
+    """Return whether answers that differ in who was shown first alone are different."""
     own = judges is not None and bool(getattr(estimator.judge_prior, "order_variance", None))
     return own or (likelihood is not None and likelihood.uses_order)
 
 
 def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
-    """Raise ValueError for times that are missing where needed, or unlike earlier answers."""
+    """Raise ValueError for times that are missing where needed, or came only now."""
     if before is not None and (before.time is not None) != timed:
         kinds = ("with", "without") if timed else ("without", "with")
         raise ValueError(
@@ -207,11 +212,11 @@ def _axis_and_times(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis
     return before.time.until(relative), relative
 
 
-def _items_of_answers(estimator, parsed, table, before, likelihood):
-    """Return rows of items, which of them each answer is about, and the reader of later items."""
+def _read_items_of_answers(estimator, parsed, table, before, likelihood):
+    """Return rows of items, the rows that each answer is about, and the reader of later items."""
     if parsed.kind != "items":
         if parsed.kind == "positions" and is_frame(estimator.items):
-            warn_labels(parsed.table)
+            warn_index_labels(parsed.table)
         if parsed.pairs is None:
             raise ValueError(
                 "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
@@ -222,14 +227,14 @@ def _items_of_answers(estimator, parsed, table, before, likelihood):
         _refuse_self_duels(np.arange(len(parsed.table)), places)
         return parsed.table.X, places, Reader.of_table(estimator, parsed.table)
     names = None
-    if _names_ids(estimator, table, parsed.rows):
+    if _table_names_ids(estimator, table, parsed.rows):
         names, table = table, None
     item_reader = before
     if item_reader is None and table is not None:
         item_reader = Reader.of_table(estimator, table)
     items, reader = read_features(estimator, parsed, item_reader, further=before is not None)
     rows, sets, place = items.rows, items.pairs, reader.id_column
-    check_known(rows, table)
+    check_known_positions(rows, table)
     if names is not None:
         reader = reader.with_id_names(names, rows[:, place])
     _refuse_self_duels(np.arange(len(rows)) if place is None else rows[:, place], sets)
@@ -238,15 +243,15 @@ def _items_of_answers(estimator, parsed, table, before, likelihood):
     return rows, sets, replace(reader, table=table)
 
 
-def _names_ids(estimator: BaseEstimator, table: ItemTable | None, rows: Any) -> bool:
-    """Whether a table names the ids in a column of X beside features."""
+def _table_names_ids(estimator: BaseEstimator, table: ItemTable | None, rows: Any) -> bool:
+    """Return whether a table names the ids in a column of X beside features."""
     if table is None or table.has_features or estimator.id_column is None:
         return False
     return not is_frame(rows) and rows.shape[1] > 1
 
 
-def _comparisons(rows, sets, y, metadata, judges, likelihood, before):
-    """Make the comparisons of duels or sets, and return the classes of y beside them."""
+def _make_comparisons(rows, sets, y, metadata, judges, likelihood, before):
+    """Return the comparisons of duels or sets, and the classes of y."""
     weight, order, offset = metadata.weight, metadata.order, metadata.shown_offset(sets >= 0)
     n, k = sets.shape
     if k > 2:
@@ -261,7 +266,7 @@ def _comparisons(rows, sets, y, metadata, judges, likelihood, before):
     return Comparisons.from_duels(rows, *duels, kind=outcomes.kind, **beside), outcomes.classes
 
 
-def as_before(estimator: BaseEstimator, training: Training, likelihood: Any) -> Training:
+def continue_training(estimator: BaseEstimator, training: Training, likelihood: Any) -> Training:
     """Return further answers with the labels of those before, and the groups that all join.
 
     Parameters
@@ -285,7 +290,7 @@ def as_before(estimator: BaseEstimator, training: Training, likelihood: Any) -> 
             "bounds as they were, or fit anew."
         )
     reader, fitted_reader = training.reader, estimator.posterior_.reader
-    refuse_other_names(fitted_reader.table, reader.table)
+    check_names_continue(fitted_reader.table, reader.table)
     check_same_columns(estimator, reader.feature_names, reader.n_features, fitted_reader)
     before = getattr(estimator, "classes_", None)
     if (before is None) != (training.classes is None):
@@ -298,7 +303,7 @@ def as_before(estimator: BaseEstimator, training: Training, likelihood: Any) -> 
     return training._replace(classes=before, reader=reader)  # a piece may hold one label alone
 
 
-def _warn_features(parsed: ParsedX) -> None:
+def _warn_names_as_features(parsed: ParsedX) -> None:
     """Warn where names could be meant as features of rated items.
 
     A column of one name alone is no feature: there one item, or one pair, is in every answer.
@@ -314,7 +319,7 @@ def _warn_features(parsed: ParsedX) -> None:
         )
 
 
-def warn_labels(table: ItemTable) -> None:
+def warn_index_labels(table: ItemTable) -> None:
     """Warn where positions in a frame could be meant as labels of its index."""
     labels = [] if table.names is None else table.names.tolist()
     whole = all(isinstance(label, int) and not isinstance(label, bool) for label in labels)
@@ -391,12 +396,12 @@ def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
     )
 
 
-def _train_on_ratings(estimator, parsed, y, metadata, before, pooled):
+def _prepare_ratings(estimator, parsed, y, metadata, before, pooled):
     """Return the training data of rated items: the higher rated of a group wins a duel."""
     y = _check_ratings(estimator, parsed, y)
     if getattr(estimator, "id_column", None) is None:
         probe = copy.copy(estimator)
-        X, y = validated(probe, parsed.rows, y, y_numeric=True)
+        X, y = validate_features(probe, parsed.rows, y, y_numeric=True)
         reader = Reader(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
     else:
         further = before is not None
@@ -419,12 +424,12 @@ def _train_on_ratings(estimator, parsed, y, metadata, before, pooled):
         reader, X = replace(reader, time=axis), np.column_stack([X, times])
     users = None if metadata.user is None else Respondents(metadata.user, "user")
     within = None if users is None or pooled else users.rows
-    group = joint_groups(metadata.qid, within)
+    group = combine_groups(metadata.qid, within)
     winner, loser = rated_pairs(y, group, tiebreak=distinct_rows(X)[1])
     weight, user = metadata.weight, None if users is None else users.rows[winner]
     if weight is not None:
         weight = weight[winner] * weight[loser]
-        check_sums(weight)
+        check_largest_weight(weight)
         check_some_weight(weight)
         user = None if user is None else user[weight > 0.0]
     offset = metadata.shown_offset()
@@ -457,11 +462,11 @@ def _check_ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
             f"Ratings must be finite numbers, but y holds words. {what} with ratings. If the rows "
             "are duels, skpref.duels.from_columns makes X and y of a frame and of words."
         )
-    check_rated(y)
+    check_finite_ratings(y)
     return y
 
 
-def joint_groups(
+def combine_groups(
     qid: NDArray[np.intp] | None, within: NDArray[np.intp] | None
 ) -> NDArray[np.intp] | None:
     """Return groups of rated items that have both labels in common; either may be None."""

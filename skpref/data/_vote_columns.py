@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
-from skpref.data._columns import common_part, side_words
+from skpref.data._columns import list_side_words, split_common_part
 from skpref.data._containers import plain_name
 from skpref.data._tables import ColumnTable
 
@@ -178,7 +178,7 @@ class VoteColumns(NamedTuple):
 
 
 def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
-    """Choose the columns that the options name, and guess others by the names that arenas use.
+    """Return the columns that the options name, others guessed by the names that arenas use.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def _check_same_layout(controls: list[Control], options: VoteOptions) -> None:
 def _find_controls(names, controls, sides, held):
     """Return the controls; ValueError for one given twice, or of a column that is taken."""
     listed = [controls] if isinstance(controls, str) else list(controls or ())
-    pairs = [*side_words([], [], (names[sides[0]], names[sides[1]])), *SIDES]
+    pairs = [*list_side_words([], [], (names[sides[0]], names[sides[1]])), *SIDES]
     for each in listed:
         position = names.find(each) if isinstance(each, str) else None
         if position is not None:
@@ -325,7 +325,7 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
                 f"The control {control!r} has {len(control)} columns; give one or two."
             )
         columns = names.need(control[0], "controls="), names.need(control[1], "controls=")
-        return _difference(names, columns, f"{control[0]} - {control[1]}")
+        return _make_difference(names, columns, f"{control[0]} - {control[1]}")
     if not isinstance(control, str):
         raise ValueError(
             f"A control must be the name of a column or pair of columns; got {control!r}."
@@ -345,11 +345,11 @@ def _find_control(names: ColumnNames, control: Any, pairs: list) -> Control:
 
 
 def _find_difference(names: ColumnNames, name: str) -> Control:
-    """Find the two columns of a control such as "length_a-length_b"; ValueError if not there."""
+    """Return the control of two columns such as "length_a-length_b"; ValueError for others."""
     for at in (match.start() for match in re.finditer("[-\u2212]", name)):
         first, second = names.find(name[:at].strip()), names.find(name[at + 1 :].strip())
         if first is not None and second is not None:
-            return _difference(names, (first, second), name)
+            return _make_difference(names, (first, second), name)
     raise ValueError(
         f"There is no control {name!r}: no column has this name, none are '{name}_a' and "
         f"'{name}_b', and it is no difference of two such as 'length_a-length_b'; there are "
@@ -357,9 +357,9 @@ def _find_difference(names: ColumnNames, name: str) -> Control:
     )
 
 
-def _difference(names: ColumnNames, columns: tuple[int, int], label: str) -> Control:
-    """Return the control that two columns make, by what their names share, or else a label."""
-    common = common_part(names[columns[0]], names[columns[1]])
+def _make_difference(names: ColumnNames, columns: tuple[int, int], label: str) -> Control:
+    """Return the control of two columns, named by what their names share, or by a label."""
+    common = split_common_part(names[columns[0]], names[columns[1]])
     return Control(common[0] if common else label, columns)
 
 

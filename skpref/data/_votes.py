@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref._utils import warn
-from skpref.data._columns import side_words
+from skpref.data._columns import list_side_words
 from skpref.data._containers import plain_name
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._metadata import UNMENTIONED
-from skpref.data._soft import ROUNDED, soft_rows
-from skpref.data._tables import Coded, drop_values, open_table, refuse_rounded
+from skpref.data._soft import ROUNDED, expand_probabilities
+from skpref.data._tables import Coded, mark_missing_values, open_table, refuse_rounded
 from skpref.data._time import parse_time
 from skpref.data._vote_columns import (
     OWN_ANSWER,
@@ -42,7 +42,7 @@ _AMBIGUOUS = re.compile(r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b")
 
 
 def read_votes(votes: Any, options: VoteOptions) -> Bunch:
-    """Read votes to all that `skpref.duels.from_votes` returns but the kernel."""
+    """Return all that `skpref.duels.from_votes` returns but the kernel."""
     return _VoteReader(open_table(votes, options.encoding, options.decimal), options).read()
 
 
@@ -147,16 +147,16 @@ class _VoteReader:
         self.known_competitors: list = before
 
     def read(self) -> Bunch:
-        """Read who met whom, who won and what goes along; return X, y and all beside them."""
+        """Return X, y and all beside them: who met whom, who won and what goes along."""
         self._read_opponents()
         self._read_outcomes()
         self._drop_gaps()
-        return self._build()
+        return self._build_votes()
 
     # -- who met whom --------------------------------------------------------------------------
 
     def _read_opponents(self) -> None:
-        """Read the competitors of each row, and leave out rows without two of them."""
+        """Set the competitors of each row, and leave out rows without two of them."""
         self._drop_headers()
         sides = self.labels[self.columns.a], self.labels[self.columns.b]
         values, self.competitors = self._competitor_names(*sides)
@@ -185,7 +185,7 @@ class _VoteReader:
         for position, (codes, values) in self.labels.items():
             codes = np.where(is_header, -1, codes)
             unused = np.bincount(codes[codes >= 0], minlength=len(values)) == 0
-            self.labels[position] = drop_values(unused, Coded(codes, values))
+            self.labels[position] = mark_missing_values(unused, Coded(codes, values))
 
     def _competitor_names(self, first: Coded, second: Coded) -> tuple[list, list]:
         """Return the competitor of each value of two columns, and all of them in order."""
@@ -214,7 +214,7 @@ class _VoteReader:
     # -- who won -------------------------------------------------------------------------------
 
     def _read_outcomes(self) -> None:
-        """Read the outcome of each row, and leave out rows without one."""
+        """Set the outcome of each row, and leave out rows without one."""
         if not self.columns.won:
             self.outcomes = np.ones(len(self.first), dtype=np.int64)
         elif self.by_number:
@@ -226,10 +226,10 @@ class _VoteReader:
             self.dropped.drop(self.outcomes == 0, "ties (ties=False)", by_option=True)
 
     def _read_winners(self, column: Coded) -> np.ndarray:
-        """Read 1, 0 or -1 for each row from a column of words or numbers."""
+        """Return 1, 0 or -1 for each row of a column of words or numbers."""
         dropped, options = self.dropped, self.options
         dropped.drop(column.codes < 0, "without an outcome")
-        words = [*_with_points(column.values, options.decimal), None]
+        words = [*_write_decimal_points(column.values, options.decimal), None]
         stated = {} if options.outcomes is None else label_words(options.outcomes, "outcomes=", 1)
         meaning = {str(word): code for word, code in stated.items()}
         named = [meaning.get(str(plain_name(word)), UNREAD) for word in words[:-1]]
@@ -251,7 +251,7 @@ class _VoteReader:
         return codes
 
     def _read_words(self, codes: np.ndarray, words: list, rows: np.ndarray) -> np.ndarray:
-        """Read the outcomes of some rows, each combination of word and competitors once."""
+        """Return the outcomes of some rows, each combination of word and competitors read once."""
         competitors, n = self.competitors, len(self.competitors)
         by_name = not all(isinstance(name, str) for name in competitors)
         by_name |= not set(map(plain_name, competitors)).isdisjoint(map(plain_name, words))
@@ -261,7 +261,7 @@ class _VoteReader:
         _, at, inverse = np.unique(key, return_index=True, return_inverse=True)
         rows = rows[at]
         first, second = ([competitors[i] for i in side[rows]] for side in (self.first, self.second))
-        sides = side_words([], [], (self.names[self.columns.a], self.names[self.columns.b]))
+        sides = list_side_words([], [], (self.names[self.columns.a], self.names[self.columns.b]))
         outcomes = outcome_codes(
             [words[i] for i in codes[rows]],
             (first, second) if by_name else None,
@@ -279,7 +279,7 @@ class _VoteReader:
         return outcomes[inverse.reshape(-1)]
 
     def _read_probabilities(self) -> np.ndarray:
-        """Read the probabilities that the second won, that none did, and that the first did.
+        """Return the probabilities that the second won, that none did, and that the first did.
 
         Rows that say nothing are left out; where they are not soft, all are 0 or 1.
         """
@@ -331,7 +331,7 @@ class _VoteReader:
             columns = [self.numbers[i].values for i in control.columns]
             if len(columns) == 1:
                 is_time = control.columns[0] == self.columns.time
-                _check_difference(control.label, columns[0], is_time)
+                _check_control_sign(control.label, columns[0], is_time)
             gaps = np.any([np.isnan(values) for values in columns], axis=0)
             if self.options.missing == "drop":
                 self.dropped.drop(gaps, f"without a number for {control.label!r}")
@@ -373,7 +373,7 @@ class _VoteReader:
         if self.columns.time is None:
             return None, None
         codes = self.labels[self.columns.time].codes[rows]
-        values = _with_points(self.labels[self.columns.time].values, self.options.decimal)
+        values = _write_decimal_points(self.labels[self.columns.time].values, self.options.decimal)
         times = []
         with suppress(ValueError):
             times = [parse_time(value) for value in values]
@@ -390,16 +390,16 @@ class _VoteReader:
 
     # -- X and y -------------------------------------------------------------------------------
 
-    def _build(self) -> Bunch:
-        """Build X, y and all that `from_votes` returns beside them."""
+    def _build_votes(self) -> Bunch:
+        """Return X, y and all that `from_votes` returns beside them."""
         rows, columns, like, weight = self.dropped.rows(), self.columns, self.like, None
         items, X, n_present = self._competitor_table(rows)
         controls = self._control_values(rows)
         X, center, scale = self._append_controls(X, controls)
-        X, groups = self._with_groups(X, rows)
+        X, groups = self._append_groups(X, rows)
         n_votes = len(rows)
         if self.options.soft and self.proba is not None:
-            of_vote, labels, weight = soft_rows(self.proba[rows], n_votes)
+            of_vote, labels, weight = expand_probabilities(self.proba[rows], n_votes)
             rows = rows[of_vote]
             done = LabelledDuels(X[of_vote], labels, np.zeros(len(rows), dtype=bool))
         else:
@@ -416,7 +416,7 @@ class _VoteReader:
             y=done.y,
             item_table=items,
             rows=rows,
-            **self._metadata(rows, order, weight),
+            **self._collect_metadata(rows, order, weight),
             controls=list(controls),
             control_center=center,
             control_scale=scale,
@@ -427,7 +427,7 @@ class _VoteReader:
             summary=self.dropped.summary(n_present),
         )
 
-    def _metadata(self, rows, order, weight):
+    def _collect_metadata(self, rows, order, weight):
         """Return judges, prompts, times, order and weights, and which of them go to a fit."""
         options, columns = self.options, self.columns
         judges, prompts = (self._values_of(each, rows) for each in (columns.judge, columns.prompt))
@@ -492,8 +492,8 @@ class _VoteReader:
             X[:, :, 1 + j] = (sides - center[j]) / scale[j]
         return X, center, scale
 
-    def _with_groups(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, list | None]:
-        """Put the number of each vote's group into a last column; return X and the groups.
+    def _append_groups(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, list | None]:
+        """Return X with the number of each vote's group as a last column, and the groups.
 
         Groups from before come first, others by frequency.
         """
@@ -516,15 +516,15 @@ def _as_integer(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _with_points(values: list, decimal: str) -> list:
-    """Return values whose texts such as 0,5 are written 0.5, if commas stand before decimals."""
+def _write_decimal_points(values: list, decimal: str) -> list:
+    """Return values with texts such as 0,5 written 0.5, if commas stand before decimals."""
     if decimal == ".":
         return values
     is_number = [isinstance(v, str) and _DECIMAL_COMMA.fullmatch(v) for v in values]
     return [v.replace(",", ".") if n else v for v, n in zip(values, is_number, strict=True)]
 
 
-def _check_difference(label: str, values: np.ndarray, is_time: bool) -> None:
+def _check_control_sign(label: str, values: np.ndarray, is_time: bool) -> None:
     """Raise ValueError for a control that is the time, and warn of one that has one sign."""
     present = values[~np.isnan(values)]
     low, high = float(present.min()), float(present.max())

@@ -109,7 +109,7 @@ def read_labels(
     grades: Mapping[Any, int] | int | None = None,
     argument: str = "outcomes",
 ) -> DuelLabels:
-    """Read the outcomes of duels: labels, words, names, results or grades.
+    """Return the outcomes of duels, read of labels, words, names, results or grades.
 
     Rows without an outcome, with one that is not understood, and ties if ``ties`` is False, are
     left out; one warning counts them.
@@ -176,7 +176,7 @@ def _outcome_cells(outcomes: Any, n_duels: int) -> np.ndarray:
 
 
 def _winner_codes(values, names, sides, has_ties):
-    """Return codes of outcomes as `outcome_codes`, two bad answers as a tie; None of labels.
+    """Return codes of outcomes that say who won; None where they are labels already.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _winner_codes(values, names, sides, has_ties):
 
 
 def _are_labels(values: list) -> bool:
-    """Whether outcomes are such as `attach_labels` reads, or refuses for their gaps."""
+    """Return whether outcomes are labels, which `attach_labels` reads."""
     present = [value for value in values if not is_missing(value)]
     if not all(isinstance(value, Real) for value in present):
         return False
@@ -398,7 +398,7 @@ def _side_by_name(value: Any, plain: Any, first: Any, second: Any) -> int:
 
 
 def _is_tie_word(plain: Any) -> bool:
-    """Whether a word stands for a tie."""
+    """Return whether a word stands for a tie."""
     return isinstance(plain, str) and _TIE.match(plain) is not None
 
 

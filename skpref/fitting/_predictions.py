@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpref._utils import Array, RandomLike
-from skpref.data import AnswerMetadata, ParsedX, check_outcomes, check_ranks, first_there, gathered
+from skpref.data import (
+    AnswerMetadata,
+    ParsedX,
+    check_outcomes,
+    check_ranks,
+    first_item_places,
+    gathered,
+)
 from skpref.fitting._judges import JudgeAverage
 from skpref.gp import mixed_choice_proba, mixture_proba, posterior_parts
 
@@ -110,7 +117,7 @@ class Prediction:
             ]
             return weights @ np.array(margins) + shift
         utility = self._with_offset(posterior.answer_utilities(query))
-        utility[np.arange(len(utility)), first_there(query.pairs)] += shift
+        utility[np.arange(len(utility)), first_item_places(query.pairs)] += shift
         return utility
 
     def called_right(self, y: ArrayLike | None) -> Array:

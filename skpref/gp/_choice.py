@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array, row_blocks
-from skpref.data import first_there
+from skpref.data import first_item_places
 from skpref.gp._orthants import best_of, best_of_mixture, log_best_of, log_best_of_mixture
 
 
@@ -55,9 +55,9 @@ def _of_sets(posterior, items, sets, order, noise, log, offset):
     at[present] = places.reshape(-1)
     rows = items[used]
     means, covariance = posterior.set_moments(rows, at)
-    means[np.arange(len(sets)), first_there(sets)] += (posterior.likelihood.order_shift * order)[
-        :, None
-    ]
+    means[np.arange(len(sets)), first_item_places(sets)] += (
+        posterior.likelihood.order_shift * order
+    )[:, None]
     if offset is not None:
         means += offset[:, :, None]
     covariance[:, np.arange(sets.shape[1]), np.arange(sets.shape[1])] += noise

@@ -22,7 +22,7 @@ from skpref._utils import (
     generator_of,
     symmetric_root,
 )
-from skpref.data import ParsedX, Reader, consecutive, distinct_rows, first_wins, gathered
+from skpref.data import ParsedX, Reader, distinct_rows, first_wins, gathered, number_consecutively
 from skpref.gp._choice import choice_proba
 from skpref.gp._paths import N_FREQUENCIES, SamplePaths, draw_weights
 from skpref.gp._utilities import LARGE, Utilities
@@ -902,7 +902,7 @@ class Posterior(Components):
         if sets.ndim != 3 or sets.shape[1] < 2:
             raise ValueError(f"Sets must have shape (n_sets, k, n_features), got {sets.shape}.")
         items = self.check_items(sets.reshape(-1, sets.shape[2]))
-        asked = ParsedX("items", items, consecutive(*sets.shape[:2]))
+        asked = ParsedX("items", items, number_consecutively(*sets.shape[:2]))
         asked = self.reader.with_order(asked, np.broadcast_to(np.asarray(order), (len(sets),)))
         return choice_proba(self, asked.rows, asked.pairs, order, log)
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import check_choice, check_number
-from skpref.data import Comparisons, gathered_rows
+from skpref.data import Comparisons, take_rows_with_items
 from skpref.gp import Inducing, InducingPoints, Pull, Sites, Weights, moments
 from skpref.inference._base import (
     Approximation,
@@ -71,7 +71,7 @@ class InBatches:
         order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
         for k in range(0, len(order), self.size):
             numbers = np.sort(order[k : k + self.size])
-            used, part = gathered_rows(rows, numbers)
+            used, part = take_rows_with_items(rows, numbers)
             batch_prior = Inducing(prior.kernel, prior.items[used], part.margins, prior.Z, prior)
             yield self._answers.part(batch_prior, part, numbers)
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from skpref._utils import blas_threads
-from skpref.data import Rows, duel_rows, gathered_rows
+from skpref.data import Rows, duel_rows, take_rows_with_items
 from skpref.gp import Inducing, Moments, Weights, moments
 from skpref.inference._base import Problem
 from skpref.inference._natural import AnswerBatch, BoundEvaluation
@@ -248,7 +248,7 @@ class _Shard:
     def of(cls, problem: Problem, numbers: NDArray[np.intp]) -> Self:
         """Return the shard of some rows of a problem."""
         prior = cast(Inducing, problem.prior)
-        used, rows = gathered_rows(problem.rows, numbers)
+        used, rows = take_rows_with_items(problem.rows, numbers)
         ends = rows.first.astype(np.int32), rows.second.astype(np.int32)
         row_arrays = rows.kind, rows.lead, rows.counts, rows.judge, rows.offset
         arrays = prior.Z, prior.items[used], *ends, *row_arrays

@@ -20,13 +20,13 @@ from skpref.data import (
     ItemTable,
     check_finite,
     check_items,
-    consecutive,
     distinct_rows,
     is_frame,
+    number_consecutively,
     plain_frame,
     read,
     take_rows,
-    warn_labels,
+    warn_index_labels,
 )
 from skpref.fitting import Inspected, held, likelihood_of, without_component_warnings
 from skpref.optimize._answers import TIE, label_of
@@ -97,7 +97,7 @@ def _read_pool(pool, table):
     if listed.ndim == 3 and listed.shape[1] == 2:
         rows = listed.reshape(-1, listed.shape[2])
         if listed.dtype.kind == "f":
-            places, remedy = consecutive(len(listed), 2), "fill the gaps first"
+            places, remedy = number_consecutively(len(listed), 2), "fill the gaps first"
             check_finite(rows, pairs=places, given="pool", remedy=remedy)
         items, code = distinct_rows(rows)
         return items, code.reshape(-1, 2)
@@ -121,7 +121,7 @@ def _read_positions(pool, listed, table):
             f"{' and no table' if items is None else f' and {items!r}'}."
         )
     if shown.kind == "positions" and is_frame(table):
-        warn_labels(items)
+        warn_index_labels(items)
     return items, shown.places()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from core_support import won
 
-from skpref.data._comparisons import ByValue, first_seen, gathered_rows
+from skpref.data._comparisons import ByValue, number_by_appearance, take_rows_with_items
 from skpref.duels import TIE, Comparisons
 from skpref.fitting._parts import earlier_positions
 
@@ -117,13 +117,13 @@ def test_more_answers_only_add_at_the_end(n):
 @pytest.mark.parametrize("n", [0, 1, 400])
 def test_first_seen_is_the_order_of_a_dictionary(n, spread):
     values = np.random.default_rng(n).integers(0, 50, n) * spread
-    distinct, index = first_seen(values)
+    distinct, index = number_by_appearance(values)
     assert distinct.tolist() == list(dict.fromkeys(values.tolist()))
     np.testing.assert_array_equal(distinct[index], values)
 
 
 def test_negative_values_are_ordered_too():
-    distinct, index = first_seen(np.array([3, -1, 3, 0, -1]))
+    distinct, index = number_by_appearance(np.array([3, -1, 3, 0, -1]))
     assert distinct.tolist() == [3, -1, 0]
     assert index.tolist() == [0, 1, 0, 2, 1]
 
@@ -180,7 +180,7 @@ def test_equal_answers_of_two_judges_are_two_over_one_margin():
         assert np.array_equal(rows.counts, counts)
         some_rows = rows.take(np.array([2, 0]))
         assert np.array_equal(some_rows.answers.judge, rows.judge[[2, 0]])
-        gathered = gathered_rows(rows, np.array([4, 1]))[1]
+        gathered = take_rows_with_items(rows, np.array([4, 1]))[1]
         assert np.array_equal(gathered.judge, rows.judge[[4, 1]])
         part = seen.part(np.arange(40))
         assert np.array_equal(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpref import PairwisePreferenceRegressor
-from skpref.data._items import IdEncoder, id_numbers
+from skpref.data._items import IdEncoder, encode_ids
 
 pd = pytest.importorskip("pandas")
 
@@ -36,13 +36,13 @@ def test_missing_ids_are_refused(gap):
     with pytest.raises(ValueError, match="id of an item is missing"):
         IdEncoder(["a"]).codes([gap])
     with pytest.raises(ValueError, match="id of an item is missing"):
-        id_numbers(pd.Series([1.0, gap], dtype=object), None, True)
+        encode_ids(pd.Series([1.0, gap], dtype=object), None, True)
 
 
 def test_numbers_stay_where_floats_tell_them_apart():
-    numbers, encoder = id_numbers(np.array([5, 3]), None, True)
+    numbers, encoder = encode_ids(np.array([5, 3]), None, True)
     assert numbers.tolist() == [5.0, 3.0] and encoder is None
-    numbers, encoder = id_numbers(np.array([2**60, 2**60 + 1]), None, True)
+    numbers, encoder = encode_ids(np.array([2**60, 2**60 + 1]), None, True)
     assert numbers.tolist() == [0.0, 1.0] and len(encoder) == 2
 
 

@@ -168,12 +168,12 @@ def test_a_mapped_table_is_not_copied_and_is_checked(tmp_path, dtype):
 def test_equal_rows_are_found_block_by_block(monkeypatch):
     rows = np.random.default_rng(0).integers(0, 3, size=(50, 2)).astype(np.float32)
     taken = np.random.default_rng(1).permutation(50)[:40]
-    first, inverse = _items.equal_rows(rows, taken)
+    first, inverse = _items.group_equal_rows(rows, taken)
     assert np.array_equal(rows[taken[first[inverse]]], rows[taken])
     assert len(first) == len(np.unique(rows[taken], axis=0))
     monkeypatch.setattr(_items, "row_blocks", partial(row_blocks, doubles=6))
-    again = _items.equal_rows(rows, taken)
+    again = _items.group_equal_rows(rows, taken)
     assert np.array_equal(again[0], first) and np.array_equal(again[1], inverse)
     monkeypatch.setattr(_items, "_hash", lambda bits: np.zeros(len(bits), dtype=np.uint64))
-    first, inverse = _items.equal_rows(rows, taken)
+    first, inverse = _items.group_equal_rows(rows, taken)
     assert np.array_equal(rows[taken[first[inverse]]], rows[taken])

@@ -10,7 +10,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref._utils import row_blocks
 from skpref.data import _comparisons, _items, _read
 from skpref.data._comparisons import Comparisons
-from skpref.data._containers import all_strings, codes_of_values, distinct_values
+from skpref.data._containers import all_strings, distinct_values, look_up_codes
 from skpref.data._kinds import DUEL, TIE
 
 
@@ -162,7 +162,7 @@ def test_distinct_values_and_numbers_part_by_part(blocks):
     assert list(found) == list(dict.fromkeys(values.ravel().tolist()))
     numbers = {name: k for k, name in enumerate(found)}
     plain = [[numbers[value] for value in row] for row in values.tolist()]
-    assert codes_of_values(values, numbers).tolist() == plain
+    assert look_up_codes(values, numbers).tolist() == plain
 
 
 @pytest.mark.parametrize("as_what", ["object", "str", "frame", "list"])

@@ -13,7 +13,7 @@ from shards_support import TIES, Deadly, answers, duels, model_of, regressor
 from tiers_support import thinned
 
 from skpref import PairwisePreferenceRegressor
-from skpref.data._comparisons import gathered_rows
+from skpref.data._comparisons import take_rows_with_items
 from skpref.fitting._fit import fit_posterior
 from skpref.gp._inducing import Weights
 from skpref.inference import SVI, Problem
@@ -72,9 +72,9 @@ def test_every_row_is_in_one_shard_and_items_are_in_few():
     parts = _shards.rows_of_shards(rows, 250)
     assert max(map(len, parts)) <= 250
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(rows)))
-    touched = sum(len(gathered_rows(rows, part)[0]) for part in parts)
+    touched = sum(len(take_rows_with_items(rows, part)[0]) for part in parts)
     plain = np.array_split(np.arange(len(rows)), len(parts))
-    bare = sum(len(gathered_rows(rows, part)[0]) for part in plain)
+    bare = sum(len(take_rows_with_items(rows, part)[0]) for part in plain)
     assert touched < 1.25 * np.sqrt(2.0 * len(parts)) * 500 < 0.6 * bare
 
 
@@ -233,7 +233,7 @@ def test_bytes_moved_a_pass(monkeypatch):
     assert moved[1] == moved[2]
     assert sums < moved[1] < sums + 1000 * len(shards)
     touched = sum(
-        len(gathered_rows(problem.rows, part)[0])
+        len(take_rows_with_items(problem.rows, part)[0])
         for part in _shards.rows_of_shards(problem.rows, 300)
     )
     points = len(shards) * 8 * m * 2
