@@ -77,7 +77,7 @@ from skpref.metrics import concordance
 
 
 def fitted_on_duels(estimator: Any) -> bool:
-    """Whether an estimator predicts outcomes; if not, an AttributeError says what to do.
+    """Return whether an estimator predicts outcomes; AttributeError with advice if not.
 
     One without a fit does where scikit-learn validates it, as it may yet be fitted on duels.
     """
@@ -211,7 +211,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     # -- fitting one utility -------------------------------------------------------------
 
     def _fit_utility(self, X, y, keywords, judge_prior=None):
-        """Fit one utility to all answers; ``keywords`` are their metadata."""
+        """Fit one utility to all answers, with metadata by name, and return the estimator."""
         settings = check_settings(self)
         training = check_training(self, X, y, keywords, settings.likelihood)
         if "measured" in keywords:
@@ -219,7 +219,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         return self._fit_answers(settings, training, keywords, judge_prior)
 
     def _fit_answers(self, settings, training, keywords, judge_prior=None):
-        """Fit one utility to answers that were read."""
+        """Fit one utility to answers that were read, and return the estimator."""
         by_order = settings.likelihood.uses_order or training.reader.by_order
         ignored = () if by_order else ("order",)
         needed = [name for name in _OF_ANSWERS if name in keywords and name not in ignored]
@@ -236,7 +236,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         points: NDArray[np.float64] | None = None,
         judge_prior: JudgePrior | None = None,
     ) -> Fitted:
-        """Return a fit of these answers alone, at ``points`` or the engine's own."""
+        """Return a fit of these answers, at ``points`` or the inducing points of the engine."""
         comparisons, search = training.comparisons, settings.search
         if settings.engine is not None and settings.engine.capabilities.samples:
             # Random numbers are dealt out in the order of the answers.
@@ -327,7 +327,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     # -- reading a question --------------------------------------------------------------
 
     def _prediction(self, method, X, **keywords):
-        """Return the query of a method about X, with all metadata that it takes, None or not."""
+        """Return a prediction about X, with all metadata that the method takes, None or not."""
         check_is_fitted(self)
         reader = self.posterior_.reader
         query = reader.answers(X, self)
@@ -345,6 +345,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         )
 
     def _posterior_for(self, metadata):
+        """Return the posterior that answers with these metadata are predicted by."""
         return self.posterior_
 
     def _judge_averages(self, metadata):
@@ -361,7 +362,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             )
 
     def _decision(self, prediction):
-        """Mean margins, or utilities of sets, as the judge sees them.
+        """Return mean margins, or utilities of sets, as the judge sees them.
 
         scikit-learn's calibration takes a column for each class where there are more than two. It
         gets log-probabilities of these.
@@ -411,6 +412,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         return {name for name in fit_metadata if name not in given and self._depends_on(name)}
 
     def _depends_on(self, name):
+        """Return whether predictions depend on metadata of this name."""
         if name == "prompts":  # without them answers are about new ones
             return False
         moves = self.posterior_.reader.by_order
@@ -886,13 +888,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return self
 
     def _further_training(self, X, y, keywords, likelihood):
-        """Return the answers that follow those of the fit."""
+        """Return the training data of answers that follow those of the fit."""
         before = self.posterior_.reader
         training = check_training(self, X, y, keywords, self.likelihood_, before)
         return continue_training(self, training, likelihood)
 
     def _fit_piece(self, X, y, keywords):
-        """Learn from a piece of a stream."""
+        """Fit a further piece of a stream, and set the attributes."""
         settings = check_settings(self)
         settings = settings._replace(engine=held_engine(self, settings.engine))
         training = self._further_training(X, y, keywords, settings.likelihood)
@@ -913,7 +915,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self._keep_utility(piece.fitted, training, piece.stream)
 
     def _fit_later(self, X, y, keywords):
-        """Learn from later answers about items through time, at the same hyperparameters.
+        """Fit later answers at the same hyperparameters; return whether all were fitted jointly.
 
         Says whether all answers were fitted jointly.
         """
@@ -1146,6 +1148,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return prediction.draws(n_samples, random_state)
 
     def _posterior_for(self, metadata):
+        """Return the posterior, in the groups of the prompts if there are any."""
         posterior = self.posterior_
         if metadata.prompt is None:
             return posterior
@@ -1158,6 +1161,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return posterior.in_groups(posterior.reader.prompts.codes(metadata.prompt))
 
     def _judge_averages(self, metadata):
+        """Return how judges see the duels, for each reading of their reliability; None without."""
         if metadata.judge is None:
             return None
         if self.judges_ is None:
@@ -1175,11 +1179,13 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         return {**super()._fitted_parameters(), **of_kernel}
 
     def _depends_on(self, name):
+        """Return whether predictions depend on metadata of this name."""
         if name == "order" and self.judges_ is not None and self.judges_.order is not None:
             return True
         return super()._depends_on(name)
 
     def _keep_utility(self, fitted, training, stream=None):
+        """Set the attributes of a fit, with judges and the level of measured values."""
         super()._keep_utility(fitted, training, stream)
         self.judges_ = fitted.judges
         self.value_level_ = level_of_values(self.posterior_, training.comparisons)

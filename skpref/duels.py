@@ -346,7 +346,7 @@ class TeamDuels(NamedTuple):
         teams: Iterable[Sequence[Hashable]],
         weights: Iterable[Sequence[float]] | None = None,
     ) -> np.ndarray:
-        """Teams as rows of X, for ``predict`` and boards; a player alone is a team of one.
+        """Return teams as rows of X, for ``predict`` and boards; one player is a team of one.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class TeamDuels(NamedTuple):
         weighted = self.params["kernel"].weights is not None
         if weights is not None and not weighted:
             raise ValueError("These duels have no weights; give them to from_teams as well.")
-        members, shares = _listed(teams, weights, "teams")
+        members, shares = _check_teams(teams, weights, "teams")
         number = {name: k for k, name in enumerate(self.names)}
         team_rows = np.full((len(members), size * (2 if weighted else 1)), -1.0)
         if weighted:
@@ -393,8 +393,8 @@ class TeamDuels(NamedTuple):
         return team_rows
 
 
-def _listed(teams, weights, what):
-    """Teams as lists of names, and their weights as lists of numbers, checked."""
+def _check_teams(teams, weights, what):
+    """Return teams as lists of names, and their weights as lists; ValueError for others."""
     if isinstance(teams, str):
         raise ValueError(f"{what} is a text; give a sequence of teams, each a sequence of names.")
     if hasattr(teams, "columns"):
@@ -402,14 +402,14 @@ def _listed(teams, weights, what):
             f"{what} is a table; give a sequence of teams, each a sequence of names. Where all are "
             "of one size, the values of its columns are such: frame[columns].to_numpy()."
         )
-    members = [_checked_team(team, f"Team {k} of {what}") for k, team in enumerate(teams)]
+    members = [_check_team(team, f"Team {k} of {what}") for k, team in enumerate(teams)]
     if weights is None:
         return members, [[1.0] * len(team) for team in members]
-    return members, _checked_weights(weights, members, what)
+    return members, _check_team_weights(weights, members, what)
 
 
-def _checked_team(team, title):
-    """Return a team as a list of names, or raise ValueError that begins with its title."""
+def _check_team(team, title):
+    """Return a team as a list of names; ValueError for others."""
     if isinstance(team, str) or not isinstance(team, Iterable):
         kind = "the text " if isinstance(team, str) else ""
         raise ValueError(
@@ -435,8 +435,8 @@ def _checked_team(team, title):
     return team
 
 
-def _checked_weights(weights, members, what):
-    """Return weights of members as lists of numbers, or raise ValueError."""
+def _check_team_weights(weights, members, what):
+    """Return weights of members as lists of numbers; ValueError for others."""
     try:
         shares = [[float(share) for share in team] for team in weights]
     except (TypeError, ValueError):
@@ -506,8 +506,8 @@ def from_teams(
             f"weights must be a pair, of the first and of the second teams; it has {len(weights)}."
         )
     one_weights, two_weights = (None, None) if weights is None else weights
-    first_teams, shares = _listed(first, one_weights, "first")
-    second_teams, others = _listed(second, two_weights, "second")
+    first_teams, shares = _check_teams(first, one_weights, "first")
+    second_teams, others = _check_teams(second, two_weights, "second")
     if len(first_teams) != len(second_teams):
         raise ValueError(
             f"got {len(first_teams)} teams first and {len(second_teams)} second; give as many."

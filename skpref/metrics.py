@@ -76,7 +76,7 @@ def concordance(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of pairs with different ratings, within a ``qid``, in the right order.
+    """Return the share of pairs with different ratings, within a ``qid``, in the right order.
 
     A tie of scores counts one half. Takes n log n time and memory in proportion to n.
 
@@ -144,7 +144,7 @@ def concordance(
 def ranking_concordance(
     ranks: ArrayLike, utilities: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Share of the pairs in rankings that utilities put in the right order.
+    """Return the share of the pairs in rankings that utilities put in the right order.
 
     A tie of utilities counts one half.
 
@@ -197,6 +197,7 @@ def ranking_concordance(
 
 
 def _check_proba(proba: Any) -> np.ndarray:
+    """Return probabilities as an array; ValueError for numbers beyond [0, 1]."""
     proba = check_array(proba, dtype=np.float64, ensure_2d=False, input_name="proba")
     if proba.min() < 0.0 or proba.max() > 1.0:
         raise ValueError(
@@ -277,6 +278,7 @@ def brier(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:
 
 
 def _average(values: np.ndarray, weights: Any) -> float:
+    """Return the weighted mean of values, after a check of the weights."""
     if weights is not None:
         weights = check_scoring_weights(weights, values)
     return float(np.average(values, weights=weights))
@@ -286,11 +288,11 @@ _PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_funct
 _ASKED = ("judges", "offset", "order", "prompts", "time", "users")
 
 
-def _routed(scorer: Callable) -> Callable:
-    """Return a scorer of this module that asks for its metadata by scikit-learn's routing."""
+def _request_metadata(scorer: Callable) -> Callable:
+    """Return a scorer that requests its metadata by scikit-learn's routing."""
 
     def get_metadata_routing() -> MetadataRequest:
-        return _request(scorer, dict.fromkeys((*_ASKED, "sample_weight"), True))
+        return _make_request(scorer, dict.fromkeys((*_ASKED, "sample_weight"), True))
 
     # scikit-learn asks its scorers so where routing is off.
     methods = {
@@ -302,17 +304,20 @@ def _routed(scorer: Callable) -> Callable:
     return scorer
 
 
-def _request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
+def _make_request(owner: Any, names: Mapping[str, bool | str]) -> MetadataRequest:
+    """Return a request of a scorer for metadata, under their names or aliases."""
     request = MetadataRequest(owner=owner)
     for name, alias in names.items():
         request.score.add_request(param=name, alias=alias)
     return request
 
 
-def _answers(estimator: Any, X: Any, y: Any, metadata: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Return the column of each answer, and the probabilities of all: of choices for sets."""
+def _predict_answers(
+    estimator: Any, X: Any, y: Any, metadata: dict
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the column of each answer, and the predicted probabilities of all outcomes."""
     proba = predict_with_metadata("predict_proba", estimator, X, metadata)
-    return answer_columns(y, proba, "choice" if _n_shown(X) > 2 else "duel")
+    return answer_columns(y, proba, "choice" if _count_shown(X) > 2 else "duel")
 
 
 def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping[str, Any]) -> Any:
@@ -336,7 +341,7 @@ def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping
         If the method takes none of these.
     """
     metadata = given_metadata(**metadata)
-    while metadata and (inner := _inner(estimator)) is not None:
+    while metadata and (inner := _inner_estimator(estimator)) is not None:
         if isinstance(estimator, Pipeline):
             X = estimator[:-1].transform(X)
         estimator = inner
@@ -359,9 +364,8 @@ def predict_with_metadata(method: str, estimator: Any, X: Any, metadata: Mapping
         ) from error
 
 
-def _inner(estimator: Any) -> Any:
-    """The estimator that a search has found best, or that is frozen or ends a pipeline, if it is
-    or holds such a search; None: there is no search."""
+def _inner_estimator(estimator: Any) -> Any:
+    """Return the best estimator of a search, or the search in a pipeline or frozen; else None."""
     if hasattr(estimator, "best_estimator_"):
         return estimator.best_estimator_
     if isinstance(estimator, FrozenEstimator):
@@ -370,15 +374,16 @@ def _inner(estimator: Any) -> Any:
         held = estimator[-1]
     else:
         return None
-    return None if _inner(held) is None else held
+    return None if _inner_estimator(held) is None else held
 
 
-def _n_shown(X: Any) -> int:
+def _count_shown(X: Any) -> int:
+    """Return the number of items of each row of X."""
     shape = getattr(X, "shape", None) or np.shape(X)
     return shape[1] if len(shape) > 1 else 2
 
 
-@_routed
+@_request_metadata
 def accuracy_scorer(
     estimator: Any,
     X: Any,
@@ -400,11 +405,11 @@ def accuracy_scorer(
     >>> round(accuracy_scorer(model.fit(X, y), X, y), 2)
     1.0
     """
-    columns = _answers(estimator, X, y, metadata)
+    columns = _predict_answers(estimator, X, y, metadata)
     return accuracy(*columns, sample_weight)
 
 
-@_routed
+@_request_metadata
 def log_loss_scorer(
     estimator: Any,
     X: Any,
@@ -423,11 +428,11 @@ def log_loss_scorer(
     >>> round(log_loss_scorer(model.fit(X, y), X, y), 2)
     -0.08
     """
-    columns = _answers(estimator, X, y, metadata)
+    columns = _predict_answers(estimator, X, y, metadata)
     return -log_loss(*columns, sample_weight)
 
 
-@_routed
+@_request_metadata
 def brier_scorer(
     estimator: Any,
     X: Any,
@@ -446,11 +451,11 @@ def brier_scorer(
     >>> round(brier_scorer(model.fit(X, y), X, y), 2)
     -0.01
     """
-    columns = _answers(estimator, X, y, metadata)
+    columns = _predict_answers(estimator, X, y, metadata)
     return -brier(*columns, sample_weight)
 
 
-@_routed
+@_request_metadata
 def roc_auc_scorer(
     estimator: Any,
     X: Any,
@@ -475,7 +480,7 @@ def roc_auc_scorer(
     labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
     classes = getattr(estimator, "classes_", ())
     tied = {-1, 0} <= labels or (len(classes) > 2 and min(classes) < 0)
-    if _n_shown(X) > 2 or tied:
+    if _count_shown(X) > 2 or tied:
         raise ValueError(
             "The ROC curve is one of two outcomes; of more, such as ties, and for choices take "
             "log_loss_scorer, brier_scorer or accuracy_scorer."
@@ -491,7 +496,7 @@ def roc_auc_scorer(
 def with_metadata(
     scoring: str | Callable, names: Sequence[str] | Mapping[str, str] = _ASKED
 ) -> Callable:
-    """Scorer that passes metadata of the answers on to the predictions that it scores.
+    """Return a scorer that passes metadata of the answers on to predictions.
 
     scikit-learn's own scorers pass none on, so that answers of judges, or of users, would be
     scored as those of somebody else. (A model that was fitted with them refuses that.) The
@@ -573,6 +578,7 @@ class _WithMetadata:
         return f"with_metadata({getattr(self._scorer, '__name__', repr(self._scorer))})"
 
     def _accept_sample_weight(self):
+        """Return whether the scorer takes weights."""
         if hasattr(self._scorer, "_accept_sample_weight"):
             return self._scorer._accept_sample_weight()
         return "sample_weight" in inspect.signature(self._scorer).parameters
@@ -580,7 +586,7 @@ class _WithMetadata:
     def get_metadata_routing(self) -> MetadataRequest:
         """Return the metadata requested: the names, and those of the scorer itself."""
         aliases = {name: alias for name, alias in self._names.items() if alias is not True}
-        return _request(self, {**self._names, **self._own, **aliases})
+        return _make_request(self, {**self._names, **self._own, **aliases})
 
 
 class _WithGivenMetadata:
@@ -629,7 +635,7 @@ def answer_accuracy(
     kind: str = "duel",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of answers called right; answers that are equally likely share the call.
+    """Return the share of answers called right; equally likely ones share the call.
 
     Parameters
     ----------
@@ -677,7 +683,7 @@ def answer_log_loss(
     kind: str = "duel",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean negative log-probability of the answers, in nats.
+    """Return the mean negative log-probability of the answers, in nats.
 
     Probabilities below the rounding unit (2.2e-16) count as that, so one certain mistake costs
     36 nats, not infinity; as in scikit-learn.
@@ -716,7 +722,7 @@ def answer_brier(
     kind: str = "duel",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean squared difference between probability and answer.
+    """Return the mean squared difference between probability and answer.
 
     Of two answers that is the squared error of one's probability. Of more the squared errors of
     all are summed, as Brier did; of two, that sum is twice the value given here. scikit-learn's
@@ -777,7 +783,7 @@ def score_by_group(
     kind: str = "duel",
     sample_weight: ArrayLike | None = None,
 ) -> Bunch:
-    """A metric of each group of answers: of years, of leagues, of judges.
+    """Return a metric of each group of answers: of years, of leagues, of judges.
 
     Parameters
     ----------

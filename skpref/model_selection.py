@@ -21,7 +21,7 @@ __all__ = ["ItemKFold", "ItemShuffleSplit", "item_components"]
 
 
 def _item_codes(X: Any, integers: str | None) -> np.ndarray:
-    """Number the items shown: (n, 2) for duels, (n, k) for sets (-1: none), (n, 1) for items."""
+    """Return numbers of the items shown: (n, 2) of duels, (n, k) of sets, (n, 1) of items."""
     if integers not in (None, "positions", "items"):
         raise ValueError(f'integers must be "positions", "items" or None, got {integers!r}.')
     shown = read(X, integers=integers, new_names=integers == "positions")
@@ -193,6 +193,7 @@ class ItemKFold(_ItemSplitter):
         self.integers = integers
 
     def _held_out(self, n_items):
+        """Return the items of each fold; ValueError for a number of folds that does not do."""
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 2:
             raise ValueError(f"n_splits must be an integer of at least 2, got {self.n_splits!r}.")
         if self.n_splits > n_items:
@@ -253,6 +254,7 @@ class ItemShuffleSplit(_ItemSplitter):
         self.integers = integers
 
     def _held_out(self, n_items):
+        """Yield the items that each split holds out; ValueError for a share that does not do."""
         if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 1:
             raise ValueError(f"n_splits must be a positive integer, got {self.n_splits!r}.")
         whole = isinstance(self.test_size, numbers.Integral)

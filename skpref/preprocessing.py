@@ -52,7 +52,9 @@ _LOOKED_AT = 1000
 _AFFINE = 1e-9
 
 
-def _inner_has(name: str) -> Callable[[Any], bool]:
+def _check_transformer_has(name: str) -> Callable[[Any], bool]:
+    """Return a check whether the transformer, fitted or not, has a method."""
+
     def check(self):
         inner = getattr(self, "transformer_", self.transformer)
         return inner == "passthrough" or hasattr(inner, name)
@@ -60,7 +62,7 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-def _dense(output, n_rows):
+def _dense_output(output, n_rows):
     """Return the output of a transformer as a dense 2-D array of numbers."""
     if sparse.issparse(output):
         output = output.toarray()
@@ -83,6 +85,7 @@ def _dense(output, n_rows):
 
 
 def _has_strings(rows):
+    """Return whether an array holds a text."""
     return rows.dtype.kind in "UT" or (
         rows.dtype.kind == "O" and any(isinstance(value, str) for value in rows.ravel().tolist())
     )
@@ -95,13 +98,13 @@ def _as_frame(rows, columns):
     return pd.DataFrame(rows, columns=columns).infer_objects()
 
 
-def _column(frame, name):
+def _column_floats(frame, name):
     """Return a column of a frame as numbers."""
     return np.asarray(column_at(frame, list(frame.columns).index(name)), dtype=np.float64)
 
 
 def _takes_texts(transformer):
-    """Tell whether a transformer, or the first step of a pipeline, takes a list of texts."""
+    """Return whether a transformer, or the first step of a pipeline, takes a list of texts."""
     while hasattr(transformer, "steps"):
         transformer = transformer.steps[0][1]
     if not hasattr(transformer, "__sklearn_tags__"):
@@ -135,7 +138,7 @@ _OF_CLASSES = (chi2, f_classif, mutual_info_classif)
 
 
 def _check_takes_shares(transformer):
-    """Raise ValueError if it scores features by classes."""
+    """Raise ValueError if a transformer scores features by classes."""
     for name, value in transformer.get_params().items():
         if name.rpartition("__")[2] == "score_func" and value in _OF_CLASSES:
             raise ValueError(
@@ -163,7 +166,7 @@ def _outcome_signs(y: Any, n: int) -> NDArray[np.int_]:
 
 
 def _shares_of_wins(pairs: NDArray[np.intp], y: Any, n_items: int) -> NDArray[np.float64]:
-    """Share of wins of each item among what is stated of it and another; a tie is half a win.
+    """Return the share of wins of each item among its answers; a tie is half a win.
 
     Parameters
     ----------
@@ -284,7 +287,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         TypeError
             If ``transformer`` cannot fit and transform.
         """
-        self._fit(X, y)
+        self._fit_transformer(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -301,7 +304,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         -------
         As `transform`.
         """
-        return self._apply(self._fit(X, y))
+        return self._transform_items(self._fit_transformer(X, y))
 
     def transform(self, X: Any) -> Any:
         """Transform duels, sets or items.
@@ -323,9 +326,9 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             If X does not fit what `fit` saw, or the transformer returns no numbers.
         """
         check_is_fitted(self)
-        return self._apply(self._read(X, reset=False))
+        return self._transform_items(self._read_items(X, reset=False))
 
-    @available_if(_inner_has("inverse_transform"))
+    @available_if(_check_transformer_has("inverse_transform"))
     def inverse_transform(self, X: Any) -> np.ndarray | DuelFrame:
         """Undo `transform` on both sides of duels, on all items of a set, or on items.
 
@@ -341,10 +344,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         check_is_fitted(self)
         shown = read(X)
         rows = check_array(shown.rows, ensure_all_finite="allow-nan")
-        output = _dense(self.transformer_.inverse_transform(rows), len(rows))
+        output = _dense_output(self.transformer_.inverse_transform(rows), len(rows))
         return output if shown.pairs is None else shown_together(output, shown.pairs)
 
-    @available_if(_inner_has("get_feature_names_out"))
+    @available_if(_check_transformer_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the features of a transformed item.
 
@@ -382,7 +385,8 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    def _fit(self, X, y):
+    def _fit_transformer(self, X, y):
+        """Fit a clone of the transformer on distinct items, and return X parsed."""
         if isinstance(self.transformer, str) and self.transformer == "passthrough":
             inner = FunctionTransformer(feature_names_out="one-to-one")
         elif hasattr(self.transformer, "fit") and hasattr(self.transformer, "transform"):
@@ -392,9 +396,9 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
                 f"transformer is {self.transformer!r}; give an object with fit and transform, "
                 'or "passthrough".'
             )
-        shown = self._read(X, reset=True)
+        shown = self._read_items(X, reset=True)
         first, inverse = group_rows(shown.rows)
-        target = self._target(inner, shown, y, inverse, len(first))
+        target = self._item_targets(inner, shown, y, inverse, len(first))
         try:
             self.transformer_ = inner.fit(take_rows(shown.rows, first), target)
         except ValueError as error:
@@ -407,10 +411,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             ) from error
         self._id_output = None
         if not self._text and self._id_column is not None and is_frame(shown.rows):
-            self._id_output = self._find_ids(take_rows(shown.rows, first[:_LOOKED_AT]))
+            self._id_output = self._find_id_output(take_rows(shown.rows, first[:_LOOKED_AT]))
         return shown
 
-    def _target(self, inner, shown, y, inverse, n_items):
+    def _item_targets(self, inner, shown, y, inverse, n_items):
         """Return the transformer's y of each distinct item; None where there is none."""
         if shown.pairs is not None:
             if shown.pairs.shape[1] > 2 and y is None:
@@ -428,10 +432,10 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             return ratings[np.argsort(inverse)]
         return np.bincount(inverse, ratings, n_items) / np.bincount(inverse, minlength=n_items)
 
-    def _find_ids(self, rows):
+    def _find_id_output(self, rows):
         """Return the column of outputs that holds the ids as they are; None if there is none."""
-        ids = _column(rows, self._id_column)
-        output = _dense(self.transformer_.transform(rows), len(rows))
+        ids = _column_floats(rows, self._id_column)
+        output = _dense_output(self.transformer_.transform(rows), len(rows))
         names = self._output_names(output.shape[1])
         is_named_id = [str(name).rpartition("__")[2] == str(self._id_column) for name in names]
         id_outputs = np.flatnonzero((output == ids[:, None]).all(axis=0))
@@ -452,7 +456,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
                 )
         return None
 
-    def _read(self, X, reset):
+    def _read_items(self, X, reset):
         """Return X parsed, with validated rows of items and ids as numbers."""
         if isinstance(X, ItemTable) and not X.has_features:
             raise ValueError("This ItemTable has no features, so there is nothing to transform.")
@@ -493,7 +497,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return rows
 
     def _check_features(self, rows, paired, reset):
-        """Check number, names and values of columns; return rows as the transformer takes them."""
+        """Return rows as the transformer takes them; ValueError for other columns than in `fit`."""
         columns = None if reset else self._columns
         if paired and columns is not None and not is_frame(rows) and rows.shape[1] == len(columns):
             rows = _as_frame(rows, columns)  # duel arrays never have names: nothing to warn about
@@ -518,9 +522,12 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         )
         return rows if columns is None else _as_frame(rows, columns)
 
-    def _apply(self, shown):
+    def _transform_items(self, shown):
+        """Return parsed X with its items transformed, in the container that was asked for."""
         first, inverse = group_rows(shown.rows)
-        output = _dense(self.transformer_.transform(take_rows(shown.rows, first)), len(first))
+        output = _dense_output(
+            self.transformer_.transform(take_rows(shown.rows, first)), len(first)
+        )
         config = getattr(self, "_sklearn_output_config", {})
         container = config.get("transform", get_config()["transform_output"])
         pairs = shown.pairs
@@ -541,6 +548,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         return frame.set_index(shown.rows.index) if hasattr(shown.rows, "iloc") else frame
 
     def _output_names(self, n_outputs):
+        """Return names of the outputs of the transformer, x0, x1, … where it has none."""
         with suppress(AttributeError):  # it has none, or one of its parts has none
             return list(self.transformer_.get_feature_names_out())
         return [f"x{i}" for i in range(n_outputs)]

@@ -30,7 +30,7 @@ where they have one of the usual names (model_a, model_b, winner).
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
+    """Run the command and return its exit code.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _print_warning(message: Any, category: Any, *where: Any, **more: Any) -> Non
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="skpref", description="Preference learning from votes, on the command line."
     )
@@ -274,7 +274,7 @@ class _ParseMeanings(argparse.Action):
 
 
 def _parse_count(text: str) -> int:
-    """Parse a number of at least 1."""
+    """Return a text as a number of at least 1; an error of argparse for others."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")

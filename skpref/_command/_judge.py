@@ -110,7 +110,7 @@ def _add_server(judge: argparse.ArgumentParser) -> None:
 
 
 def _parse_share(text: str) -> float:
-    """Parse a share such as 5% or .05."""
+    """Return a text such as 5% or .05 as a share."""
     return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
 
 

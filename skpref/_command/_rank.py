@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 
 from skpref import PairwisePreferenceRegressor
 from skpref._command._report import AnswerEffect, BoardReport, ReportTable, as_options
-from skpref._command._times import BoardTimes, StrengthDrift, in_days
+from skpref._command._times import BoardTimes, StrengthDrift, days_since_epoch
 from skpref._utils import check_number
 from skpref.data import parse_time
 from skpref.duels import from_votes
@@ -58,13 +58,13 @@ def rank_votes(arguments: Any) -> BoardReport:
     _check_arguments(arguments)
     steps = _StepTimer(arguments.progress)
     votes = _read_votes(arguments)
-    _check_votes(arguments, votes)
+    _check_votes_suffice(arguments, votes)
     times = None
     if arguments.time is not None:
         times = BoardTimes.of(arguments.time, votes.times, votes.times_are, arguments.at)
     if arguments.out is not None:  # what cannot be written is better known before the fit
         arguments.out.mkdir(parents=True, exist_ok=True)
-    steps.done("read")
+    steps.report_step("read")
     if times is not None:
         votes.params["drift"] = _DRIFT
     if arguments.order:
@@ -75,15 +75,15 @@ def rank_votes(arguments: Any) -> BoardReport:
     # The board alone goes to standard output, and says itself that there are groups.
     with contextlib.redirect_stdout(sys.stderr), without_component_warnings():
         model.fit(votes.X, votes.y, **_fit_metadata(arguments, votes))
-    steps.done("fitted")
+    steps.report_step("fitted")
     report = _make_report(arguments, votes, model, times)
-    steps.done("ranked")
+    steps.report_step("ranked")
     return report
 
 
 def _read_votes(arguments: Any) -> Bunch:
-    """Read the table of votes that the arguments name."""
-    with _votes_file(arguments.votes) as source:
+    """Return the votes of the table that the arguments name."""
+    with _open_votes_file(arguments.votes) as source:
         return from_votes(
             source,
             arguments.a,
@@ -113,13 +113,13 @@ def _fit_metadata(arguments: Any, votes: Bunch) -> dict[str, Any]:
 
 
 class _StepTimer:
-    """Says on standard error what is done, and how long it took."""
+    """Says on standard error what is report_step, and how long it took."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted, self._since = wanted, perf_counter()
 
-    def done(self, what: str) -> None:
-        """Report a step that is done, and the seconds since the last one."""
+    def report_step(self, what: str) -> None:
+        """Write a step that is done, and the seconds since the last one, to standard error."""
         seconds = perf_counter() - self._since
         if self._wanted:
             sys.stderr.write(f"[skpref] {what} in {seconds:.2g} s\n")
@@ -164,8 +164,8 @@ def _board_time(text: str | None) -> Any:
 
 
 @contextlib.contextmanager
-def _votes_file(votes: Path) -> Iterator[Path]:
-    """Yield the file of the votes; of standard input a copy with a suffix for its content."""
+def _open_votes_file(votes: Path) -> Iterator[Path]:
+    """Yield the path of the file of votes; standard input is copied to one."""
     if str(votes) != "-":
         yield votes
         return
@@ -183,8 +183,8 @@ def _votes_file(votes: Path) -> Iterator[Path]:
         yield path
 
 
-def _check_votes(arguments: Any, votes: Bunch) -> None:
-    """Raise ValueError for votes that cannot tell what was asked, before a fit."""
+def _check_votes_suffice(arguments: Any, votes: Bunch) -> None:
+    """Raise ValueError, before a fit, for votes that cannot tell what was asked."""
     _check_groups(votes)
     n_judges = 0 if arguments.judge is None else len(set(votes.judges.tolist()))
     if n_judges > 1 and n_judges == len(np.unique(votes.rows)):
@@ -220,7 +220,7 @@ def _winner_columns(columns: list[str] | None) -> Any:
 
 
 def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | None) -> BoardReport:
-    """Make the report on a fitted model."""
+    """Return the report on a fitted model."""
     scale = {"unit": arguments.unit, "level": arguments.level}
     # Who is better may be another at another time; what votes are like stays.
     scale_at_time = {**scale, "time": _board_time(arguments.at)}
@@ -255,7 +255,7 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
         judges=None
         if arguments.judge is None
         else _judges_table(model, votes, arguments.level, board),
-        learned=_answer_effects(model, scale),
+        learned=_collect_effects(model, scale),
         check=check(model) if arguments.check else None,
     )
 
@@ -273,7 +273,7 @@ def _competitor_positions(votes: Bunch) -> NDArray[np.intp]:
 
 
 def _count_votes(votes: Bunch) -> dict[Any, int]:
-    """Count the votes about each competitor, by its name."""
+    """Return the number of votes about each competitor, by its name."""
     ids, names = _competitor_positions(votes), votes.item_table.names
     # Of a soft vote there is a row for each outcome.
     once = np.unique(votes.rows, return_index=True)[1]
@@ -285,8 +285,8 @@ def _last_votes(votes: Bunch, times: BoardTimes) -> dict[Any, int | float | str]
     """Return when the last vote about each competitor was, by its name."""
     names = votes.item_table.names.tolist()
     last = np.full(len(names), -np.inf)
-    np.maximum.at(last, _competitor_positions(votes), in_days(votes.times)[:, None])
-    return dict(zip(names, map(times.written, last.tolist()), strict=True))
+    np.maximum.at(last, _competitor_positions(votes), days_since_epoch(votes.times)[:, None])
+    return dict(zip(names, map(times.iso_text, last.tolist()), strict=True))
 
 
 def _strength_drift(model: Any, unit_length: float, unit_of_time: str) -> StrengthDrift | None:
@@ -301,7 +301,7 @@ def _strength_drift(model: Any, unit_length: float, unit_of_time: str) -> Streng
 
 def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> ReportTable:
     # Within the group, where there are several.
-    """Make the table of a board, with numbers of votes and last votes if given."""
+    """Return the table of a board, with numbers of votes and last votes if given."""
     of_group = [int(np.sum(board.component == each)) for each in range(board.n_components)]
     rank = np.concatenate([np.arange(1, size + 1) for size in of_group])
     columns: dict[str, Any] = {"rank": rank, "name": board.names}
@@ -316,14 +316,14 @@ def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = N
 
 
 def _pairs_table(pairs: Bunch) -> ReportTable:
-    """Make the table of undecided pairs."""
+    """Return the table of undecided pairs."""
     names = ["first", "second", "probability", "margin", "lower", "upper"]
     names += ["prior_alone"] * (pairs.n_components > 1)
     return ReportTable({name: pairs[name] for name in names})
 
 
 def _controls_table(effects: Bunch) -> ReportTable:
-    """Make the table of the effects of controls."""
+    """Return the table of the effects of controls."""
     return ReportTable(
         {
             "control": effects.names,
@@ -354,7 +354,7 @@ def _constant_controls(votes: Bunch) -> list[str]:
 
 
 def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportTable | None:
-    """Make the table of judges, the most reliable first; None if no judges were learned."""
+    """Return the table of judges, the most reliable first; None if no judges were learned."""
     if model.judges_ is None:
         return None
     judges = judge_reliability(model, votes, unit=board.unit, level=level)
@@ -380,8 +380,8 @@ def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportT
     return ReportTable(columns)
 
 
-def _answer_effects(model: Any, scale: dict[str, Any]) -> dict[str, AnswerEffect]:
-    """Return what was learned of ties and of who is shown first, in units."""
+def _collect_effects(model: Any, scale: dict[str, Any]) -> dict[str, AnswerEffect]:
+    """Return what was learned of ties and of who is shown first, by name."""
     effects = answer_effects(model, **scale)
     ends = (effects.value, effects.lower, effects.upper)
     rows = zip(*(column.tolist() for column in ends), strict=True)

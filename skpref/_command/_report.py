@@ -101,17 +101,17 @@ class BoardReport:
 
     @property
     def percent(self) -> str:
-        """The level of intervals in percent, as a text."""
+        """Level of the intervals in percent, as a text."""
         return f"{100.0 * self.level:.4g} %"
 
     def number(self, value: float) -> str:
-        """Write a utility in its unit."""
+        """Return a utility in its unit as a text."""
         if not math.isfinite(value):  # of competitors that no vote joins
             return "–"
         return f"{value:.0f}" if self.unit == "elo" else f"{value:.2f}"
 
     def about_components(self) -> list[str]:
-        """Say into how many groups competitors fall that no vote joins, if there are several."""
+        """Return a sentence on the groups of competitors that no vote joins, in a list."""
         board = self.board
         if board.n_components == 1:
             return []
@@ -124,7 +124,7 @@ class BoardReport:
         ]
 
     def lead(self) -> str:
-        """Say by what margin the first competitor leads, of the largest group."""
+        """Return sentences on the margin by which the first competitor leads."""
         lead, several = self.board.lead, self.board.n_components > 1
         if lead is None:
             return f"{self.board.names[0]} is alone."
@@ -140,7 +140,7 @@ class BoardReport:
         )
 
     def open_pairs(self) -> str:
-        """Say how many pairs are undecided."""
+        """Return sentences on how many pairs are undecided."""
         tail, across = 0.5 * (1.0 - self.level), self.n_prior_alone
         apart = f"{across} of {self.n_pairs} pairs are of different groups. "
         of = f"the other {self.n_pairs - across}" if across else self.n_pairs
@@ -150,7 +150,7 @@ class BoardReport:
         )
 
     def about(self) -> list[str]:
-        """Say what the columns of the board are."""
+        """Return sentences on what the columns of the board are."""
         lines = self._about_judges()
         lines += [
             f"A utility of 0 is the mean of {self._mean_over()}; the unit is {self.unit_in_words}. "
@@ -177,11 +177,11 @@ class BoardReport:
         return lines
 
     def _mean_over(self) -> str:
-        """Say over whom the mean utility is zero."""
+        """Return in words over whom the mean utility is zero."""
         return "all competitors" if self.board.n_components == 1 else "those of the group"
 
     def _about_held(self) -> list[str]:
-        """Say which controls are held, and which are features of the competitors."""
+        """Return sentences on controls that are held, and on features of the competitors."""
         if self.effects is None:
             return []
         held, lines = self.board.held, []
@@ -200,7 +200,7 @@ class BoardReport:
         return lines
 
     def _about_drift(self) -> list[str]:
-        """Say how fast strengths move, if that is known."""
+        """Return a sentence on how fast strengths move, in a list; an empty one if unknown."""
         if self.drift is None:
             return []
         if self.times is not None and self.times.first == self.times.last:
@@ -212,18 +212,18 @@ class BoardReport:
             return ["The votes show no change of strengths with time."]
         return [
             f"Strengths move by about {self.number(deviation)} (standard deviation of the part "
-            f"that changes) on a scale of {_write_length(length)} {unit}."
+            f"that changes) on a scale of {_length_text(length)} {unit}."
         ]
 
     def _with_interval(self, learned: AnswerEffect) -> str:
-        """Write an effect with its interval, if that is known."""
+        """Return an effect with its interval, if that is known, as a text."""
         if math.isnan(learned.lower):
             return self.number(learned.value)
         ends = f"{self.number(learned.lower)} to {self.number(learned.upper)}"
         return f"{self.number(learned.value)} ({self.percent} interval {ends})"
 
     def _about_judges(self) -> list[str]:
-        """Say which judges answer at random or the wrong way round."""
+        """Return sentences on judges who answer at random, the wrong way round or by own rules."""
         if self.judges is None:
             return []
         columns, lines = self.judges.columns, []
@@ -235,7 +235,7 @@ class BoardReport:
                     f"{len(judges)} of {len(self.judges)} judges {verb} {what} (probability above "
                     f"0.95): {_first_few(judges)}."
                 )
-        for name in own_effects(self.judges):
+        for name in list_own_effects(self.judges):
             low, high = (columns[f"{name}_{end}"] for end in ("lower", "upper"))
             judges = columns["judge"][(low > 0.0) | (high < 0.0)]
             if len(judges):
@@ -249,7 +249,7 @@ class BoardReport:
         return lines or [f"None of {len(self.judges)} judges is found to answer at random."]
 
     def about_controls(self) -> list[str]:
-        """Say what the columns of the controls are."""
+        """Return sentences on what the columns of the controls are."""
         effects = self.effects
         if effects is None:
             return []
@@ -274,7 +274,7 @@ class BoardReport:
         return lines
 
 
-def own_effects(table: ReportTable) -> list[str]:
+def list_own_effects(table: ReportTable) -> list[str]:
     """Return the names of the columns of what biases single judges."""
     return [
         name
@@ -284,12 +284,13 @@ def own_effects(table: ReportTable) -> list[str]:
 
 
 def _first_few(names: Sequence[Any]) -> str:
+    """Return the first five names as a text, and how many more there are."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(map(str, names[:5])) + more
 
 
-def _write_length(value: float) -> str:
-    """Write a length of time."""
+def _length_text(value: float) -> str:
+    """Return a length of time as a text."""
     return f"{value:.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
@@ -299,7 +300,7 @@ def as_options(text: str) -> str:
     text = text.replace("hold them by at={column: value}", "leave them out of --controls")
     text = re.sub(
         r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}( \(1 the first, -1 the second, 0 a tie\))?",
-        _outcomes_option,
+        _outcomes_text,
         text,
     )
     names = (
@@ -307,7 +308,7 @@ def as_options(text: str) -> str:
         "|soft"
     )
     pattern = rf"(?<![\w'\"])({names})=(?:\"([\w,]+)\"|(True))?(?![\w'])"
-    return re.sub(pattern, _option, text)
+    return re.sub(pattern, _option_text, text)
 
 
 # Outcomes in a message, and what may be said of their labels, which the command does not have.
@@ -316,16 +317,16 @@ _OUTCOMES = r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}(?: \(1 the first, [^)]*\))?
 MEANINGS = {"a": 1, "tie": 0, "b": -1}
 
 
-def _outcomes_option(match: re.Match[str]) -> str:
-    """Write outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
+def _outcomes_text(match: re.Match[str]) -> str:
+    """Return outcomes as the command takes them: ``{1: 1, 2: -1}`` is ``--outcomes 1=a 2=b``."""
     meanings = {str(code): meaning for meaning, code in MEANINGS.items()}
     pairs = (each.rpartition(": ") for each in re.split(r"(?<=\d), ", match[1]))
     assignments = (f"{word.strip(chr(39))}={meanings[code]}" for word, _, code in pairs)
     return " ".join(["--outcomes", *(f"'{each}'" if " " in each else each for each in assignments)])
 
 
-def _option(match: re.Match[str]) -> str:
-    """Write an argument as an option of the command."""
+def _option_text(match: re.Match[str]) -> str:
+    """Return an argument as an option of the command."""
     name, value, _ = match.groups()
     option = "--" + name.replace("_", "-")
     return option if value is None else f"{option} {value}"

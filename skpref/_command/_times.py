@@ -56,26 +56,28 @@ class BoardTimes:
 
     @classmethod
     def of(cls, column: str, times: Any, are: str, at: str | None) -> Self:
-        """Make it of the times of votes, their kind (see `from_votes`), and ``--at``.
+        """Return the times of votes, of their kind (see `from_votes`), and of ``--at``.
 
         Raises
         ------
         ValueError
             If ``at`` is a date and the times are numbers, or the other way round.
         """
-        times, board = in_days(times), None if at is None else parse_time(at)
+        times, board = days_since_epoch(times), None if at is None else parse_time(at)
         board_times = cls(
             column=column,
             first=float(times.min()),
             last=float(times.max()),
-            board=float(times.max() if board is None else in_days(board.value)),
+            board=float(times.max() if board is None else days_since_epoch(board.value)),
             dated=are != "numbers",
             by_day=bool(np.all(times == np.floor(times))),
             zone=are == "dates in UTC",
         )
         if board is not None and board.is_date != board_times.dated:
             kinds = ("a date", "numbers") if board.is_date else ("a number", "dates")
-            ends = " to ".join(map(board_times.in_words, (board_times.first, board_times.last)))
+            ends = " to ".join(
+                map(board_times.readable_text, (board_times.first, board_times.last))
+            )
             raise ValueError(
                 f"--at is {at}, {kinds[0]}, but {column!r} holds {kinds[1]}, from {ends}; give one "
                 "of the same kind."
@@ -87,31 +89,31 @@ class BoardTimes:
         """Name of one unit of the times."""
         return "days" if self.dated else f"units of {self.column}"
 
-    def written(self, time: float) -> int | float | str:
+    def iso_text(self, time: float) -> int | float | str:
         """Return a time as programs read it: a number, or a date by ISO 8601."""
         if not self.dated:
             return int(time) if time.is_integer() else time
         if self.by_day and time.is_integer():
             return str(np.datetime64(int(time), "D"))
-        return f"{_to_the_second(time)}{'Z' if self.zone else ''}"
+        return f"{_date_of_days(time)}{'Z' if self.zone else ''}"
 
-    def in_words(self, time: float) -> str:
-        """Write a time for people."""
+    def readable_text(self, time: float) -> str:
+        """Return a time as people write it."""
         if not self.dated:
             return f"{time:.10g}"
         if time.is_integer():
             return str(np.datetime64(int(time), "D"))
-        return str(_to_the_second(time)).replace("T", " ") + (" UTC" if self.zone else "")
+        return str(_date_of_days(time)).replace("T", " ") + (" UTC" if self.zone else "")
 
-    def in_table(self, written: int | float | str) -> str:
-        """Write a time that `written` gave, as short as a column needs it."""
-        if isinstance(written, str):
-            return written[:10] if self.last - self.first > 1.0 else written.replace("T", " ")
-        return f"{written:.10g}"
+    def table_text(self, iso_text: int | float | str) -> str:
+        """Return a time that `iso_text` gave, as short as a column needs it."""
+        if isinstance(iso_text, str):
+            return iso_text[:10] if self.last - self.first > 1.0 else iso_text.replace("T", " ")
+        return f"{iso_text:.10g}"
 
     def about(self) -> list[str]:
-        """Say of when the board is, and what that means."""
-        first, last, board = map(self.in_words, (self.first, self.last, self.board))
+        """Return sentences on when the board is of, and what that means."""
+        first, last, board = map(self.readable_text, (self.first, self.last, self.board))
         of = board if self.dated else f"{self.column} {board}"
         if self.board == self.last:
             what = "day" if self.dated and self.last.is_integer() else "time"
@@ -128,7 +130,7 @@ class BoardTimes:
         ]
 
 
-def in_days(times: Any) -> Array:
+def days_since_epoch(times: Any) -> Array:
     """Return numbers as floats, and dates as days since 1970-01-01."""
     times = np.asarray(times)
     if times.dtype.kind == "M":
@@ -136,7 +138,7 @@ def in_days(times: Any) -> Array:
     return times.astype(np.float64)
 
 
-def _to_the_second(days: float) -> np.datetime64:
-    """Return a date of so many days since 1970-01-01, to the second."""
+def _date_of_days(days: float) -> np.datetime64:
+    """Return the date so many days after 1970-01-01, to the second."""
     seconds = days * (np.timedelta64(1, "D") / np.timedelta64(1, "s"))
     return np.datetime64(round(seconds), "s")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref._command._report import BoardReport, ReportTable, own_effects
+from skpref._command._report import BoardReport, ReportTable, list_own_effects
 from skpref._utils import csv_cell, html_text, printable_text, probability_text
 
 # Heads of columns on paper; files have the names themselves.
@@ -126,7 +126,7 @@ def _replace_files(folder: Path, files: dict[str, str]) -> None:
 
 
 def _groups_table(report: BoardReport) -> ReportTable:
-    """Make one table of the boards of all groups, one below the other."""
+    """Return one table of the boards of all groups, one below the other."""
     tables = report.groups.values()
     which = np.repeat(np.array(list(map(str, report.groups)), dtype=object), list(map(len, tables)))
     names = next(iter(tables)).columns
@@ -142,7 +142,7 @@ def _write_csv(table: ReportTable, raw: bool) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    rows = _without_nan(table.rows())
+    rows = _replace_nan(table.rows())
     writer.writerows(row if raw else map(csv_cell, row) for row in rows)
     return text.getvalue()
 
@@ -165,10 +165,10 @@ def _formatted_columns(
         **dict.fromkeys(("slope", "spread", "effect_of_spread"), lambda value: f"{value:.3g}"),
     }
     if report.times is not None:
-        formats["last"] = report.times.in_table
+        formats["last"] = report.times.table_text
     if "slope" in table.columns:
         formats |= dict.fromkeys(("lower", "upper"), formats["slope"])
-    effects = own_effects(table)
+    effects = list_own_effects(table)
     for name in effects:
         shown = report.number if name == "first" else formats["slope"]
         formats |= dict.fromkeys((name, f"{name}_lower", f"{name}_upper"), shown)
@@ -178,7 +178,7 @@ def _formatted_columns(
         for j, name in enumerate(table.columns)
     }
     _join_own_effects(cells, effects)
-    made = _with_intervals(cells, f"{report.percent} interval")
+    made = _join_intervals(cells, f"{report.percent} interval")
     heads = [_HEADS.get(name) or printable_text(name) for name in made]
     return heads, [list(row) for row in zip(*made.values(), strict=True)]
 
@@ -193,7 +193,7 @@ def _join_own_effects(cells: dict[str, list], effects: Iterable[str]) -> None:
         ]
 
 
-def _with_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
+def _join_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
     """Return columns with one column in place of the two ends of each interval."""
     if "rank_lower" in cells:
         ends = zip(cells.pop("rank_lower"), cells.pop("rank_upper"), strict=True)
@@ -211,7 +211,7 @@ def _with_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
 
 
 def _text_columns(table: ReportTable) -> list[bool]:
-    """Mark the columns of texts, which are the first ones."""
+    """Return a mask of the columns of texts, which are the first ones."""
     return [name in ("name", "first", "second", "control", "judge") for name in table.columns]
 
 
@@ -232,7 +232,7 @@ def as_text(report: BoardReport, top: int) -> list[str]:
 
 
 def _wrap(*sentences: str) -> list[str]:
-    """Break sentences into lines of the terminal's width."""
+    """Return sentences as lines of the terminal's width."""
     width = max(40, min(100, shutil.get_terminal_size().columns))
     return [line for each in sentences for line in textwrap.wrap(each, width)]
 
@@ -245,27 +245,25 @@ def _table_lines(report: BoardReport, table: ReportTable, top: int | None = None
     return [
         "  ".join(
             _pad_cell(cell, width, text)
-            for cell, width, text in zip(
-                row, widths, _padded_flags(is_text, len(heads)), strict=True
-            )
+            for cell, width, text in zip(row, widths, _pad_flags(is_text, len(heads)), strict=True)
         ).rstrip()
         for row in (heads, *rows)
     ]
 
 
-def _padded_flags(flags: list[bool], n: int) -> list[bool]:
+def _pad_flags(flags: list[bool], n: int) -> list[bool]:
     """Return flags with False for the columns at the end."""
     return (flags + [False] * n)[:n]
 
 
 def _pad_cell(cell: str, width: int, is_text: bool) -> str:
-    """Pad a cell to a width: texts on the right, numbers on the left."""
+    """Return a cell padded to a width: texts on the right, numbers on the left."""
     space = " " * (width - _terminal_width(cell))
     return cell + space if is_text else space + cell
 
 
 def _terminal_width(text: str) -> int:
-    """Count the columns of a terminal that a text takes; wide letters take two, marks none."""
+    """Return the columns of a terminal that a text takes; wide letters take two, marks none."""
     return sum(
         0 if unicodedata.combining(letter) else 1 + (unicodedata.east_asian_width(letter) in "WF")
         for letter in text
@@ -300,13 +298,13 @@ def as_markdown(report: BoardReport) -> str:
 
 
 def _more_pairs(report: BoardReport) -> list[str]:
-    """Say how many undecided pairs are not shown, if any."""
+    """Return a sentence on undecided pairs that are not shown, in a list; else an empty one."""
     more = len(report.undecided) - _MOST_PAIRS
     return [f"{more} more are in undecided.csv."] if more > 0 else []
 
 
 def markdown_text(text: Any) -> str:
-    """Escape a text so that Markdown, also GitHub's, shows it as it is.
+    """Return a text escaped so that Markdown, also GitHub's, shows it as it is.
 
     Examples
     --------
@@ -322,7 +320,7 @@ def markdown_text(text: Any) -> str:
 def _markdown_table(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
     """Return a table in Markdown."""
     heads, rows = _formatted_columns(report, table, top)
-    is_text = _padded_flags(_text_columns(table), len(heads))
+    is_text = _pad_flags(_text_columns(table), len(heads))
     lines = [
         [markdown_text(head) for head in heads],
         ["---" if text else "---:" for text in is_text],
@@ -372,7 +370,7 @@ def _html_table(report: BoardReport, table: ReportTable, top: int | None = None)
     """Return a table in HTML."""
     heads, rows = _formatted_columns(report, table, top)
     kinds = [
-        ' class="text"' if text else "" for text in _padded_flags(_text_columns(table), len(heads))
+        ' class="text"' if text else "" for text in _pad_flags(_text_columns(table), len(heads))
     ]
 
     def line(tag: str, cells: list[str]) -> str:
@@ -387,7 +385,7 @@ def _html_table(report: BoardReport, table: ReportTable, top: int | None = None)
 
 
 def _draw_board(report: BoardReport) -> str | None:
-    """Draw the board as SVG; None where matplotlib is not installed."""
+    """Return a picture of the board as SVG; None where matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -424,43 +422,43 @@ def as_json(report: BoardReport) -> str:
         "unit": report.unit,
         "unit_in_words": report.unit_in_words,
         "level": report.level,
-        "board": _records(report.table),
+        "board": _table_records(report.table),
         "lead": None if lead is None else {**lead, "names": lead.names.tolist()},
         "n_components": report.board.n_components,
         "n_pairs": report.n_pairs,
         "n_pairs_of_two_components": report.n_prior_alone,
-        "undecided": _records(report.undecided),
-        "controls": None if report.controls is None else _records(report.controls),
+        "undecided": _table_records(report.undecided),
+        "controls": None if report.controls is None else _table_records(report.controls),
         "controls_together": None
         if effects is None
         else {"tau": effects.tau_together, "moved": effects.moved_together},
-        "time": None if times is None else times.written(times.board),
-        "first_vote": None if times is None else times.written(times.first),
-        "last_vote": None if times is None else times.written(times.last),
+        "time": None if times is None else times.iso_text(times.board),
+        "first_vote": None if times is None else times.iso_text(times.first),
+        "last_vote": None if times is None else times.iso_text(times.last),
         "drift": None if report.drift is None else report.drift._asdict(),
         "by": report.by,
-        "groups": {str(name): _records(table) for name, table in report.groups.items()},
-        "judges": None if report.judges is None else _records(report.judges),
+        "groups": {str(name): _table_records(table) for name, table in report.groups.items()},
+        "judges": None if report.judges is None else _table_records(report.judges),
         "learned": {name: document._asdict() for name, document in report.learned.items()},
         "check": None
         if report.check is None
         else [finding._asdict() for finding in report.check.findings],
     }
-    return json.dumps(_without_nan(document), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(_replace_nan(document), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _records(table: ReportTable) -> list[dict]:
+def _table_records(table: ReportTable) -> list[dict]:
     """Return the rows of a table as dicts."""
     names = list(table.columns)
     return [dict(zip(names, row, strict=True)) for row in table.rows()]
 
 
-def _without_nan(value: Any) -> Any:
+def _replace_nan(value: Any) -> Any:
     """Return the same with None for NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
-        return {name: _without_nan(part) for name, part in value.items()}
+        return {name: _replace_nan(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_without_nan(part) for part in value]
+        return [_replace_nan(part) for part in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     return value.item() if isinstance(value, np.generic) else value

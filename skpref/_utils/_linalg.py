@@ -41,8 +41,7 @@ def floor_variance(variance: Array, scale: Array | float, share: float = ROUNDIN
 
 
 def cholesky(matrix: ArrayLike) -> Array:
-    """Lower Cholesky factor; where rounding left a matrix just short of it, the least
-    multiple of machine precision on the diagonal that repairs it is added.
+    """Return the lower Cholesky factor, with the least jitter where rounding needs some.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def cholesky(matrix: ArrayLike) -> Array:
 
 def _has_failed(factor: Array, info: int) -> bool:
     # LAPACK lets NaN pass with info = 0.
-    """Whether LAPACK could not factorise a matrix."""
+    """Return whether LAPACK could not factorise a matrix."""
     return info != 0 or not np.isfinite(np.diagonal(factor).sum())
 
 
@@ -98,14 +97,14 @@ def cholesky_blocks(matrices: Array) -> Array:
 
 
 def solve_blocks(matrices: Array, right: Array) -> Array:
-    """Solve n systems of equations; the shape is that of ``right``: (n, m) or (n, m, k)."""
+    """Return the solutions of n systems of equations, of the shape of ``right``."""
     if right.ndim == 2:
         return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0])
     return np.asarray(np.linalg.solve(matrices, right))
 
 
 def pseudosolve_blocks(matrices: Array, right: Array) -> Array:
-    """Solve n systems of equations (n, m, k), by pseudo-inverses where one of them is singular."""
+    """Return solutions of n systems (n, m, k), by pseudo-inverses where one is singular."""
     try:
         return solve_blocks(matrices, right)
     except np.linalg.LinAlgError:
@@ -119,7 +118,7 @@ def spectrum_blocks(matrices: Array) -> tuple[Array, Array]:
 
 
 def positive_blocks(matrices: Array, least: float) -> NDArray[np.bool_]:
-    """Mark which of n symmetric matrices have all eigenvalues above ``least``."""
+    """Return a mask of the n symmetric matrices that have all eigenvalues above ``least``."""
     try:
         np.linalg.cholesky(matrices - least * np.eye(matrices.shape[1]))
     except np.linalg.LinAlgError:
@@ -128,8 +127,7 @@ def positive_blocks(matrices: Array, least: float) -> NDArray[np.bool_]:
 
 
 def semidefinite_blocks(matrices: Array, lift: Array) -> Array:
-    """Lower triangular roots of n positive semi-definite matrices, whose diagonals are lifted, by
-    (n,); eigenvalues below that are that."""
+    """Return lower triangular roots of n positive semi-definite matrices of lifted diagonals."""
     matrices = 0.5 * (matrices + np.swapaxes(matrices, 1, 2))
     try:
         return cholesky_blocks(matrices + lift[:, None, None] * np.eye(matrices.shape[1]))
@@ -203,7 +201,7 @@ def symmetric_root(matrix: Array) -> Array:
 
 
 def spanning_columns(matrix: Array, least: float) -> tuple[NDArray[np.intp], Array, Array]:
-    """Choose columns of a matrix that span all, by a factorisation of them.
+    """Return columns of a matrix that span all, and the factors of these.
 
     Parameters
     ----------
@@ -249,7 +247,7 @@ def solve_lower(factor: Array, right: Array) -> Array:
 
 
 def is_covariance(K: ArrayLike) -> bool:
-    """Whether a kernel matrix is finite and positive semi-definite up to rounding.
+    """Return whether a kernel matrix is finite and positive semi-definite up to rounding.
 
     Parameters
     ----------
@@ -273,8 +271,7 @@ def is_covariance(K: ArrayLike) -> bool:
 
 
 def covariance_of(precision: Array, least: float) -> Array:
-    """Covariance of a small precision matrix, symmetric up to rounding, of eigenvalues ``least``
-    where they are below."""
+    """Return the covariance of a small precision matrix, its eigenvalues at least ``least``."""
     values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
     return (vectors / np.maximum(values, least)) @ vectors.T
 
@@ -301,7 +298,7 @@ def unit_band(blocks: Array) -> Array:
 
 
 def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
-    """Solve a triangular system with a `unit_band`.
+    """Return the solution of a triangular system with a `unit_band`.
 
     Parameters
     ----------
@@ -333,7 +330,7 @@ UNIT = 4.0 * float(np.finfo(np.float64).eps)
 
 
 def row_blocks(n: int, width: int, doubles: int = 2**16) -> list[slice]:
-    """Divide n rows into slices of no more than so many numbers, or of one row.
+    """Return slices that divide n rows, each of no more than so many numbers, or of one row.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class _Probe(BaseEstimator):
     __metadata_request__predict_proba: ClassVar = {"order": True}
 
     def predict(self, X: Any) -> None:
-        """Take no metadata."""
+        """Do nothing, as a method without metadata."""
 
 
 # scikit-learn 1.9 finds requests by a part of their name: what is said of predict_proba holds of
@@ -68,7 +68,7 @@ def given_metadata(**metadata: Any) -> dict[str, Any]:
 
 
 def refuse_dropped(dropped: Mapping[str, str]) -> None:
-    """Raise an error if a scorer asks for predictions without metadata that the model needs.
+    """Raise ValueError if a scorer asks for predictions without metadata that the model needs.
 
     What a user calls by hand stays: only where scikit-learn itself compares predictions with
     answers has something been dropped on the way. So the callers are looked at, up to the first
@@ -102,7 +102,7 @@ def calibration_method() -> str | None:
 
 
 def validates_methods() -> bool:
-    """Tell whether scikit-learn's validation of parameters asks which methods there are."""
+    """Return whether scikit-learn's validation of parameters is what asks for a method."""
     frame: FrameType | None = sys._getframe(2)  # the caller of who asks us
     while frame is not None and frame.f_globals.get("__name__") == _AVAILABILITY:
         frame = frame.f_back
@@ -110,7 +110,7 @@ def validates_methods() -> bool:
 
 
 def check_metadata_requested(estimator: BaseEstimator, names: Collection[str]) -> None:
-    """Raise an error in a fold's fit if the scores to come will drop what it was told.
+    """Raise ValueError in a fold's fit if the scores to come will drop metadata of the fit.
 
     A search takes an error of a score for NaN, and goes on to the end. If all of its fits fail it
     says why, at once.
@@ -171,7 +171,7 @@ def _alias(requests, name):
 
 
 def _dropped_error(dropped: Mapping[str, str], caller: str) -> ValueError:
-    """Make the error that says what was dropped on the way, and what to do."""
+    """Return the error that says what was dropped on the way, and what to do."""
     listed = " and ".join(f"{name}=" for name in dropped)
     others = " and of ".join(_WITHOUT[name] for name in dropped)
     passed_as = dropped.values()
@@ -222,17 +222,17 @@ def _advice_on_scorers(aliases):
 
 
 def _as_keywords(names):
-    """Write names as keyword arguments."""
+    """Return names as keyword arguments, as a text."""
     return ", ".join(f"{name}={name}" for name in names)
 
 
 def _as_fold_keywords(names, fold):
-    """Write names as keyword arguments of the rows of a fold."""
+    """Return names as keyword arguments of the rows of a fold, as a text."""
     return ", ".join(f"{name}={name}[{fold}]" for name in names)
 
 
 def _calling_frame(function: str) -> FrameType | None:
-    """Find the nearest caller of this name, before any code of the user's own."""
+    """Return the nearest caller of a name, before any code of the user's own; else None."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_of_libraries(frame):
         if frame.f_code.co_name == function:
@@ -242,12 +242,12 @@ def _calling_frame(function: str) -> FrameType | None:
 
 
 def _is_of_libraries(frame):
-    """Whether a frame is of scikit-learn, joblib or this package."""
+    """Return whether a frame is of scikit-learn, joblib or this package."""
     return frame.f_globals.get("__name__", "").partition(".")[0] in _PASSING
 
 
 def _comparing_caller():
-    """Name the outermost function that compares predictions with answers; None: users ask."""
+    """Return the name of the outermost function that compares predictions; None: users ask."""
     caller: str | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -16,7 +16,7 @@ from sklearn.utils.fixes import parse_version
 _CLASSIFIERS_ALONE = parse_version(sklearn.__version__) < parse_version("1.9")
 
 
-class _Unheard:
+class _SilentContext:
     """A task of which nobody is told."""
 
     def __init__(self, max_subtasks: int | None = 0):
@@ -39,7 +39,7 @@ class _WithoutCallbacks:
 
     @property
     def set_callbacks(self) -> Callable:
-        """Callbacks cannot be set."""
+        """Raise AttributeError: callbacks cannot be set."""
         raise AttributeError(
             f"{type(self).__name__}.set_callbacks needs scikit-learn 1.9 or newer, which brought "
             f"callbacks; this is scikit-learn {sklearn.__version__}. Install a newer one, or show "
@@ -48,8 +48,9 @@ class _WithoutCallbacks:
 
     def _init_callback_context(
         self, task_name: str = "fit", max_subtasks: int | None = 0
-    ) -> _Unheard:
-        return _Unheard(max_subtasks)
+    ) -> _SilentContext:
+        """Return a context that tells nobody of tasks."""
+        return _SilentContext(max_subtasks)
 
 
 class _NoBar:
@@ -59,18 +60,19 @@ class _NoBar:
         raise ImportError("ProgressBar needs scikit-learn 1.9 or newer.")
 
 
-def _as_it_is(method: Callable) -> Callable:
+def _undecorated(method: Callable) -> Callable:
+    """Return a method as it is."""
     return method
 
 
 try:
     from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
 except ImportError:
-    CallbackSupportMixin, ProgressBar, with_callbacks = _WithoutCallbacks, _NoBar, _as_it_is
+    CallbackSupportMixin, ProgressBar, with_callbacks = _WithoutCallbacks, _NoBar, _undecorated
 
 
 def scored_tags(estimator: Any, tags: Tags) -> Tags:
-    """Return tags of a regressor; to scorers they are a classifier's once it has classes.
+    """Return tags of a regressor, which to scorers are a classifier's once it has classes.
 
     ``scoring="neg_log_loss"``, calibration and the like call predictions by one function of
     scikit-learn, which before 1.9 refuses probabilities of all but classifiers. So there, and to
@@ -78,11 +80,11 @@ def scored_tags(estimator: Any, tags: Tags) -> Tags:
     as those that choose folds, it is the regressor that it always is.
     """
     asked = _CLASSIFIERS_ALONE and getattr(estimator, "classes_", None) is not None
-    return replace(tags, estimator_type="classifier") if asked and _by_scorer() else tags
+    return replace(tags, estimator_type="classifier") if asked and _is_called_by_scorer() else tags
 
 
-def _by_scorer() -> bool:
-    """Whether the function that calls predictions for scores is what asks."""
+def _is_called_by_scorer() -> bool:
+    """Return whether the function that calls predictions for scores is the caller."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")

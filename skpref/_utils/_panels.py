@@ -15,8 +15,8 @@ _HALVINGS = 48
 _OPEN = 64
 
 
-def _doubts() -> Array:
-    """Return rows for a function at `_POINTS`: last coefficients, and error at both ends."""
+def _error_rows() -> Array:
+    """Return rows that tell the error of a panel: last coefficients, and misfit at both ends."""
     j = np.arange(_ORDER)
     fit = np.polynomial.legendre.legvander(_NODES, _ORDER - 1).T * _WEIGHTS * (j + 0.5)[:, None]
     ends = np.polynomial.legendre.legvander(_POINTS[[0, -1]], _ORDER - 1) @ fit
@@ -25,7 +25,7 @@ def _doubts() -> Array:
     return rows
 
 
-_DOUBTS = _doubts()
+_ERROR_ROWS = _error_rows()
 
 
 def adaptive_panels(
@@ -34,7 +34,7 @@ def adaptive_panels(
     least: Array | float,
     floor: float = 0.0,
 ) -> tuple[Array, NDArray[np.intp], Array]:
-    """Return nodes, the function of each, and its values there times weights: their sums integrate.
+    """Return nodes, the function of each, and its values there times weights, to be summed.
 
     A Gauss–Legendre panel is halved where the function's last coefficients in Legendre polynomials
     are not small, or their sum misses the function at an end.
@@ -70,7 +70,7 @@ def adaptive_panels(
         weighted = half[:, None] * _WEIGHTS * values[:, 1:-1]
         sums = weighted.sum(axis=1)
         whole = np.maximum(total + np.bincount(row, sums, n), floor)
-        doubt = half * np.abs(values @ _DOUBTS.T).sum(axis=1)
+        doubt = half * np.abs(values @ _ERROR_ROWS.T).sum(axis=1)
         open_ = (doubt > least[row] * whole[row]) & (halving < _HALVINGS)
         open_ &= np.bincount(row[open_], minlength=n)[row] <= _OPEN
         is_resolved = ~open_

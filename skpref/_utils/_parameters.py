@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 def check_number(
     name, value, *, low=-np.inf, high=np.inf, open_low=False, open_high=False, integer=False
 ):
-    """Return ``value`` if it is a number in the interval, else raise.
+    """Return ``value`` if it is a number in the interval; TypeError or ValueError if not.
 
     Raises
     ------

@@ -84,7 +84,7 @@ _SOURCE = "rng" if "rng" in inspect.signature(qmc.Sobol).parameters else "seed"
 
 
 def sobol(d: int, rng: RandomLike = None) -> qmc.Sobol:
-    """Draw scrambled Sobol points in d dimensions.
+    """Return a source of scrambled Sobol points in d dimensions.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class Recorded(Fields):
             own, a function, or a random generator. The message says where, and what to do.
         """
         writer = _Writer()
-        content = writer.value(self, ())
+        content = writer.write_value(self, ())
         document = {"format": FORMAT, "skpref": skpref_version(), "object": content}
         text = json.dumps(document, allow_nan=False)
         return {DOCUMENT: np.frombuffer(text.encode(), dtype=np.uint8), **writer.arrays}
@@ -114,7 +114,7 @@ class Recorded(Fields):
         >>> Posterior.from_arrays(arrays).win_probability(["ann"], ["cid"]).round(2)
         array([0.97])
         """
-        instance = _object_of(arrays)
+        instance = _read_object(arrays)
         if not isinstance(instance, cls):
             kind = type(instance).__name__
             remedy = f"give what to_arrays() of a {cls.__name__} returned"
@@ -147,7 +147,7 @@ def serializable_types() -> dict[str, type]:
 
 
 def _is_public_record(cls):
-    """Whether a class is public and no more than its fields."""
+    """Return whether a class is public and no more than its fields."""
     is_record = issubclass(cls, tuple | BaseEstimator | Kernel | Fields) or is_dataclass(cls)
     return is_record and not cls.__name__.startswith("_")
 
@@ -166,7 +166,7 @@ class _Writer:
         self.arrays: dict[str, NDArray[Any]] = {}
         self._key_of: dict[int, str] = {}
 
-    def value(self, value: Any, path: tuple[str, ...]) -> Any:
+    def write_value(self, value: Any, path: tuple[str, ...]) -> Any:
         """Return the JSON of a value; ValueError if there is none."""
         if isinstance(value, np.generic) and value.dtype.kind in "biufU":
             value = value.item()
@@ -176,35 +176,44 @@ class _Writer:
         if kind is float:
             return {"number": repr(value)}
         if kind is list:
-            return self._items(value, path)
+            return self._write_items(value, path)
         if kind in (tuple, set, frozenset):
-            return {kind.__name__: self._items(value if kind is tuple else sorted(value), path)}
+            return {
+                kind.__name__: self._write_items(value if kind is tuple else sorted(value), path)
+            }
         if isinstance(value, np.ndarray):
-            return self._array(value, path)
-        return self._object(value, path)
+            return self._write_array(value, path)
+        return self._write_object(value, path)
 
-    def _object(self, value: Any, path: tuple[str, ...]) -> Any:
+    def _write_object(self, value: Any, path: tuple[str, ...]) -> Any:
         """Return the JSON of an object, a mapping or a DataFrame; ValueError if there is none."""
         kind = type(value)
         name = _full_name(kind)
         if serializable_types().get(name) is kind:
             parts = state_of(value).items()
-            return {"class": name} | {key: self.value(part, (*path, key)) for key, part in parts}
+            return {"class": name} | {
+                key: self.write_value(part, (*path, key)) for key, part in parts
+            }
         if isinstance(value, Mapping):
-            pairs = zip(self._items(value, path), self._items(value.values(), path), strict=True)
+            pairs = zip(
+                self._write_items(value, path), self._write_items(value.values(), path), strict=True
+            )
             return {"pairs": [list(pair) for pair in pairs]}
         if kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas":
             return self._write_frame(value, path)
         return _refuse_value(value, path)
 
-    def _items(self, values, path):
+    def _write_items(self, values, path):
         """Return the JSON of each of some values."""
-        return [self.value(each, (*path, str(i))) for i, each in enumerate(values)]
+        return [self.write_value(each, (*path, str(i))) for i, each in enumerate(values)]
 
-    def _array(self, array, path):
-        """Return the JSON of an array, and keep its numbers among the arrays."""
+    def _write_array(self, array, path):
+        """Return the JSON of an array, whose numbers are kept among the arrays."""
         if array.dtype == object:
-            return {"objects": self._items(array.ravel().tolist(), path), "shape": [*array.shape]}
+            return {
+                "objects": self._write_items(array.ravel().tolist(), path),
+                "shape": [*array.shape],
+            }
         if array.dtype.kind not in _KINDS or isinstance(array, np.ma.MaskedArray):
             _refuse_value(array, path)
         key = self._key_of.setdefault(id(array), ".".join(path))
@@ -221,10 +230,10 @@ class _Writer:
                 )
         columns = [frame.iloc[:, j].to_numpy() for j in range(frame.shape[1])]
         return {
-            "frame": self._items(columns, path),
+            "frame": self._write_items(columns, path),
             "types": [str(dtype) for dtype in frame.dtypes],
-            "columns": self._items(frame.columns, path),
-            "index": self._items(frame.index, path),
+            "columns": self._write_items(frame.columns, path),
+            "index": self._write_items(frame.index, path),
         }
 
 
@@ -240,7 +249,7 @@ def state_of(value: Any) -> dict[str, Any]:
 
 
 def _path_in_words(path):
-    """Write a path in an object for a message."""
+    """Return a path in an object as words of a message."""
     return ".".join(path) or "This object"
 
 
@@ -258,8 +267,8 @@ def _refuse_value(value: Any, path: tuple[str, ...]) -> NoReturn:
     )
 
 
-def _object_of(arrays):
-    """Read an object of its arrays."""
+def _read_object(arrays):
+    """Return the object that arrays hold; ValueError for others."""
     version = "of an unknown version"
     try:
         document = json.loads(bytes(np.asarray(arrays[DOCUMENT], dtype=np.uint8)))
@@ -267,7 +276,7 @@ def _object_of(arrays):
         if form not in range(1, FORMAT + 1):
             raise ValueError(f"format {form!r:.40}, where {FORMAT} is the newest that it knows")
         copies = {key: _copy_array(key, arrays[key]) for key in arrays if key != DOCUMENT}
-        return _value(document["object"], copies)
+        return _read_value(document["object"], copies)
     except Exception as error:  # of odd fields a constructor may raise anything
         raise ValueError(
             f"The arrays, written by skpref {version}, are incomplete or not of a form that skpref "
@@ -284,20 +293,20 @@ _CONTAINERS: dict[str, Callable[[list], Any]] = {
 
 
 def _copy_array(key, array):
-    """Copy an array; TypeError for a type that no file may hold."""
+    """Return a copy of an array; TypeError for a type that no file may hold."""
     array = np.array(array)
     if array.dtype.kind not in _KINDS:
         raise TypeError(f"the array {key!r} is of type {array.dtype}, which none may be")
     return array
 
 
-def _value(content, copies):
-    """Read a value of its JSON and the arrays in it."""
+def _read_value(content, copies):
+    """Return the value that JSON and the arrays in it hold."""
     if isinstance(content, list):
-        return [_value(each, copies) for each in content]
+        return [_read_value(each, copies) for each in content]
     if not isinstance(content, dict):
         return content
-    parts = {name: _value(part, copies) for name, part in content.items()}
+    parts = {name: _read_value(part, copies) for name, part in content.items()}
     match parts:
         case {"class": name, **state}:
             return object_with(serializable_types()[name], state)
@@ -318,7 +327,7 @@ def _value(content, copies):
 
 
 def _read_frame(columns, types, names, index):
-    """Make a DataFrame of its columns; TypeError for types that do not fit."""
+    """Return the DataFrame of some columns; TypeError for types that do not fit."""
     for column, dtype in zip(columns, types, strict=True):
         if dtype not in (*_TEXTS, str(column.dtype)):
             raise TypeError(f"no array of {column.dtype} is a column of {dtype!r:.40}")
@@ -333,7 +342,7 @@ def object_with(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of a class with these fields; TypeError if one is not of its type."""
     if issubclass(cls, tuple) or is_dataclass(cls):
         for name, hint in _hints(cls).items():
-            if name in state and not _is_of(state[name], hint):
+            if name in state and not _is_of_type(state[name], hint):
                 kind = type(state[name]).__name__
                 raise TypeError(f"{cls.__name__}.{name} is a {kind}, and must be {hint}")
         instance = cls(**state)
@@ -357,11 +366,11 @@ def object_with(cls: Any, state: dict[str, Any]) -> Any:
 _hints = cache(get_type_hints)
 
 
-def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotated type; what it contains is not looked at."""
+def _is_of_type(value: Any, hint: Any) -> bool:
+    """Return whether a value is of an annotated type; what it contains is not looked at."""
     kind, arguments = get_origin(hint) or hint, get_args(hint)
     if kind in (Union, UnionType):
-        return any(_is_of(value, each) for each in arguments)
+        return any(_is_of_type(value, each) for each in arguments)
     if kind is np.ndarray and isinstance(value, np.ndarray):
         (of,) = get_args(arguments[1]) if arguments else (Any,)
         return of is Any or value.dtype.kind in "biuf"  # all others are of numbers

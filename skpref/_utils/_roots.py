@@ -13,7 +13,7 @@ _TINY, _EPS = np.finfo(float).tiny, np.finfo(float).eps
 def bracketed_roots(
     of: Callable[[Array, NDArray[np.intp]], Array], low: Array, high: Array
 ) -> Array:
-    """Find the roots of n functions, each between its brackets, to the last bits.
+    """Return the roots of n functions, each between its brackets, to the last bits.
 
     Chandrupatla's method (Advances in Engineering Software 28, 1997): inverse quadratic
     interpolation where it is safe, halves elsewhere. ``scipy.optimize.elementwise``, which does the
@@ -60,10 +60,10 @@ def bracketed_roots(
         c, at_c = np.where(same, a, b), np.where(same, at_a, at_b)
         b, at_b = np.where(same, b, a), np.where(same, at_b, at_a)
         a, at_a = x, at_x
-        share = _next_share((a, b, c), (at_a, at_b, at_c), width)
+        share = _next_bracket_share((a, b, c), (at_a, at_b, at_c), width)
 
 
-def _next_share(places: tuple, values: tuple, width: Array) -> Array:
+def _next_bracket_share(places: tuple, values: tuple, width: Array) -> Array:
     """Return where between a and b to look next: a parabola's root, or the middle."""
     (a, b, c), (at_a, at_b, at_c) = places, values
     with np.errstate(all="ignore"):

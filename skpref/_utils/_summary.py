@@ -113,4 +113,5 @@ class Summarised:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
+        """Return a table of the facts as HTML, for notebooks."""
         return html_table(type(self).__name__, self._facts().items())

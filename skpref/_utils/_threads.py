@@ -28,7 +28,7 @@ class _ThreadLimit:
             os.register_at_fork(
                 before=lambda: self._lock.acquire(),
                 after_in_parent=lambda: self._lock.release(),
-                after_in_child=self._forked,
+                after_in_child=self._restart_in_child,
             )
 
     def enter(self, turn: "_Turn") -> None:
@@ -49,8 +49,8 @@ class _ThreadLimit:
                     library.set_num_threads(n_threads)
                 self._before = None
 
-    def _forked(self):
-        """Start anew in a child process, where no other thread lives on."""
+    def _restart_in_child(self):
+        """Set the limit anew in a child process, where no other thread lives on."""
         self._lock, self._inside, self._before = threading.RLock(), set(), None
 
 

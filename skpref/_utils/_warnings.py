@@ -34,7 +34,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     if here is None:  # an interpreter without frames
         warnings.warn(message, category, stacklevel=2)
         return
-    frame = _first_outside(here) or here
+    frame = _first_frame_outside(here) or here
     warnings.warn_explicit(
         message,
         category,
@@ -45,7 +45,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     )
 
 
-def _first_outside(frame: FrameType | None) -> FrameType | None:
+def _first_frame_outside(frame: FrameType | None) -> FrameType | None:
     """Return the nearest frame that belongs to no library that this package goes through."""
     while frame is not None and _module_name(frame).partition(".")[0] in _PASSED:
         frame = frame.f_back

@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 from skpref.datasets._files import bundled_path, read_integers, read_text
 
 
-def _chosen_topics(topics, names):
+def _topic_indices(topics, names):
     """Return the indices of the topics asked for; ValueError for topics that are not there."""
     if isinstance(topics, (str, bytes)) or np.ndim(topics) != 1 or len(topics) == 0:
         raise ValueError(
@@ -99,7 +99,7 @@ def load_convincing_arguments(*, topics: Sequence[str | int] | None = None) -> B
     pairs, y = table[:, :2], table[:, 2]
 
     if topics is not None:
-        chosen = _chosen_topics(topics, topic_names)
+        chosen = _topic_indices(topics, topic_names)
         in_topics = np.isin(text_topic, chosen)
         duels = in_topics[pairs[:, 0]]  # both texts of a duel belong to one topic
         pairs, y = (np.cumsum(in_topics) - 1)[pairs[duels]], y[duels]

@@ -45,7 +45,7 @@ via Dirichlet Process Mixtures of Gaussian Processes, IJCAI 2013.
 
 
 def _read_columns(path, needed):
-    """Read columns of a CSV file as one float array; header names are padded."""
+    """Return columns of a CSV file as one float array."""
     text = read_verified_file(path, _CHECKSUMS[path.name], "Use the original file.")
     header, *rows = csv.reader(text.splitlines(), skipinitialspace=True)
     header = [name.strip() for name in header]
@@ -54,7 +54,7 @@ def _read_columns(path, needed):
 
 
 def _encode_cars(raw):
-    """Encode the body, transmission, engine, fuel and layout of cars as features."""
+    """Return names and values of the features of cars: body, transmission, engine, fuel, layout."""
     bodies = {code: name for code, name in _BODIES.items() if np.any(raw[:, 0] == code)}
     columns = {name: raw[:, 0] == code for code, name in bodies.items()}
     columns |= {"automatic": raw[:, 1] == 2, "engine_litres": raw[:, 2], "hybrid": raw[:, 3] == 1}

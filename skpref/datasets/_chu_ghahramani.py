@@ -93,8 +93,8 @@ def _encode_attribute(name, values, levels):
         return [f"{name}={level}" for level in levels], one_hot
 
 
-def _from_file(path, sha256):
-    """Read attributes (name, values, levels) and target from an ARFF file."""
+def _read_arff(path, sha256):
+    """Return attributes (name, values, levels) and target of an ARFF file."""
     text = read_verified_file(path, sha256, _REMEDY)
     records, meta = arff.loadarff(io.StringIO(text))
     *names, target = meta.names()
@@ -108,8 +108,8 @@ def _from_file(path, sha256):
     return attributes, records[target]
 
 
-def _from_openml(name, data_home, n_retries, delay):
-    """Download attributes and target from OpenML."""
+def _fetch_openml(name, data_home, n_retries, delay):
+    """Return attributes and target, downloaded from OpenML; OSError where that fails."""
     from sklearn.datasets import fetch_openml
 
     try:
@@ -202,10 +202,10 @@ def fetch_chu_ghahramani(
     path = find_file(home, ("chu_ghahramani",), f"{name}.arff")
     if path is not None:
         origin = str(path)
-        attributes, target = _from_file(path, facts.sha256)
+        attributes, target = _read_arff(path, facts.sha256)
     elif download_if_missing:
         origin = f"OpenML's {facts.openml}"
-        attributes, target = _from_openml(name, data_home, n_retries, delay)
+        attributes, target = _fetch_openml(name, data_home, n_retries, delay)
     else:
         raise FileNotFoundError(
             f"No file {name}.arff in {home} or {home / 'chu_ghahramani'}, and "

@@ -25,7 +25,7 @@ def bundled_path(name: str) -> Traversable:
 
 
 def read_text(name: str) -> str:
-    """Read the text of a bundled file, unpacked if its name ends in ``.gz``."""
+    """Return the text of a bundled file, unpacked if its name ends in ``.gz``."""
     content = bundled_path(name).read_bytes()
     if name.endswith(".gz"):
         content = gzip.decompress(content)
@@ -33,7 +33,7 @@ def read_text(name: str) -> str:
 
 
 def read_integers(name: str) -> np.ndarray:
-    """Read the integers of a bundled CSV file without its header, ``(n_rows, n_columns)``."""
+    """Return the integers of a bundled CSV file without its header, (n_rows, n_columns)."""
     header, _, body = read_text(name).partition("\n")
     values = np.array(body.replace(",", " ").split(), dtype=np.int64)
     return values.reshape(-1, header.count(",") + 1)
@@ -67,7 +67,7 @@ class Source(NamedTuple):
 
 
 def check_attempts(n_retries: int, delay: float) -> None:
-    """Raise unless downloads can be tried ``n_retries`` times, ``delay`` seconds apart."""
+    """Raise an error unless downloads can be tried ``n_retries`` times, ``delay`` seconds apart."""
     check_number("n_retries", n_retries, low=1, integer=True)
     check_number("delay", delay, low=0.0)
 
@@ -86,7 +86,7 @@ def find_file(home: Path, folders: Sequence[str], name: str) -> Path | None:
 
 
 def _join_names(names):
-    """Join names for a message, the middle of many left out."""
+    """Return names as a text for a message, the middle of many left out."""
     names = list(names)
     if len(names) > 8:
         return f"{', '.join(names[:3])} ... {', '.join(names[-3:])} ({len(names)} files)"
@@ -107,7 +107,7 @@ def find_all(
 
 
 def read_verified_file(path: Path, sha256: str, remedy: str = _AGAIN) -> str:
-    """Read the text of a file on the disk, see `verify_text`."""
+    """Return the text of a file on the disk if it has the checksum, see `verify_text`."""
     with path.open("rb") as file:
         content = file.read(_LARGEST_FILE + 1)  # no more of one that is another
     return verify_text(content, sha256, str(path), remedy)
@@ -158,7 +158,7 @@ def unpack(content: bytes, archive: Source) -> dict[str, bytes]:
 
 
 def _read_members(content, names):
-    """Read the members of a zip archive that have these names; ValueError for large ones."""
+    """Return the members of a zip archive that have these names; ValueError for large ones."""
     files: dict[str, bytes] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as opened:
         for member in opened.infolist():
@@ -203,7 +203,7 @@ class _DownloadLimit:
 
 
 def _download_archive(url, downloader):
-    """Download an archive and return its bytes."""
+    """Return the bytes of an archive, downloaded."""
     stream = io.BytesIO()
     downloader(url, stream, None)
     return stream.getvalue()

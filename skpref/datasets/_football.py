@@ -38,8 +38,8 @@ Citation: M. Jürisoo, International football results from 1872 to 2026.
 """
 
 
-def _make_bunch(shown, goals, neutral, **others):
-    """Make the Bunch of matches whose teams are ``shown``, home first."""
+def _make_match_bunch(shown, goals, neutral, **others):
+    """Return the Bunch of matches whose teams are ``shown``, home first."""
     return Bunch(
         X=shown,
         y=np.sign(goals[:, 0] - goals[:, 1]),
@@ -93,7 +93,7 @@ def load_football() -> Bunch:
     """
     table = read_integers("football-matches.csv.gz")
     names = json.loads(read_text("football-names.json"))
-    return _make_bunch(
+    return _make_match_bunch(
         table[:, 1:3].copy(),
         table[:, 3:5].copy(),
         table[:, 5] == 1,
@@ -176,7 +176,7 @@ def fetch_football(
     )
     team_names, shown = np.unique([home, away], return_inverse=True)
     tournament_names, kind = np.unique(tournament, return_inverse=True)
-    return _make_bunch(
+    return _make_match_bunch(
         shown.reshape(2, -1).T.copy(),
         np.array([[row["home_score"], row["away_score"]] for row in rows], dtype=np.int64),
         np.array([row["neutral"] == "TRUE" for row in rows]),

@@ -44,70 +44,83 @@ _LANGERMANN = (
 
 
 def _branin(X):
+    """Return the Branin function at each row of X, signed so that it is to be maximised."""
     x, y = X.T
     valley = y - 5.1 / (4 * np.pi**2) * x**2 + 5 / np.pi * x - 6
     return -(valley**2) - 10 * (1 - 1 / (8 * np.pi)) * np.cos(x) - 10
 
 
 def _holder_table(X):
+    """Return the Hölder table function at each row of X, signed so that it is to be maximised."""
     x, y = X.T
     return np.abs(np.sin(x) * np.cos(y) * np.exp(np.abs(1 - np.hypot(x, y) / np.pi)))
 
 
 def _bukin_6(X):
+    """Return the sixth Bukin function at each row of X, signed so that it is to be maximised."""
     x, y = X.T
     return -100 * np.sqrt(np.abs(y - 0.01 * x**2)) - 0.01 * np.abs(x + 10)
 
 
 def _eggholder(X):
+    """Return the eggholder function at each row of X, signed so that it is to be maximised."""
     x, y = X.T
     risen = y + 47
     return risen * np.sin(np.sqrt(np.abs(risen + x / 2))) + x * np.sin(np.sqrt(np.abs(x - risen)))
 
 
 def _ackley(X):
+    """Return the Ackley function at each row of X, signed so that it is to be maximised."""
     bowl = 20 * np.expm1(-0.2 * np.sqrt(np.mean(X**2, axis=1)))
     return bowl + np.exp(np.mean(np.cos(2 * np.pi * X), axis=1)) - np.exp(1.0)
 
 
 def _hartmann(X, sharpness, centres):
+    """Return the weighted sum of four Gaussian peaks at each row of X."""
     distance = np.einsum("ij,nij->ni", sharpness, (X[:, None] - centres) ** 2)
     return np.exp(-distance) @ _HARTMANN_WEIGHTS
 
 
 def _hartmann_3(X):
+    """Return the Hartmann function at each row of X, signed so that it is to be maximised."""
     return _hartmann(X, *_HARTMANN_3)
 
 
 def _hartmann_4(X):
+    """Return the rescaled Hartmann function of four columns at each row of X."""
     # Hartmann-6 cut to its first four columns, shifted and scaled: Picheny et al. 2013.
     sharpness, centres = _HARTMANN_6
     return (_hartmann(X, sharpness[:, :4], centres[:, :4]) - 1.1) / 0.839
 
 
 def _hartmann_6(X):
+    """Return the Hartmann function at each row of X, signed so that it is to be maximised."""
     return _hartmann(X, *_HARTMANN_6)
 
 
 def _cross_in_tray(X):
+    """Return the cross-in-tray function at each row of X, signed so that it is to be maximised."""
     x, y = X.T
     peak = np.exp(np.abs(100 - np.hypot(x, y) / np.pi))
     return 1e-4 * (np.abs(np.sin(x) * np.sin(y)) * peak + 1) ** 0.1
 
 
 def _langermann(X):
+    """Return the Langermann function at each row of X, signed so that it is to be maximised."""
     weights, centres = _LANGERMANN
     squared = ((X[:, None] - centres) ** 2).sum(axis=2)
     return -(np.exp(-squared / np.pi) * np.cos(np.pi * squared)) @ weights
 
 
 def _levy_13(X):
+    """Return the 13th Levy function at each row of X, signed so that it is to be maximised."""
     x, y = X.T
     first = np.sin(3 * np.pi * x) ** 2 + (x - 1) ** 2 * (1 + np.sin(3 * np.pi * y) ** 2)
     return -first - (y - 1) ** 2 * (1 + np.sin(2 * np.pi * y) ** 2)
 
 
 def _levy(X):
+    """Return the Levy function at each row of X, signed so that it is to be maximised."""
     w = 1 + (X - 1) / 4
     inner, last = w[:, :-1], w[:, -1]
     ridges = ((inner - 1) ** 2 * (1 + 10 * np.sin(np.pi * inner + 1) ** 2)).sum(axis=1)
@@ -116,6 +129,7 @@ def _levy(X):
 
 
 def _mirrored(x, y):
+    """Return the four points that mirroring a point at both axes makes."""
     return [[sign * x, other * y] for sign, other in product((1, -1), repeat=2)]
 
 

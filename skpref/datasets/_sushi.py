@@ -62,12 +62,12 @@ KDD 2003, 583-588.
 
 
 def _one_hot(codes, n_levels):
-    """Encode codes as one column a level."""
+    """Return codes as one column of 0 and 1 a level."""
     return np.equal.outer(codes, np.arange(n_levels)).astype(np.float64)
 
 
-def _item_table(text):
-    """Return names and encoded features of the 100 items."""
+def _read_item_table(text):
+    """Return names and encoded features of the 100 items, of the text of their file."""
     rows = [line.split("\t") for line in text.splitlines()]
     names = np.array([row[1] for row in rows], dtype=object)
     raw = np.array([row[2:] for row in rows], dtype=np.float64)
@@ -75,16 +75,16 @@ def _item_table(text):
     return names, np.column_stack([raw[:, :2], minor, raw[:, 3:]])
 
 
-def _user_table(text):
-    """Return identifiers and encoded features of the 5000 people."""
+def _read_user_table(text):
+    """Return identifiers and encoded features of the 5000 people, of the text of their file."""
     raw = np.array(text.split(), dtype=np.int64).reshape(5000, 11)
     childhood, residence = _one_hot(raw[:, 5], len(_REGIONS)), _one_hot(raw[:, 8], len(_REGIONS))
     features = np.column_stack([raw[:, 1:4], childhood, raw[:, 6], residence, raw[:, 9:]])
     return raw[:, 0], features.astype(np.float64)
 
 
-def _rankings(text, subset):
-    """Return rows of the item table, most preferred first, one ranking a row."""
+def _read_rankings(text, subset):
+    """Return a ranking a row, most preferred first, as rows of the item table."""
     numbers = text.partition("\n")[2].split()
     ranked = np.array(numbers, dtype=np.int64).reshape(5000, 12)[:, 2:]  # "0 10" leads each row
     return SET_A_ROWS[ranked] if subset == "a" else ranked
@@ -188,9 +188,9 @@ def fetch_sushi(
         n_retries=n_retries,
         delay=delay,
     )
-    item_names, items = _item_table(texts[_ITEMS])
-    user_ids, user_table = _user_table(texts[_USERS])
-    rankings = _rankings(texts[order], subset)[rows]
+    item_names, items = _read_item_table(texts[_ITEMS])
+    user_ids, user_table = _read_user_table(texts[_USERS])
+    rankings = _read_rankings(texts[order], subset)[rows]
     better, worse = np.triu_indices(10, k=1)
     X, y = balance_orientation(
         np.stack([rankings[:, better], rankings[:, worse]], axis=-1).reshape(-1, 2)

@@ -67,13 +67,13 @@ Citation: J. Sackmann, Tennis databases, files, and algorithms, Tennis Abstract,
 
 
 def _count_games(score):
-    """Count the games that winner and loser of a match won, tie-breaks' points aside."""
+    """Return the games that winner and loser of a match won, tie-breaks aside."""
     sets = _SET.findall(score)
     return tuple(sum(int(each[k]) for each in sets) for k in (0, 1))
 
 
 def _read_matches(text, level):
-    """Read the matches of a file as tuples that sort into the order of play."""
+    """Return the matches of a file as tuples that sort into the order of play."""
     rows = csv.reader(text.splitlines())
     header = next(rows)
     pick = itemgetter(*(header.index(column) for column in _COLUMNS))
