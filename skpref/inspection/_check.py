@@ -738,8 +738,8 @@ def _make_dependence_tests(name, labels, duels):
     sums = csr_array((sign, place), shape=(len(cells), len(code)))
     within = csr_array(np.ones((1, len(cells))))
     if name in _WHO:
-        each = np.ones(len(cells)), (cells // n_items, np.arange(len(cells)))
-        within = vstack([within, csr_array(each, (len(labels.names), len(cells)))])
+        members = np.ones(len(cells)), (cells // n_items, np.arange(len(cells)))
+        within = vstack([within, csr_array(members, (len(labels.names), len(cells)))])
     words = {
         "pair": "Answers about one pair agree more than independent ones would",
         "time": "Utilities move through time",

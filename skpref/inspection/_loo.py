@@ -172,7 +172,7 @@ class LeaveOneOut:
                 "pointwise, sum, se and k."
             ) from error
         copies = np.maximum(np.rint(self.weight), 1).astype(int)
-        each = DataArray(np.repeat(self.pointwise, copies), dims="answer")
+        pointwise = DataArray(np.repeat(self.pointwise, copies), dims="answer")
         n_draws = 0 if self.k is None else SETTINGS.n_draws
         unreliable = self.k is not None and bool(np.any(self.k > SETTINGS.unreliable_shape))
         values = {
@@ -180,9 +180,9 @@ class LeaveOneOut:
             "se": self.se,
             "p_loo": np.nan,
             "n_samples": n_draws,
-            "n_data_points": each.size,
+            "n_data_points": pointwise.size,
             "warning": unreliable,
-            "loo_i": each,
+            "loo_i": pointwise,
             "scale": "log",
             "good_k": SETTINGS.unreliable_shape,
         }
@@ -281,9 +281,12 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
     for group, some in enumerate(members.answers):
         forecasts = []
         for each in readings:
-            seen = each.comparisons
-            removed = np.bincount(seen.of_answer[some], weight[some], _n_distinct(seen))
-            forecasts.append(each.removal.without(removed[seen.rows.answer].astype(np.float64)))
+            comparisons = each.comparisons
+            copies = np.bincount(
+                comparisons.of_answer[some], weight[some], _n_distinct(comparisons)
+            )
+            removed = copies[comparisons.rows.answer].astype(np.float64)
+            forecasts.append(each.removal.without(removed))
         log_density, shape = _average_readings(readings, forecasts, some)
         value[group], size[group] = weight[some] @ log_density, weight[some].sum()
         if shape is not None:
@@ -481,20 +484,21 @@ def removal_readings(last: Any) -> list[WeightedRemoval]:
     parts = posterior_parts(last.posterior_)[1]
     readings = []
     for k, component in enumerate(components):
-        seen, likelihood = answers, model.likelihood
+        comparisons, likelihood = answers, model.likelihood
         if component is not None:
-            seen = judged_rows(answers, model.kernel, component.used)
+            comparisons = judged_rows(answers, model.kernel, component.used)
         if component is not None and isinstance(likelihood, JudgeReliability):
             likelihood = JudgeReliability(likelihood.base, component.used)
-        here = replace(model, likelihood=likelihood)
+        judged = replace(model, likelihood=likelihood)
         removal: _Removal
         if model.engine.capabilities.samples:
-            removal = _DrawRemoval(parts[k], seen, likelihood)
+            removal = _DrawRemoval(parts[k], comparisons, likelihood)
         else:
-            with blas_threads(model.engine.matrix_size(seen)):
-                problem, approximation = _evaluate_model(here, seen, getattr(last, "_stream", None))
+            with blas_threads(model.engine.matrix_size(comparisons)):
+                stream = getattr(last, "_stream", None)
+                problem, approximation = _evaluate_model(judged, comparisons, stream)
                 removal = SiteRemoval(problem, approximation, model.engine)
-        readings.append(WeightedRemoval(float(weights[k]), seen, likelihood, removal))
+        readings.append(WeightedRemoval(float(weights[k]), comparisons, likelihood, removal))
     return readings
 
 
@@ -516,15 +520,17 @@ def forecast_without_each(reading: WeightedRemoval) -> AnswerForecast:
     return forecast
 
 
-def _evaluate_model(model: Model, seen: Comparisons, stream: Any) -> tuple[Problem, Approximation]:
+def _evaluate_model(
+    model: Model, comparisons: Comparisons, stream: Any
+) -> tuple[Problem, Approximation]:
     """Return the engine's problem and posterior of the margins, as the fit ended."""
     if stream is None:
-        evaluation = model.evaluate(seen)
+        evaluation = model.evaluate(comparisons)
         return evaluation.problem, evaluation.approximation
-    prior = model.rule.prior(model.kernel, seen, model.likelihood)
+    prior = model.rule.prior(model.kernel, comparisons, model.likelihood)
     sites = Sites(stream.weights.shift, stream.weights.gain, 0.0)
     approximation = Approximation(sites, moments(stream.weights), {}, 0, 0.0, True)
-    return Problem(prior, seen, model.likelihood), approximation
+    return Problem(prior, comparisons, model.likelihood), approximation
 
 
 def _average_readings(

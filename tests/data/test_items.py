@@ -44,7 +44,7 @@ def test_distinct_rows_joins_signed_zeros_and_nans_and_leaves_input():
 
 def test_distinct_rows_survive_collisions_of_the_hash(monkeypatch):
     rows = np.random.default_rng(0).integers(0, 4, (200, 3)).astype(float)
-    monkeypatch.setattr(_items, "_hash", lambda bits: np.zeros(len(bits), dtype=np.uint64))
+    monkeypatch.setattr(_items, "_hash_rows", lambda bits: np.zeros(len(bits), dtype=np.uint64))
     distinct, inverse = distinct_rows(rows)
     assert np.array_equal(distinct[inverse], rows)
     assert len(distinct) == len(np.unique(rows, axis=0))
@@ -174,6 +174,6 @@ def test_equal_rows_are_found_block_by_block(monkeypatch):
     monkeypatch.setattr(_items, "row_blocks", partial(row_blocks, doubles=6))
     again = _items.group_equal_rows(rows, taken)
     assert np.array_equal(again[0], first) and np.array_equal(again[1], inverse)
-    monkeypatch.setattr(_items, "_hash", lambda bits: np.zeros(len(bits), dtype=np.uint64))
+    monkeypatch.setattr(_items, "_hash_rows", lambda bits: np.zeros(len(bits), dtype=np.uint64))
     first, inverse = _items.group_equal_rows(rows, taken)
     assert np.array_equal(rows[taken[first[inverse]]], rows[taken])

@@ -92,7 +92,9 @@ def test_items_are_found_by_their_values_whatever_the_hash_says(monkeypatch, has
             if hashes == "never differ":
                 patch.setattr(_comparisons, "all_differ", lambda keys: False)
             else:
-                patch.setattr(_items, "_hash", lambda bits: np.zeros(len(bits), dtype=np.uint64))
+                patch.setattr(
+                    _items, "_hash_rows", lambda bits: np.zeros(len(bits), dtype=np.uint64)
+                )
             assert Comparisons.from_duels(*told) == truth
 
 
