@@ -158,7 +158,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
                 raise TypeError(f"{name} is {fields.get(name)!r:.40}, not a {kind.__name__}")
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The whole fitted model as plain arrays, for a file without pickle.
+        """Return the whole fitted model as plain arrays, for a file without pickle.
 
         `from_arrays` makes the same model again: its predictions, and all else that follows a fit.
         Callbacks and metadata requests are left out.
@@ -939,7 +939,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
-        """Log evidence of the training duels, as fitted (parameters set since do nothing).
+        """Return the log evidence of the training duels, as fitted: parameters set since do nothing.
 
         After a piece of a stream that of its answers alone, as if there had been none before; of
         judges given their reliability. Measured values count, where their level is not known by
@@ -973,7 +973,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         time: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior mean utility of items, mean margin of duels, or mean utilities of sets.
+        """Return the posterior mean utility of items, margin of duels, or utilities of sets.
 
         Parameters
         ----------
@@ -1008,7 +1008,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         time: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Probabilities of the outcomes of duels, or of each item to be chosen from its set.
+        """Return probabilities of the outcomes of duels, or of each item to be chosen from its set.
 
         The judge's noise is included.
 
@@ -1048,7 +1048,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     @available_if(fitted_on_duels)
     def predict_log_proba(self, X: ArrayLike, **metadata: ArrayLike | None) -> NDArray[np.float64]:
-        """Natural logarithm of `predict_proba`, finite far in the tails.
+        """Return the natural logarithm of `predict_proba`, finite far in the tails.
 
         Parameters
         ----------
@@ -1065,7 +1065,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
     @available_if(fitted_on_duels)
     def decision_function(self, X: ArrayLike, **metadata: ArrayLike | None) -> NDArray[np.float64]:
-        """Mean margin of duels, or mean utilities of the items of sets, as the judge sees them.
+        """Return mean margins of duels, or utilities of the items of sets, as the judge sees them.
 
         With an order effect what is shown first has more of it. Positive where the first item of a
         duel is more likely to win than the second.
@@ -1092,7 +1092,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         sample_weight: ArrayLike | None = None,
         **metadata: ArrayLike | None,
     ) -> float:
-        """Share of duels or choices called right, or of pairs of rated or ranked items.
+        """Return the share of answers called right, or of pairs of rated or ranked items.
 
         Parameters
         ----------
@@ -1127,7 +1127,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         time: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Joint draws of utilities (of margins, for duels) from the posterior; not of sets.
+        """Return joint draws of utilities (of margins, for duels) from the posterior; not of sets.
 
         Parameters
         ----------

@@ -128,7 +128,7 @@ def from_votes(
     time: Any = None,
     **options: Any,
 ) -> Bunch:
-    """Duels from a table of votes as arenas publish them, one vote a row.
+    """Build duels from a table of votes as arenas publish them, one vote a row.
 
     Columns are found by their names, upper or lower case, spaces, dashes and underscores aside;
     those that are not named are guessed from the names that arenas use. What cannot be used is
@@ -457,7 +457,7 @@ def from_teams(
     *,
     like: TeamDuels | None = None,
 ) -> TeamDuels:
-    """Duels of teams whose utility is the sum of their members': doubles, line-ups, crews.
+    """Build duels of teams whose utility is the sum of their members': doubles, crews.
 
     Which team won goes to ``fit`` as ever, and so do times, who played at home and judges. A
     member's own utility is that of a team of one.

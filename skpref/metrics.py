@@ -391,7 +391,7 @@ def accuracy_scorer(
     sample_weight: ArrayLike | None = None,
     **metadata: ArrayLike | None,
 ) -> float:
-    """Scorer: `answer_accuracy` of ``estimator.predict_proba(X)``.
+    """Return the `answer_accuracy` of ``estimator.predict_proba(X)``.
 
     With ``judges=``, ``order=``, ``users=``, ``prompts=``, ``time=`` and ``offset=``, where they
     come, passed on to it; so do the others.
@@ -417,7 +417,7 @@ def log_loss_scorer(
     sample_weight: ArrayLike | None = None,
     **metadata: ArrayLike | None,
 ) -> float:
-    """Scorer: the negative of `answer_log_loss`, so that larger is better.
+    """Return the negative of `answer_log_loss`, so that larger is better.
 
     Examples
     --------
@@ -440,7 +440,7 @@ def brier_scorer(
     sample_weight: ArrayLike | None = None,
     **metadata: ArrayLike | None,
 ) -> float:
-    """Scorer: the negative of `answer_brier`, so that larger is better.
+    """Return the negative of `answer_brier`, so that larger is better.
 
     Examples
     --------
@@ -463,7 +463,7 @@ def roc_auc_scorer(
     sample_weight: ArrayLike | None = None,
     **metadata: ArrayLike | None,
 ) -> float:
-    """Scorer: area under the ROC curve of the margins, as ``scoring="roc_auc"``.
+    """Return the area under the ROC curve of the margins, as ``scoring="roc_auc"``.
 
     It needs both outcomes; with one alone it is NaN, with an ``UndefinedMetricWarning``. Ties
     and choices are an error, as the curve is one of two outcomes.

@@ -45,12 +45,12 @@ class Immutable:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a DataFrame (of any library)."""
+    """Return whether X is a DataFrame (of any library)."""
     return hasattr(X, "columns") and len(getattr(X, "shape", ())) == 2
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or NA."""
+    """Return whether a value is None, NaN or NA."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # pandas.NA has no truth value, an array has many
@@ -132,7 +132,7 @@ def missing_rows(array: np.ndarray) -> np.ndarray:
 
 
 def all_strings(array: np.ndarray) -> bool:
-    """Whether every element of an array is a string."""
+    """Return whether every element of an array is a string."""
     if array.dtype.kind in "UT":
         return True
     if array.dtype.kind != "O" or not array.size:
@@ -141,7 +141,7 @@ def all_strings(array: np.ndarray) -> bool:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a value is missing, or a text of spaces alone."""
+    """Return whether a value is missing, or a text of spaces alone."""
     return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
@@ -279,7 +279,7 @@ ROUNDED_FROM = 2.0**53
 
 
 def beyond_doubles(numbers: np.ndarray) -> bool:
-    """Whether integers among these numbers may be rounded where they are doubles."""
+    """Return whether integers among these numbers may be rounded where they are doubles."""
     return bool(np.abs(numbers).max(initial=0.0, where=np.isfinite(numbers)) >= ROUNDED_FROM)
 
 

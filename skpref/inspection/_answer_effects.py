@@ -24,7 +24,7 @@ def answer_effects(
     level: float = 0.9,
     average: bool | str = "auto",
 ) -> Bunch:
-    """What was learned of the answers themselves: the order effect, and thresholds.
+    """Return what was learned of the answers themselves: the order effect, and thresholds.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def control_effects(
     level: float = 0.9,
     average: bool | str = "auto",
 ) -> Bunch:
-    """Effect of each column beside the ids, and how much holding it changes the order of ids.
+    """Return the effect of each column beside the ids, and how holding it changes the order.
 
     Parameters
     ----------

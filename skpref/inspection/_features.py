@@ -35,7 +35,7 @@ def permutation_importance(
     random_state: RandomLike = 0,
     **metadata: Any,
 ) -> Bunch:
-    """Importance of each feature of items: what the score loses once they have exchanged it.
+    """Return what the score loses once items have exchanged each feature.
 
     The distinct items of X exchange their values of one feature at random, so that an item has one
     value wherever it is shown, on either side of a duel. `sklearn.inspection` has a function of
@@ -169,7 +169,7 @@ def _feature_names(model, rows) -> NDArray[Any] | None:
 
 
 def without_item_effects(model: Any) -> Any:
-    """The model of the utility that features explain, without the effects of single items.
+    """Return the model of the utility that features explain, without effects of single items.
 
     The default kernel gives items that meet several opponents an effect each, beside what their
     features explain. A curve along a feature then has a spike wherever it passes an item, and a

@@ -13,7 +13,7 @@ from skpref.fitting import UNITS, Judges, last_step, unit_length
 def judge_reliability(
     model: Any, votes: Any = None, *, unit: str = "noise", level: float = 0.9
 ) -> Bunch:
-    """Judges with their reliability and what biases each, the most reliable first.
+    """Return judges with their reliability and what biases each, the most reliable first.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def judge_reliability(
 
 
 def control_labels(judges: Judges, votes: Any = None) -> list[tuple[int, Any, float]]:
-    """List the position of each control of judges, its name, and how much of it is one unit."""
+    """Return the position of each control of judges, its name, and how much of it is one unit."""
     if votes is None:
         return [(column, column, 1.0) for column in judges.slopes]
     names, scales = list(votes["controls"]), np.asarray(votes["control_scale"], dtype=float)

@@ -55,7 +55,7 @@ def leaderboard(
     average: bool | str = "auto",
     random_state: RandomLike = 0,
 ) -> Bunch:
-    """Items from best to worst, and how sure their places are.
+    """Return items from best to worst, and how sure their places are.
 
     Answers tell differences of utilities alone, so the mean of the items shown is zero: an
     interval is one of f(item) minus the mean of f over ``items``. Intervals of two items that
@@ -411,7 +411,7 @@ def leaderboards(
     time: Any = None,
     **options: Any,
 ) -> dict[Any, Bunch]:
-    """A leaderboard for each group of answers: a category of prompts, a kind of judge, a language.
+    """Return a leaderboard for each group of answers: a category of prompts, a language.
 
     Groups share what they have in common as the kernel says it. With one effect for each id and one
     for each id in each group, as in `skpref.kernels.leaderboard_kernel`, the board of a group is
@@ -494,7 +494,7 @@ def undecided_pairs(
     level: float = 0.9,
     average: bool | str = "auto",
 ) -> Bunch:
-    """Pairs of items of which the answers do not say which is better.
+    """Return the pairs of items of which the answers do not say which is better.
 
     Pairs of items that neither answers nor the kernel join are among them: the prior alone would
     decide these.
@@ -591,7 +591,7 @@ def win_rates(
     time: Any = None,
     order: int = 0,
 ) -> Bunch:
-    """How often each item is expected to beat each other one, the judge's noise included.
+    """Return how often each item is expected to beat each other one, with the noise of judges.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def group_residuals(
     classes: ArrayLike | None = None,
     level: float = 0.9,
 ) -> Bunch:
-    r"""Where predictions are off: what happened less what was predicted, group by group.
+    r"""Return what happened less what was predicted, group by group.
 
     Two residuals, each beside what calibrated predictions would show by chance. Of each outcome the
     share of answers with it less its mean probability: too many wins of what is shown first, too

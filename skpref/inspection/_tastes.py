@@ -21,7 +21,7 @@ def user_tastes(
     at: Mapping | ArrayLike | None = None,
     unit: str = "noise",
 ) -> Bunch:
-    r"""Users and items in the plane in which the users' utilities differ most.
+    r"""Return users and items in the plane in which the users' utilities differ most.
 
     Each user's posterior mean utility of the items, less that of the population and less its mean
     over the items, is a row of a matrix. Its first two principal directions are the axes: user u

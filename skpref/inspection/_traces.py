@@ -25,7 +25,7 @@ def sampler_traces(
     top: int | None = None,
     unit: str = "noise",
 ) -> Bunch:
-    """Utilities given each draw of the noisy margins, in the order of the chains.
+    """Return utilities given each draw of the noisy margins, in the order of the chains.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def trajectories(
     level: float = 0.9,
     average: bool | str = "auto",
 ) -> Bunch:
-    """Utilities of items through time, with intervals.
+    """Return utilities of items through time, with intervals.
 
     Answers tell differences of utilities alone, so at each time a mean is taken off: that of all
     items of the model as they were then, or of those named by ``relative``. An interval is one of
@@ -184,7 +184,7 @@ def order_trajectory(
     level: float = 0.9,
     average: bool | str = "auto",
 ) -> Bunch:
-    """Order effect through time, such as home advantage, with intervals.
+    """Return the order effect through time, such as home advantage, with intervals.
 
     Parameters
     ----------
