@@ -939,7 +939,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     def log_marginal_likelihood(
         self, theta: ArrayLike | None = None, eval_gradient: bool = False
     ) -> float | tuple[float, NDArray[np.float64] | None]:
-        """Return the log evidence of the training duels, as fitted: parameters set since do nothing.
+        """Return the log evidence of the training duels, as fitted (later parameters do nothing).
 
         After a piece of a stream that of its answers alone, as if there had been none before; of
         judges given their reliability. Measured values count, where their level is not known by
