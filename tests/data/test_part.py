@@ -13,7 +13,7 @@ from skpref.duels import Comparisons, ItemTable
 from skpref.fitting import _forecast, check_settings, make_model
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._model import Model
-from skpref.fitting._parts import random_part
+from skpref.fitting._parts import LearningSizes, random_part
 from skpref.inference import EP, SVI
 from skpref.likelihoods import TIE, Probit
 
@@ -99,7 +99,7 @@ def test_by_default_only_long_searches_take_a_part(monkeypatch):
 
 @pytest.mark.slow
 def test_what_was_picked_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(_forecast, "ENOUGH", 50)
+    monkeypatch.setattr(_forecast, "ENOUGH", LearningSizes(exact=50))
     monkeypatch.setattr(_forecast, "_PATIENCE", 0.0)
     X = duels()
     with pytest.warns(UserWarning, match="learned on 50 random ones of 300 answers") as caught:
