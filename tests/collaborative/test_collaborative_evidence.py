@@ -16,6 +16,7 @@ STUDY = make_study(n_users=8, n_each=8)
 Z = np.random.default_rng(1).standard_normal((8, 1))
 Z = (Z - Z.mean()) / Z.std()
 HELD = {"noise_variance": 0.05, "optimizer": None, "tol": 1e-9, "max_iter": 500}
+from skpref.fitting._parts import LearningSizes
 
 
 def joint(scale, own, shared, of_users, noise):
@@ -107,8 +108,7 @@ def test_theta_names_what_it_holds():
 
 @pytest.mark.parametrize("bounds", ["fixed", (1e-3, 9.0)])
 def test_an_order_effect_is_learned_on_more_answers(monkeypatch, bounds):
-    monkeypatch.setattr(_study, "ENOUGH_FOR_POINTS", 60)
-    monkeypatch.setattr(_study, "ENOUGH_OF_NAMES", 150)
+    monkeypatch.setattr(_study, "ENOUGH", LearningSizes(points=60, names=150))
     parts = []
 
     def learned(lesson, *_):
