@@ -10,13 +10,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from skpref import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative import _learn as _study
+from skpref.fitting._parts import LearningSizes
 from skpref.kernels import Identity, OnColumns
 
 STUDY = make_study(n_users=8, n_each=8)
 Z = np.random.default_rng(1).standard_normal((8, 1))
 Z = (Z - Z.mean()) / Z.std()
 HELD = {"noise_variance": 0.05, "optimizer": None, "tol": 1e-9, "max_iter": 500}
-from skpref.fitting._parts import LearningSizes
 
 
 def joint(scale, own, shared, of_users, noise):
