@@ -68,6 +68,7 @@ from skpref._utils._summary import (
     csv_cell,
     html_table,
     html_text,
+    percent_text,
     printable_text,
     probability_text,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "is_covariance",
     "jointly_diagonal",
     "leading_axes",
+    "percent_text",
     "pivoted_cholesky",
     "positive_blocks",
     "printable_text",

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import check_number
+from skpref._utils import check_number, percent_text
 from skpref.inspection import win_rates
 from skpref.plotting._style import (
     SIZES,
@@ -155,12 +155,5 @@ class WinRatesDisplay:
             light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             look = {"ha": "center", "va": "center_baseline", "fontsize": size}
             color = "black" if light else "white"
-            texts.append(ax.text(j, i, _percent(share[i, j]), color=color, **look))
+            texts.append(ax.text(j, i, percent_text(share[i, j]), color=color, **look))
         return texts
-
-
-def _percent(share):
-    rounded = round(100.0 * share)
-    if rounded in (0, 100) and 0.0 < share < 1.0:
-        return "<1" if rounded == 0 else ">99"
-    return f"{rounded}"
