@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 import warnings
+import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -55,11 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             report = rank_votes(arguments_given)
             file_names = (
-                write(report, arguments_given.out, arguments_given.raw)
+                write(report, arguments_given.out, raw=arguments_given.raw, png=arguments_given.png)
                 if arguments_given.out is not None
                 else []
             )
             _print_report(report, arguments_given.top, arguments_given.out, file_names)
+            if arguments_given.open:
+                webbrowser.open((arguments_given.out / "board.html").absolute().as_uri())
         except (ValueError, ImportError, OSError, MemoryError) as error:
             _print_error(f"skpref: error: {as_options(str(error)) or 'out of memory'}")
             return 2
@@ -228,9 +231,16 @@ def _add_output(rank: argparse.ArgumentParser) -> None:
     """Add the options that say what is written, and where."""
     rank.add_argument(
         "--unit",
+        "--scale",
         choices=tuple(UNITS),
         default="noise",
         help="unit of utilities (default: noise, the deviation of an item's noise)",
+    )
+    rank.add_argument(
+        "--base",
+        type=float,
+        default=0.0,
+        help="what is written for the mean utility, such as 1000 with --unit elo (default: 0)",
     )
     rank.add_argument(
         "--level", type=float, default=0.9, help="probability that an interval holds (default: .9)"
@@ -248,6 +258,14 @@ def _add_output(rank: argparse.ArgumentParser) -> None:
     rank.add_argument("--seed", type=int, default=0, help="of the draws of ranks (default: 0)")
     rank.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write CSV, Markdown, HTML and JSON there"
+    )
+    rank.add_argument(
+        "--open", action="store_true", help="with --out: show board.html in the browser"
+    )
+    rank.add_argument(
+        "--png",
+        action="store_true",
+        help="with --out: also board.png, a picture for slides and chats; needs matplotlib",
     )
     rank.add_argument(
         "--raw",

@@ -29,14 +29,19 @@ from skpref.inspection import (
     leaderboard,
     leaderboards,
     undecided_pairs,
+    win_rates,
 )
 from skpref.kernels import drifts_of
+from skpref.plotting import check_matplotlib
 
 # Where the search for the order effect may go, in deviations of the competitors.
 _ORDER_BOUNDS = (-30.0, 30.0)
 
 # How competitors drift where times are told.
 _DRIFT = "matern12"
+
+# Competitors in the table of who beats whom, from the first on: as many as a page has room for.
+_MOST_RATES = 15
 
 # More groups than this need as many votes each.
 _MANY_GROUPS, _FEW_VOTES = 20, 5
@@ -131,6 +136,12 @@ def _check_arguments(arguments: Any) -> None:
     """Raise ValueError for arguments that are not allowed, before any work."""
     check_number("--level", arguments.level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("--seed", arguments.seed, low=0, high=2**32 - 1, integer=True)
+    check_number("--base", arguments.base)
+    for option in ("open", "png"):
+        if getattr(arguments, option) and arguments.out is None:
+            raise ValueError(f"got --{option} without --out; name a folder by --out.")
+    if arguments.png:
+        check_matplotlib("--png")
     if arguments.at is not None and arguments.time is None:
         raise ValueError(
             "got --at without --time; name by --time the column that says when each vote was given."
@@ -225,7 +236,8 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
     # Who is better may be another at another time; what votes are like stays.
     scale_at_time = {**scale, "time": _board_time(arguments.at)}
     drawn_options = {**scale_at_time, "random_state": arguments.seed}
-    board = leaderboard(model, votes, **drawn_options)
+    board, base = leaderboard(model, votes, **drawn_options), arguments.base
+    rates = win_rates(model, board.names[:_MOST_RATES], time=scale_at_time["time"])
     pairs = undecided_pairs(model, votes, **scale_at_time)
     counts = _count_votes(votes)
     effects = control_effects(model, votes, **scale) if votes.controls else None
@@ -240,8 +252,12 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
         unit=arguments.unit,
         unit_in_words=UNITS[arguments.unit],
         level=arguments.level,
+        base=base,
         board=board,
-        table=_board_table(board, counts, None if times is None else _last_votes(votes, times)),
+        rates=rates,
+        table=_board_table(
+            board, base, counts, None if times is None else _last_votes(votes, times)
+        ),
         undecided=_pairs_table(pairs),
         n_pairs=len(pairs.first) + pairs.n_decided,
         n_prior_alone=int(pairs.prior_alone.sum()),
@@ -251,7 +267,7 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
         times=times,
         drift=None if times is None else _strength_drift(model, board.unit_length, times.unit),
         by=votes.by,
-        groups={name: _board_table(group_board) for name, group_board in boards.items()},
+        groups={name: _board_table(group_board, base) for name, group_board in boards.items()},
         judges=None
         if arguments.judge is None
         else _judges_table(model, votes, arguments.level, board),
@@ -299,9 +315,11 @@ def _strength_drift(model: Any, unit_length: float, unit_of_time: str) -> Streng
     return StrengthDrift(math.sqrt(process.variance) / unit_length, process.length, unit_of_time)
 
 
-def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = None) -> ReportTable:
+def _board_table(
+    board: Bunch, base: float, counts: dict | None = None, last: dict | None = None
+) -> ReportTable:
+    """Make the table of a board above a base, with numbers of votes and last votes if given."""
     # Within the group, where there are several.
-    """Return the table of a board, with numbers of votes and last votes if given."""
     of_group = [int(np.sum(board.component == each)) for each in range(board.n_components)]
     rank = np.concatenate([np.arange(1, size + 1) for size in of_group])
     columns: dict[str, Any] = {"rank": rank, "name": board.names}
@@ -310,7 +328,8 @@ def _board_table(board: Bunch, counts: dict | None = None, last: dict | None = N
     for name, values in (("votes", counts), ("last", last)):
         if values is not None:
             columns[name] = [values[each] for each in board.names]
-    for name in ("utility", "lower", "upper", "rank_lower", "rank_upper", "probability_best"):
+    columns |= {name: base + board[name] for name in ("utility", "lower", "upper")}
+    for name in ("rank_lower", "rank_upper", "probability_best"):
         columns[name] = board[name]
     return ReportTable(columns)
 

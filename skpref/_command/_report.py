@@ -53,10 +53,13 @@ class BoardReport:
     title, source, summary, unit, unit_in_words : str
     dropped : dict of str to int
     n_votes, n_read, n_pairs, n_prior_alone : int
-    level : float
+    level, base : float
+        Probability that an interval holds; what is written for the mean utility.
     board : Bunch
-        Of `skpref.inspection.leaderboard`.
+        Of `skpref.inspection.leaderboard`, with a mean of zero.
     table, undecided : ReportTable
+    rates : Bunch
+        Of `skpref.inspection.win_rates`, of the first competitors.
     effects : Bunch or None
         Of `skpref.inspection.control_effects`.
     controls, judges : ReportTable or None
@@ -83,7 +86,9 @@ class BoardReport:
     unit: str
     unit_in_words: str
     level: float
+    base: float
     board: Bunch
+    rates: Bunch
     table: ReportTable
     undecided: ReportTable
     n_pairs: int
@@ -149,11 +154,20 @@ class BoardReport:
             f"neither is the better one with a probability above {1.0 - tail:.4g}."
         )
 
+    def about_rates(self) -> str:
+        """Say what the numbers of the table of who beats whom are."""
+        ties = " or half of a tie" if self.rates.tie.any() else ""
+        return (
+            f"The probability, in per cent, that the competitor of the row wins{ties} against that "
+            "of the column in a vote to come."
+        )
+
     def about(self) -> list[str]:
         """Return sentences on what the columns of the board are."""
         lines = self._about_judges()
         lines += [
-            f"A utility of 0 is the mean of {self._mean_over()}; the unit is {self.unit_in_words}. "
+            f"A utility of {self.base:g} is the mean of {self._mean_over()}; the unit is "
+            f"{self.unit_in_words}. "
             f"The true value lies in its interval with a probability of {self.percent}."
         ]
         lines += [f"{line}." for line in self.board.about_prompts]

@@ -14,15 +14,17 @@ import secrets
 import shutil
 import textwrap
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from skpref._command._report import BoardReport, ReportTable, list_own_effects
-from skpref._utils import csv_cell, html_text, printable_text, probability_text
+from skpref._utils import csv_cell, html_text, printable_text, probability_text, whole_percent
+from skpref.plotting import LeaderboardDisplay, board_svg
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
@@ -32,13 +34,15 @@ _HEADS = {
     "rank_interval": "rank interval",
     "probability_best": "P(best)",
     "probability_positive": "P(> 0)",
+    "probability_random": "P(random)",
+    "probability_adversarial": "P(adversarial)",
     "effect_of_spread": "effect",
     "spread": "std. dev.",
 }
 # A cell without a number.
 _NONE = "–"
-# Rows of a page and of its picture.
-_MOST_PAIRS, _MOST_DRAWN = 100, 60
+# Rows of a page's tables of judges and of undecided pairs, and of its picture.
+_MOST_ROWS, _MOST_DRAWN = 10, 60
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --rule: #ddd; --head: #888; }
 @media (prefers-color-scheme: dark) {
@@ -49,6 +53,10 @@ body { font: 16px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60re
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0;
   display: block; overflow-x: auto; overflow-wrap: normal; }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); }
+th button { all: unset; cursor: pointer; }
+th button:focus-visible { outline: 2px solid; }
+th[aria-sort=ascending] button::after { content: " ↑"; }
+th[aria-sort=descending] button::after { content: " ↓"; }
 th { border-bottom: 2px solid var(--head); }
 .text { text-align: left; }
 svg { max-width: 100%; height: auto; }
@@ -60,8 +68,8 @@ svg { max-width: 100%; height: auto; }
 """
 
 
-def write(report: BoardReport, folder: Path, raw: bool = False) -> list[str]:
-    """Write all files of a report into a folder.
+def write(report: BoardReport, folder: Path, *, raw: bool = False, png: bool = False) -> list[str]:
+    """Write all files of a report into a folder, and return their names.
 
     Parameters
     ----------
@@ -69,27 +77,29 @@ def write(report: BoardReport, folder: Path, raw: bool = False) -> list[str]:
     folder : Path
     raw : bool, default=False
         Whether texts in CSV files are as they are, also those that a spreadsheet runs as formulas.
+    png : bool, default=False
+        Whether to draw ``board.png`` too, by matplotlib.
 
     Returns
     -------
     list of str
-        Names of the files, and what is missing in them.
 
     Raises
     ------
     OSError
         If a file cannot be written; all that were there are as they were.
     """
-    picture = _draw_board(report)
-    files = {
+    picture = board_svg(report.board, _MOST_DRAWN, report.base)
+    files: dict[str, str | bytes] = {
         "board.csv": _write_csv(report.table, raw),
         "board.md": as_markdown(report),
         "board.html": as_html(report, picture),
         "board.json": as_json(report),
+        "board.svg": picture,
         "undecided.csv": _write_csv(report.undecided, raw),
     }
-    if picture is not None:
-        files["board.svg"] = picture
+    if png:
+        files["board.png"] = _draw_png(report)
     if report.controls is not None:
         files["controls.csv"] = _write_csv(report.controls, raw)
     if report.judges is not None:
@@ -97,14 +107,10 @@ def write(report: BoardReport, folder: Path, raw: bool = False) -> list[str]:
     if report.groups:
         files["groups.csv"] = _write_csv(_groups_table(report), raw)
     _replace_files(folder, files)
-    names = list(files)
-    if picture is None:
-        at = names.index("board.html")
-        names[at] += " (without a picture: matplotlib is not installed)"
-    return names
+    return list(files)
 
 
-def _replace_files(folder: Path, files: dict[str, str]) -> None:
+def _replace_files(folder: Path, files: dict[str, str | bytes]) -> None:
     """Write files whole, then give all their names at once: what was there is whole until then.
 
     A name that is a symbolic link becomes a file; what it leads to stays as it is.
@@ -112,10 +118,13 @@ def _replace_files(folder: Path, files: dict[str, str]) -> None:
     mark = secrets.token_hex(4)
     written = {folder / f".{name}.{mark}": folder / name for name in files}
     try:
-        for path, text in zip(written, files.values(), strict=True):
+        for path, content in zip(written, files.values(), strict=True):
+            # JSON may name half a character, which UTF-8 does not have.
+            data = content
+            if isinstance(data, str):
+                data = data.encode("utf-8", "backslashreplace")
             with path.open("xb") as file:
-                # JSON may name half a character, which UTF-8 does not have.
-                file.write(text.encode("utf-8", "backslashreplace"))
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())  # a full disk may say so only now
         for path, final in written.items():
@@ -290,17 +299,30 @@ def as_markdown(report: BoardReport) -> str:
     for name, table in report.groups.items():
         parts += [f"## {markdown_text(f'{report.by}: {name}')}", _markdown_table(report, table)]
     if report.judges is not None:
-        parts += ["## Judges", _markdown_table(report, report.judges)]
+        parts += ["## Judges", _markdown_table(report, _least_reliable(report.judges))]
+        parts += _about_least_reliable(report.judges)
     if len(report.undecided):
-        parts += ["## Undecided pairs", _markdown_table(report, report.undecided, _MOST_PAIRS)]
+        parts += ["## Undecided pairs", _markdown_table(report, report.undecided, _MOST_ROWS)]
         parts += _more_pairs(report)
     return "\n\n".join(parts) + "\n"
 
 
 def _more_pairs(report: BoardReport) -> list[str]:
-    """Return a sentence on undecided pairs that are not shown, in a list; else an empty one."""
-    more = len(report.undecided) - _MOST_PAIRS
+    """Say how many undecided pairs are not shown, if any."""
+    more = len(report.undecided) - _MOST_ROWS
     return [f"{more} more are in undecided.csv."] if more > 0 else []
+
+
+def _least_reliable(judges: ReportTable) -> ReportTable:
+    """Return the last rows of the table of judges, who are the least reliable."""
+    return ReportTable({name: column[-_MOST_ROWS:] for name, column in judges.columns.items()})
+
+
+def _about_least_reliable(judges: ReportTable) -> list[str]:
+    """Say which judges are shown, if not all."""
+    if len(judges) <= _MOST_ROWS:
+        return []
+    return [f"The {_MOST_ROWS} least reliable of {len(judges)} judges; all are in judges.csv."]
 
 
 def markdown_text(text: Any) -> str:
@@ -332,7 +354,7 @@ def _markdown_table(report: BoardReport, table: ReportTable, top: int | None = N
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def as_html(report: BoardReport, picture: str | None) -> str:
+def as_html(report: BoardReport, picture: str) -> str:
     """Return the report as one page of HTML that needs nothing else."""
 
     def said(*lines: str) -> list[str]:
@@ -340,10 +362,9 @@ def as_html(report: BoardReport, picture: str | None) -> str:
 
     parts = [f"<h1>{html_text(report.title)}</h1>", *said(report.summary + ".")]
     parts += said(*report.about_components(), report.lead(), report.open_pairs())
-    if picture is not None:
-        parts += [picture]
-        if len(report.table) > _MOST_DRAWN:
-            parts += said(f"The best {_MOST_DRAWN} of {len(report.table)}.")
+    parts += [picture]
+    if len(report.table) > _MOST_DRAWN:
+        parts += said(f"The best {_MOST_DRAWN} of {len(report.table)}.")
     parts += [_html_table(report, report.table), *said(*report.about())]
     if report.controls is not None:
         parts += ["<h2>Controls</h2>", _html_table(report, report.controls)]
@@ -352,26 +373,46 @@ def as_html(report: BoardReport, picture: str | None) -> str:
         parts += ["<h2>Check of the model</h2>", *said(*report.check.in_words())]
     for name, table in report.groups.items():
         parts += [f"<h2>{html_text(f'{report.by}: {name}')}</h2>", _html_table(report, table)]
+    parts += ["<h2>Who beats whom</h2>", _html_rates(report.rates), *said(report.about_rates())]
     if report.judges is not None:
-        parts += ["<h2>Judges</h2>", _html_table(report, report.judges)]
+        parts += ["<h2>Judges</h2>", _html_table(report, _least_reliable(report.judges))]
+        parts += said(*_about_least_reliable(report.judges))
     if len(report.undecided):
-        parts += ["<h2>Undecided pairs</h2>", _html_table(report, report.undecided, _MOST_PAIRS)]
+        parts += ["<h2>Undecided pairs</h2>", _html_table(report, report.undecided, _MOST_ROWS)]
         parts += said(*_more_pairs(report))
+    script = (resources.files("skpref") / "_judging" / "board.js").read_text("utf-8")
     body = "\n".join(parts)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html_text(report.title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"{body}\n</body>\n</html>\n"
+        f'{body}\n<script type="module">\n{script}</script>\n</body>\n</html>\n'
     )
 
 
 def _html_table(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
-    """Return a table in HTML."""
+    """Return the first rows of a table in HTML."""
     heads, rows = _formatted_columns(report, table, top)
-    kinds = [
-        ' class="text"' if text else "" for text in _pad_flags(_text_columns(table), len(heads))
+    return _html_cells(heads, rows, _pad_flags(_text_columns(table), len(heads)))
+
+
+def _html_rates(rates: Bunch) -> str:
+    """Return the chances of the first competitors against each other as a table in HTML."""
+    share = rates.win + 0.5 * rates.tie
+    places = [str(k + 1) for k in range(len(share))]
+    rows = [
+        [place, printable_text(name), *map(whole_percent, row)]
+        for place, name, row in zip(places, rates.names, share, strict=True)
     ]
+    for k, row in enumerate(rows):
+        row[k + 2] = _NONE
+    heads = ["rank", "name", *places]
+    return _html_cells(heads, rows, [head == "name" for head in heads])
+
+
+def _html_cells(heads: list[str], rows: list[list], are_text: list[bool]) -> str:
+    """Return heads and rows as a table in HTML that a click on a head sorts."""
+    kinds = [' class="text"' if text else "" for text in are_text]
 
     def line(tag: str, cells: list[str]) -> str:
         made = (
@@ -381,29 +422,21 @@ def _html_table(report: BoardReport, table: ReportTable, top: int | None = None)
         return f"<tr>{''.join(made)}</tr>"
 
     body = "\n".join(line("td", row) for row in rows)
-    return f"<table>\n<thead>{line('th', heads)}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return (
+        f'<table class="sortable">\n<thead>{line("th", heads)}</thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table>"
+    )
 
 
-def _draw_board(report: BoardReport) -> str | None:
-    """Return a picture of the board as SVG; None where matplotlib is not installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        return None
+def _draw_png(report: BoardReport) -> bytes:
+    """Return the board as a picture of dots, drawn by matplotlib."""
     from matplotlib import pyplot as plt
 
-    from skpref.plotting import LeaderboardDisplay
-
-    # Letters are the browser's, so that no glyph is missing; the same board gives the same file.
-    style: Any = {"svg.fonttype": "none", "svg.hashsalt": "skpref", "font.family": "sans-serif"}
-    with matplotlib.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        display = LeaderboardDisplay.from_board(report.board, top=_MOST_DRAWN)
-        text = io.StringIO()
-        display.figure_.savefig(text, format="svg", metadata={"Date": None}, facecolor="white")
-        plt.close(display.figure_)
-    whole = text.getvalue()
-    return whole[whole.index("<svg") :]
+    display = LeaderboardDisplay.from_board(report.board, top=_MOST_DRAWN)
+    data = io.BytesIO()
+    display.figure_.savefig(data, format="png", dpi=200, facecolor="white")
+    plt.close(display.figure_)
+    return data.getvalue()
 
 
 # -- numbers -------------------------------------------------------------------------------
@@ -422,7 +455,11 @@ def as_json(report: BoardReport) -> str:
         "unit": report.unit,
         "unit_in_words": report.unit_in_words,
         "level": report.level,
+        "base": report.base,
         "board": _table_records(report.table),
+        "win_rates": {
+            name: getattr(report.rates, name).tolist() for name in ("names", "win", "tie")
+        },
         "lead": None if lead is None else {**lead, "names": lead.names.tolist()},
         "n_components": report.board.n_components,
         "n_pairs": report.n_pairs,

@@ -70,6 +70,7 @@ from skpref._utils._summary import (
     html_text,
     printable_text,
     probability_text,
+    whole_percent,
 )
 from skpref._utils._threads import blas_threads
 from skpref._utils._warnings import warn

@@ -53,6 +53,21 @@ def probability_text(probability: float) -> str:
     return "< 0.001" if probability < 0.001 else f"{probability:.3f}"
 
 
+def whole_percent(probability: float) -> str:
+    """Return a probability in whole per cent, which is never that of what is certain.
+
+    Examples
+    --------
+    >>> from skpref._utils import whole_percent
+    >>> [whole_percent(p) for p in (0.5, 0.9996, 1.0)]
+    ['50', '>99', '100']
+    """
+    rounded = round(100.0 * probability)
+    if rounded in (0, 100) and 0.0 < probability < 1.0:
+        return "<1" if rounded == 0 else ">99"
+    return f"{rounded}"
+
+
 def html_text(value: Any) -> str:
     """Return a value as text of HTML, without tags or entities of its own."""
     return escape(printable_text(value))

@@ -12,6 +12,7 @@ from skpref.plotting._judges import JudgesDisplay
 from skpref.plotting._leaderboard import LeaderboardDisplay
 from skpref.plotting._optimization import OptimizationDisplay, best_so_far, read_run
 from skpref.plotting._residuals import ResidualsDisplay
+from skpref.plotting._style import check_matplotlib
 from skpref.plotting._tastes import TastesDisplay
 from skpref.plotting._traces import TracesDisplay
 from skpref.plotting._trajectory import TrajectoryDisplay

@@ -12,7 +12,7 @@ _STYLE = (
 )
 
 
-def board_svg(board: Any, top: int = 60) -> str:
+def board_svg(board: Any, top: int = 60, base: float = 0.0) -> str:
     """Return a picture of the first places of a leaderboard, as wide as what it stands in.
 
     Its colour is that of the text around it, and its letters keep their size at any width.
@@ -23,6 +23,8 @@ def board_svg(board: Any, top: int = 60) -> str:
         As `skpref.inspection.leaderboard` gives it.
     top : int, default=60
         Places that are drawn.
+    base : float, default=0.0
+        What is written for the mean utility of all items.
 
     Examples
     --------
@@ -38,10 +40,10 @@ def board_svg(board: Any, top: int = 60) -> str:
     """
     names = [html_text(shorten(name)) for name in board["names"][:top]]
     rows = [
-        tuple(float(value) for value in row)
+        tuple(base + float(value) for value in row)
         for row in zip(*(board[of][:top] for of in ("utility", "lower", "upper")), strict=True)
     ]
-    values = [value for row in rows for value in row if math.isfinite(value)] + [0.0]
+    values = [value for row in rows for value in row if math.isfinite(value)] + [base]
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     low, high = low - 0.03 * span, high + 0.03 * span

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref._utils import check_number
+from skpref._utils import check_number, whole_percent
 from skpref.inspection import win_rates
 from skpref.plotting._style import (
     SIZES,
@@ -154,13 +154,5 @@ class WinRatesDisplay(Display):
             light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
             look = {"ha": "center", "va": "center_baseline", "fontsize": size}
             color = "black" if light else "white"
-            texts.append(ax.text(j, i, _cell_text(share[i, j]), color=color, **look))
+            texts.append(ax.text(j, i, whole_percent(share[i, j]), color=color, **look))
         return texts
-
-
-def _cell_text(share):
-    """Return a share in per cent as a text, never 0 or 100 for what may yet happen."""
-    rounded = round(100.0 * share)
-    if rounded in (0, 100) and 0.0 < share < 1.0:
-        return "<1" if rounded == 0 else ">99"
-    return f"{rounded}"

@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from skpref import PairwisePreferenceRegressor
 from skpref._command import _rank, main
@@ -26,7 +28,7 @@ from skpref._command._report import as_options
 from skpref._command._times import StrengthDrift
 from skpref._utils import csv_cell
 from skpref.duels import from_votes
-from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs
+from skpref.inspection import control_effects, leaderboard, leaderboards, undecided_pairs, win_rates
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["ant", "a|b_<c> & *d*", "模型 二号", "dog"]
@@ -181,7 +183,6 @@ class _Cells(HTMLParser):
 
 
 def test_pages_show_names_as_they_are(written):
-    pytest.importorskip("matplotlib")
     out, _, _ = written
     page = _Cells()
     page.feed((out / "board.html").read_text("utf-8"))
@@ -189,7 +190,8 @@ def test_pages_show_names_as_they_are(written):
     assert [row[1] for row in page.tables[0][1:]] == ranked
     assert page.tables[0][0][:3] == ["rank", "name", "votes"]
     assert {"svg", "title", "style"} <= page.tags
-    assert not page.tags & {"script", "link", "img", "c"}  # needs nothing else; names are no tags
+    assert not page.tags & {"link", "img", "c"}  # needs nothing else; names are no tags
+    assert "src=" not in (out / "board.html").read_text("utf-8")
     lines = (out / "board.md").read_text("utf-8").splitlines()
     shown = next(line for line in lines if "c\\>" in line and line.startswith("| "))
     assert "a\\|b\\_\\<c\\> & \\*d\\*" in shown
@@ -332,15 +334,78 @@ def test_optional_packages_are_optional(votes_csv, tmp_path, monkeypatch, capsys
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     assert run("rank", votes_csv, "--out", tmp_path) == 0
-    said = capsys.readouterr().out
-    without = "without a picture: matplotlib is not installed"
-    assert (without in said) == (missing == "matplotlib")
-    assert ("<svg" in (tmp_path / "board.html").read_text("utf-8")) == (missing == "pandas")
-    picture = tmp_path / "board.svg"
-    assert picture.exists() == (missing == "pandas")
-    if picture.exists():
-        assert ElementTree.fromstring(picture.read_text("utf-8")).tag.endswith("}svg")
+    picture = (tmp_path / "board.svg").read_text("utf-8")
+    assert ElementTree.fromstring(picture).tag.endswith("}svg")
+    assert picture in (tmp_path / "board.html").read_text("utf-8")
     assert len(rows_of(tmp_path / "board.csv")) == 4
+    capsys.readouterr()
+    if missing == "matplotlib":  # refused before any work
+        assert run("rank", tmp_path / "none.csv", "--out", tmp_path, "--png") == 2
+        assert "--png requires matplotlib" in capsys.readouterr().err
+
+
+def test_the_page_says_who_beats_whom(written):
+    out, votes, model = written
+    rates = win_rates(model, votes)
+    page = _Cells()
+    page.feed((out / "board.html").read_text("utf-8"))
+    (cells,) = (each for each in page.tables if each[0][:3] == ["rank", "name", "1"])
+    assert [row[1] for row in cells[1:]] == rates.names.tolist()
+    share = rates.win + 0.5 * rates.tie
+    for i, row in enumerate(cells[1:]):
+        for j, cell in enumerate(row[2:]):
+            assert cell == "–" if i == j else abs(float(cell) - 100.0 * share[i, j]) <= 0.5
+    saved = json.loads((out / "board.json").read_text("utf-8"))["win_rates"]
+    assert saved["names"] == rates.names.tolist()
+    assert_allclose(saved["win"], rates.win, atol=1e-12)
+    assert_allclose(saved["tie"], rates.tie, atol=1e-12)
+
+
+def test_the_page_shows_the_ten_least_reliable_judges(tmp_path, capsys, held):
+    rng = np.random.default_rng(0)
+    rows = {"a": ["x", "y"] * 60, "b": ["y", "x"] * 60, "winner": ["a", "b"] * 60}
+    rows["judge"] = [f"judge {k // 10}" for k in range(120)]
+    rows["winner"][:20] = rng.choice(["a", "b"], 20).tolist()
+    path = write(tmp_path / "v.csv", rows)
+    assert run("rank", path, "--judge", "judge", "--out", tmp_path) == 0
+    page = _Cells()
+    page.feed((tmp_path / "board.html").read_text("utf-8"))
+    (shown,) = ([row[0] for row in each[1:]] for each in page.tables if each[0][0] == "judge")
+    ranked = [row["judge"] for row in rows_of(tmp_path / "judges.csv")]
+    assert shown == ranked[-10:] and {"judge 0", "judge 1"} <= set(shown)
+    for file in ("board.html", "board.md"):
+        text = (tmp_path / file).read_text("utf-8")
+        assert "The 10 least reliable of 12 judges; all are in judges.csv." in text
+
+
+def test_a_base_is_added_to_utilities_alone(votes_csv, tmp_path, capsys, held):
+    shown = ["--scale", "elo", "--by", "language", "--out"]
+    assert run("rank", votes_csv, *shown, tmp_path / "zero") == 0
+    assert run("rank", votes_csv, "--base", "1000", *shown, tmp_path / "base") == 0
+    assert "A utility of 1000 is the mean" in capsys.readouterr().out
+    for file in ("board.csv", "groups.csv"):
+        zero, base = (rows_of(tmp_path / each / file) for each in ("zero", "base"))
+        for name in ("utility", "lower", "upper"):
+            assert_allclose(column(base, name), column(zero, name) + 1000.0)
+        assert [row["rank_upper"] for row in base] == [row["rank_upper"] for row in zero]
+    assert rows_of(tmp_path / "zero/undecided.csv") == rows_of(tmp_path / "base/undecided.csv")
+    marks = re.findall(r'anchor="middle">([^<]*)<', (tmp_path / "base/board.svg").read_text())
+    assert marks and all(abs(float(each) - 1000.0) < 500.0 for each in marks)
+
+
+def test_a_picture_of_dots_and_the_page_in_a_browser(
+    votes_csv, tmp_path, monkeypatch, capsys, held
+):
+    pytest.importorskip("matplotlib")
+    pages = []
+    monkeypatch.setattr("webbrowser.open", pages.append)
+    assert run("rank", votes_csv, "--png", "--open", "--out", tmp_path) == 0
+    assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
+    assert pages == [(tmp_path / "board.html").as_uri()]
+    capsys.readouterr()
+    for option in ("--open", "--png"):
+        assert run("rank", tmp_path / "none.csv", option) == 2
+        assert f"got {option} without --out; name a folder" in capsys.readouterr().err
 
 
 def test_parquet(tmp_path, capsys, held):
