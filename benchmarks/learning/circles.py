@@ -77,7 +77,7 @@ PLANS = ORDER, ORDER + Intransitive(RBF(0.3))
 SETS = {
     rock_paper_scissors: (NAMES, (30, 120)),
     soccer_agents: (NAMES, (450, 1800)),
-    castles: (PLANS, (100, 400)),
+    castles: (PLANS, (100, 400, 800)),
 }
 
 
