@@ -7,10 +7,13 @@ compared with exact integrals (``tests/matrix_oracle.py``), or where items are i
 time with the same approximation by dense algebra (``tests/matrix_blocks.py``): at the
 hyperparameters given, of judges also given their reliability; where hyperparameters are learned,
 with the same model fitted at these, and no step of a fifth of a logarithm may find better ones.
-Every other case must be refused, naming the remedy, before an engine runs. About ten minutes of one
-core:
+Every other case must be refused, naming the remedy, before an engine runs. Answers on prompts are
+cases of their own, each engine with each kind of answers. About ten minutes of one core:
 
     nice python benchmarks/posterior/matrix.py [--contexts 1] [--engines ep hmc] [--learning fixed]
+        [--prompts] [--out FILE]
+
+``--prompts`` runs the cases on prompts alone.
 """
 
 import argparse
@@ -29,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import RESULTS, ROOT, few, report
 
 sys.path.insert(0, str(ROOT / "tests"))
-from matrix import FACTORS, product, refusals
+from matrix import FACTORS, PROMPTED, REFUSED_PROMPTS, product, refusals
 from matrix_check import Compared, compared, refused
 
 # A truth whose standard error is larger is none to compare with.
@@ -44,7 +47,7 @@ def run(case):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if reasons := refusals(case):
+            if reasons := REFUSED_PROMPTS.get(case) or refusals(case):
                 said = refused(case, reasons)
                 row["outcome"] = "refused" if said is None else f"not refused: {said}"
             else:
@@ -75,7 +78,9 @@ def summary(rows):
             "not refused": sum(row["outcome"].startswith("not refused") for row in mine),
             "crashes": sum(row["outcome"].startswith("crash") for row in mine),
             "whole": largest(sharp, "error", lambda row: row["judges"] == "none"
-                             and row["fitting"] == "whole" and row["users"] == "none"),
+                             and row["fitting"] == "whole" and row["users"] == "none"
+                             and row["prompts"] == "none"),
+            "prompts": largest(sharp, "error", lambda row: row["prompts"] != "none"),
             "users": largest(sharp, "error", lambda row: row["users"] != "none"),
             "in pieces": largest(sharp, "error", lambda row: row["fitting"] == "pieces"),
             "given reliability": largest(sharp, "error_given_reliability"),
@@ -92,11 +97,13 @@ def main():
     parser.add_argument("--contexts", type=int, default=1)
     parser.add_argument("--engines", nargs="*", default=FACTORS["engine"])
     parser.add_argument("--learning", nargs="*", default=FACTORS["learning"])
+    parser.add_argument("--prompts", action="store_true", help="only cases on prompts")
     parser.add_argument("--out", default=str(RESULTS / "matrix.csv"))
     options = parser.parse_args()
+    on_prompts = (*PROMPTED, *REFUSED_PROMPTS)
     cases = [
         case
-        for case in product(options.contexts)
+        for case in (*(() if options.prompts else product(options.contexts)), *on_prompts)
         if case.engine in options.engines and case.learning in options.learning
     ]
     rows = []
