@@ -50,8 +50,8 @@ OF_FINITE_RANK = [
     "case",
     [
         # Judges' reliability is integrated over by the truth, which takes its time. Of the others
-        # every second case is for the long tests.
-        pytest.param(case, marks=pytest.mark.slow if case.judges != "none" or k % 2 else ())
+        # two in three are for the long tests.
+        pytest.param(case, marks=pytest.mark.slow if case.judges != "none" or k % 3 else ())
         for k, case in enumerate(COVERING)
     ],
     ids=str,

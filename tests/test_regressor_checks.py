@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import check_estimator
 
-from skpref import PairwisePreferenceRegressor
+from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.inference import ENGINES, HMC, Gibbs, Hallucination
 from skpref.kernels import Intransitive
 
@@ -179,6 +179,8 @@ def test_orientation_of_training_duels_does_not_matter(model):
 
 
 NAMES = np.array(["dan", "ann", "cid", "bob", "eve"], dtype=object)
+# Judges' reliability of one Gaussian, not of three: the draws are read in the same order.
+ONE = JudgePrior(random=0.0, adversarial=0.0)
 
 
 def told(kind):
@@ -189,7 +191,7 @@ def told(kind):
     return {
         "names": (named, y, {}, {}),
         "times": (named, y, {"drift": "matern12"}, {"time": np.arange(24.0)}),
-        "judges": (X, np.where(who == "bob", 1 - y, y), {}, {"judges": who}),
+        "judges": (X, np.where(who == "bob", 1 - y, y), {"judge_prior": ONE}, {"judges": who}),
         "ties": (X, np.where(np.arange(24) % 4, 2 * y - 1, 0), {"tie_threshold": 0.2}, {}),
         "grades": (X, (2 * y - 1) * (1 + np.arange(24) % 2), {"grade_thresholds": (0.5,)}, {}),
         "order": (X, y, {"order_effect": 0.5}, {"order": np.where(np.arange(24) % 3, 1, -1)}),

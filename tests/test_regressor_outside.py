@@ -12,7 +12,7 @@ from skpref.kernels import Identity, OnColumns, outside_option_kernel
 
 def probability_of_choice(utilities, shown, position, deviation):
     """P(an item is the best of those shown | utilities (n, m)), by quadrature over its noise."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(12)
     best = shown[position]
     beaten = np.zeros(len(utilities))
     for node, weight in zip(nodes, weights / weights.sum(), strict=True):
@@ -25,7 +25,7 @@ def probability_of_choice(utilities, shown, position, deviation):
     return beaten
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 3, 4])  # two sizes of sets, two variances of noise
 def test_probabilities_are_those_of_importance_sampling(seed):
     rng = np.random.default_rng(seed)
     size, noise_variance = 2 + seed % 2, [0.3, 1.0][seed // 3]
@@ -35,7 +35,7 @@ def test_probabilities_are_those_of_importance_sampling(seed):
     covariance = np.eye(5)
     covariance[:4, :4], covariance[4, 4] = kernel(items), 4.0
     root = np.linalg.cholesky(covariance + 1e-12 * np.eye(5))
-    utilities = rng.standard_normal((100_000, 5)) @ root.T
+    utilities = rng.standard_normal((50_000, 5)) @ root.T
     deviation = np.sqrt(noise_variance)
     weights = np.ones(len(utilities))
     for shown, answer in zip(sets, answers, strict=True):

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skpref import PairwisePreferenceRegressor
+from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.metrics import log_loss_scorer, with_metadata
 from skpref.preprocessing import Itemwise
 
@@ -21,7 +21,11 @@ WHO = np.array(["ann", "bob", "cid"])[np.arange(N) % 3]
 LEAD = np.where(rng.random(N) < 0.5, 1, -1)
 MARGIN = np.where(WHO == "cid", -1.5, 1.5) * (X[:, 0, 0] - X[:, 1, 0]) + LEAD
 Y = (MARGIN + 0.5 * rng.standard_normal(N) > 0.0).astype(int)
-MODEL = PairwisePreferenceRegressor(optimizer=None, noise_variance=0.3, order_effect=1.0)
+# Reliability of one Gaussian, not of three, is quick, and scorers do not see which.
+PRIOR = JudgePrior(1.0, variance_bounds="fixed", random=0.0, adversarial=0.0)
+MODEL = PairwisePreferenceRegressor(
+    optimizer=None, noise_variance=0.3, order_effect=1.0, judge_prior=PRIOR
+)
 ALIASES = {"judges": "who", "order": "lead"}
 with sklearn.config_context(enable_metadata_routing=True):
     ALIASED = clone(MODEL).set_fit_request(**ALIASES)

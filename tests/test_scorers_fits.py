@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -11,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skpref import CollaborativePreferenceRegressor, PairwisePreferenceRegressor
+from skpref import CollaborativePreferenceRegressor, JudgePrior, PairwisePreferenceRegressor
 from skpref.metrics import log_loss_scorer, with_metadata
 from skpref.preprocessing import Itemwise
 
@@ -20,7 +21,9 @@ X = rng.standard_normal((60, 2, 2))
 Y = (X[:, 0, 0] + 0.3 * rng.standard_normal(60) > X[:, 1, 0]).astype(int)
 WHO = rng.choice(["ann", "bob", "cid"], 60)
 WHEN = np.arange(60.0)
-MODEL = PairwisePreferenceRegressor(optimizer=None)
+# Reliability of one Gaussian, not of three, is quick, and scorers do not see which.
+PRIOR = JudgePrior(variance_bounds="fixed", random=0.0, adversarial=0.0)
+MODEL = PairwisePreferenceRegressor(optimizer=None, judge_prior=PRIOR)
 
 
 @pytest.mark.parametrize("routing", [False, True])
@@ -57,7 +60,7 @@ def test_who_asks_for_scores_without_judges_gets_them():
     options = {"cv": 2, "params": {"judges": WHO}}
     own = cross_val_score(MODEL, X, Y, scoring=lambda m, X, y: log_loss_scorer(m, X, y), **options)
     with sklearn.config_context(enable_metadata_routing=True):
-        deaf = PairwisePreferenceRegressor(optimizer=None).set_predict_proba_request(judges=False)
+        deaf = clone(MODEL).set_predict_proba_request(judges=False)
         theirs = cross_val_score(deaf, X, Y, scoring="neg_log_loss", **options)
     np.testing.assert_allclose(own, theirs)
 
@@ -67,7 +70,7 @@ def test_behind_a_pipeline_and_an_alias():
     with pytest.raises(ValueError, match="fitted with judges="):
         cross_val_score(pipeline, X, Y, cv=2, params={"pairwisepreferenceregressor__judges": WHO})
     with sklearn.config_context(enable_metadata_routing=True):
-        model = PairwisePreferenceRegressor(optimizer=None).set_fit_request(judges="who")
+        model = clone(MODEL).set_fit_request(judges="who")
         options = {"cv": 2, "params": {"who": WHO}}
         with pytest.raises(ValueError, match=r'set_score_request\(judges="who"\)'):
             cross_val_score(model, X, Y, scoring=log_loss_scorer, **options)
@@ -89,7 +92,7 @@ def test_users_and_times_too():
 
 
 def test_calibration_with_judges_names_a_way_that_works():
-    model = PairwisePreferenceRegressor(optimizer=None).fit(X, Y, judges=WHO)
+    model = clone(MODEL).fit(X, Y, judges=WHO)
     with pytest.raises(
         ValueError, match=r"CalibratedClassifierCV hands none on.*decision_function"
     ):

@@ -466,15 +466,16 @@ def test_equal_points_are_left_out():
     np.testing.assert_array_equal(distinct_rows(rows, make_space([[0.0, 1.0]] * 2)), rows[[0, 2]])
 
 
-@pytest.mark.parametrize("kind", ["line", ("line",), ("line", "duel")])
-def test_several_lines_over_one_number_are_different(kind):
-    for n_told, n_initial in ((1, 1), (3, 1), (1, 9)):
-        found = made([(0.0, 1.0)], n_initial=n_initial)
-        for _ in range(n_told):
-            found.tell(found.ask(), 1)
-        lines = found.ask(3, kind=kind)
-        assert [found.kind_of(line) for line in lines] == ["line"] * 3
-        assert len({np.sort(line, axis=0).tobytes() for line in lines}) == 3
+@pytest.mark.parametrize(
+    ("kind", "n_told", "n_initial"), [(("line",), 1, 1), (("line", "duel"), 3, 1), ("line", 1, 9)]
+)
+def test_several_lines_over_one_number_are_different(kind, n_told, n_initial):
+    found = made([(0.0, 1.0)], n_initial=n_initial)
+    for _ in range(n_told):
+        found.tell(found.ask(), 1)
+    lines = found.ask(3, kind=kind)
+    assert [found.kind_of(line) for line in lines] == ["line"] * 3
+    assert len({np.sort(line, axis=0).tobytes() for line in lines}) == 3
 
 
 def test_where_no_line_is_left_another_kind_is_asked():
