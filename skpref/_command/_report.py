@@ -108,7 +108,8 @@ class BoardReport:
         """Write a utility in its unit."""
         if not math.isfinite(value):  # of competitors that no vote joins
             return "–"
-        return f"{value:.0f}" if self.unit == "elo" else f"{value:.2f}"
+        digits = 0 if self.unit == "elo" else 2
+        return f"{round(float(value), digits) + 0.0:.{digits}f}"  # 0 without a sign
 
     def about_components(self) -> list[str]:
         """Say into how many groups competitors fall that no vote joins, if there are several."""
