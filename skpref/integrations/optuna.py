@@ -70,10 +70,10 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     seed : int, RandomState instance, Generator or None, default=None
         The same seed, trials and answers give the same next trial.
     stale_after : float, default=120.0
-        Seconds that a trial that lacks parameters is left to the worker that began it, by the clocks
-        of both; then it is failed, as that worker must have been killed. The default is ten times
-        the longest choice that was measured: 11 s, after 500 answers about six parameters. See
-        `fail_stale_trials`.
+        Seconds that a trial that lacks parameters is left to the worker that began it, by the
+        clocks of both; then it is failed, as that worker must have been killed. The default is ten
+        times the longest choice that was measured: 11 s, after 500 answers about six parameters.
+        See `fail_stale_trials`.
     **options
         Parameters of `PreferenceOptimizer`, but for those that the study holds: ``acquisition``,
         ``noise_variance``, ``forgetting_rate`` and so on.
