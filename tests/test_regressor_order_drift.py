@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting import held
-from skpref.inference import EP
+from skpref.inference import EP, SVI
 from skpref.inspection import answer_effects, leaderboard, loo, order_trajectory, win_rates
 from skpref.kernels import Identity, Linear, OnColumns, Wiener
 from skpref.plotting import TrajectoryDisplay
@@ -181,3 +181,17 @@ def test_it_is_of_answers_and_of_models_that_have_it():
     with pytest.raises(ValueError, match="order_drift="):
         order_trajectory(plain)
     assert answer_effects(plain).names.tolist() == []
+
+
+@pytest.mark.parametrize("first", [None, "wiener"])
+def test_later_pieces_have_it_as_the_first_had(first):
+    rng = np.random.default_rng(0)
+    X, times, order = rng.normal(size=(12, 2, 2)), np.arange(12.0), np.tile([1, -1], 6)
+    y = (X[:, 0, 0] > X[:, 1, 0]).astype(int)
+    model = PairwisePreferenceRegressor(
+        inference=SVI(4), order_effect=0.1, order_drift=first, random_state=0
+    )
+    model.partial_fit(X, y, order=order, time=times)
+    model.set_params(order_drift="wiener" if first is None else None)
+    with pytest.raises(ValueError, match=r"got answers .* order_drift= after answers .* fit anew"):
+        model.partial_fit(X, y, order=order, time=times)

@@ -113,7 +113,8 @@ class BoardReport:
         """Return a utility in its unit as a text."""
         if not math.isfinite(value):  # of competitors that no vote joins
             return "–"
-        return f"{value:.0f}" if self.unit == "elo" else f"{value:.2f}"
+        digits = 0 if self.unit == "elo" else 2
+        return f"{round(float(value), digits) + 0.0:.{digits}f}"  # 0 without a sign
 
     def about_components(self) -> list[str]:
         """Return a sentence on the groups of competitors that no vote joins, in a list."""

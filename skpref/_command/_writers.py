@@ -167,9 +167,9 @@ def _formatted_columns(
             for name in table.columns
             if name.partition("_")[0] == "probability"
         },
-        "tau": lambda value: _NONE if value is None else f"{value:.2f}",
+        "tau": lambda value: _NONE if value is None else f"{round(value, 2) + 0.0:.2f}",
         "moved": lambda value: _NONE if value is None else str(value),
-        "reliability": lambda value: f"{value:.2f}",
+        "reliability": lambda value: f"{round(value, 2) + 0.0:.2f}",
         "prior_alone": lambda value: "yes" if value else _NONE,
         **dict.fromkeys(("slope", "spread", "effect_of_spread"), lambda value: f"{value:.3g}"),
     }

@@ -75,12 +75,15 @@ class JointBlock(NamedTuple):
         Inequalities of which the others are sums and differences.
     counts : ndarray of shape (n_blocks,)
         How often each answer was given.
+    places : ndarray of int of shape (n_blocks, m, 2)
+        The two items' places in the answer, the best ranked 0.
     """
 
     margin: NDArray[np.intp]
     pattern: NDArray[np.float64]
     basis: NDArray[np.bool_]
     counts: NDArray[np.float64]
+    places: NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,11 +247,12 @@ class Rows(ByValue):
         blocks = []
         for size in np.unique(sizes):
             rows = parts[begins[sizes == size][:, None] + np.arange(size)]
-            better, worse = np.moveaxis(self.places[rows], -1, 0)
+            places = self.places[rows]
+            better, worse = np.moveaxis(places, -1, 0)
             pattern = _pairwise_equal(better, better) + _pairwise_equal(worse, worse)
             pattern -= _pairwise_equal(better, worse) + _pairwise_equal(worse, better)
             counts = self.counts[rows[:, 0]]
-            blocks.append(JointBlock(index[rows], pattern, self.basis[rows], counts))
+            blocks.append(JointBlock(index[rows], pattern, self.basis[rows], counts, places))
         return tuple(blocks)
 
     def apart(self) -> "Rows":

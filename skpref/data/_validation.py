@@ -99,7 +99,14 @@ def check_training(
     """
     keywords = {} if keywords is None else keywords
     _check_timed(estimator, "time" in keywords, before)
-    if getattr(estimator, "order_drift", None) is not None:
+    by_order = getattr(estimator, "order_drift", None) is not None
+    if before is not None and before.by_order != by_order:
+        kinds = ("with", "without") if by_order else ("without", "with")
+        raise ValueError(
+            f"got answers {kinds[0]} order_drift= after answers {kinds[1]}. Set order_drift as it "
+            "was, or fit anew."
+        )
+    if by_order:
         _check_order_drift(estimator, keywords)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:

@@ -146,8 +146,9 @@ def check_monotone(
     ValueError, TypeError
         If it is not of this form, or a column is constant.
     """
-    if not isinstance(monotone, Mapping) or not monotone:
-        raise (ValueError if monotone == {} else TypeError)(
+    is_mapping = isinstance(monotone, Mapping)
+    if not is_mapping or not monotone:
+        raise (ValueError if is_mapping else TypeError)(
             f"got monotone={monotone!r}; a dict with 1 (more is better) or -1 (less is better) for "
             'at least one column is allowed. Give one, such as {"price": -1}, or None.'
         )

@@ -100,10 +100,10 @@ class EP(Engine):
     -----
     The fixed point is the same as that of EP on the noisy margins v > 0. A choice or a ranking has
     one site, which reproduces the means and covariances of all its noisy margins: exactly up to
-    three inequalities, by 512 fixed points of quadrature up to 32. Each inequality has a site of
-    its own where there are more, where some follow from others (two above two), and with a ``tol``
-    of 1e-5 and more, as the search for hyperparameters has it: this is quicker, and too sure where
-    margins move together.
+    three inequalities, by 2048 fixed points of quadrature up to 32; inequalities that follow from
+    others (two above two) bound these. Each inequality has a site of its own where there are more,
+    and with a ``tol`` of 1e-5 and more, as the search for hyperparameters has it: this is quicker,
+    and too sure where margins move together.
 
     References
     ----------
@@ -421,7 +421,7 @@ class SiteRows:
         single = problem.rows.kind != INEQUALITY
         for k, block in enumerate(margins.blocks):
             at = row[block.margin - margins.n_shared]
-            if block.basis.all() and at.shape[1] <= MOST_ENTRIES and tol < SEARCH_TOL:
+            if at.shape[1] <= MOST_ENTRIES and tol < SEARCH_TOL:
                 self.whole.append(_JointSites(problem, k, block, at))
             else:
                 single[at] = True
@@ -645,17 +645,34 @@ class _JointSites(_NoisyBlock):
         super().__init__(problem, number, block, row)
         self.floor = (_JOINT_FLOOR / self.variance)[:, :, None] * np.eye(self.size)
         self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
-        self._order = self._canonical(problem)
+        self._independent = list(self._independent_inequalities(problem))
 
-    def _canonical(self, problem):
-        """Inequalities of every answer in an order that does not depend on how items are numbered.
+    def _independent_inequalities(self, problem):
+        """Divide the answers by how many of their inequalities do not follow from the others.
 
-        Points of quadrature tell them apart.
+        Which these are, and their order, do not depend on how items are numbered, since points of
+        quadrature tell them apart.
         """
-        rank = np.empty(len(problem.comparisons.items), dtype=np.intp)
-        rank[np.lexsort(problem.comparisons.items.T)] = np.arange(len(rank))
+        number = np.empty(len(problem.comparisons.items), dtype=np.intp)
+        number[np.lexsort(problem.comparisons.items.T)] = np.arange(len(number))
         margins, at = problem.rows.margins, self.block.margin
-        return np.lexsort((rank[margins.second[at]], rank[margins.first[at]]), axis=1)
+        order, basis = _order_inequalities(
+            self.block.places, number[margins.first[at]], number[margins.second[at]]
+        )
+        n_independent = np.sum(basis, axis=1)
+        for n in np.unique(n_independent):
+            rows = np.flatnonzero(n_independent == n)
+            own = order[rows]
+            is_own = np.take_along_axis(basis[rows], own, axis=1)
+            independent = own[is_own].reshape(len(rows), n)
+            follows = own[~is_own].reshape(len(rows), self.size - n)
+            sums = None
+            if n < self.size:
+                every = rows[:, None, None]
+                inside = self.block.pattern[every, independent[:, :, None], independent[:, None]]
+                across = self.block.pattern[every, independent[:, :, None], follows[:, None]]
+                sums = np.round(np.swapaxes(solve_blocks(inside, across), 1, 2))
+            yield rows, independent, sums
 
     def update(self, conditioned, root, shift, of_z):
         """Return sites that reproduce the moments of cavity times answer; see `site_update`."""
@@ -679,15 +696,17 @@ class _JointSites(_NoisyBlock):
 
     def _match_moments(self, mean, covariance):
         """Return the moments of the answer, and precision and shift of the site that has them."""
-        order = self._order
-        rows = np.arange(len(order))[:, None]
-        across = (rows[:, :, None], order[:, :, None], order[:, None, :])
-        inside = orthant_moments((mean - self._lower)[rows, order], covariance[across])
-        gradient, curvature = np.empty_like(mean), np.empty_like(covariance)
-        gradient[rows, order], curvature[across] = inside.gradient, inside.curvature
+        limits, log_probability = mean - self._lower, np.empty(len(mean))
+        gradient, curvature = np.zeros_like(mean), np.zeros_like(covariance)
+        for rows, independent, sums in self._independent:
+            at = rows[:, None], independent
+            across = rows[:, None, None], independent[:, :, None], independent[:, None]
+            inside = orthant_moments(limits[at], covariance[across], sums)
+            log_probability[rows] = inside.log_probability
+            gradient[at], curvature[across] = inside.gradient, inside.curvature
         precision = solve_blocks(np.eye(self.size) - curvature @ covariance, curvature)
         shift = gradient + _times(precision, mean + _times(covariance, gradient))
-        return OrthantMoments(inside.log_probability, gradient, curvature), precision, shift
+        return OrthantMoments(log_probability, gradient, curvature), precision, shift
 
     def theta_gradient(self, moments, likelihood):
         """Return the derivatives of the summed log normalisers in the likelihood's theta."""
@@ -695,6 +714,33 @@ class _JointSites(_NoisyBlock):
         weighted = (self.block.counts[:, None] * moments.gradient).ravel()
         by_ends = likelihood.lower_slopes(self._answers) @ weighted
         return slope * likelihood.item_noise_gradient() - by_ends
+
+
+def _order_inequalities(places, first, second):
+    """Return the order of every answer's inequalities, and which of them do not follow from others.
+
+    Places are numbered anew, by rank and then by the numbers ``first`` and ``second`` of the items.
+    Then each inequality that follows is a sum whose last term is added; see `inequalities`.
+    """
+    n, m, _ = places.shape
+    every = np.arange(n)
+    n_places = int(places.max()) + 1
+    item = np.zeros((n, n_places), dtype=np.intp)
+    rank = np.full((n, n_places), n_places)  # of places that other answers have alone
+    rank[every[:, None], places.reshape(n, -1)] = 0
+    for k in range(m):
+        better, worse = places[:, k, 0], places[:, k, 1]
+        rank[every, worse] = rank[every, better] + 1
+        item[every, better], item[every, worse] = first[:, k], second[:, k]
+    place = np.lexsort((item, rank), axis=1)
+    again = np.argsort(place, axis=1)
+    sorted_rank = np.take_along_axis(rank, place, axis=1)
+    leads = np.ones(rank.shape, dtype=bool)
+    leads[:, 1:] = sorted_rank[:, 1:] != sorted_rank[:, :-1]
+    better, worse = (np.take_along_axis(again, places[:, :, side], axis=1) for side in (0, 1))
+    lead_better, lead_worse = (np.take_along_axis(leads, each, axis=1) for each in (better, worse))
+    basis = lead_better | (lead_worse & (np.take_along_axis(sorted_rank, better, axis=1) == 0))
+    return np.lexsort((worse, better), axis=1), basis
 
 
 def _times(matrix, vector):

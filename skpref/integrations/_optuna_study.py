@@ -144,12 +144,17 @@ def lease_of(trial: FrozenTrial, seconds: float) -> Lease:
 
 
 def stale_trials(study: Study, seconds: float, now: float) -> list[FrozenTrial]:
-    """Return the running trials without parameters whose lease of so many seconds is over."""
-    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    """Return the running trials that lack parameters and whose lease of so many seconds is over.
+
+    All trials of a study have the same parameters: one that has less was left between two of them.
+    """
+    trials = study.get_trials(deepcopy=False)
+    names: set[str] = set().union(*(each.distributions for each in trials))
     return [
         each
-        for each in running
-        if not each.distributions
+        for each in trials
+        if each.state == TrialState.RUNNING
+        and (not each.distributions or names - each.distributions.keys())
         and each.datetime_start is not None
         and lease_of(each, seconds).is_over(now)
     ]

@@ -70,10 +70,10 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     seed : int, RandomState instance, Generator or None, default=None
         The same seed, trials and answers give the same next trial.
     stale_after : float, default=120.0
-        Seconds that a trial without parameters is left to the worker that began it, by the clocks
-        of both; then it is failed, as that worker must have been killed. The default is ten times
-        the longest choice that was measured: 11 s, after 500 answers about six parameters. See
-        `fail_stale_trials`.
+        Seconds that a trial that lacks parameters is left to the worker that began it, by the
+        clocks of both; then it is failed, as that worker must have been killed. The default is ten
+        times the longest choice that was measured: 11 s, after 500 answers about six parameters.
+        See `fail_stale_trials`.
     **options
         Parameters of `PreferenceOptimizer`, but for those that the study holds: ``acquisition``,
         ``noise_variance``, ``forgetting_rate`` and so on.
@@ -189,11 +189,12 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         )
 
     def fail_stale_trials(self, study: Any) -> list[int]:
-        """Fail trials without parameters whose lease of ``stale_after`` seconds is over.
+        """Fail trials that lack parameters and whose lease of ``stale_after`` seconds is over.
 
-        A worker that is killed while it asks leaves such a trial, which counts among the
-        ``n_generate`` for ever. `ask` calls this, and of studies of Optuna Dashboard so does
-        ``should_generate``. Trials with parameters, which wait for a judge, stay.
+        A worker that is killed while it asks, or between two ``suggest_float``, leaves such a
+        trial, which counts among the ``n_generate`` for ever. `ask` calls this, and of studies of
+        Optuna Dashboard so does ``should_generate``. Trials with all parameters, which wait for a
+        judge, stay.
 
         What was asked for is not lost: parameters that a failed trial was to have are enqueued for
         the next one. This also holds for a worker that was not killed but slow: it gets Optuna's

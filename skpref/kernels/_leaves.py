@@ -371,6 +371,11 @@ class Seasons(gp.Kernel):
 def season_of(starts: ArrayLike, times: Array) -> Array:
     """Number the seasons that times of any shape are in: the starts up to each."""
     ordered = np.sort(np.asarray(starts, dtype=np.float64))
+    if ordered.ndim != 1 or not np.isfinite(ordered).all():
+        raise ValueError(
+            f"got Seasons(starts={starts!r}); a sequence of finite times is allowed. Leave the "
+            "others out."
+        )
     return np.asarray(np.searchsorted(ordered, times, side="right"))
 
 

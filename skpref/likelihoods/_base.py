@@ -27,6 +27,9 @@ _STEP = 1e-4
 _RISE = 1e-4
 # Share by which changes of a log-probability may differ from what its derivatives say.
 _CHANGE = 1e-2
+# Share of the margins looked at in which an answer has a probability that numbers hold: 5
+# deviations of 40.
+_NEAR = 0.125
 # Of rows: log of the mean probability over noise on the margin, d/dm and d/dnoise.
 _Averaged: TypeAlias = tuple[Array, Array, Array]
 
@@ -292,7 +295,8 @@ class Likelihood(BaseEstimator, ABC):
         """Raise ValueError unless log-probabilities are seen to be concave in the margin.
 
         Looked at are margins up to 40 deviations of the noise from 0, every kind of duel, and
-        either item shown first. Values that are not finite are passed over.
+        either item shown first. Values that are not finite are passed over where probabilities may
+        be too small for numbers; NaN within 5 deviations is refused.
         """
         with np.errstate(all="ignore"):
             unit = np.sqrt(self.margin_variance) if DUEL in self.kinds else 1.0
@@ -302,8 +306,21 @@ class Likelihood(BaseEstimator, ABC):
                     kinds = np.full(len(margin), kind, dtype=np.int8)
                     answers = Answers(kinds, np.full(len(margin), lead, dtype=np.int8))
                     at = self.log_prob(margin, answers)
+                    self._check_numbers_at(margin, at)
                     self._check_log_concave_at(margin, at)
                     self._check_derivatives_at(margin, at)
+
+    def _check_numbers_at(self, margin: Array, at: Derivatives) -> None:
+        """Raise ValueError where `log_prob` or its derivatives are NaN at moderate margins."""
+        is_near = np.abs(margin) <= _NEAR * np.max(margin)
+        is_nan = np.isnan(at.gradient) | np.isnan(at.curvature)
+        wrong = np.flatnonzero(is_near & (np.isnan(at.value) | (np.isfinite(at.value) & is_nan)))
+        if len(wrong):
+            raise ValueError(
+                f"log_prob of the likelihood {type(self).__name__} holds NaN at a margin of "
+                f"{margin[wrong[0]]:.3g}; numbers, and -inf for the logarithm of 0, are allowed. "
+                "Return the logarithm of the probability and its three derivatives at every margin."
+            )
 
     def _check_log_concave_at(self, margin: Array, at: Derivatives) -> None:
         slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[1:3])

@@ -16,6 +16,7 @@ import unicodedata
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.testing import assert_allclose
 
 from skpref import PairwisePreferenceRegressor
 from skpref._command import _rank, main
-from skpref._command._report import as_options
+from skpref._command._report import BoardReport, as_options
 from skpref._command._times import StrengthDrift
 from skpref._utils import csv_cell
 from skpref.duels import from_votes
@@ -197,6 +198,14 @@ def test_pages_show_names_as_they_are(written):
     assert "a\\|b\\_\\<c\\> & \\*d\\*" in shown
     header = next(line for line in lines if line.startswith("| rank"))
     assert shown.replace("\\|", "").count("|") == header.count("|")
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "text"),
+    [("noise", -0.004, "0.00"), ("elo", -0.4, "0"), ("noise", -1.234, "-1.23"), ("elo", -6, "-6")],
+)
+def test_nothing_is_minus_zero(unit, value, text):
+    assert BoardReport.number(SimpleNamespace(unit=unit), value) == text
 
 
 def test_columns_stand_below_each_other_on_a_screen(votes_csv, capsys):

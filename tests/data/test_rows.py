@@ -89,13 +89,14 @@ def test_noise_of_a_block_is_that_of_one_draw_an_item():
     rows, margins = seen.rows, seen.rows.margins
     found = 0
     for block in margins.blocks:
-        for margin, pattern, basis, count in zip(*block, strict=True):
+        for margin, pattern, basis, count, places in zip(*block, strict=True):
             at = np.flatnonzero(np.isin(margins.index, margin))
             assert_array_equal(margins.index[at], margin)
             A = differences(seen, at)
             assert_array_equal(pattern, A @ A.T)
             assert_array_equal(basis, rows.basis[at])
             assert set(rows.counts[at]) == {count}
+            assert_array_equal(places, rows.places[at])
             found += 1
     assert found == len(np.unique(rows.answer[rows.kind == INEQUALITY]))
     assert margins.n_shared + sum(b.margin.size for b in margins.blocks) == len(margins.first)

@@ -283,6 +283,8 @@ def test_ids_beside_features_and_items_of_a_table_are_allowed():
     [
         ({}, ValueError, r"got monotone=\{\}; a dict with 1 .* at least one column .* or None"),
         ([0], TypeError, r"got monotone=\[0\]; a dict with 1 .* Give one"),
+        (np.array([1, 0]), TypeError, r"got monotone=array\(\[1, 0\]\); a dict with 1 .* Give one"),
+        (pd.Series([1, 0]), TypeError, r"(?s)got monotone=0    1.*a dict with 1 .* Give one"),
         ({0: 2}, ValueError, r"got monotone=\{0: 2\}, 2 for 0; 1 .* and -1 .* are allowed. Change"),
         ({0: True}, ValueError, r"1 \(more is better\) and -1 \(less is better\) are allowed"),
         ({7: 1}, ValueError, r"whose column 7 is not there; 0, 1, 2 are allowed"),

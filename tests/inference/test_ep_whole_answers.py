@@ -37,6 +37,13 @@ def fitted(items, rank, **options):
     return model.fit(items[None], rank[None])
 
 
+def fitted_to(sets, ranks):
+    model = PairwisePreferenceRegressor(
+        RBF(0.5), inference="ep", noise_variance=NOISE, optimizer=None
+    )
+    return model.fit(sets, ranks)
+
+
 def check(items, rank):
     """Deviations and means of the differences from the best item, and the evidence."""
     f, share = draws_given(items, rank)
@@ -68,6 +75,42 @@ def test_one_ranking_is_as_uncertain_as_draws(k):
     check(items, np.random.default_rng(k + 10).permutation(k) + 1)
 
 
+@pytest.mark.parametrize(
+    "rank",
+    [
+        [2, 1, 3, 2],
+        [2, 3, 2, 1, 2, 2],
+        [2, 2, 3, 2, 1, 2, 2],
+        [1, 2, 1, 2],
+        [2, 1, 2, 2, 2, 1, 2],
+        [1, 1, 1, 2, 2],
+        [1, 1, 2, 2, 3, 3],
+    ],
+)
+def test_an_answer_in_which_inequalities_follow_from_others_is_as_uncertain_as_draws(rank):
+    """Best and worst, some above the others: .76 to .93 of the deviation with sites apart."""
+    items = np.random.default_rng(len(rank)).uniform(size=(len(rank), 2))
+    check(items, np.array(rank))
+
+
+def test_answers_that_state_equally_many_inequalities_have_sites_of_their_own():
+    """The best of five, two above two, best and worst of four: four inequalities each."""
+    rank = [[1, 2, 2, 2, 2], [1, 1, 2, 2, 0], [1, 2, 2, 3, 0]]
+    sets = np.random.default_rng(1).uniform(size=(3, 5, 2))
+    sets += 100.0 * np.arange(3)[:, None, None]  # far apart: none tells of another
+    model = fitted_to(sets, np.array(rank))
+    for X, y in zip(sets, rank, strict=True):
+        shown = np.array(y) > 0
+        alone = fitted(X[shown], np.array(y)[shown])
+        pairs = np.stack([X[:1].repeat(2, axis=0), X[1:3]], axis=1)
+        for one, other in zip(
+            model.predict(pairs, return_std=True),
+            alone.predict(pairs, return_std=True),
+            strict=True,
+        ):
+            assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
 def several(n=12, k=5, seed=3):
     rng = np.random.default_rng(seed)
     sets = rng.uniform(size=(n, k, 2))
@@ -75,8 +118,12 @@ def several(n=12, k=5, seed=3):
     return sets, np.where(noisy == noisy.max(axis=1, keepdims=True), 1, 2)
 
 
-def test_neither_answers_nor_items_have_an_order():
+@pytest.mark.parametrize("worst", [False, True])
+def test_neither_answers_nor_items_have_an_order(worst):
     sets, ranks = several()
+    if worst:  # each by its last item, or the one before
+        last = np.where(ranks[:, -1] == 1, -2, -1)
+        ranks[np.arange(len(ranks)), last] = 3
     rng = np.random.default_rng(0)
     shuffled = rng.permutation(len(sets))
     within = rng.permuted(np.tile(np.arange(5), (len(sets), 1)), axis=1)

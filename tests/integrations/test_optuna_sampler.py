@@ -604,6 +604,22 @@ def test_only_trials_without_parameters_are_stale(tmp_path, storage):
     assert len(judged(study).answers) == 1 and len(judged(study).active) == 2
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("n_before", [1, 3])
+def test_a_trial_with_one_parameter_of_two_is_stale(tmp_path, storage, n_before):
+    """Its worker was killed between two suggestions."""
+    study = begin(5, storage(tmp_path))
+    for _ in range(n_before):
+        study.ask(PLANE)
+    if n_before > 1:
+        study.report_preference(study.trials[0], study.trials[-1])
+    study.ask().suggest_float("x", 0.0, 1.0)
+    assert list(study.trials[-1].params) == ["x"]
+    assert study._study.sampler.fail_stale_trials(study) == []  # it is young
+    assert at_once(study) == [n_before] and at_once(study) == []
+    assert study.ask(PLANE).params.keys() == PLANE.keys()
+
+
 @pytest.mark.parametrize(("seconds", "fails"), [(100.0, False), (86_400.0, True)])
 def test_a_clock_far_ahead_holds_no_study_up(seconds, fails):
     study = begin(2)

@@ -28,3 +28,9 @@ def test_gradient_is_that_of_differences():
 def test_it_is_of_times_alone():
     with pytest.raises(ValueError, match="kernel of time alone"):
         Seasons([1.0])(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("starts", [[np.nan], [1.0, np.inf], [[1.0], [2.0]]])
+def test_starts_are_finite_times(starts):
+    with pytest.raises(ValueError, match=r"got Seasons\(starts=.*finite times is allowed"):
+        Seasons(starts)(TIMES)

@@ -154,6 +154,22 @@ CONTRADICTORY = {
 }
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("inference", ["ep", "laplace", "svi"])
+def test_nan_at_moderate_margins_is_refused(place, inference):
+    """Laplace took it for the edge of what numbers hold; EP blamed the kernel."""
+    likelihood = altered(place, lambda m, x: np.where((m > 1.0) & (m < 2.0), np.nan, x))
+    model = PairwisePreferenceRegressor(likelihood=likelihood, inference=inference)
+    with pytest.raises(
+        ValueError, match=r"log_prob of the likelihood Own holds NaN at a margin of"
+    ):
+        model.fit(X, Y)
+
+
+def test_nan_is_no_fault_where_probabilities_are_too_small_for_numbers():
+    altered(1, lambda m, x: np.where(m < -20.0, np.nan, x)).check_log_concave()
+
+
 @pytest.mark.parametrize("likelihood", CONTRADICTORY.values(), ids=CONTRADICTORY)
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
 def test_derivatives_of_no_single_function_are_refused(likelihood, inference):
