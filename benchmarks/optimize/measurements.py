@@ -5,9 +5,10 @@
 
 An answer costs 1, a measured value a price. "asking" asks `PreferenceOptimizer` for duels alone.
 "measuring" tells it values alone, each of the item of the largest expected improvement under its
-posterior, the first three of random ones. "both" takes the cheaper step three times, and then the
-one of more gain for its cost: by how much the best of either kind is expected to raise the largest
-posterior mean (the knowledge gradient). It asks where no value can be paid for any more. Values
+posterior, the first three of random ones. "both" measures where a value costs
+no more than an answer. Else it asks three times, and then takes the step of more gain for its cost:
+by how much the best of either kind is expected to raise the largest posterior mean (the knowledge
+gradient). It asks where no value can be paid for any more. Values
 have normal noise of a ``--deviation``, utilities in duels of ``--noise``, both in deviations of the
 function over its domain. The regret is that of `recommend`, in shares of the distance from the best
 to the median of the function; before anything is told, that of the middle. In
@@ -84,10 +85,10 @@ def gain_of_value(mean, covariance, deviation):
 def should_ask(optimizer, bounds, rng, price, deviation):
     """Whether an answer raises what is recommended by more for its cost than a value.
 
-    The first value alone tells nothing, as the level is not known: it costs as much again.
+    A value that costs no more is measured. The first value alone tells nothing, as the level is not known: it costs as much again.
     """
     measured = [item for item, *_ in optimizer.measured_]
-    if optimizer.n_told_ + len(measured) < N_RANDOM:
+    if price <= 1.0 or optimizer.n_told_ + len(measured) < N_RANDOM:
         return price > 1.0
     recommended = optimizer.recommend()
     items = np.vstack([rng.uniform(*bounds.T, (N_COMPARED, len(bounds))), recommended])
@@ -108,6 +109,7 @@ def run(name, method, price, seed, options):
     values = function(rng.uniform(*function.bounds.T, (10_000, len(function.bounds))))
     spread, span = values.std(), function.optimum - np.median(values)
     optimizer = PreferenceOptimizer(function.bounds, random_state=seed)
+    judge, gauge = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     spent, regrets = 0.0, []
     for share in SHARES:
         while spent + min(1.0, price) <= share * options.budget:
@@ -123,11 +125,11 @@ def run(name, method, price, seed, options):
                 break
             if asks:
                 duel = optimizer.ask()
-                utility = function(duel) + options.noise * spread * rng.standard_normal(2)
+                utility = function(duel) + options.noise * spread * judge.standard_normal(2)
                 optimizer.tell(duel, utility[0] > utility[1])
             else:
                 deviation = options.deviation * spread
-                value = function(item[None])[0] + deviation * rng.standard_normal()
+                value = function(item[None])[0] + deviation * gauge.standard_normal()
                 optimizer.tell_value(item, value, deviation)
             spent += cost
         item = optimizer.recommend() if spent else function.bounds.mean(axis=1)
