@@ -5,11 +5,11 @@
 
 An answer costs 1, a measured value a price. "asking" asks `PreferenceOptimizer` for duels alone.
 "measuring" tells it values alone, each of the item of the largest expected improvement under its
-posterior, the first three of random ones. "both" measures where a value costs
-no more than an answer. Else it asks three times, and then takes the step of more gain for its cost:
-by how much the best of either kind is expected to raise the largest posterior mean (the knowledge
-gradient). It asks where no value can be paid for any more. Values
-have normal noise of a ``--deviation``, utilities in duels of ``--noise``, both in deviations of the
+posterior, the first three of random ones. "both" measures where a value costs no more than an
+answer. Else it asks three times, and then takes the step of more gain for its cost: by how much the
+best of either kind is expected to raise the largest posterior mean (the knowledge gradient). It
+asks where no value can be paid for any more. Values have normal noise of a ``--deviation``,
+utilities in duels of ``--noise``, both in deviations of the
 function over its domain. The regret is that of `recommend`, in shares of the distance from the best
 to the median of the function; before anything is told, that of the middle. In
 ``results/measurements.csv`` are its median and mean over functions and seeds when a quarter, a
@@ -85,7 +85,8 @@ def gain_of_value(mean, covariance, deviation):
 def should_ask(optimizer, bounds, rng, price, deviation):
     """Whether an answer raises what is recommended by more for its cost than a value.
 
-    A value that costs no more is measured. The first value alone tells nothing, as the level is not known: it costs as much again.
+    A value that costs no more is measured. The first value alone tells nothing, as the level is not
+    known: it costs as much again.
     """
     measured = [item for item, *_ in optimizer.measured_]
     if price <= 1.0 or optimizer.n_told_ + len(measured) < N_RANDOM:
