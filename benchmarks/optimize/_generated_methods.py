@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from skpref.likelihoods import Lapses, Probit
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 
 
@@ -56,6 +57,7 @@ _LAST = {**_EI, "incumbent": "last_winner"}
 _PATHS = {"inference": "hallucination", "incumbent": "thompson", "acquisition": "thompson"}
 _DRAWN = {"hyperparameters": "drawn"}
 _NOISY = {"noise_variance": 0.1, "noise_variance_bounds": "fixed"}
+_PROBIT = Probit(3e-3, (1e-5, 1.0))
 _FORMER = {"noise_prior": (3e-3, 2.0), "designs": True}
 _PRIOR_5 = {"lengthscale_prior": (0.5, 0.75)}
 _EUBO = {"inference": "ep", "incumbent": "joint", "acquisition": "eubo"}
@@ -102,6 +104,8 @@ METHODS = {
     # For a judge who errs.
     "default, noise .1": _of(designs=True, **_NOISY),
     "believer, noise .1": Method(partial(_believer, **_NOISY)),
+    "EUBO, noise": _of(**STRATEGIES["EUBO"]._asdict(), likelihood=_PROBIT),
+    "EUBO, lapses": _of(**STRATEGIES["EUBO"]._asdict(), likelihood=Lapses(_PROBIT)),
     "believer": Method(_believer),
     "believer-4": Method(_believer, 4),
     **{name: _of(**strategy._asdict()) for name, strategy in STRATEGIES.items()},

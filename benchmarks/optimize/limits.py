@@ -6,7 +6,9 @@
 Published problems of constrained optimisation, in two to four dimensions. "limits" is
 `PreferenceOptimizer` with ``constraints``. "rejection" is the same without them: of a duel with one
 item that cannot be made the other one wins, which counts as an answer, and a duel of two such items
-is skipped, which counts as none. A judge who never errs answers the rest. The shortfall is that of
+is skipped, which counts as none. "unusable" does not know them either: it tells which items cannot
+be made (an answer, too) and recommends what probably can (0.9; else what was not told unusable). A
+judge who never errs answers the rest. The shortfall is that of
 `recommend` from the best value, in shares of the distance from there to the median of the feasible
 part; it is infinite where what is recommended cannot be made. In ``results/limits.csv`` are its
 median after 10, 20 and so on answers, how often what was recommended could be made, the median
@@ -181,16 +183,39 @@ def median_of_feasible(problem):
     return float(np.median(values)), len(values) / len(points)
 
 
+def recommended_item(optimizer, method):
+    """Return what is recommended; None before anything can be."""
+    if not optimizer.n_told_:
+        return None
+    if method == "unusable":
+        try:
+            return optimizer.recommend(probability_usable=0.9)
+        except ValueError:  # nothing is as probably usable
+            pass
+    return optimizer.recommend()
+
+
+def shortfall_of(problem, item, middle):
+    """Return how far an item is from the best; infinite where it cannot be made, or is None."""
+    if item is None or np.any(problem.slacks(item) < 0.0):
+        return np.inf
+    return float((problem.value(item) - problem.best) / (middle - problem.best))
+
+
 def run(name, method, seed, n_answers, middle):
     """Return shortfalls of what is recommended after each answer, and infeasible items asked."""
     problem = PROBLEMS[name]
     limits = constraints_of(name) if method == "limits" else None
     optimizer = PreferenceOptimizer(problem.bounds, constraints=limits, random_state=seed)
     shortfalls, n_outside = [], 0
-    while optimizer.n_told_ < n_answers:
+    while len(shortfalls) < n_answers:
         duel = optimizer.ask()
         feasible = [bool(np.all(problem.slacks(x) >= 0.0)) for x in duel]
         n_outside += 2 - sum(feasible)
+        if method == "unusable" and not all(feasible):
+            optimizer.tell(duel, unusable=np.flatnonzero(~np.array(feasible)).tolist())
+            shortfalls.append(shortfall_of(problem, recommended_item(optimizer, method), middle))
+            continue
         if not any(feasible):
             optimizer.skip(duel)
             if n_outside > 10 * n_answers:  # next to nothing is feasible
@@ -200,10 +225,7 @@ def run(name, method, seed, n_answers, middle):
             problem.value(x) if good else np.inf for x, good in zip(duel, feasible, strict=True)
         ]
         optimizer.tell(duel, values[0] < values[1])
-        best = optimizer.recommend()
-        good = np.all(problem.slacks(best) >= 0.0)
-        far = (problem.value(best) - problem.best) / (middle - problem.best)
-        shortfalls.append(float(far) if good else np.inf)
+        shortfalls.append(shortfall_of(problem, recommended_item(optimizer, method), middle))
     return shortfalls, n_outside
 
 

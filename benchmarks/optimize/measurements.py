@@ -5,10 +5,11 @@
 
 An answer costs 1, a measured value a price. "asking" asks `PreferenceOptimizer` for duels alone.
 "measuring" tells it values alone, each of the item of the largest expected improvement under its
-posterior, the first three of random ones. "both" takes the cheaper step three times, and then the
-one of more gain for its cost, as if neither had noise: of a value the expected improvement, of an
-answer by how much the better of its two items is expected to be above what is recommended. Values
-have normal noise of a ``--deviation``, utilities in duels of ``--noise``, both in deviations of the
+posterior, the first three of random ones. "both" measures where a value costs no more than an
+answer. Else it asks three times, and then takes the step of more gain for its cost: by how much the
+best of either kind is expected to raise the largest posterior mean (the knowledge gradient). It
+asks where no value can be paid for any more. Values have normal noise of a ``--deviation``,
+utilities in duels of ``--noise``, both in deviations of the
 function over its domain. The regret is that of `recommend`, in shares of the distance from the best
 to the median of the function; before anything is told, that of the middle. In
 ``results/measurements.csv`` are its median and mean over functions and seeds when a quarter, a
@@ -34,7 +35,9 @@ from common import RESULTS, report
 
 METHODS = ("asking", "measuring", "both")
 SHARES = (0.25, 0.5, 0.75, 1.0)
-N_CANDIDATES, N_RANDOM = 1000, 3
+N_CANDIDATES, N_COMPARED, N_RANDOM = 1000, 200, 3
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 def expected_improvement(mean, variance):
@@ -45,32 +48,59 @@ def expected_improvement(mean, variance):
 
 
 def place_to_measure(optimizer, bounds, rng):
-    """The item of the largest expected improvement over what is recommended, and that.
+    """The item of the largest expected improvement over what is recommended.
 
     What is recommended is measured itself, if it was not.
     """
     items = rng.uniform(*bounds.T, (N_CANDIDATES, len(bounds)))
     if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
-        return items[0], 0.0
+        return items[0]
     rows, recommended = optimizer.to_unit(items), optimizer.recommend()
     best = np.repeat(optimizer.to_unit([recommended]), len(rows), axis=0)
     # Of margins: the level of the utilities is not known.
     improvement = expected_improvement(*optimizer.posterior_.margin(rows, best))
     is_measured = any(np.array_equal(recommended, item) for item, *_ in optimizer.measured_)
-    item = items[np.argmax(improvement)] if is_measured else recommended
-    return item, float(improvement.max())
+    return items[np.argmax(improvement)] if is_measured else recommended
 
 
-def should_ask(optimizer, improvement, price):
-    """Whether an answer gains more for its cost than a value of so much expected improvement."""
-    if optimizer.n_told_ + len(optimizer.measured_) < N_RANDOM:
+def gain_of_answer(mean, covariance, noise_variance):
+    """Expected rise of the largest mean by the best duel with the item of the largest mean."""
+    best = np.argmax(mean)
+    pulled = covariance[best] - covariance  # a row each duel: with f(best) - f(other)
+    margin, root = mean[best] - mean, np.sqrt(np.diag(pulled[:, best] - pulled) + noise_variance)
+    u = margin / root
+    shift = norm.pdf(u)[:, None] * pulled / root[:, None]
+    won, lost = norm.cdf(u)[:, None] * mean + shift, norm.cdf(-u)[:, None] * mean - shift
+    return float(np.max(won.max(axis=1) + lost.max(axis=1)) - mean[best])
+
+
+def gain_of_value(mean, covariance, deviation):
+    """Expected rise of the largest mean by the best value, beside a value of the first item."""
+    beside = covariance - covariance[:1] - covariance[:, :1] + covariance[0, 0]
+    slope = beside / np.sqrt(np.maximum(np.diag(beside), 0.0) + 2.0 * deviation**2 + 1e-12)[:, None]
+    rise = [(mean + node * slope).max(axis=1) for node in NODES]
+    return float(np.max(WEIGHTS @ rise) - mean.max())
+
+
+def should_ask(optimizer, bounds, rng, price, deviation):
+    """Whether an answer raises what is recommended by more for its cost than a value.
+
+    A value that costs no more is measured. The first value alone tells nothing, as the level is not
+    known: it costs as much again.
+    """
+    measured = [item for item, *_ in optimizer.measured_]
+    if price <= 1.0 or optimizer.n_told_ + len(measured) < N_RANDOM:
         return price > 1.0
-    first, second, best = optimizer.to_unit([*optimizer.ask(), optimizer.recommend()])[:, None]
-    posterior = optimizer.posterior_
-    better = posterior.margin(second, best)[0] + expected_improvement(
-        *posterior.margin(first, second)
+    recommended = optimizer.recommend()
+    items = np.vstack([rng.uniform(*bounds.T, (N_COMPARED, len(bounds))), recommended])
+    rows, posterior = (
+        optimizer.to_unit([(measured or [recommended])[-1], *items]),
+        optimizer.posterior_,
     )
-    return better[0] >= improvement / price
+    mean, covariance = posterior.mean(rows), posterior.cov(rows)
+    of_answer = gain_of_answer(mean, covariance, posterior.likelihood.margin_variance)
+    of_value = gain_of_value(mean, covariance, deviation if measured else 0.0)
+    return of_answer >= of_value / (price if measured else 2.0 * price)
 
 
 def run(name, method, price, seed, options):
@@ -80,24 +110,27 @@ def run(name, method, price, seed, options):
     values = function(rng.uniform(*function.bounds.T, (10_000, len(function.bounds))))
     spread, span = values.std(), function.optimum - np.median(values)
     optimizer = PreferenceOptimizer(function.bounds, random_state=seed)
+    judge, gauge = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     spent, regrets = 0.0, []
     for share in SHARES:
         while spent + min(1.0, price) <= share * options.budget:
             asks, item = method == "asking", None
             if not asks:
-                item, improvement = place_to_measure(optimizer, function.bounds, rng)
+                item = place_to_measure(optimizer, function.bounds, rng)
             if method == "both":
-                asks = should_ask(optimizer, improvement, price)
+                noise = options.deviation * spread
+                asks = should_ask(optimizer, function.bounds, rng, price, noise)
+                asks |= spent + price > options.budget
             cost = 1.0 if asks else price
             if spent + cost > share * options.budget:
                 break
             if asks:
                 duel = optimizer.ask()
-                utility = function(duel) + options.noise * spread * rng.standard_normal(2)
+                utility = function(duel) + options.noise * spread * judge.standard_normal(2)
                 optimizer.tell(duel, utility[0] > utility[1])
             else:
                 deviation = options.deviation * spread
-                value = function(item[None])[0] + deviation * rng.standard_normal()
+                value = function(item[None])[0] + deviation * gauge.standard_normal()
                 optimizer.tell_value(item, value, deviation)
             spent += cost
         item = optimizer.recommend() if spent else function.bounds.mean(axis=1)

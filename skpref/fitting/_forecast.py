@@ -134,7 +134,7 @@ def chosen_engine(
     if np.isfinite(through_time.multiplications):
         momentary = takes_a_moment(comparisons, kernel, likelihood)
         return EP(items="joint" if momentary else "independent")
-    if comparisons.group_column is not None:
+    if comparisons.group_column is not None or not likelihood.log_concave:
         return EP()
     cost = PriorRule().cost(kernel, comparisons, likelihood)
     seconds, n_bytes = _exact(cost), cost.n_bytes

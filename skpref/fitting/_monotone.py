@@ -180,9 +180,16 @@ def _fault_of_entry(name, sign, features, columns, anchors):
     return ""
 
 
-def check_monotone_model(monotone: Monotone, engine: Engine, kernel: Kernel) -> None:
-    """Raise ValueError unless an engine and a kernel can learn a monotone utility from pairs."""
+def check_monotone_model(
+    monotone: Monotone, engine: Engine, kernel: Kernel, likelihood: Likelihood | None = None
+) -> None:
+    """Raise ValueError unless these can learn a monotone utility from pairs; None: a probit."""
     rule, names = engine.prior_rule, list(monotone.names)
+    if not (likelihood is None or likelihood.log_concave):
+        raise ValueError(
+            f"got monotone= of {names} with {type(likelihood).__name__}, by which virtual duels "
+            "would be random too; log-concave likelihoods are allowed. Leave one of the two out."
+        )
     teacher = engine.evidence_engine() or EP()
     # At the mode a steep factor has next to no curvature, so that Laplace's approximation errs.
     if not rule.exact or rule.through_time or not teacher.capabilities.matches_moments:

@@ -414,6 +414,7 @@ def _best_of_design(model, comparisons, search, begin):
     part = _design_part(comparisons, model.kernel, size)
     # A hundredth of a nat is near enough.
     by_moments = part.rows.joint or model.monotone is not None
+    by_moments |= not model.likelihood.log_concave
     quick = replace(model, engine=EP() if by_moments else Laplace(tol=1e-2), prepared=None)
     starts = design(model, part.items, search)
     ends = []

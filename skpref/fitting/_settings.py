@@ -275,7 +275,7 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
             _warn_named_times(kernel, design.times.column)
     check_answers(engine, comparisons, likelihood, kernel)
     if design.monotone is not None:
-        check_monotone_model(design.monotone, engine, kernel)
+        check_monotone_model(design.monotone, engine, kernel, likelihood)
     priors = design.hyperpriors(utility, kernel, comparisons) if design.is_learned else ()
     model = Model(kernel, likelihood, engine, priors, monotone=design.monotone)
     return with_affordable_prior(comparisons, model)

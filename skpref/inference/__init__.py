@@ -15,6 +15,7 @@ from skpref.inference._base import (
     Problem,
     State,
     check_answers,
+    check_log_concave,
     warm_start_array,
 )
 from skpref.inference._chains import Diagnostics

@@ -374,6 +374,12 @@ def check_answers(
         )
     if rows.joint:
         _check_joint(engine, rows, likelihood)
+    check_log_concave(engine, likelihood)
+    if not likelihood.log_concave and np.any(rows.counts < 1.0):
+        raise ValueError(
+            f"got a weight of {rows.counts.min():g} with {type(likelihood).__name__}; weights of "
+            "at least 1, or 0, are allowed. Multiply them, or leave likelihood= out."
+        )
     engine.check(comparisons, likelihood)
     rule = engine.prior_rule
     grouped = comparisons.group_column is not None
@@ -408,6 +414,22 @@ def _check_joint(engine: Engine, rows: Rows, likelihood: Likelihood) -> None:
             "Choices and rankings take weights of at least 1, or 0; "
             f"got {rows.counts[rows.kind == INEQUALITY][light][0]:g}. Leave such answers "
             "out, or break them into duels by from_rankings."
+        )
+
+
+def check_log_concave(engine: Engine, likelihood: Likelihood) -> None:
+    """Raise ValueError of a likelihood that is not log-concave, unless an engine matches moments.
+
+    Examples
+    --------
+    >>> from skpref.inference import EP, check_log_concave
+    >>> from skpref.likelihoods import Lapses, Probit
+    >>> check_log_concave(EP(), Lapses(Probit()))
+    """
+    if not (likelihood.log_concave or engine.capabilities.matches_moments):
+        raise ValueError(
+            f"got {type(likelihood).__name__} with {type(engine).__name__}; it is not log-concave, "
+            "so that EP alone is allowed. Use inference='ep', or leave likelihood= out."
         )
 
 

@@ -21,6 +21,7 @@ from skpref.likelihoods._graded import (
     probit,
 )
 from skpref.likelihoods._judged import JudgeReliability
+from skpref.likelihoods._lapses import Lapses
 from skpref.likelihoods._normal import sign_proba
 from skpref.likelihoods._probit import Probit
 
@@ -36,6 +37,7 @@ __all__ = [
     "Expected",
     "GradedProbit",
     "JudgeReliability",
+    "Lapses",
     "Likelihood",
     "Probit",
     "Site",

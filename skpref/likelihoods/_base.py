@@ -184,6 +184,11 @@ class Likelihood(BaseEstimator, ABC):
         return False
 
     @property
+    def log_concave(self) -> bool:
+        """Whether log-probabilities are concave in the margin; EP alone takes others."""
+        return True
+
+    @property
     def order_shift(self) -> float:
         """Return what the judge adds to the utility of the item shown first."""
         return 0.0
@@ -342,8 +347,8 @@ class Likelihood(BaseEstimator, ABC):
             f"The likelihood {type(self).__name__} is not log-concave in the margin: {fault}. "
             "Log-concave ones are allowed: engines approximate an answer's factor by a Gaussian, "
             "and deviations would else be too small by a third and more. If a share of the answers "
-            "is random, leave likelihood= out and say who answered, fit(X, y, judges=...), one "
-            "name for all if need be: a judge's reliability allows for that."
+            "is random, take skpref.likelihoods.Lapses(Probit()), or say who answered, "
+            "fit(X, y, judges=...): a judge's reliability allows for that."
         )
 
     def _check_derivatives_at(self, margin: Array, at: Derivatives) -> None:

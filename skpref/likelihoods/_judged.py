@@ -73,6 +73,7 @@ class JudgeReliability(Likelihood):
     # -- the reference judge -------------------------------------------------------------
 
     kinds = _of_base("kinds")
+    log_concave = _of_base("log_concave")
     order_shift = _of_base("order_shift")
     item_noise = _of_base("item_noise")
     item_noise_gradient = _of_base("item_noise_gradient")

@@ -24,7 +24,15 @@ from skpref.fitting import (
     pair_effect_priors,
 )
 from skpref.gp import forgetting
-from skpref.inference import ENGINES, EP, ConstantLiar, Engine, Hallucination, KrigingBeliever
+from skpref.inference import (
+    ENGINES,
+    EP,
+    ConstantLiar,
+    Engine,
+    Hallucination,
+    KrigingBeliever,
+    check_log_concave,
+)
 from skpref.kernels import Identity
 from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
@@ -151,6 +159,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     models = Models(model_with(likelihood), without_ties, rate is not None, extremes)
     if believing:
         _check_margins(likelihood)
+    check_log_concave(engine, likelihood)
     every = options["refit_every"]
     if every is not None:
         check_number("refit_every", every, low=1, integer=True)
@@ -223,7 +232,7 @@ def _read_monotone(options, space, engine, kernel):
     names, columns = space.parameter_columns()
     anchors = space.initial_rows(0, 0, _N_ANCHORS)
     monotone = check_monotone(option, names, anchors, columns)
-    check_monotone_model(monotone, engine, kernel)
+    check_monotone_model(monotone, engine, kernel, options["likelihood"])
     options["monotone"] = dict(option)
     return monotone
 
