@@ -18,18 +18,17 @@ from markdown_it import MarkdownIt
 from skpref._judging._board import votes_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
 from skpref._judging._planning import Planner, PlanTask, VoteForm, VoteGoals, duels_of
-from skpref._judging._store import Vote, VoteQuestion, VoteStore
+from skpref._judging._store import Vote, VoteQuestion, VoteStore, item_key
 from skpref._utils import csv_cell, printable_text
 from skpref.data import DuelScale
-from skpref.widgets import WAYS, choices_of, prompt_of
+from skpref.widgets import LAST_ANSWERS, WAYS, choices_of, prompt_of
 
 # The question that is shown, and the one after it, whose pictures a browser loads meanwhile.
 _OPEN = 2
-# Characters of a comment, and answers in the strip of the last ones.
-_LONGEST_COMMENT, _HISTORY = 2000, 10
+# Characters of a comment.
+_LONGEST_COMMENT = 2000
 # Questions between a question and its repetition, so that the answer is not remembered.
 _APART = 8
-_DAY = 86400.0  # seconds
 
 
 class VoteDesk:
@@ -163,9 +162,10 @@ class VoteDesk:
         """Return items of two competitors that a judge may get, in a prompt of few votes."""
         names = [self.source.competitors[place] for place in pair]
         both = [of for of in self._of_prompt.values() if all(name in of for name in names)]
-        for k in rng.permutation(len(both))[:_HISTORY]:
+        asked = self.store.asked_keys(judge)
+        for k in rng.permutation(len(both)):
             items = [int(rng.choice(both[k][name])) for name in names]
-            if self.store.is_free(items, judge):
+            if item_key(items) not in asked and self.store.is_free(items, judge):
                 return items
         return None
 
@@ -273,7 +273,9 @@ class VoteDesk:
             "notice": notice,
             "end": end,
             "course": None,
-            "history": [self._history_entry(vote) for vote in self.store.votes(judge, _HISTORY)],
+            "history": [
+                self._history_entry(vote) for vote in self.store.votes(judge, LAST_ANSWERS)
+            ],
         }
         return {"question": question, "status": status}
 
@@ -387,7 +389,7 @@ class VoteDesk:
             raise ValueError(f"A comment is a text of up to {_LONGEST_COMMENT} characters.")
         seconds = message.get("seconds")
         is_time = isinstance(seconds, int | float) and math.isfinite(seconds)
-        seconds = float(min(max(seconds, 0.0), _DAY)) if is_time else None
+        seconds = max(float(seconds), 0.0) if is_time else None
         self.store.answer(question.number, outcome, comment, seconds)
         return ""
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skpref.active import MOST_ITEMS
 from skpref.data import open_table
 
 # The type of a file by its suffix. A type of the system's own tables may differ by machine.
@@ -25,8 +26,6 @@ _TYPES = {
 }
 # Bytes. A browser unpacks a picture whole, and a text is part of the question.
 _LARGEST = {"image": 50_000_000, "text": 1_000_000}
-# Competitors whose orders `next_pairs` weighs at once.
-_MOST_COMPETITORS = 5000
 
 
 class JudgedItem(NamedTuple):
@@ -104,10 +103,10 @@ def read_items(path: Path, text: str | None, competitor: str | None, prompt: str
     else:
         source = _read_table(path, text, competitor, prompt)
     n_competitors = len(source.competitors)
-    if not 2 <= n_competitors <= _MOST_COMPETITORS:
+    if not 2 <= n_competitors <= MOST_ITEMS:
         raise ValueError(
             f"got {n_competitors} items that can be shown in {path}; from 2 to "
-            f"{_MOST_COMPETITORS} are allowed. {' '.join(source.notes)}"
+            f"{MOST_ITEMS} are allowed. {' '.join(source.notes)}"
         )
     return source
 

@@ -21,8 +21,6 @@ from skpref.inspection import judge_reliability, leaderboard, undecided_pairs
 
 # Votes that are planned at once: more than come while the next plan is made.
 _PLANNED = 100
-# Seconds without a vote after which the plan is made of what there is.
-_PATIENCE = 0.2
 
 
 class VoteForm(NamedTuple):
@@ -365,7 +363,6 @@ class Planner:
         with suppress(EOFError, OSError):
             while not self._ends:
                 self._changed.wait()
-                self._changed.wait(_PATIENCE)
                 self._changed.clear()
                 task = None if self._ends else self._make_task()
                 if task is not None:

@@ -38,11 +38,9 @@ _HEADERS = {
 # Bytes of a message of the page: a comment and some numbers.
 _LARGEST_MESSAGE = 16_384
 _LONGEST_NAME = 80
-# Requests a second of one client and link, of messages and of all else, with room for twice as
-# many at once: a person needs a tenth of it.
+# Requests a second of one client and link, of messages and of all else, with room for those of two
+# seconds at once: a person needs a tenth of it.
 _RATES = {"POST": 20.0, "GET": 200.0}
-# Clients of which the rate is remembered.
-_MOST_CLIENTS = 10_000
 _ASSETS = {
     "judge.js": ("skpref.widgets", "text/javascript"),
     "judge.css": ("skpref.widgets", "text/css"),
@@ -120,8 +118,10 @@ class _Gate:
         level = max(0.0, level - (now - since) * _RATES[kind])
         is_over = level >= 2.0 * _RATES[kind]
         self._levels[name] = level + (not is_over), now
-        if len(self._levels) > _MOST_CLIENTS:
-            self._levels.popitem(last=False)
+        for oldest, (_, last) in list(self._levels.items()):  # empty after two seconds
+            if now - last <= 2.0:
+                break
+            del self._levels[oldest]
         return is_over
 
 

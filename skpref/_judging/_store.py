@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from skpref._utils import Lease
 
-_APPLICATION, _VERSION = 0x736B7076, 1
+# Application and version, by which SQLite's header tells the file from others.
+_FORMAT = 0x736B7076, 1
 _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE items (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -120,7 +121,7 @@ class VoteStore:
         """Create the tables of a new file; ValueError for a file of something else."""
         n_tables = self._value("SELECT count(*) FROM sqlite_master")
         mark = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
-        if n_tables and mark != (_APPLICATION, _VERSION):
+        if n_tables and mark != _FORMAT:
             raise ValueError(
                 f"got {self.path}, which holds no votes that this version reads. Give another "
                 "file by --file."
@@ -128,8 +129,8 @@ class VoteStore:
         if not n_tables:
             for statement in _SCHEMA.split(";"):
                 self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            for name, number in zip(("application_id", "user_version"), _FORMAT, strict=True):
+                self._connection.execute(f"PRAGMA {name} = {number}")
 
     def close(self) -> None:
         """Close the file, which another server may then open."""

@@ -32,7 +32,7 @@ _PORTIONS = 1000
 _ROUNDS = 32
 _DRAWS = 2000
 # Matrices of so many rows take 200 MB each.
-_MOST = 5000
+MOST_ITEMS = 5000
 # Between these times the pairs of the largest scores alone are followed: so many an item.
 _FOLLOWED_PER_ITEM = 8
 
@@ -168,21 +168,21 @@ def next_pairs(
     size = len(ranked)
     if size < 2:
         raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")
-    if size > _MOST:
+    if size > MOST_ITEMS:
         raise ValueError(
-            f"Orders of up to {_MOST} items are weighed at once, and there are {size}. Pass items= "
-            f"those that count, such as the first places, leaderboard(model).names[:{_MOST}], or "
-            "a random part of them for each batch; of competitors whose features change from vote "
+            f"Orders of up to {MOST_ITEMS} items are weighed at once, and there are {size}. Pass "
+            "items= those that count, such as the first places, "
+            f"leaderboard(model).names[:{MOST_ITEMS}], or a random part of them for each batch; of competitors whose features change from vote "
             "to vote one row each."
         )
     # Of all items every one is among the first.
     check_number("k", k, low=1, high=size - (goal == "members"), integer=True)
     within = _PairsInPrompts.of(ranked, allowed, prompts)
     item = np.concatenate([np.arange(size), within.pairs.ravel()])
-    if len(item) > _MOST:
+    if len(item) > MOST_ITEMS:
         raise ValueError(
             f"got {len(within.pairs)} pairs on named prompts beside {size} items; two for each "
-            f"pair and the items may be {_MOST} together. Name fewer pairs in allowed=."
+            f"pair and the items may be {MOST_ITEMS} together. Name fewer pairs in allowed=."
         )
     every = np.triu_indices(len(item), 1)
     of_board = every[1] < size

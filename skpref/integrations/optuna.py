@@ -49,8 +49,6 @@ _OF_THE_STUDY = (
 )
 # Seconds that a worker waits for another to choose the trial before its own.
 _PATIENCE, _POLL = 5.0, 0.05
-# Items closer than this in the unit cube cannot be told of as two.
-_SAME = 1e-6
 
 
 class PreferentialSampler(optuna.samplers.BaseSampler):
@@ -148,8 +146,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         Returns
         -------
         PreferenceOptimizer
-            Of items that are dicts of the parameters. Of parameters with more than 256 steps,
-            integers without one apart, the item has the number of steps from the lowest value.
+            Of items that are dicts of the parameters.
 
         Raises
         ------
@@ -360,7 +357,7 @@ def _distinct_positions(optimizer, items):
     places: list[int] = []
     rows = optimizer.to_unit(items)
     for k, row in enumerate(rows):
-        if not places or np.abs(rows[places] - row).max(axis=1).min() > _SAME:
+        if not places or np.abs(rows[places] - row).max(axis=1).min() > optimizer._space.apart:
             places.append(k)
     return places
 

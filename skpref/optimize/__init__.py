@@ -5,6 +5,7 @@ event on disk before a call returns, so that a run goes on after a crash or on a
 `PreferenceOptimizer` fits its own model; the active learner takes an estimator.
 """
 
+from skpref.optimize._dimensions import MAX_STEPS
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import export_journal, read_journal
 from skpref.optimize._learner import ActiveLearner, Question

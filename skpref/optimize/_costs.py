@@ -15,8 +15,8 @@ from skpref._utils import Array, check_number
 from skpref.optimize._lookahead import DuelCandidates, KnowledgeGradient
 from skpref.optimize._maximiser import EFFORT, candidate_rows, climb_best
 from skpref.optimize._strategies import (
-    STRATEGIES,
     AskContext,
+    Strategy,
     best_answered_rows,
     may_be_asked,
     promising_first,
@@ -24,7 +24,7 @@ from skpref.optimize._strategies import (
 
 # How the gain of a duel is found: both of its items are chosen by the knowledge gradient, under
 # hyperparameters that are drawn.
-GAIN_STRATEGY = STRATEGIES["KG+EI"].turns[0]
+GAIN_STRATEGY = Strategy("ep", "joint", "kg", "drawn")
 
 
 class QuestionCost(NamedTuple):

@@ -16,11 +16,11 @@ from skpref._utils import warn
 # are, so that what is learned of one category holds for the next until duels contradict it.
 _CATEGORY = 0.5
 # Neighbours of longer ranges of integers would be one item up to rounding.
-_MAX_STEPS = 100_000
+MAX_STEPS = 100_000
 # Where a distribution has no end, this much probability is left out at that side.
 _TAIL = 1e-6
-# Values this far out of a range, as a share of it, are rounding.
-_SLACK = 1e-9
+# What people give may be out of a range, or break a limit, by such a share of it for rounding.
+ROUNDING = 1e-9
 # Where a distribution without a name and parameters is looked at, to tell it from others.
 _PROBES = np.linspace(0.01, 0.99, 25)
 _UNCHANGING = str | int | float | bool | bytes | None
@@ -172,7 +172,7 @@ class Interval(Dimension):
 
     def encode(self, value: Any) -> list:
         share = (_check_real(self.name, value) - self.low) / (self.high - self.low)
-        if not -_SLACK <= share <= 1.0 + _SLACK:
+        if not -ROUNDING <= share <= 1.0 + ROUNDING:
             raise ValueError(
                 f"{self.name} = {float(value)!r} lies outside [{self.low}, {self.high}]. Give "
                 "items of the space, or widen it."
@@ -315,7 +315,7 @@ class Distribution(Dimension):
     def encode(self, value: Any) -> list:
         share = float(self._distribution.cdf(_check_real(self.name, value)))
         low, high = (float(self._ppf(end)) for end in self._ends)
-        slack = _SLACK * (1.0 + abs(value))
+        slack = ROUNDING * (1.0 + abs(value))
         if self._ends[0] == 0.0 and value < low - slack:
             raise ValueError(
                 f"{self.name} = {value!r} lies below its support, which begins at {low}."
@@ -507,9 +507,9 @@ def _make_range(name, spec):
     low, high = (int(end) for end in spec)
     if not low < high:
         raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
-    if high - low > _MAX_STEPS:
+    if high - low > MAX_STEPS:
         raise ValueError(
-            f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
+            f"{name} has {high - low + 1} integers; up to {MAX_STEPS + 1} can be told "
             "apart. Give floats, (float(low), float(high)), and round what is asked."
         )
     if high - low == 1 or (low, high) == (-1, 1):
@@ -522,9 +522,19 @@ def _make_range(name, spec):
     return OrderedValues(name, range(low, high + 1))
 
 
+def _are_increasing(values):
+    """Return whether values are numbers, each larger than the one before."""
+    # Of other numbers, such as fractions, it is the position that is kept.
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    return numbers and all(a < b for a, b in pairwise(values))
+
+
 def _check_choices(name, values):
     """Raise ValueError unless values are two or more, all distinct."""
-    if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
+    repeats = not _are_increasing(values) and any(
+        a == b for i, a in enumerate(values) for b in values[:i]
+    )
+    if len(values) < 2 or repeats:
         raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
     if any(isinstance(v, Real) and v != v for v in values):
         raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
@@ -533,9 +543,7 @@ def _check_choices(name, values):
 def _make_choices(name, values):
     """Return the dimension of listed values: ordered if they are increasing numbers."""
     _check_choices(name, values)
-    # Of other numbers, such as fractions, it is the position that is kept.
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if not (numbers and all(a < b for a, b in pairwise(values))):
+    if not _are_increasing(values):
         return Choice(name, values)
     if any(isinstance(v, float) and not np.isfinite(v) for v in values):
         raise ValueError(

@@ -38,7 +38,8 @@ _TROUBLE = {
     sqlite3.SQLITE_CANTOPEN: _RIGHTS,
     sqlite3.SQLITE_PERM: _RIGHTS,
 }
-_APPLICATION, _VERSION = 0x736B7072, 5
+# Application and version, by which SQLite's header tells the file from others.
+_FORMAT = 0x736B7072, 5
 _SCHEMA = {
     "events": (  # SQLite keeps the largest number that was given by AUTOINCREMENT
         "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, "
@@ -127,11 +128,11 @@ class Journal:
         )
         if not n_pages and not self.path.stat().st_size:
             return False
-        if mark != _APPLICATION:
+        if mark != _FORMAT[0]:
             raise self._not_a_journal_error()
-        if version != _VERSION:
+        if version != _FORMAT[1]:
             raise ValueError(
-                f"The journal {self.path} has version {version}; this package reads {_VERSION}. "
+                f"The journal {self.path} has version {version}; this package reads {_FORMAT[1]}. "
                 "Use the version of skpref that wrote it, or another path."
             )
         return True
@@ -207,8 +208,8 @@ class Journal:
             connection.execute("BEGIN IMMEDIATE")
             if _fetch_row(connection, "SELECT count(*) FROM sqlite_master")[0]:
                 return
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            for name, number in zip(("application_id", "user_version"), _FORMAT, strict=True):
+                connection.execute(f"PRAGMA {name} = {number}")
             for statement in _SCHEMA.values():
                 connection.execute(statement)
             _insert_event(connection, Draft("begin", run).event(0, "", time.time()))

@@ -7,18 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
-from skpref._utils import sobol
-from skpref.optimize._dimensions import plain
+from skpref._utils import NEGLIGIBLE, sobol
+from skpref.optimize._dimensions import ROUNDING, plain
 from skpref.optimize._maximiser import EFFORT, reflect_into_cube
 from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make_space
 
-# Share of an inequality's terms that rounding may be: items that people tell may break it by as
-# much, and where values are rounded an item that is asked keeps a linear one by the smaller share,
-# in whatever order its terms are added up.
-_ROUNDING, _MARGIN = 1e-9, 1e-12
-# Halvings of a way that leaves the limits: 2e-5 of a climb is lost, 4e-3 of a line or plane, which
-# has more places to look at.
-_N_HALVINGS, _N_HALVINGS_OF_GRIDS = 16, 8
+# Halvings of a way that leaves the limits: 2e-5 of it is lost.
+_N_HALVINGS = 16
 # Step of a slope by differences, in the unit cube.
 _STEP = 1e-6
 # Steps of rows towards the feasible part, and times that rows are drawn around those within it.
@@ -110,8 +105,10 @@ class Limits:
         """Return which items (n,) keep all inequalities; ``rounded`` says which numbers are."""
         feasible = np.ones(len(numbers), dtype=bool)
         for each in self.inequalities:
-            touches = each.matrix is not None and np.any(each.matrix[:, rounded])
-            feasible &= np.all(each.slacks(numbers, -_MARGIN if touches else 0.0) >= 0.0, axis=1)
+            # A linear one is kept in whatever order its terms are added up.
+            is_rounded = each.matrix is not None and np.any(each.matrix[:, rounded])
+            margin = -NEGLIGIBLE if is_rounded else 0.0
+            feasible &= np.all(each.slacks(numbers, margin) >= 0.0, axis=1)
         return feasible
 
     def allow(self, item: Any) -> bool:
@@ -123,7 +120,7 @@ class Limits:
         broken = [
             each.place
             for each in self.inequalities
-            if np.any(each.slacks(numbers[None], _ROUNDING) < 0.0)
+            if np.any(each.slacks(numbers[None], ROUNDING) < 0.0)
         ]
         broken += [
             place for function, place in self.functions if not _allows(function, place, item)
@@ -179,7 +176,7 @@ def _read_inequality(constraint, place, names):
             f"constraints[{place}] has the lower bounds {low.tolist()} and the upper bounds "
             f"{high.tolist()}; numbers are allowed, the lower ones not above the upper."
         )
-    for k in np.flatnonzero(np.isfinite(low) & (high - low <= _ROUNDING * (1.0 + np.abs(low)))):
+    for k in np.flatnonzero(np.isfinite(low) & (high - low <= ROUNDING * (1.0 + np.abs(low)))):
         terms = "its function"
         if matrix is not None:
             terms = " + ".join(
@@ -517,7 +514,7 @@ class LimitedBox(ParameterBox):
         if fits(1.0):
             return 1.0
         low, high = 0.0, 1.0
-        for _ in range(_N_HALVINGS if len(offsets) == 1 else _N_HALVINGS_OF_GRIDS):
+        for _ in range(_N_HALVINGS):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low

@@ -6,6 +6,7 @@ come with the package: nothing is fetched from elsewhere.
 
 from skpref.widgets._choices import WAYS, choices_of, prompt_of
 from skpref.widgets._judge import Judge
+from skpref.widgets._panel import LAST_ANSWERS
 from skpref.widgets._stimuli import described
 
 __all__ = ["Judge"]

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 from skpref.data import DuelScale
 
 # How clearly an item is better, by the number of grades.
-_GRADES = {
-    1: ("Better",),
-    2: ("Slightly better", "Clearly better"),
-    3: ("Slightly better", "Clearly better", "Far better"),
-}
+_GRADES = (
+    ("Better",),
+    ("Slightly better", "Clearly better"),
+    ("Slightly better", "Clearly better", "Far better"),
+)
 _PROMPTS = {
     "duel": "Which is better?",
     "line": "Move the slider to the best place.",
@@ -47,9 +47,9 @@ def choices_of(scale: DuelScale) -> list[dict]:
         ``outcome`` as `tell` takes it; its ``label``; the ``side`` of the item that wins, None
         of a tie.
     """
-    labels = _GRADES.get(scale.levels)
-    if labels is None:
-        labels = tuple(f"Better, grade {grade}" for grade in range(1, scale.levels + 1))
+    labels = [f"Better, grade {grade}" for grade in range(1, scale.levels + 1)]
+    if scale.levels <= len(_GRADES):
+        labels = [*_GRADES[scale.levels - 1]]
     grades = [*enumerate(labels, start=1)]
     first = [{"outcome": grade, "label": label, "side": 0} for grade, label in grades[::-1]]
     second = [
