@@ -58,7 +58,7 @@ def serve_judging(arguments: Any) -> None:
 
 
 def make_desk(arguments: Any) -> Any:
-    """Return what is asked and answered, by the arguments of the command.
+    """Return the desk of votes or of settings that the arguments of the command ask for.
 
     Raises
     ------
@@ -136,13 +136,13 @@ def make_access(desk: Any, names: list[str], host: str | None, hosts: list[str])
     """Return who may use the pages; links are kept, so that they hold after a restart."""
     token = ""
     if host is not None or names:
-        token = desk.keep("token", secrets.token_urlsafe(16))
-    judges = {desk.keep(f"judge {name}", secrets.token_urlsafe(16)): name for name in names}
+        token = desk.keep_setting("token", secrets.token_urlsafe(16))
+    judges = {desk.keep_setting(f"judge {name}", secrets.token_urlsafe(16)): name for name in names}
     return Access(token, judges, [*_LOCAL, *hosts])
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens; without a port of one's own another free one will do."""
+    """Return a listening socket, at any free port if the usual one is taken; OSError for others."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, _PORT if port is None else port), family=family)

@@ -59,7 +59,7 @@ class _Parameter(NamedTuple):
 
     @classmethod
     def of(cls, distribution: BaseDistribution) -> "_Parameter":
-        """Make it of a distribution; ValueError for kinds that a study cannot have."""
+        """Return the parameter of a distribution; ValueError for kinds that a study cannot have."""
         if isinstance(distribution, CategoricalDistribution):
             values = _distinct_choices(distribution.choices)
             return cls(distribution, values, values)

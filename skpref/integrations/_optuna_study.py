@@ -48,8 +48,8 @@ class Judged:
     skipped: tuple[int, ...]
 
     @classmethod
-    def of(cls, study: Study) -> "Judged":
-        """Read what the storage holds of a study; ValueError if that is not preferential."""
+    def read(cls, study: Study) -> "Judged":
+        """Return a study as its storage has it now; ValueError unless it is preferential."""
         attributes = _read_attributes(study)
         trials = study.get_trials(deepcopy=False)  # after the answers, which are about trials
         reports = {
@@ -110,7 +110,7 @@ class Judged:
         return finished, running
 
 
-def params_of(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict | None:
+def read_params(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict | None:
     """Return the parameters of a trial, also before they are suggested.
 
     None if some are not known, or not values of these distributions.
@@ -131,8 +131,8 @@ def params_of(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution])
     return params
 
 
-def is_choosing(trial: FrozenTrial) -> bool:
-    """Whether a trial is there and nothing is known of its parameters."""
+def awaits_choice(trial: FrozenTrial) -> bool:
+    """Return whether a trial runs and nothing is known of its parameters yet."""
     attributes = {CHOSEN, "fixed_params"} & trial.system_attrs.keys()
     return trial.state == TrialState.RUNNING and not trial.distributions and not attributes
 
@@ -161,7 +161,7 @@ def keep_chosen(
     params: Mapping[str, Any],
     distributions: Mapping[str, BaseDistribution],
 ) -> None:
-    """Write down what a trial will be, for other workers to see at once."""
+    """Write the parameters chosen for a trial to the storage, for other workers to see."""
     chosen = {name: distributions[name].to_internal_repr(each) for name, each in params.items()}
     study._storage.set_trial_system_attr(trial._trial_id, CHOSEN, chosen)
 
@@ -178,7 +178,7 @@ def _time_of_answer(attributes, name):
 
 
 def _compared_trials(pairs: Iterable[tuple[int, int]]):
-    """Yield the answers that pairs of a better and a worse trial, reported together, stand for.
+    """Yield the answers that a report of pairs, a better and a worse trial each, stands for.
 
     The page reports the worst of the trials that it shows: pairs with one worse trial. Others are a
     choice for each better trial.

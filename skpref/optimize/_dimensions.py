@@ -79,7 +79,8 @@ def copied(value: Any) -> Any:
     return copy if same else value
 
 
-def _check_real(name, value):
+def _read_number(name, value):
+    """Return a finite number as a float, or raise ValueError."""
     good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if not good or not np.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
@@ -107,8 +108,8 @@ class Dimension(ABC):
     width, free, ordered = 1, True, True
     _ends: Any = (0.0, 1.0)
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
-        """Return columns (n, width) of the values at quantiles (n,)."""
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
+        """Return the columns (n, width) of the values at quantiles (n,) of the dimension."""
         return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
@@ -129,7 +130,8 @@ class Dimension(ABC):
 
     @abstractmethod
     def clean(self, value: Any) -> Any:
-        """Return a checked value as it is kept."""
+        """Return a value in the form in which items hold it: rounding cut off, choices by their own
+        objects."""
 
     def neighbours(self, columns: np.ndarray) -> np.ndarray:
         """Return columns (k, width) of values beside this one, where there is no gradient."""
@@ -157,8 +159,8 @@ class Interval(Dimension):
 
     def __init__(self, name: str, low: float, high: float):
         low, high = (
-            _check_real(f"The lower bound of {name}", low),
-            _check_real(f"The upper bound of {name}", high),
+            _read_number(f"The lower bound of {name}", low),
+            _read_number(f"The upper bound of {name}", high),
         )
         if not low < high:
             raise ValueError(
@@ -171,7 +173,7 @@ class Interval(Dimension):
         self.name, self.low, self.high = name, low, high
 
     def encode(self, value: Any) -> list:
-        share = (_check_real(self.name, value) - self.low) / (self.high - self.low)
+        share = (_read_number(self.name, value) - self.low) / (self.high - self.low)
         if not -ROUNDING <= share <= 1.0 + ROUNDING:
             raise ValueError(
                 f"{self.name} = {float(value)!r} lies outside [{self.low}, {self.high}]. Give "
@@ -202,13 +204,13 @@ class OrderedValues(Dimension):
     def __init__(self, name: str, values: Sequence):
         self.name, self.values = name, values
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
         n = len(self.values)
         index = np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)
         return ((index + 0.5) / n)[:, None]
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
-        return self.place(np.clip(columns[:, 0], 0.0, 1.0))
+        return self.columns_at(np.clip(columns[:, 0], 0.0, 1.0))
 
     def encode(self, value: Any) -> list:
         if isinstance(value, Real) and value in self.values:
@@ -219,6 +221,7 @@ class OrderedValues(Dimension):
         )
 
     def _index(self, columns):
+        """Return the position of the value of columns."""
         return min(int(columns[0] * len(self.values)), len(self.values) - 1)
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -257,7 +260,7 @@ class Choice(Dimension):
         one_hot = np.sqrt(0.5) * np.eye(n)
         self._codes = _CATEGORY * (np.array([[0.0], [1.0]]) if n == 2 else one_hot)
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
         n = len(self.values)
         return self._codes[np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)]
 
@@ -265,6 +268,7 @@ class Choice(Dimension):
         return self._codes[self._index(columns)]
 
     def _index(self, columns):
+        """Return the positions of the choices nearest to columns (n, width), (n,)."""
         return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
 
     def encode(self, value: Any) -> list:
@@ -308,12 +312,12 @@ class Distribution(Dimension):
 
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
-        self._ppf = _checked_inverse(name, distribution)
+        self._ppf = _read_quantile_function(name, distribution)
         ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
         self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
 
     def encode(self, value: Any) -> list:
-        share = float(self._distribution.cdf(_check_real(self.name, value)))
+        share = float(self._distribution.cdf(_read_number(self.name, value)))
         low, high = (float(self._ppf(end)) for end in self._ends)
         slack = ROUNDING * (1.0 + abs(value))
         if self._ends[0] == 0.0 and value < low - slack:
@@ -324,7 +328,7 @@ class Distribution(Dimension):
             raise ValueError(
                 f"{self.name} = {value!r} lies above its support, which ends at {high}."
             )
-        _check_searched(self.name, value, low - slack, high + slack)
+        _check_not_in_tail(self.name, value, low - slack, high + slack)
         return [min(max(share, self._ends[0]), self._ends[1])]
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -337,7 +341,7 @@ class Distribution(Dimension):
         return float(value)
 
     def describe(self) -> list:
-        return ["distribution", *_parameters(self._distribution)]
+        return ["distribution", *_describe_distribution(self._distribution)]
 
 
 class DiscreteDistribution(Dimension):
@@ -347,7 +351,7 @@ class DiscreteDistribution(Dimension):
 
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
-        self._ppf = _checked_inverse(name, distribution)
+        self._ppf = _read_quantile_function(name, distribution)
         values = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
         ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
         if np.any(values % 1):
@@ -361,21 +365,22 @@ class DiscreteDistribution(Dimension):
         self._values = tuple(ends.tolist())
 
     def _middle(self, value):
+        """Return the middle of the step of the cdf at a value."""
         before = self._distribution.cdf(value - 1)
         return 0.5 * (before + self._distribution.cdf(value))
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
         inside = np.clip(quantile, _TAIL, 1.0 - _TAIL)
         return self._middle(self._ppf(inside))[:, None]
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
-        return self.place(columns[:, 0])
+        return self.columns_at(columns[:, 0])
 
     def encode(self, value: Any) -> list:
-        value = _check_real(self.name, value)
+        value = _read_number(self.name, value)
         if not self._distribution.pmf(value) > 0.0:
             raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
-        _check_searched(self.name, value, *self._values)
+        _check_not_in_tail(self.name, value, *self._values)
         return [float(self._middle(value))]
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -398,16 +403,17 @@ class DiscreteDistribution(Dimension):
         return np.array([[self._middle(k)] for k in values], dtype=np.float64).reshape(-1, 1)
 
     def describe(self) -> list:
-        return ["discrete distribution", *_parameters(self._distribution)]
+        return ["discrete distribution", *_describe_distribution(self._distribution)]
 
 
-def _inverse(distribution):
+def _quantile_function(distribution):
+    """Return the quantile function of a distribution of scipy, frozen or of its newer kind."""
     return getattr(distribution, "ppf", None) or distribution.icdf
 
 
-def _checked_inverse(name, distribution):
+def _read_quantile_function(name, distribution):
     """Return the quantile function, or raise ValueError if the distribution has none."""
-    inverse = _inverse(distribution)
+    inverse = _quantile_function(distribution)
     with np.errstate(all="ignore"):
         quantiles = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])
     if (
@@ -423,8 +429,8 @@ def _checked_inverse(name, distribution):
     return inverse
 
 
-def _check_searched(name, value, low, high):
-    """Raise ValueError for a value in a tail: one column would stand for many of them."""
+def _check_not_in_tail(name, value, low, high):
+    """Raise ValueError for a value beyond the range that is searched, low to high."""
     if not low <= value <= high:
         raise ValueError(
             f"{name} = {value!r} lies in a tail of its distribution, beyond what is searched, "
@@ -433,15 +439,16 @@ def _check_searched(name, value, low, high):
 
 
 def _is_discrete(distribution):
-    """Return whether a distribution of scipy, frozen or of its newer kind, is of single values."""
+    """Return whether a distribution of scipy is discrete."""
     if hasattr(distribution, "dist"):
         return hasattr(distribution.dist, "pmf")
     # scipy's newer distributions all have a pmf, of zeros where they are continuous
     pmf = getattr(distribution, "pmf", None)
-    return pmf is not None and bool(pmf(_inverse(distribution)(0.5)) > 0.0)
+    return pmf is not None and bool(pmf(_quantile_function(distribution)(0.5)) > 0.0)
 
 
-def _freeze(name, distribution):
+def _freeze_distribution(name, distribution):
+    """Return a frozen distribution of a family that needs no parameters; others as they are."""
     if not isinstance(distribution, rv_continuous | rv_discrete):
         return distribution
     try:
@@ -453,12 +460,13 @@ def _freeze(name, distribution):
         ) from None
 
 
-def _parameters(distribution):
+def _describe_distribution(distribution):
+    """Return plain values that tell a distribution from others."""
     family = getattr(distribution, "dist", None)
     if family is None:
         return [repr(distribution)]
     if family.name == "Distribution":  # scipy's name of a table or a histogram
-        quantiles = np.asarray(_inverse(distribution)(_PROBES), dtype=np.float64)
+        quantiles = np.asarray(_quantile_function(distribution)(_PROBES), dtype=np.float64)
         return [type(family).__name__, quantiles.tolist()]
     keywords = sorted(distribution.kwds.items())
     return [
@@ -469,7 +477,7 @@ def _parameters(distribution):
 
 
 def make_dimension(name: str, spec: Any) -> Dimension:
-    """Return the dimension that one entry of a dict space stands for.
+    """Return the dimension of a parameter, by the entry of a dict space that defines it.
 
     Parameters
     ----------
@@ -483,7 +491,7 @@ def make_dimension(name: str, spec: Any) -> Dimension:
         If it is none of these, or holds too few values.
     """
     if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
-        spec = _freeze(name, spec)
+        spec = _freeze_distribution(name, spec)
         return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
     if isinstance(spec, tuple) and len(spec) == 2:
         return _make_range(name, spec)

@@ -121,6 +121,7 @@ class Journal:
         return self._in_transaction(self._holds_run)
 
     def _holds_run(self, connection):
+        """Return whether the database is that of a run; ValueError if it is of something else."""
         connection.execute("BEGIN")  # all three of one moment: somebody may just begin the run
         mark, version, n_pages = (
             _fetch_row(connection, f"PRAGMA {name}")[0]
@@ -152,6 +153,7 @@ class Journal:
         return self._in_transaction(self._load)
 
     def _load(self, connection):
+        """Return all events after a check of tables, pages, leases and checksums."""
         connection.execute("BEGIN")
         own = "sql NOT NULL AND name NOT GLOB 'sqlite_*'"
         schema = dict(connection.execute(f"SELECT name, sql FROM sqlite_master WHERE {own}"))
@@ -168,16 +170,18 @@ class Journal:
 
         def read(connection):
             connection.execute("BEGIN")
-            return self._read_news(connection, seq, digest)
+            return self._read_newer(connection, seq, digest)
 
         return self._in_transaction(read)
 
-    def _read_news(self, connection, seq, digest):
+    def _read_newer(self, connection, seq, digest):
+        """Return the events after one that is known, and the leases, in an open transaction."""
         if _fetch_row(connection, "SELECT digest FROM events WHERE seq = ?", seq) != (digest,):
             raise self._replaced_error(seq)
         return self._events_after(connection, seq), self._leases(connection)
 
     def _events_after(self, connection, seq):
+        """Return the events after a number; DamagedJournalError if one is not what was written."""
         events = [
             Event(*row)
             for row in connection.execute("SELECT * FROM events WHERE seq > ? ORDER BY seq", (seq,))
@@ -192,6 +196,7 @@ class Journal:
         return events
 
     def _leases(self, connection):
+        """Return the leases by number of question; DamagedJournalError if one is damaged."""
         leases = {}
         for question, *lease, digest in connection.execute("SELECT * FROM leases"):
             if bytes in map(type, lease) or digest != checksum(question, *lease):
@@ -218,7 +223,7 @@ class Journal:
         self._in_transaction(make, create=True)
 
     def write_decision(self, seq: int, digest: bytes, decide: Callable) -> None:
-        """Write what is decided in view of all that happened, while nobody else can write.
+        """Write the transaction that a function decides on, while no other process can write.
 
         Parameters
         ----------
@@ -231,7 +236,7 @@ class Journal:
 
         def write(connection):
             connection.execute("BEGIN IMMEDIATE")
-            wish = decide(*self._read_news(connection, seq, digest))
+            wish = decide(*self._read_newer(connection, seq, digest))
             if wish is None:
                 return
             connection.executemany(
@@ -254,8 +259,11 @@ class Journal:
     def _in_transaction(
         self, work: Callable[[sqlite3.Connection], Any], create: bool = False
     ) -> Any:
-        """Do something in a transaction of its own, which is rolled back unless it commits."""
-        self._check_log()
+        """Return ``work(connection)``, done in a transaction that is rolled back unless it commits.
+
+        It is tried again while another process writes.
+        """
+        self._check_rollback_log()
         end = time.monotonic() + _PATIENCE
         name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         while True:
@@ -276,8 +284,10 @@ class Journal:
                         f"{_PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
 
-    def _check_log(self):
-        """Refuse a log of SQLite's whose database is gone: SQLite would delete it.
+    def _check_rollback_log(self):
+        """Raise DamagedJournalError for a rollback log whose database is gone.
+
+        SQLite would delete the log.
 
         The first transaction of a run has such a log, too, which says that no page was before it.
         """
@@ -296,7 +306,7 @@ class Journal:
             )
 
     def _configure_connection(self, connection):
-        """Faults of the schema, which is read here, are reported in bytes that may be no text."""
+        """Apply the settings to a connection; DamagedJournalError if the schema is malformed."""
         try:
             for setting in _SETTINGS:
                 connection.execute(f"PRAGMA {setting}")
@@ -307,6 +317,7 @@ class Journal:
     # -- errors ------------------------------------------------------------------------------
 
     def _translate_error(self, error):
+        """Return the error to raise for one of SQLite's, with what to do."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_NOTADB:
             return self._not_a_journal_error()
@@ -343,7 +354,7 @@ class Journal:
 
 
 def _sqlite_code(error):
-    """SQLite's primary code of an error, None if Python raised it."""
+    """Return SQLite's primary code of an error, None if Python raised it."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
@@ -462,17 +473,17 @@ def _load_history(path):
         raise FileNotFoundError(f"There is no journal at {journal.path}.")
     beginning, *events = journal.load()
     run = json.loads(beginning.payload)
-    rows = _history_rows(events, run["configuration"])
+    rows = _history_as_rows(events, run["configuration"])
     people = [name for name in _PEOPLE if any(row[name] is not None for row in rows)]
     return run, (*_COLUMNS, *people), rows
 
 
-def _history_rows(events: list[Event], configuration: dict) -> list[dict]:
+def _history_as_rows(events: list[Event], configuration: dict) -> list[dict]:
     rows: list[dict] = []
     items: list = []
     for event in events:
         values = json.loads(event.payload)
-        items += values.get("names") or _name_items(values.get("items", []), configuration)
+        items += values.get("names") or _label_items(values.get("items", []), configuration)
         questions, users = [values.get("compared", [])], [values.get("user")]
         if event.kind == "ask":
             questions = values["questions"]
@@ -505,8 +516,8 @@ def _iso_date(time):
         return None
 
 
-def _name_items(items, configuration):
-    """Return items as they were written, with the names and choices of their parameters."""
+def _label_items(items, configuration):
+    """Return written items as dicts or lists of the values of their parameters."""
     space = configuration["space"]
     kinds = space if all(type(each) is list and len(each) == 2 for each in space) else []
     named = []
@@ -514,13 +525,14 @@ def _name_items(items, configuration):
         if len(kinds) != len(values):  # a pool
             named.append(values)
             continue
-        shown = [_choice_value(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
+        shown = [_parse_choice(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
         names = [name for name, _ in kinds]
         named.append(shown if names[0] is None else dict(zip(names, shown, strict=True)))
     return named
 
 
-def _choice_value(value, kind):
+def _parse_choice(value, kind):
+    """Return a written value of a parameter; of a choice the object that its text stands for."""
     if kind[0] != "choice" or value is None:
         return value
     text = kind[1 + value]

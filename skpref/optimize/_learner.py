@@ -160,7 +160,7 @@ class ActiveLearner(Asking):
         n_initial = int(check_number("n_initial", n_initial, low=0, integer=True))
         refit_every = int(check_number("refit_every", refit_every, low=1, integer=True))
         options, repeat = dict(options or {}), bool(repeat)
-        people = None if users is None else _check_ids(users, estimator)
+        people = None if users is None else _check_user_ids(users, estimator)
         if people is not None and strategy == "best_item":
             raise ValueError(
                 "strategy='best_item' is of one utility, and users= are several. Use 'bald', "
@@ -225,7 +225,9 @@ class ActiveLearner(Asking):
         ValueError
             If no duel is left.
         """
-        return self._ask_questions(n, user=None if user is None else self._user(user, asked=True))
+        return self._ask_questions(
+            n, user=None if user is None else self._read_user(user, asked=True)
+        )
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -280,14 +282,14 @@ class ActiveLearner(Asking):
                 "A learner with users= is told a question as ask() returns it, or a pair (user, "
                 f"duel) whose user is a text or an integer; got {question!r}."
             )
-        return self._user(user, asked=True), duel
+        return self._read_user(user, asked=True), duel
 
-    def _user(self, user, asked=False):
-        """Return an id as it is kept; of one who is asked, the estimator must take the answers."""
+    def _read_user(self, user, asked=False):
+        """Return the id of a user, checked; if ``asked`` the estimator must take the answers."""
         configuration = self._session.configuration
         if configuration.users is None:
             raise ValueError(f"user={user!r} needs a learner with users=, such as users=[].")
-        return _check_ids([user], configuration.estimator if asked else None)[0]
+        return _check_user_ids([user], configuration.estimator if asked else None)[0]
 
     # -- results -------------------------------------------------------------------------
 
@@ -316,7 +318,7 @@ class ActiveLearner(Asking):
         """
         n, duels = len(self._space.pool), self._session.configuration.pool.duels
         asked = duels.items if self._space.has_features else np.arange(n)
-        to = {} if user is None else {"users": [self._user(user)] * n}
+        to = {} if user is None else {"users": [self._read_user(user)] * n}
         best = int(np.argmax(self._session.fitted().predict(asked, **to)))
         return self._space.present(self._space.to_item(self._space.pool[best]))
 
@@ -334,8 +336,11 @@ class ActiveLearner(Asking):
         return items, names
 
 
-def _check_ids(users, estimator=None):
-    """Return ids as a journal holds them, or raise if an estimator takes no answers of theirs."""
+def _check_user_ids(users, estimator=None):
+    """Return ids of users as plain values, or raise TypeError or ValueError.
+
+    An estimator, if one is given, must take answers of several users.
+    """
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
     ids = [plain(user) for user in users]

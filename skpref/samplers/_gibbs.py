@@ -158,7 +158,7 @@ def _draw_between(mean, lower, upper, uniform, out):
 
 
 def _draw_above(mean, lower, upper, uniform, out):
-    """Write quantiles of N(mean, 1) above a wall to ``out``; the caller checks its distance."""
+    """Write quantiles of N(mean, 1) above a wall that is not in the far tail to ``out``."""
     ndtr(mean - lower if lower else mean, out)
     out *= uniform
     ndtri(out, out)

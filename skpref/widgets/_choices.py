@@ -38,7 +38,7 @@ WAYS = {
 }
 
 
-def choices_of(scale: DuelScale) -> list[dict]:
+def duel_choices(scale: DuelScale) -> list[dict]:
     """Return the answers to a duel, from the clearest win of the first item to the second's.
 
     Returns
@@ -60,12 +60,12 @@ def choices_of(scale: DuelScale) -> list[dict]:
     return [*first, *[tie] * scale.ties, *second]
 
 
-def prompt_of(kind: str, way: str) -> str:
-    """Return what the page asks for a kind of question, sets answered in a way."""
+def question_prompt(kind: str, way: str) -> str:
+    """Return the text above a question of a kind; of a set by the way in which it is answered."""
     return WAYS[way].prompt if kind == "set" else _PROMPTS[kind]
 
 
-def size_of_sets(kind: Any, size: Any) -> int:
+def largest_set_size(kind: Any, size: Any) -> int:
     """Return the size of the largest set that these arguments of `ask` allow; 0 for none."""
     if isinstance(kind, str):
         return (size or 2) if kind == "set" else 0

@@ -14,8 +14,8 @@ _COLOURS = {1: 0, 3: 2, 4: 6}
 _ROUNDING = np.sqrt(np.finfo(np.float32).eps)
 
 
-def png_of(pixels: np.ndarray) -> bytes:
-    """Write a picture as a PNG.
+def encode_png(pixels: np.ndarray) -> bytes:
+    """Return a picture as the bytes of a PNG.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def _png_chunk(name, content):
     )
 
 
-def wav_of(rate: int, samples: Any) -> bytes:
-    """Write a sound as a WAV of 16 bits.
+def encode_wav(rate: int, samples: Any) -> bytes:
+    """Return a sound as the bytes of a WAV of 16 bits.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from skpref.optimize import (
     PreferenceOptimizer,
     read_journal,
 )
-from skpref.optimize._acquisition import common_normals
-from skpref.optimize._model import compared_rows
+from skpref.optimize._acquisition import draw_shared_normals
+from skpref.optimize._model import choose_compared
 from skpref.optimize._segments import (
     Axis,
     chord_axis,
@@ -141,7 +141,7 @@ def test_the_expected_best_is_that_of_draws():
     found = told(3)
     posterior = found.posterior_
     sets = [np.random.default_rng(k).random((4 + k, 2)) for k in range(3)]
-    values = expected_best(posterior, sets, common_normals(6, 1, np.random.default_rng(0)))
+    values = expected_best(posterior, sets, draw_shared_normals(6, 1, np.random.default_rng(0)))
     for rows, value in zip(sets, values, strict=True):
         drawn = posterior.sample(rows, 40_000, np.random.default_rng(1))
         axis = 0 if drawn.shape[0] == len(rows) else 1
@@ -156,7 +156,7 @@ def test_the_line_promises_more_than_others_through_the_incumbent():
     space = make_space([[0.0, 1.0]] * 2)
     grids = [grid_points(incumbent, [axis], 9, space) for axis in spans]
     others = [rows for rows in grids if rows is not None]
-    normals = common_normals(9, 1, rng)
+    normals = draw_shared_normals(9, 1, rng)
     value, *rest = expected_best(posterior, [items, *others], normals)
     assert np.mean(value > np.array(rest)) > 0.9
 
@@ -281,7 +281,7 @@ def test_forms_that_are_none():
 
 def test_many_items_are_compared_with_the_nearest_and_with_far_ones():
     square = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 5)] * 2), axis=-1).reshape(-1, 2)
-    kept = compared_rows(square, 12)
+    kept = choose_compared(square, 12)
     assert len(set(kept)) == len(kept) == 10
     assert {7, 11, 12, 13, 17, 0, 4, 20, 24} < set(kept)  # beside it, and the corners
     # nothing that is left out is far from all that is kept

@@ -68,7 +68,7 @@ def test_every_space_keeps_the_contract(form):
 
 def random_items(space, n, seed=0):
     rng = np.random.default_rng(seed)
-    return [space.to_item(row) for row in space.place(rng.random((n, space.n_dimensions)))]
+    return [space.to_item(row) for row in space.rows_at(rng.random((n, space.n_dimensions)))]
 
 
 @pytest.fixture
