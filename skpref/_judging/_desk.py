@@ -255,7 +255,7 @@ class VoteDesk:
 
     # -- what the page shows ---------------------------------------------------------------
 
-    def page(self, judge: str, notice: str = "") -> dict:
+    def page_of_judge(self, judge: str, notice: str = "") -> dict:
         """Return what a judge is shown, as a dict: the question, and the status of the vote."""
         end = self._end_reason(judge)
         questions = [] if end else self._open_questions(judge)
@@ -313,7 +313,7 @@ class VoteDesk:
     def _history_entry(self, vote: Vote) -> dict:
         """Return what a vote chose, as the strip of the last answers shows it."""
         shown, outcome = vote.question.items, vote.outcome
-        position = outcome["chosen"] if isinstance(outcome, dict) else int(duel_lost(outcome))
+        position = outcome["chosen"] if isinstance(outcome, dict) else int(has_first_lost(outcome))
         if outcome == "tie":
             return {"text": "no difference"}
         number = shown[position]
@@ -348,7 +348,7 @@ class VoteDesk:
 
     # -- what a page sends -----------------------------------------------------------------
 
-    def handle(self, judge: str, message: Mapping) -> dict:
+    def handle_message(self, judge: str, message: Mapping) -> dict:
         """Do what a message of the page asks for, and return what it shows then.
 
         Raises
@@ -373,8 +373,8 @@ class VoteDesk:
             if not self._end_reason(judge):
                 self._open_questions(judge)  # which reach the disk together with the answer
         if self.planner is not None and kind in ("answer", "undo"):
-            self.planner.update()
-        return self.page(judge, notice)
+            self.planner.request_plan()
+        return self.page_of_judge(judge, notice)
 
     def _close_question(self, judge, message):
         """Record an answer or a skip; return a notice for the page, often empty."""
@@ -446,7 +446,7 @@ class VoteDesk:
             return None
         if isinstance(vote.outcome, dict):
             return vote.question.items[vote.outcome["chosen"]]
-        return vote.question.items[duel_lost(vote.outcome)]
+        return vote.question.items[has_first_lost(vote.outcome)]
 
     def export_csv(self) -> str:
         """Return the votes as a table that `skpref rank` reads; repetitions are left out.
@@ -496,7 +496,7 @@ class VoteDesk:
         return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
 
 
-def duel_lost(outcome: Any) -> bool:
+def has_first_lost(outcome: Any) -> bool:
     """Return whether the first item of a duel lost, by its outcome."""
     return outcome != "tie" and outcome <= 0
 

@@ -337,9 +337,9 @@ class Planner:
         theirs.close()
         self._thread = threading.Thread(target=self._plan_after_votes, daemon=True)
         self._thread.start()
-        self.update()
+        self.request_plan()
 
-    def update(self) -> None:
+    def request_plan(self) -> None:
         """Ask for a new plan, which begins once the one that is being made is ready."""
         self._changed.set()
 

@@ -245,7 +245,7 @@ class _Pages:
         if not isinstance(message, dict):
             raise HTTPException(400, "A message is an object of JSON.")
         judge = judge or self._read_judge_name(message.get("judge"))
-        shown = await run_in_threadpool(self._desk.handle, judge, message)
+        shown = await run_in_threadpool(self._desk.handle_message, judge, message)
         return JSONResponse({**shown, "judge": judge})
 
     @staticmethod

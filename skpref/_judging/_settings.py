@@ -19,7 +19,7 @@ from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
 from skpref._utils import csv_cell, html_table, probability_text
-from skpref.optimize import PreferenceOptimizer, read_journal, titled
+from skpref.optimize import PreferenceOptimizer, item_title, read_journal
 from skpref.widgets import Judge, describe_item
 
 # Pictures and sounds that are kept for pages, which ask for them once.
@@ -95,7 +95,7 @@ class SettingsDesk:
         self._pictures: dict[str, str] = {}  # addresses by the setting
 
     @classmethod
-    def of_arguments(cls, arguments: Any) -> "SettingsDesk":
+    def from_arguments(cls, arguments: Any) -> "SettingsDesk":
         """Make a desk of the arguments of the command."""
         refused = {
             "--checks": arguments.checks,
@@ -146,7 +146,7 @@ class SettingsDesk:
             )
         return self._judges[name]
 
-    def handle(self, name: str, message: Mapping) -> dict:
+    def handle_message(self, name: str, message: Mapping) -> dict:
         """Do what a message of the page asks for, and return what it shows then.
 
         Raises
@@ -176,7 +176,9 @@ class SettingsDesk:
         items = [self._stimulus(item) for item in question["items"]]
         if len(items) > 1:
             shown = zip(judge.question, items, strict=True)
-            self._pictures |= {titled(item): stimulus.get("url", "") for item, stimulus in shown}
+            self._pictures |= {
+                item_title(item): stimulus.get("url", "") for item, stimulus in shown
+            }
         number = f"{self._run}:{question['number']}"
         return {
             "question": {**question, "number": number, "items": items},

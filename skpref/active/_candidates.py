@@ -176,7 +176,7 @@ class Candidates(NamedTuple):
     effect_variance: Array
 
     @classmethod
-    def of(cls, posterior: DuelPosterior, duels: Any, order: ArrayLike = 1) -> "Candidates":
+    def from_duels(cls, posterior: DuelPosterior, duels: Any, order: ArrayLike = 1) -> "Candidates":
         """Return candidate duels with the moments of their margins by a posterior, checked."""
         if not isinstance(posterior, DuelPosterior):
             raise TypeError(
@@ -223,7 +223,7 @@ class CandidateRows(NamedTuple):
     second: NDArray[np.intp]
 
     @classmethod
-    def of(
+    def from_sides(
         cls, posterior: Posterior | PosteriorMixture, first: Any, second: Any
     ) -> "CandidateRows":
         """Return the distinct items of duels as rows, and both sides as positions among them."""

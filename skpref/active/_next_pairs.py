@@ -177,7 +177,7 @@ def next_pairs(
         )
     # Of all items every one is among the first.
     check_number("k", k, low=1, high=size - (goal == "members"), integer=True)
-    within = _PairsInPrompts.of(ranked, allowed, prompts)
+    within = _PairsInPrompts.read(ranked, allowed, prompts)
     item = np.concatenate([np.arange(size), within.pairs.ravel()])
     if len(item) > MOST_ITEMS:
         raise ValueError(
@@ -272,7 +272,7 @@ class _PairsInPrompts(NamedTuple):
     on_new: Any
 
     @classmethod
-    def of(cls, ranked: Contenders, allowed: Any, prompts: Any) -> Self:
+    def read(cls, ranked: Contenders, allowed: Any, prompts: Any) -> Self:
         """Return the pairs that ``allowed`` and ``prompts`` of `next_pairs` name, checked."""
         nothing = np.zeros((0, 2), np.intp), np.zeros(0, np.intp), np.zeros(0, dtype=object)
         if prompts is None:

@@ -158,7 +158,7 @@ def query(
     if alone or not diversity or strategy == "random":
         chosen = rank_duels(scores, n, pairs, distinct_items)
     else:
-        candidates = Candidates.of(posterior, duels, order)
+        candidates = Candidates.from_duels(posterior, duels, order)
 
         def covariance(rows):
             return posterior_of(rows).margin_cov(*split_duels(duels[rows]))

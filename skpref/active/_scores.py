@@ -187,7 +187,7 @@ def bald(
     array([0.27, 0.13, 0.62])
     """
     check_choice("method", method, ("quadrature", "closed_form"))
-    return information(Candidates.of(posterior, duels, order), method)
+    return information(Candidates.from_duels(posterior, duels, order), method)
 
 
 def information(candidates: Candidates, method: str = "quadrature") -> Array:
@@ -249,7 +249,7 @@ def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Ar
     >>> entropy(model.posterior_, [[[2.0], [0.0]], [[9.0], [7.0]]]).round(2)
     array([0.15, 0.69])
     """
-    return _predicted_entropies(Candidates.of(posterior, duels, order))
+    return _predicted_entropies(Candidates.from_duels(posterior, duels, order))
 
 
 def _predicted_entropies(candidates):
@@ -284,7 +284,7 @@ def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
     >>> margin_variance(model.posterior_, [[[2.0], [0.0]], [[9.0], [4.0]]]).round(2)
     array([0.73, 2.  ])
     """
-    return Candidates.of(posterior, duels).gaussian[1]
+    return Candidates.from_duels(posterior, duels).gaussian[1]
 
 
 def random_scores(
@@ -363,7 +363,7 @@ def committee_disagreement(
     >>> committee_disagreement(model.posterior_, duels, members=2000, random_state=0).round(1)
     array([0.1, 0.6])
     """
-    candidates = Candidates.of(posterior, duels, order)
+    candidates = Candidates.from_duels(posterior, duels, order)
     if members == "components":
         margins, variance = candidates.means, candidates.variance
         if margins.shape[1] < 2:
@@ -441,8 +441,8 @@ of shape (n_items,), default=None
             "Posterior or PosteriorMixture gives. Use bald."
         )
     check_number("n_draws", n_draws, low=2, high=np.iinfo(np.int32).max, integer=True)
-    candidates, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
-    rows, first, second = CandidateRows.of(posterior, candidates.first, candidates.second)
+    candidates, rng = Candidates.from_duels(posterior, duels, order), generator_of(random_state)
+    rows, first, second = CandidateRows.from_sides(posterior, candidates.first, candidates.second)
     among = np.arange(len(rows))
     if items is not None:
         rows, code = distinct_rows(np.concatenate([rows, posterior.check_items(items)]))
@@ -467,7 +467,7 @@ def _draw_margins(candidates, n, rng):
     if not isinstance(candidates.posterior, Posterior | PosteriorMixture):
         mean, variance = candidates.gaussian
         return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
-    rows, first, second = CandidateRows.of(
+    rows, first, second = CandidateRows.from_sides(
         candidates.posterior, candidates.first, candidates.second
     )
     utility = _draw_utilities(candidates.posterior, rows, n, rng)

@@ -58,7 +58,7 @@ class _Parameter(NamedTuple):
     step: float = 0.0
 
     @classmethod
-    def of(cls, distribution: BaseDistribution) -> "_Parameter":
+    def from_distribution(cls, distribution: BaseDistribution) -> "_Parameter":
         """Return the parameter of a distribution; ValueError for kinds that a study cannot have."""
         if isinstance(distribution, CategoricalDistribution):
             values = _distinct_choices(distribution.choices)
@@ -116,14 +116,16 @@ class StudySpace:
     """
 
     def __init__(self, distributions: Mapping[str, BaseDistribution]):
-        self._parameters = {name: _Parameter.of(each) for name, each in distributions.items()}
+        self._parameters = {
+            name: _Parameter.from_distribution(each) for name, each in distributions.items()
+        }
         self.space = {name: each.spec for name, each in self._parameters.items()}
 
-    def item(self, params: Mapping[str, Any]) -> dict:
+    def to_item(self, params: Mapping[str, Any]) -> dict:
         """Return the optimizer's item for the parameters of a trial, which may have more."""
         return {name: each.to_optimizer(params[name]) for name, each in self._parameters.items()}
 
-    def params(self, item: Mapping[str, Any]) -> dict:
+    def to_params(self, item: Mapping[str, Any]) -> dict:
         """Return the parameters of a trial for an item of the optimizer."""
         return {name: each.to_optuna(item[name]) for name, each in self._parameters.items()}
 

@@ -137,7 +137,7 @@ def awaits_choice(trial: FrozenTrial) -> bool:
     return trial.state == TrialState.RUNNING and not trial.distributions and not attributes
 
 
-def lease_of(trial: FrozenTrial, seconds: float) -> Lease:
+def lease_on_trial(trial: FrozenTrial, seconds: float) -> Lease:
     """Return the lease on a trial that its worker took when it began it, by its own clock."""
     began = cast(datetime, trial.datetime_start)
     return Lease(str(trial.number), began.timestamp(), seconds)
@@ -151,7 +151,7 @@ def stale_trials(study: Study, seconds: float, now: float) -> list[FrozenTrial]:
         for each in running
         if not each.distributions
         and each.datetime_start is not None
-        and lease_of(each, seconds).is_over(now)
+        and lease_on_trial(each, seconds).is_over(now)
     ]
 
 

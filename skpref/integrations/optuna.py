@@ -29,7 +29,7 @@ from skpref.integrations._optuna_study import (
     awaits_choice,
     check_preferential,
     keep_chosen,
-    lease_of,
+    lease_on_trial,
     read_params,
     stale_trials,
 )
@@ -300,7 +300,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
                 "one of the search space is there or was skipped. Widen the space in a new study, "
                 "or give a smaller n_generate."
             ) from error
-        return space.params(question[-1])
+        return space.to_params(question[-1])
 
     def _items_to_join(self, optimizer, judged, number, distributions, space):
         """Return the items that a new trial joins: those shown, or the best of those compared."""
@@ -324,7 +324,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
             for number in answer.trials:
                 params = read_params(judged.trials[number], distributions)
                 if number not in items and params is not None:
-                    items[number] = space.item(params)
+                    items[number] = space.to_item(params)
             _tell_answer(optimizer, [items.get(number) for number in answer.trials], answer.said)
         return optimizer
 
@@ -333,7 +333,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         params_of_trials = (
             read_params(judged.trials[each], distributions) for each in numbers if each != own
         )
-        return [space.item(params) for params in params_of_trials if params is not None]
+        return [space.to_item(params) for params in params_of_trials if params is not None]
 
     def _draw_seed(self, *more):
         return int(np.random.SeedSequence([self._entropy, *more]).generate_state(1)[0])
@@ -397,7 +397,7 @@ def _wait_for_others(study, trial):
         if not any(
             each.number < trial.number
             and awaits_choice(each)
-            and not lease_of(each, _PATIENCE).is_over(clock)
+            and not lease_on_trial(each, _PATIENCE).is_over(clock)
             for each in study.get_trials(deepcopy=False)
         ):
             return

@@ -12,7 +12,7 @@ from skpref.optimize._learner import ActiveLearner, Question
 from skpref.optimize._limits import when
 from skpref.optimize._optimizer import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
-from skpref.optimize._spaces import titled
+from skpref.optimize._spaces import item_title
 from skpref.optimize._state import HistoryEntry
 from skpref.optimize._strategies import STRATEGIES, Strategy
 

@@ -14,9 +14,9 @@ from skpref._utils import (
     with_callbacks,
 )
 from skpref.data import DuelScale
-from skpref.optimize._dimensions import copied
+from skpref.optimize._dimensions import copy_value
 from skpref.optimize._session import Session
-from skpref.optimize._spaces import titled
+from skpref.optimize._spaces import item_title
 from skpref.optimize._state import DUELS, HistoryEntry, User
 
 
@@ -131,7 +131,7 @@ class Asking(Summarised, CallbackSupportMixin):
                 task.call_on_fit_task_begin(estimator=self)
                 items = self.ask(**asked)
                 skips = 0
-                while (outcome := compare(*copied(items))) is None:
+                while (outcome := compare(*copy_value(items))) is None:
                     skips += 1
                     if skips == 100:  # taken for a judge without a `return`
                         raise ValueError(
@@ -185,11 +185,11 @@ class Asking(Summarised, CallbackSupportMixin):
 
     def _scale(self) -> DuelScale:
         """Return the scale of the outcomes that a duel may have."""
-        return self._session.configuration.models.scale
+        return self._session.configuration.models.duel_scale
 
-    def _check_takes(self, outcome: dict, n: int) -> None:
+    def _check_takes_answer(self, outcome: dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
-        self._session.configuration.models.check_takes(outcome, n)
+        self._session.configuration.models.check_takes_answer(outcome, n)
 
     # -- questions -----------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Asking(Summarised, CallbackSupportMixin):
         session, state = self._session, self._session.state
         return [
             HistoryEntry(
-                self._pack_question(user, session.present_items(state, items)), copied(outcome)
+                self._pack_question(user, session.present_items(state, items)), copy_value(outcome)
             )
             for items, outcome, user in state.answers
         ]
@@ -267,7 +267,7 @@ class Asking(Summarised, CallbackSupportMixin):
         flat += session.present_items(state, [each.item for each in state.values])
         _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
         items = [flat[i] for i in np.sort(first)]
-        return items, [titled(item) for item in items]
+        return items, [item_title(item) for item in items]
 
 
 def _yield_tasks(root):

@@ -30,7 +30,7 @@ from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._costs import QuestionCost
-from skpref.optimize._dimensions import plain
+from skpref.optimize._dimensions import plain_value
 from skpref.optimize._earlier import own_variance_prior, read_earlier
 from skpref.optimize._lookahead import LOOKAHEADS
 from skpref.optimize._model import PRIORS, Models, shorter_lengthscale_prior
@@ -418,7 +418,7 @@ def _plain_argument(value):
         value = getattr(value, "__qualname__", None) or type(value).__qualname__
     elif type(value) is tuple:
         value = tuple(map(_plain_argument, value))
-    return plain(value)
+    return plain_value(value)
 
 
 def check_writable(space: Space, described: dict) -> None:
@@ -459,7 +459,7 @@ def _parameters(value):
     for key, part in sorted(value.get_params(deep=False).items()):
         if hasattr(part, "get_params"):
             part = _parameters(part)
-        part = plain(part)
+        part = plain_value(part)
         try:
             json.dumps(part)
         except (TypeError, ValueError):

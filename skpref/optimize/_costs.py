@@ -50,17 +50,17 @@ class QuestionCost(NamedTuple):
             float(check_number("cost of judging", judging, low=0.0, open_low=True, open_high=True)),
         )
 
-    def by_new_items(self) -> dict[int, float]:
+    def cost_by_new_items(self) -> dict[int, float]:
         """Return the cost of a duel by the number of its items that are new."""
         return {n: n * self.making + self.judging for n in (0, 1, 2)}
 
 
-def count_new(rows: Array, made: Array) -> int:
+def count_new_rows(rows: Array, made: Array) -> int:
     """Return how many rows (n, n_columns) are none of those of items that were made."""
-    return int(np.sum(are_new(rows, made)))
+    return int(np.sum(are_new_rows(rows, made)))
 
 
-def are_new(rows: Array, made: Array) -> NDArray[np.bool_]:
+def are_new_rows(rows: Array, made: Array) -> NDArray[np.bool_]:
     """Return which rows (n, n_columns) are none of those of items that were made, (n,)."""
     return np.all(np.any(rows[:, None] != made, axis=2), axis=1)
 
@@ -79,7 +79,7 @@ def best_duel_by_cost(context: AskContext, made: Array, costs: Mapping[int, floa
     posterior = context.draw()
     candidates = draw_duel_candidates(context, posterior, made)
     gradient = KnowledgeGradient(posterior, candidates)
-    is_new, order = are_new(candidates.rows, made), candidates.most_often_best()
+    is_new, order = are_new_rows(candidates.rows, made), candidates.most_often_best()
     best_ratio, best_duel = -np.inf, None
     for n_new, cost in costs.items():
         first = order[is_new[order] == (n_new == 2)][: EFFORT.n_starts]

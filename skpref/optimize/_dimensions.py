@@ -26,36 +26,36 @@ _PROBES = np.linspace(0.01, 0.99, 25)
 _UNCHANGING = str | int | float | bool | bytes | None
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a value without numpy in it: scalars and arrays become numbers, texts and lists.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skpref.optimize._dimensions import plain
-    >>> plain([np.int64(1), (np.str_("a"), np.arange(2))])
+    >>> from skpref.optimize._dimensions import plain_value
+    >>> plain_value([np.int64(1), (np.str_("a"), np.arange(2))])
     [1, ('a', [0, 1])]
     """
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind not in "biufSU":  # .item() would make a date a number
-            return plain(value.tolist()) if value.ndim else value
+            return plain_value(value.tolist()) if value.ndim else value
         return value.astype(np.float64).tolist() if value.dtype.kind == "f" else value.tolist()
     if type(value) in (list, tuple):
-        return type(value)(plain(part) for part in value)
+        return type(value)(plain_value(part) for part in value)
     if type(value) is dict:
-        return {key: plain(part) for key, part in value.items()}
+        return {key: plain_value(part) for key, part in value.items()}
     return value
 
 
-def copied(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """Return a deep copy, or the value itself where a copy would not be equal to it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skpref.optimize._dimensions import copied
+    >>> from skpref.optimize._dimensions import copy_value
     >>> kept = (np.zeros(2), {"kind": ["a", "b"]})
-    >>> found = copied(kept)
+    >>> found = copy_value(kept)
     >>> found[0][:] = 1.0
     >>> found[1]["kind"].clear()
     >>> kept
@@ -66,11 +66,11 @@ def copied(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy()
     if type(value) is dict:
-        return {key: copied(part) for key, part in value.items()}
+        return {key: copy_value(part) for key, part in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(map(copied, value))
+        return type(value)(map(copy_value, value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(copied, value))
+        return type(value)(*map(copy_value, value))
     try:
         copy = deepcopy(value)
         same = bool(copy == value)
@@ -145,7 +145,7 @@ class Dimension(ABC):
         """Return the value that `dump` wrote."""
         return value
 
-    def number(self, value: Any) -> float:
+    def as_number(self, value: Any) -> float:
         """Return a value as a number; of categories it is their code."""
         return float(value)
 
@@ -254,7 +254,7 @@ class Choice(Dimension):
     free = ordered = False
 
     def __init__(self, name: str, values: Sequence):
-        self.name, self.values = name, [copied(value) for value in values]
+        self.name, self.values = name, [copy_value(value) for value in values]
         n = len(self.values)
         self.width = 1 if n == 2 else n
         one_hot = np.sqrt(0.5) * np.eye(n)
@@ -272,7 +272,7 @@ class Choice(Dimension):
         return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
 
     def encode(self, value: Any) -> list:
-        value = plain(value)
+        value = plain_value(value)
         for candidate, code in zip(self.values, self._codes, strict=True):
             if type(candidate) is type(value) and candidate == value:
                 return code.tolist()
@@ -294,7 +294,7 @@ class Choice(Dimension):
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
 
-    def number(self, value: Any) -> float:
+    def as_number(self, value: Any) -> float:
         return float(self.values.index(value))
 
     def dump(self, value: Any) -> int:
@@ -496,7 +496,7 @@ def make_dimension(name: str, spec: Any) -> Dimension:
     if isinstance(spec, tuple) and len(spec) == 2:
         return _make_range(name, spec)
     if isinstance(spec, list | np.ndarray):
-        return _make_choices(name, list(plain(spec)))
+        return _make_choices(name, list(plain_value(spec)))
     raise ValueError(
         f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "
         f"integers, both included) or a list of choices, got {spec!r}."

@@ -30,7 +30,7 @@ from skpref.kernels import (
     lengthscale_indices,
 )
 from skpref.optimize._answers import AnswerArguments, ranks_of_outcome
-from skpref.optimize._events import digest_of
+from skpref.optimize._events import digest_bytes
 from skpref.optimize._journal import read_journal
 from skpref.optimize._maximiser import EFFORT
 from skpref.optimize._model import ANSWERS, PRIORS
@@ -169,7 +169,7 @@ def _tastes_of_fit(model, items, rows, kernel, space):
 
 def _digest_arrays(*arrays):
     """Return a short text that tells arrays from others."""
-    return digest_of(b"".join(each.tobytes() for each in arrays)).hex()
+    return digest_bytes(b"".join(each.tobytes() for each in arrays)).hex()
 
 
 def _item_numbers(rows, model, space):

@@ -55,27 +55,27 @@ class Draft(NamedTuple):
     payload: dict
     arrays: bytes | None = None
 
-    def event(self, seq: int, judge: str, time: float) -> Event:
+    def as_event(self, seq: int, judge: str, time: float) -> Event:
         """Return the event with a number, a judge and a time, and its checksum."""
         text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)
         digest = checksum(seq, self.kind, judge, time, text)
         return Event(seq, self.kind, judge, time, text, digest, self.arrays)
 
 
-def digest_of(content: bytes) -> bytes:
+def digest_bytes(content: bytes) -> bytes:
     """Return a checksum of bytes."""
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def checksum(*values: int | float | str) -> bytes:
     """Return the checksum of a row of a table."""
-    return digest_of(json.dumps(values).encode())
+    return digest_bytes(json.dumps(values).encode())
 
 
 # -- drafts ----------------------------------------------------------------------------------
 
 
-def ask_draft(
+def draft_questions(
     before: RunState,
     after: RunState,
     memory: Memory | None,
@@ -98,11 +98,11 @@ def ask_draft(
     if memory is not None:
         arrays = dump_arrays(memory, before, models)
         payload["theta"], payload["fitted_at"] = memory.theta.tolist(), memory.fitted_at
-        payload["arrays"] = None if arrays is None else digest_of(arrays).hex()
+        payload["arrays"] = None if arrays is None else digest_bytes(arrays).hex()
     return Draft("ask", payload, arrays)
 
 
-def answer_draft(
+def draft_answer(
     before: RunState,
     items: Items,
     question: tuple,
@@ -124,7 +124,7 @@ def answer_draft(
     return Draft(kind, payload | _new_items_payload(before, items, space))
 
 
-def value_draft(before: RunState, items: Items, record: ValueRecord, space: Any) -> Draft:
+def draft_value(before: RunState, items: Items, record: ValueRecord, space: Any) -> Draft:
     """Return the draft of a measured value."""
     outcome = {"value": record.value, "deviation": record.deviation}
     payload = {"compared": (record.item,), "outcome": outcome}
@@ -246,7 +246,9 @@ def _read_memory(values, event):
         return KnownMemory(memory)
     if event.arrays is None:
         return KnownMemory(memory, event.seq, missing=True)
-    _require(digest_of(event.arrays).hex() == values["arrays"], "its arrays are not those written")
+    _require(
+        digest_bytes(event.arrays).hex() == values["arrays"], "its arrays are not those written"
+    )
     return KnownMemory(_add_arrays(memory, event.arrays), event.seq)
 
 

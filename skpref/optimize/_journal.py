@@ -118,7 +118,7 @@ class Journal:
                 "and what SQLite keeps beside it goes by one of them. Remove the other names, or "
                 "copy the file and give the path of the copy."
             )
-        return self._in_transaction(self._holds_run)
+        return self._run_transaction(self._holds_run)
 
     def _holds_run(self, connection):
         """Return whether the database is that of a run; ValueError if it is of something else."""
@@ -150,7 +150,7 @@ class Journal:
         OSError
             If it cannot be read.
         """
-        return self._in_transaction(self._load)
+        return self._run_transaction(self._load)
 
     def _load(self, connection):
         """Return all events after a check of tables, pages, leases and checksums."""
@@ -158,10 +158,10 @@ class Journal:
         own = "sql NOT NULL AND name NOT GLOB 'sqlite_*'"
         schema = dict(connection.execute(f"SELECT name, sql FROM sqlite_master WHERE {own}"))
         if schema != _SCHEMA:
-            raise self.damage_error(f"its tables are not those of a journal: {sorted(schema)}")
+            raise self.make_damage_error(f"its tables are not those of a journal: {sorted(schema)}")
         report = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
         if report != ["ok"]:
-            raise self.damage_error("; ".join(map(str, report)))
+            raise self.make_damage_error("; ".join(map(str, report)))
         self._leases(connection)
         return self._events_after(connection, -1)
 
@@ -172,7 +172,7 @@ class Journal:
             connection.execute("BEGIN")
             return self._read_newer(connection, seq, digest)
 
-        return self._in_transaction(read)
+        return self._run_transaction(read)
 
     def _read_newer(self, connection, seq, digest):
         """Return the events after one that is known, and the leases, in an open transaction."""
@@ -189,10 +189,12 @@ class Journal:
         for number, event in enumerate(events, start=seq + 1):
             good = event.seq == number and tuple(map(type, event[:6])) == _TYPES
             if not good or event.digest != checksum(*event[:5]):
-                raise self.damage_error(f"event {number} is not what was written")
+                raise self.make_damage_error(f"event {number} is not what was written")
         last = _fetch_row(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'events'")
         if last != (seq + len(events),):
-            raise self.damage_error(f"the events end at {seq + len(events)}, not where they should")
+            raise self.make_damage_error(
+                f"the events end at {seq + len(events)}, not where they should"
+            )
         return events
 
     def _leases(self, connection):
@@ -200,7 +202,9 @@ class Journal:
         leases = {}
         for question, *lease, digest in connection.execute("SELECT * FROM leases"):
             if bytes in map(type, lease) or digest != checksum(question, *lease):
-                raise self.damage_error(f"the lease of question {question} is not what was written")
+                raise self.make_damage_error(
+                    f"the lease of question {question} is not what was written"
+                )
             leases[question] = Lease(*lease)
         return leases
 
@@ -217,10 +221,10 @@ class Journal:
                 connection.execute(f"PRAGMA {name} = {number}")
             for statement in _SCHEMA.values():
                 connection.execute(statement)
-            _insert_event(connection, Draft("begin", run).event(0, "", time.time()))
+            _insert_event(connection, Draft("begin", run).as_event(0, "", time.time()))
             connection.execute("COMMIT")
 
-        self._in_transaction(make, create=True)
+        self._run_transaction(make, create=True)
 
     def write_decision(self, seq: int, digest: bytes, decide: Callable) -> None:
         """Write the transaction that a function decides on, while no other process can write.
@@ -252,11 +256,11 @@ class Journal:
             )
             connection.execute("COMMIT")
 
-        self._in_transaction(write)
+        self._run_transaction(write)
 
     # -- transactions ------------------------------------------------------------------------
 
-    def _in_transaction(
+    def _run_transaction(
         self, work: Callable[[sqlite3.Connection], Any], create: bool = False
     ) -> Any:
         """Return ``work(connection)``, done in a transaction that is rolled back unless it commits.
@@ -312,7 +316,7 @@ class Journal:
                 connection.execute(f"PRAGMA {setting}")
             _fetch_row(connection, "SELECT count(*) FROM sqlite_master")
         except UnicodeDecodeError as error:
-            raise self.damage_error("its schema is malformed") from error
+            raise self.make_damage_error("its schema is malformed") from error
 
     # -- errors ------------------------------------------------------------------------------
 
@@ -331,9 +335,9 @@ class Journal:
                 f"The journal {self.path} could not be read or written: {error}. The file is as it "
                 f"was, and nothing was recorded; {_TROUBLE[code]}, and call again."
             )
-        return self.damage_error(str(error))
+        return self.make_damage_error(str(error))
 
-    def damage_error(self, how: str) -> DamagedJournalError:
+    def make_damage_error(self, how: str) -> DamagedJournalError:
         """Return the error of a damaged file."""
         return DamagedJournalError(
             f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "

@@ -14,15 +14,15 @@ from skpref.data import take_rows
 from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._dimensions import plain
+from skpref.optimize._dimensions import plain_value
 from skpref.optimize._pool_questions import (
     PoolConfiguration,
     PoolQuestions,
     duel_pool,
     final_estimator,
 )
-from skpref.optimize._session import Session, lease_claim
-from skpref.optimize._spaces import titled
+from skpref.optimize._session import Session, make_lease_claim
+from skpref.optimize._spaces import item_title
 
 
 class Question(NamedTuple):
@@ -178,7 +178,7 @@ class ActiveLearner(Asking):
             journal,
             arguments,
             seed_of(random_state),
-            lease_claim(judge, lease_minutes),
+            make_lease_claim(judge, lease_minutes),
             PoolQuestions,
         )
 
@@ -277,7 +277,7 @@ class ActiveLearner(Asking):
             user, duel = question
         except (TypeError, ValueError):
             user = None
-        if type(plain(user)) not in (str, int):
+        if type(plain_value(user)) not in (str, int):
             raise ValueError(
                 "A learner with users= is told a question as ask() returns it, or a pair (user, "
                 f"duel) whose user is a text or an integer; got {question!r}."
@@ -332,7 +332,7 @@ class ActiveLearner(Asking):
     def _to_rank(self) -> tuple[list, list]:
         items, names = super()._to_rank()
         if self._space.names is None and not self._session.configuration.pool.turned:
-            names = [titled(item) for item in items]  # the pool has rows of duels, not of items
+            names = [item_title(item) for item in items]  # the pool has rows of duels, not of items
         return items, names
 
 
@@ -343,7 +343,7 @@ def _check_user_ids(users, estimator=None):
     """
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
-    ids = [plain(user) for user in users]
+    ids = [plain_value(user) for user in users]
     for user in ids:
         if type(user) not in (str, int):
             raise ValueError(

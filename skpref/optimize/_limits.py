@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 from skpref._utils import NEGLIGIBLE, sobol
-from skpref.optimize._dimensions import ROUNDING, plain
+from skpref.optimize._dimensions import ROUNDING, plain_value
 from skpref.optimize._maximiser import EFFORT, reflect_into_cube
 from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make_space
 
@@ -135,7 +135,7 @@ class Limits:
         ]
         if broken:
             raise ValueError(
-                f"The item {plain(item)!r} breaks constraints[{broken[0]}]; items within the "
+                f"The item {plain_value(item)!r} breaks constraints[{broken[0]}]; items within the "
                 "limits are allowed. Give such items, or an optimizer with wider limits."
             )
 
@@ -308,7 +308,7 @@ class LimitedBox(ParameterBox):
     def _numbers_of_values(self, values):
         """Return values of each parameter, a list of lists, as numbers (n, d)."""
         pairs = zip(self.dimensions, values, strict=True)
-        numbers = [[each.number(value) for value in column] for each, column in pairs]
+        numbers = [[each.as_number(value) for value in column] for each, column in pairs]
         return np.where(self._are_present(values), np.column_stack(numbers), 0.0)
 
     def _are_present(self, values):
@@ -350,7 +350,7 @@ class LimitedBox(ParameterBox):
         for place, parent, allowed, rest in self.conditions:
             name, value = names[place], values.get(names[place])
             is_absent = value is None or (isinstance(value, float) and np.isnan(value))
-            if plain(values.get(names[parent])) in allowed and names[parent] not in absent:
+            if plain_value(values.get(names[parent])) in allowed and names[parent] not in absent:
                 continue
             if not is_absent:
                 raise ValueError(
@@ -569,7 +569,7 @@ class LimitedBox(ParameterBox):
         ]
         return [*conditions, *self.limits.describe()]
 
-    def with_held(self, held: dict) -> "LimitedBox":
+    def with_held_values(self, held: dict) -> "LimitedBox":
         """Return a copy of this space in which parameters, by their places, have given values."""
         return LimitedBox(self, self.limits, self.conditions, held)
 
@@ -578,7 +578,7 @@ class LimitedBox(ParameterBox):
         return LimitedBox(self, self.limits, self.conditions, self._held, usability)
 
 
-def without_limits(box: ParameterBox) -> LimitedBox:
+def as_limited_box(box: ParameterBox) -> LimitedBox:
     """Return a box as a `LimitedBox` that has no limits."""
     return LimitedBox(box, Limits((), box.names or [""] * box.n_dimensions))
 
@@ -590,7 +590,9 @@ class FixedParameter(NamedTuple):
     value: Any
 
 
-def read_fixed(space: Space, fixed: Any, argument: str = "fixed") -> tuple[FixedParameter, ...]:
+def read_fixed_parameters(
+    space: Space, fixed: Any, argument: str = "fixed"
+) -> tuple[FixedParameter, ...]:
     """Return the parameters that a question holds, checked.
 
     Parameters
@@ -631,16 +633,16 @@ def read_fixed(space: Space, fixed: Any, argument: str = "fixed") -> tuple[Fixed
             dimension = space.dimensions[place]
             dimension.encode(fixed[name])
             held.append(FixedParameter(place, dimension.dump(dimension.clean(fixed[name]))))
-    _check_present(space, names, fixed, argument)
+    _check_fixed_present(space, names, fixed, argument)
     return tuple(held)
 
 
-def _check_present(space, names, fixed, argument):
+def _check_fixed_present(space, names, fixed, argument):
     """Raise ValueError for a parameter that is held, and absent at another one's held value."""
     absent = set()
     for place, parent, allowed, _ in getattr(space, "conditions", ()):
         name, parent_name = names[place], names[parent]
-        if parent in absent or plain(fixed.get(parent_name, allowed[0])) not in allowed:
+        if parent in absent or plain_value(fixed.get(parent_name, allowed[0])) not in allowed:
             absent.add(place)
             if name in fixed:
                 raise ValueError(
@@ -650,11 +652,13 @@ def _check_present(space, names, fixed, argument):
 
 
 def hold_parameters(space: Any, fixed: Sequence) -> Any:
-    """Return a space in which the parameters of `read_fixed` are held."""
+    """Return a space in which the parameters of `read_fixed_parameters` are held."""
     if not fixed:
         return space
-    box = space if isinstance(space, LimitedBox) else without_limits(space)
-    return box.with_held({place: box.dimensions[place].load(value) for place, value in fixed})
+    box = space if isinstance(space, LimitedBox) else as_limited_box(space)
+    return box.with_held_values(
+        {place: box.dimensions[place].load(value) for place, value in fixed}
+    )
 
 
 def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:

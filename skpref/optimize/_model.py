@@ -74,9 +74,9 @@ ANSWERS = ANSWER_DEFAULTS | {
     "noise_variance": PRIORS.noise[0],
     "noise_variance_bounds": (1e-5, 1.0),
 }
-# A choice among more items is taken for one among so many, see `choose_compared`. After 12 to 15
-# questions of 25 the posterior differs by 3 to 6 % in the margins' deviations, and in their means
-# by 0.25 to 0.4 of one (root mean square).
+# A choice among more items is taken for one among so many, see `choose_compared_rows`. After 12 to
+# 15 questions of 25 the posterior differs by 3 to 6 % in the margins' deviations, and in their
+# means by 0.25 to 0.4 of one (root mean square).
 _N_COMPARED = 10
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
@@ -223,7 +223,7 @@ class Models:
         return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in answers)
 
     @property
-    def scale(self) -> DuelScale:
+    def duel_scale(self) -> DuelScale:
         """Outcomes that a duel may have."""
         return self.whole.likelihood.duel_scale
 
@@ -239,9 +239,9 @@ class Models:
         check_answers(self.whole.engine, comparisons, self.whole.likelihood)
         check_sets(self.whole.kernel, comparisons)
 
-    def check_takes(self, outcome: int | str | dict, n: int) -> None:
+    def check_takes_answer(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
-        self.scale.check_told(label_of_outcome(outcome))
+        self.duel_scale.check_told(label_of_outcome(outcome))
         parts = {"forgetting_rate=": self.forgets, "monotone=": self.whole.monotone is not None}
         for name in (name for name, is_there in parts.items() if is_there):
             if names_outside_option(outcome):
@@ -267,7 +267,7 @@ def comparisons_of(
 ) -> Comparisons:
     """Return the comparisons that answers about rows of items stand for.
 
-    A choice among many items is one among those that tell most, see `choose_compared`.
+    A choice among many items is one among those that tell most, see `choose_compared_rows`.
     Where the model ``forgets``, each row has the number of its answer as its last column. Beside
     the ``extremes`` of earlier people, whose duel is the first, it has 1, and 0 for these. Where an
     answer is about the outside option, that is the last item, see `outside_option_kernel`.
@@ -333,11 +333,11 @@ def _thin_large_choice(rows, items, outcome):
         return items, outcome
     if isinstance(outcome["chosen"], list):
         return items, outcome
-    indices = choose_compared(rows[list(items)], outcome["chosen"])
+    indices = choose_compared_rows(rows[list(items)], outcome["chosen"])
     return tuple(items[k] for k in indices), {"chosen": indices.index(outcome["chosen"])}
 
 
-def choose_compared(rows: NDArray[np.float64], chosen: int) -> list[int]:
+def choose_compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
     """Return indices of the rows that a choice among many is taken to compare, in order.
 
     The chosen one and half of them, nearest to it, say where the best is; the others, far from all
@@ -407,7 +407,7 @@ def fit(
         model, start = fitted.model, Start(fitted.state.sites)
         fitted = fit_posterior(add_values(compared, rows, values, model), model, start)
     if models.forgets or models.extremes is not None or has_option:
-        fitted = PresentFit(**fit_fields(fitted), n_columns=rows.shape[1])
+        fitted = PresentFit(**fields_of_fit(fitted), n_columns=rows.shape[1])
     learned = relearn and len(memory.theta) > 0
     return fitted, replace(
         memory,
@@ -419,7 +419,7 @@ def fit(
     )
 
 
-def fit_fields(fitted: Fitted) -> dict:
+def fields_of_fit(fitted: Fitted) -> dict:
     """Return the fields of a fit by name."""
     return {each.name: getattr(fitted, each.name) for each in fields(fitted)}
 
@@ -470,4 +470,4 @@ def draw_hyperparameters(
         drawn = fit_posterior(fitted.comparisons, model.at(theta), start)
     except ValueError:  # where the model cannot be evaluated
         return fitted
-    return replace(fitted, **fit_fields(drawn))
+    return replace(fitted, **fields_of_fit(drawn))

@@ -20,10 +20,10 @@ from skpref.optimize._asking import Asking
 from skpref.optimize._configuration import answer_options, make_configuration
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
 from skpref.optimize._layouts import read_layouts, read_layouts_beside
-from skpref.optimize._limits import hold_parameters, make_limited_space, read_fixed
+from skpref.optimize._limits import hold_parameters, make_limited_space, read_fixed_parameters
 from skpref.optimize._questions import check_answered
-from skpref.optimize._session import Session, lease_claim
-from skpref.optimize._spaces import titled
+from skpref.optimize._session import Session, make_lease_claim
+from skpref.optimize._spaces import item_title
 from skpref.optimize._state import DUELS
 
 
@@ -264,7 +264,7 @@ class PreferenceOptimizer(Asking):
             journal,
             options,
             seed_of(random_state),
-            lease_claim(judge, lease_minutes),
+            make_lease_claim(judge, lease_minutes),
         )
 
     def __repr__(self) -> str:
@@ -292,7 +292,7 @@ class PreferenceOptimizer(Asking):
             return "nothing was told yet"
         if not len(state.answered_rows(usable=True)):
             return "none: all were told unusable"
-        return titled(self.recommend())
+        return item_title(self.recommend())
 
     # -- the loop ------------------------------------------------------------------------
 
@@ -393,8 +393,8 @@ class PreferenceOptimizer(Asking):
 
     def _read_held(self, at, fixed=None):
         """Return the parameters that a question holds, checked."""
-        held = read_fixed(self._space, at, "at")
-        held_once = read_fixed(self._space, fixed, "fixed")
+        held = read_fixed_parameters(self._space, at, "at")
+        held_once = read_fixed_parameters(self._space, fixed, "fixed")
         if not (held and held_once):
             return held or held_once
         if common := at.keys() & fixed.keys():
@@ -402,7 +402,7 @@ class PreferenceOptimizer(Asking):
                 f"got {sorted(map(str, common))} both in at= and in fixed=; a parameter is "
                 "held at one value. Leave it out of one of the two."
             )
-        return read_fixed(self._space, {**at, **fixed}, "at= and fixed")
+        return read_fixed_parameters(self._space, {**at, **fixed}, "at= and fixed")
 
     def _read_given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""

@@ -173,11 +173,11 @@ class PoolConfiguration(NamedTuple):
         return np.zeros(0)
 
     @property
-    def scale(self) -> DuelScale:
+    def duel_scale(self) -> DuelScale:
         """Return the scale of outcomes of the estimator's likelihood."""
         return likelihood_of(final_estimator(self.estimator)).duel_scale
 
-    def check_takes(self, outcome: int | str | dict, n: int) -> None:
+    def check_takes_answer(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the estimator takes such an answer to n items."""
         if n > 2:
             raise ValueError(f"A learner asks duels, two items each; got {n} items.")
@@ -186,7 +186,7 @@ class PoolConfiguration(NamedTuple):
                 "A learner takes no none=: its estimator has no outside option among the items. "
                 "Tell 1 or 0, or None to skip."
             )
-        self.scale.check_told(label_of_outcome(outcome))
+        self.duel_scale.check_told(label_of_outcome(outcome))
 
 
 class PoolQuestions:
@@ -258,7 +258,7 @@ class PoolQuestions:
         """Return duels, outcomes, and who was shown first, as the estimator takes them."""
         places = np.array([self._pool_positions(state, each.items) for each in answers])
         order = np.ones(len(places), dtype=int)
-        scale = self._configuration.scale
+        scale = self._configuration.duel_scale
         if scale.n_columns == 2:
             y = np.array([each.outcome for each in answers])
         else:

@@ -18,9 +18,9 @@ from skpref.optimize._configuration import Configuration
 from skpref.optimize._costs import (
     GAIN_STRATEGY,
     QuestionCost,
-    are_new,
+    are_new_rows,
     best_duel_by_cost,
-    count_new,
+    count_new_rows,
 )
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
@@ -337,10 +337,10 @@ class Questions:
             duel = self._designed_duel(made, 1 if 1 in costs else max(costs), allowed, rng)
         elif costs:
             strategy = self._configuration.strategy_for(len(state.answers) + len(state.pending))
-            context, memory_after = self._ask_context(strategy, state, allowed, rng)
+            context, memory_after = self._make_ask_context(strategy, state, allowed, rng)
             if strategy != GAIN_STRATEGY:
                 duel = propose(strategy, context)
-            if duel is None or count_new(duel, made) not in costs:
+            if duel is None or count_new_rows(duel, made) not in costs:
                 duel = best_duel_by_cost(context, made, costs)
             memory = memory_after()
         if duel is None and new_items is None:
@@ -357,7 +357,7 @@ class Questions:
     def _costs_by_new_items(self, new_items, n_made):
         """Return the cost of a duel by the number of its new items, of those that may be asked."""
         cost = self._configuration.cost or QuestionCost(0.0, 1.0)
-        costs = cost.by_new_items() if new_items is None else {new_items: 1.0}
+        costs = cost.cost_by_new_items() if new_items is None else {new_items: 1.0}
         return {n: each for n, each in costs.items() if n + n_made >= 2}
 
     def _made_rows(self, state):
@@ -379,7 +379,7 @@ class Questions:
 
         def fits(members, rows):
             return allowed(members, rows) & (
-                count_new(members, made) + are_new(rows, made) == n_new
+                count_new_rows(members, made) + are_new_rows(rows, made) == n_new
             )
 
         return extend_question(rows, rows[:0], fits, 2)
@@ -398,7 +398,7 @@ class Questions:
             strategy = self._configuration.strategy_for(
                 len(state.answers) + len(state.pending), "grid"
             )
-            context, memory = self._ask_context(strategy, state, allowed, rng)
+            context, memory = self._make_ask_context(strategy, state, allowed, rng)
             rows = propose_grid(strategy, context, form, free)
             if memory() is not recalled.memory:
                 recalled = KnownMemory(memory())
@@ -423,10 +423,10 @@ class Questions:
         number = len(state.answers) + len(state.pending)
         kind = "duel" if size == 2 else "set" if first_rows is None else "joining"
         strategy = self._configuration.strategy_for(number, kind)
-        context, memory = self._ask_context(strategy, state, allowed, rng, size, first_rows)
+        context, memory = self._make_ask_context(strategy, state, allowed, rng, size, first_rows)
         return propose(strategy, context), memory()
 
-    def _ask_context(self, strategy, state, allowed, rng, size=2, first_rows=None):
+    def _make_ask_context(self, strategy, state, allowed, rng, size=2, first_rows=None):
         """Return the context of a strategy, and a function that returns the memory after it."""
         memory, fit = state.recalled.memory, self.fit(state)[0]
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"

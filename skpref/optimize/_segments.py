@@ -38,7 +38,7 @@ class Axis(NamedTuple):
     n_before: int
 
 
-def grid_points(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Array | None:
+def grid_rows(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Array | None:
     """Return the rows of a grid with n points along each axis, one of which is the anchor.
 
     It is shrunk towards the anchor until it lies in the unit cube and the limits of the space.
@@ -86,7 +86,7 @@ def chord_axis(anchor: Array, direction: Array, n: int, space: Any) -> Axis:
     return Axis(after * direction if after else direction, n_before)
 
 
-def expected_best(posterior: Posterior, sets: list[Array], normals: Array) -> list[float]:
+def expected_best_of_sets(posterior: Posterior, sets: list[Array], normals: Array) -> list[float]:
     """Return the expected utility of the best item of each of several sets, by the same draws.
 
     Parameters
@@ -145,22 +145,22 @@ def propose_grid(
         for anchor, end in zip(anchors, ends, strict=True)
         for axis in _axes_towards(space, anchor, end, n)
     ]
-    grids = _valued_grids(context, lines, n)
+    grids = _value_grids(context, lines, n)
     if len(form.shape) == 2 and grids:
         _, anchor, (axis,), _ = grids[0]
         seconds = [each for end in ends for each in _axes_towards(space, anchor, end, n)]
-        grids = _valued_grids(context, [(anchor, [axis, second]) for second in seconds], n)
+        grids = _value_grids(context, [(anchor, [axis, second]) for second in seconds], n)
     for each in grids:
         if is_free(each.rows):
             return each.rows
     return random_grid(space, incumbent, form, context.rng, is_free)
 
 
-def _valued_grids(context, candidates, n):
+def _value_grids(context, candidates, n):
     """Return the feasible grids of anchors and axes with their values, the best first."""
     grids = []
     for anchor, axes in candidates:
-        rows = grid_points(anchor, axes, n, context.space)
+        rows = grid_rows(anchor, axes, n, context.space)
         if rows is None:
             continue
         rows = distinct_rows(context.space.snap(rows), context.space)
@@ -168,7 +168,7 @@ def _valued_grids(context, candidates, n):
             grids.append((anchor, axes, rows))
     most = max((len(rows) for _, _, rows in grids), default=1)
     normals = draw_shared_normals(most, 1, context.rng)
-    values = expected_best(context.gaussian, [rows for _, _, rows in grids], normals)
+    values = expected_best_of_sets(context.gaussian, [rows for _, _, rows in grids], normals)
     valued = [ValuedGrid(value, *each) for value, each in zip(values, grids, strict=True)]
     return sorted(valued, key=lambda each: -each.value)
 
@@ -192,7 +192,7 @@ def random_grid(
         if not np.all(np.any(spans, axis=1)):
             continue
         axes = [chord_axis(here, span, form.size, space) for span in spans]
-        rows = grid_points(here, axes, form.size, space)
+        rows = grid_rows(here, axes, form.size, space)
         if rows is None:
             continue
         rows = distinct_rows(space.snap(rows), space)

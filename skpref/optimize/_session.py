@@ -16,11 +16,11 @@ from skpref.optimize._configuration import check_same_configuration, check_writa
 from skpref.optimize._events import (
     Draft,
     Event,
-    answer_draft,
     apply_event,
     apply_events,
-    ask_draft,
-    value_draft,
+    draft_answer,
+    draft_questions,
+    draft_value,
 )
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import (
@@ -33,11 +33,11 @@ from skpref.optimize._journal import (
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import locate_position
-from skpref.optimize._spaces import load_tables
+from skpref.optimize._spaces import load_sobol_tables
 from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User, ValueRecord
 
 
-def lease_claim(judge: str | None, lease_minutes: float) -> Lease:
+def make_lease_claim(judge: str | None, lease_minutes: float) -> Lease:
     """Return the lease, without a start, that a judge takes on questions, checked.
 
     Raises
@@ -95,7 +95,7 @@ class Session:
         claim: Lease,
         questions: Callable = Questions,
     ):
-        load_tables()
+        load_sobol_tables()
         self._claim, self.clock = claim, time.time
         self.space, self.configuration = space, configuration
         self._lock = threading.RLock()
@@ -187,7 +187,7 @@ class Session:
         form = (layouts, user, [] if beside is None else list(beside), fixed)
         most = max(each.size for each in layouts)
         if most > 2:
-            self.configuration.models.check_takes({"chosen": 0}, most)
+            self.configuration.models.check_takes_answer({"chosen": 0}, most)
         with self._lock:
             state, leases = self._read_newest()
             n_new = n - len(self._askable_questions(state, leases, *form)[:n])
@@ -256,7 +256,7 @@ class Session:
             extended = replace(state, items=items)
         after = self._questions.with_questions(extended, n, layouts, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory
-        return ask_draft(state, after, memory, self.space, self.configuration.models)
+        return draft_questions(state, after, memory, self.space, self.configuration.models)
 
     def record_answer(
         self,
@@ -273,7 +273,7 @@ class Session:
         form = self._pending_form(items, arguments, user)
         _, compared, outcome = self._resolve_answer(self._state.items, items, arguments, form)
         if arguments is not None:
-            self.configuration.models.check_takes(outcome, len(compared))
+            self.configuration.models.check_takes_answer(outcome, len(compared))
 
         def answer(known_state, current, newer, leases):
             items_known, asked = self._register_question(current.items, items)
@@ -296,7 +296,7 @@ class Session:
             items_known, compared, outcome = self._resolve_answer(
                 current.items, items, arguments, form
             )
-            return answer_draft(
+            return draft_answer(
                 current,
                 items_known,
                 asked,
@@ -317,7 +317,7 @@ class Session:
         def measure(known_state, current, newer, leases):
             items, index = current.items.with_item(item, self.space)
             record = ValueRecord(index, value, deviation)
-            return value_draft(current, items, record, self.space), leases
+            return draft_value(current, items, record, self.space), leases
 
         self._write_event(measure)
 
@@ -386,7 +386,7 @@ class Session:
                 draft, wish = compose(last_state, current, newer, leases)
                 event = None
                 if draft is not None:
-                    event = draft.event(current.seq + 1, self._claim.holder, self.clock())
+                    event = draft.as_event(current.seq + 1, self._claim.holder, self.clock())
                     after = apply_event(current, event, self.space)
                 leases_kept = {q.number: wish[q.number] for q in after.pending if q.number in wish}
                 if event is None and leases_kept == leases:

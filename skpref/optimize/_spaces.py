@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import sobol, warn
 from skpref.data import ItemTable, check_finite, is_frame, unmasked
-from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
+from skpref.optimize._dimensions import Interval, copy_value, make_dimension, plain_value
 
 # Rows spread over a space, or the items of a fit, that stand for all: of earlier people's
 # utilities, and of what is monotone.
@@ -245,7 +245,7 @@ class ParameterBox(Space):
     def present(self, item: Any) -> Any:
         if self.names is None:
             return item.copy()
-        return {name: copied(value) for name, value in item.items()}
+        return {name: copy_value(value) for name, value in item.items()}
 
     def listed(self, items: Any) -> Any:
         return listed(items, self.names)
@@ -591,7 +591,7 @@ def make_space(space: Any, candidates: Any = None) -> Space:
     return ParameterBox([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
 
 
-def load_tables() -> None:
+def load_sobol_tables() -> None:
     """Let scipy load its Sobol tables now: an interrupt while it does leaves them empty."""
     qmc.Sobol(1, scramble=False).random(1)
 
@@ -622,13 +622,13 @@ def _values_by_name(item, names, what):
     return [item[name] for name in names]
 
 
-def titled(item: Any) -> str:
+def item_title(item: Any) -> str:
     """Return an item in few letters, for tables and pictures.
 
     Examples
     --------
-    >>> from skpref.optimize._spaces import titled
-    >>> titled({"dose": 3.14159, "kind": "green"}), titled([0.5, 10.0]), titled("tea")
+    >>> from skpref.optimize._spaces import item_title
+    >>> item_title({"dose": 3.14159, "kind": "green"}), item_title([0.5, 10.0]), item_title("tea")
     ('dose=3.142, kind=green', '(0.5, 10)', 'tea')
     """
 
@@ -639,7 +639,7 @@ def titled(item: Any) -> str:
         return ", ".join(f"{name}={short(value)}" for name, value in item.items())
     if np.ndim(item) == 0:  # a name
         return str(item)
-    return f"({', '.join(map(short, plain(list(item))))})"
+    return f"({', '.join(map(short, plain_value(list(item))))})"
 
 
 def listed(items: Any, names: list | None) -> Any:

@@ -132,8 +132,8 @@ DUELS = (Layout(),)
 class Pending(NamedTuple):
     """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
-    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them, and
-    ``new_items`` the number that was asked for.
+    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed_parameters` has
+    them, and ``new_items`` the number that was asked for.
     """
 
     number: int

@@ -170,7 +170,7 @@ def propose(strategy: Strategy, context: AskContext) -> Array | None:
         If the acquisition is NaN everywhere.
     """
     with name_failing_acquisition(strategy.acquisition):
-        return _propose_rows_by(strategy, context)
+        return _question_by_strategy(strategy, context)
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def name_failing_acquisition(acquisition: str | Callable) -> Iterator[None]:
         ) from error
 
 
-def _propose_rows_by(strategy, context):
+def _question_by_strategy(strategy, context):
     """Return what `propose` does, without the name of an acquisition in its error."""
     if context.first_rows is not None:
         return _complete_question(strategy.acquisition, context, context.first_rows)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 
 from skpref._estimator import PairwisePreferenceRegressor
-from skpref.optimize._limits import LimitedBox, without_limits
+from skpref.optimize._limits import LimitedBox, as_limited_box
 from skpref.optimize._model import shorter_lengthscale_prior
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import RunState
@@ -81,7 +81,7 @@ def usable_part(space: Any, usability: Usability, n: int) -> Any:
     if isinstance(space, Pool):
         probability = usability.probability(space.pool)
         return space.part(probability >= min(usability.level, np.sort(probability)[-n]))
-    box = space if isinstance(space, LimitedBox) else without_limits(space)
+    box = space if isinstance(space, LimitedBox) else as_limited_box(space)
     try:
         return box.with_usability(usability)
     except ValueError:

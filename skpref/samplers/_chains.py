@@ -154,7 +154,7 @@ class SamplingBox(NamedTuple):
     most: np.ndarray
 
     @classmethod
-    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, n: int) -> "SamplingBox":
+    def from_walls(cls, lower: ArrayLike | None, upper: ArrayLike | None, n: int) -> "SamplingBox":
         """Return the box of checked walls of n coordinates; None: 0 below and inf above."""
         walls = []
         for name, given, default in (("lower", lower, 0.0), ("upper", upper, np.inf)):
@@ -231,7 +231,7 @@ def start_positions(
         raise ValueError(
             f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
         )
-    box = SamplingBox.of(None, None, t) if box is None else box
+    box = SamplingBox.from_walls(None, None, t) if box is None else box
     start = np.broadcast_to(start, (n_chains, t)).copy()
     inside = (start > box.lower) & (start < box.upper) & np.isfinite(start)
     if not inside.all():

@@ -98,7 +98,7 @@ def gibbs(
     pull = precision / np.multiply.outer(-scale, scale)
     np.fill_diagonal(pull, 0.0)
     # Coordinates by chains: the values of one coordinate over the chains lie together.
-    box = SamplingBox.of(lower, upper, t)
+    box = SamplingBox.from_walls(lower, upper, t)
     start = start_positions(start, n_chains, t, box)
     walls = box.lower * scale, box.upper * scale
     radius_move = radius_move and box.is_cone

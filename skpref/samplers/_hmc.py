@@ -134,7 +134,7 @@ class HMCSampler:
     ):
         covariance, self._root = covariance_root(covariance)
         self._variance = covariance.diagonal()
-        self._box = SamplingBox.of(lower, upper, len(covariance))
+        self._box = SamplingBox.from_walls(lower, upper, len(covariance))
         self._reflectors = reflector_rows(covariance)
 
     def draw(

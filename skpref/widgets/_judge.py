@@ -122,7 +122,7 @@ class Judge:
             raise ValueError(f"user={user!r} needs an ActiveLearner with users=.")
         n_items = largest_set_size(kind, size)
         if n_items > 2:
-            optimizer._check_takes(WAYS[answer].example, n_items)
+            optimizer._check_takes_answer(WAYS[answer].example, n_items)
         elif answer != "best":
             raise ValueError(
                 f"answer={answer!r} is of sets of more than two items; got size={size!r} and "

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from skpref.fitting import Inspected, unit_length
-from skpref.optimize import titled
+from skpref.optimize import item_title
 from skpref.plotting import best_so_far, run_of
 
 _LEVEL = 0.9
@@ -56,7 +56,9 @@ def last_answers(optimizer: Any) -> list[dict]:
     run = run_of(optimizer)
     last = zip(run.best, optimizer.history_, strict=True)
     return [
-        {"text": titled(run.items[won])} if won is not None else {"text": _title_undecided(outcome)}
+        {"text": item_title(run.items[won])}
+        if won is not None
+        else {"text": _title_undecided(outcome)}
         for won, (_, outcome) in list(last)[-LAST_ANSWERS:]
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skpref.optimize import titled
+from skpref.optimize import item_title
 from skpref.widgets._files import encode_png, encode_wav
 
 _ALLOWED = (
@@ -154,6 +154,6 @@ def describe_item(item: Any) -> str:
     """Return an item in words: a name, or its values with a line each."""
     if isinstance(item, Mapping):
         return "\n".join(
-            titled({name: value}).replace("=", ": ", 1) for name, value in item.items()
+            item_title({name: value}).replace("=", ": ", 1) for name, value in item.items()
         )
-    return titled(item)
+    return item_title(item)

@@ -96,7 +96,7 @@ def test_until_names_the_best_once_it_is_known(open_desk):
 
     desk.planner = Planner()
     desk.planner.plan = plan
-    page = desk.page("ann")
+    page = desk.page_of_judge("ann")
     assert page["question"]["kind"] == "end"
     assert "at least 0.95: p00.png" in page["status"]["end"]
 

@@ -307,9 +307,9 @@ def test_values_come_back_from_the_optimizer(name):
     sampler = optuna.samplers.RandomSampler(seed=0)
     for _ in range(20):
         value = sampler.sample_independent(None, None, name, distribution)
-        row = optimizer.to_unit([space.item({name: value})])
+        row = optimizer.to_unit([space.to_item({name: value})])
         assert np.all((row >= 0.0) & (row <= 1.0))
-        back = space.params(optimizer._space.to_item(row[0]))[name]
+        back = space.to_params(optimizer._space.to_item(row[0]))[name]
         if isinstance(distribution, FloatDistribution):
             assert back == pytest.approx(value, rel=1e-12)
         else:

@@ -90,7 +90,7 @@ def test_a_bouncing_coordinate_meets_the_same_wall_again():
 @pytest.mark.slow
 def test_a_slab_of_a_millionth_of_a_deviation_is_crossed_in_equal_times():
     width = 1e-6
-    wall = SamplingBox.of([-0.5 * width], [0.5 * width], 1)
+    wall = SamplingBox.from_walls([-0.5 * width], [0.5 * width], 1)
     walls = AnyWalls(reflector_rows(np.eye(1)), np.ones(1), wall, 2)
     speed = np.array([[1.7], [-0.4]])
     ends = np.stack([walls.to_work_rows(speed), walls.to_work_rows(np.zeros((2, 1)))])
