@@ -104,15 +104,15 @@ def _undecided_html(pairs: Any) -> str:
 
 
 def _judges_html(desk: Any, reliability: Any) -> str:
-    """Return the table of judges: votes, seconds, repetitions alike, and reliability if known."""
-    known = {} if reliability is None else {name: k for k, name in enumerate(reliability.names)}
+    """Return the table of judges: votes, seconds, repetitions alike, and reliability where known."""
+    place = {} if reliability is None else {name: k for k, name in enumerate(reliability.names)}
     rows = []
     for judge, (same, n_repeats, seconds) in desk.agreement().items():
         row = [judge, desk.store.count_votes(judge)]
         row.append("–" if seconds is None else f"{seconds:.1f}")
         row.append(f"{same} of {n_repeats}" if n_repeats else "–")
-        if judge in known:
-            k = known[judge]
+        if judge in place:
+            k = place[judge]
             row.append(f"{reliability.reliability[k]:.2f}")
             row.append(probability_text(reliability.probability_random[k]))
         else:

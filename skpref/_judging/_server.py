@@ -112,14 +112,14 @@ class _Gate:
         """Return whether a client sends more than its rate, by a leaking bucket for each kind."""
         kind = "POST" if request.method == "POST" else "GET"
         client = request.client.host if request.client else ""
-        link, now = request.url.path.split("/")[1], time.monotonic()
+        link, time_now = request.url.path.split("/")[1], time.monotonic()
         name = client, link if link in self._links else "", kind
-        level, since = self._levels.pop(name, (0.0, now))
-        level = max(0.0, level - (now - since) * _RATES[kind])
+        level, since = self._levels.pop(name, (0.0, time_now))
+        level = max(0.0, level - (time_now - since) * _RATES[kind])
         is_over = level >= 2.0 * _RATES[kind]
-        self._levels[name] = level + (not is_over), now
+        self._levels[name] = level + (not is_over), time_now
         for oldest, (_, last) in list(self._levels.items()):  # empty after two seconds
-            if now - last <= 2.0:
+            if time_now - last <= 2.0:
                 break
             del self._levels[oldest]
         return is_over

@@ -230,12 +230,12 @@ class VoteStore:
 
         Leases that have hardly begun stay, so that who looks again and again writes nothing.
         """
-        now = time.time()
+        begin = time.time()
         with self.transaction():
             self._fetch_rows(
                 "UPDATE questions SET since = ? "
                 "WHERE judge = ? AND state = 'open' AND since NOT BETWEEN ? AND ?",
-                *(now, judge, now - 0.1 * _LEASE_SECONDS, now),
+                *(begin, judge, begin - 0.1 * _LEASE_SECONDS, begin),
             )
 
     def withdraw_question(self, number: int) -> None:

@@ -20,9 +20,6 @@ from skpref.data import distinct_rows
 from skpref.gp import Posterior, PosteriorMixture
 from skpref.likelihoods import Likelihood, Probit
 
-# The binary entropy of Φ(u) is about log 2 · exp(−u²/(2 C²)) nats, whose value and second
-# derivative at 0 are its own: C² = π log(2) / 2 (Houlsby et al. 2012; supplement, eq. 4, in bits).
-_BELL = 0.5 * np.pi * np.log(2.0)
 # Of the trapezoidal rule over a margin: its step, in deviations of the noise or of the margin,
 # whichever is less, and how many deviations it reaches. Integrands are analytic, so that errors
 # fall exponentially as the step does: below 1e-9 at this one.
@@ -136,8 +133,11 @@ def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
     .. [1] Houlsby, Hernández-Lobato, Huszár, Ghahramani, "Collaborative Gaussian Processes for
        Preference Learning", NIPS 2012.
     """
-    spread = variance + _BELL * noise
-    height = np.log(2.0) * np.sqrt(_BELL * noise / spread)
+    # The binary entropy of Φ(u) is about log 2 · exp(−u²/(2 C²)) nats, whose value and second
+    # derivative at 0 are its own: C² = π log(2) / 2 (supplement of [1]_, eq. 4, in bits).
+    square = 0.5 * np.pi * np.log(2.0)
+    spread = variance + square * noise
+    height = np.log(2.0) * np.sqrt(square * noise / spread)
     return Bell(height * np.exp(-0.5 * mean * mean / spread), spread)
 
 

@@ -256,7 +256,7 @@ def _journal_answers(path: str | PathLike, space: Space) -> Iterator[EarlierAnsw
 def _rows_of_items(shown: Any, space: Space) -> Array:
     """Return the unit-cube rows of items, or raise ValueError."""
     try:
-        return np.array([space.to_row(item) for item in space.listed(shown)])
+        return np.array([space.to_row(item) for item in space.list_items(shown)])
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"got an item in earlier= that is none of the space: {error} Give the items as tell() "

@@ -323,7 +323,7 @@ class ActiveLearner(Asking):
         return self._space.present(self._space.to_item(self._space.pool[best]))
 
     def _as_rows(self, items: Any) -> Any:
-        items = self._space.listed(items)
+        items = self._space.list_items(items)
         if not self._space.has_features:
             return np.array([self._space.clean(item) for item in items])
         duels = self._session.configuration.pool.duels

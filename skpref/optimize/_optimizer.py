@@ -409,7 +409,7 @@ class PreferenceOptimizer(Asking):
         try:
             if isinstance(beside, str | Mapping):
                 raise ValueError(f"Got one item, {beside!r}.")
-            items = list(self._space.listed(beside))
+            items = list(self._space.list_items(beside))
             for item in items:
                 self._space.to_row(item)
         except (TypeError, ValueError) as error:
@@ -762,7 +762,7 @@ class PreferenceOptimizer(Asking):
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Return unit-cube rows (n, n_columns) of items, as `posterior_` sees them."""
-        return np.array([self._space.to_row(item) for item in self._space.listed(items)])
+        return np.array([self._space.to_row(item) for item in self._space.list_items(items)])
 
     _as_rows = to_unit
 

@@ -468,7 +468,7 @@ class Session:
     def _register_question(self, items_known, items):
         """Return known items with those of a question added, and their indices, checked."""
         try:
-            shown = [] if isinstance(items, str) else list(self.space.listed(items))
+            shown = [] if isinstance(items, str) else list(self.space.list_items(items))
         except TypeError:
             shown = []
         if len(shown) < 2:

@@ -102,9 +102,14 @@ class Space(ABC):
             return packed
         return np.array(packed).reshape(len(packed), *(sizes or {2}), self.n_dimensions)
 
-    @abstractmethod
-    def listed(self, items: Any) -> Any:
+    def list_items(self, items: Any) -> Any:
         """Return the rows of a frame as items, one by one; all other items as they are."""
+        if not is_frame(items):
+            return items
+        rows = items.to_numpy()
+        if self.parameter_columns()[0] is None:
+            return rows
+        return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
 
     # -- rows ----------------------------------------------------------------------------
 
@@ -246,9 +251,6 @@ class ParameterBox(Space):
         if self.names is None:
             return item.copy()
         return {name: copy_value(value) for name, value in item.items()}
-
-    def listed(self, items: Any) -> Any:
-        return listed(items, self.names)
 
     def parameter_columns(self) -> tuple[list | None, list]:
         pairs = zip(self.dimensions, self._slices, strict=True)
@@ -459,9 +461,6 @@ class Pool(Space):
     def present(self, item: np.ndarray) -> Any:
         return item.copy() if self.names is None else self.names[self._at[item.tobytes()]]
 
-    def listed(self, items: Any) -> Any:
-        return listed(items, self.feature_names)
-
     def describe(self) -> list:
         """Return plain values that tell this pool from others: of names or features."""
         if not self.has_features:
@@ -640,16 +639,6 @@ def item_title(item: Any) -> str:
     if np.ndim(item) == 0:  # a name
         return str(item)
     return f"({', '.join(map(short, plain_value(list(item))))})"
-
-
-def listed(items: Any, names: list | None) -> Any:
-    """Return rows of a frame one by one, all other items as they are."""
-    if not is_frame(items):
-        return items
-    rows = items.to_numpy()
-    if names is None:
-        return rows
-    return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
 
 
 def check_vector(item: Any, n: int) -> np.ndarray:

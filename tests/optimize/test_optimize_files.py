@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from journal_support import answer, cheap, closed, copy_value, forked
+from journal_support import answer, cheap, closed, copied, forked
 
 import skpref
 from skpref.optimize import HallucinationBelieverOptimizer, read_journal
@@ -100,7 +100,7 @@ def test_a_file_that_is_cut_off_in_mid_run_takes_no_more_answers(tmp_path, size)
 
 def test_a_file_that_was_overwritten_takes_no_more_answers(tmp_path):
     made = answer(cheap(tmp_path / "run.db"), 4)
-    question, early = made.ask(), copy_value(tmp_path / "run.db", tmp_path)
+    question, early = made.ask(), copied(tmp_path / "run.db", tmp_path)
     longer = closed(answer(cheap(tmp_path / "longer.db", seed=1), 9))
     answer(made)
     for other in (longer, early):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from journal_support import answer, cheap, closed, copy_value, forked, optimizer
+from journal_support import answer, cheap, closed, copied, forked, optimizer
 from scipy import stats
 
 import skpref
@@ -70,7 +70,7 @@ def test_a_closed_run_goes_on_to_the_same_questions(tmp_path, n_told, asked):
     answer(first := optimizer(tmp_path / "run.db"), n_told)
     if asked:
         first.ask()
-    same_run(first, optimizer(copy_value(tmp_path / "run.db", tmp_path)))
+    same_run(first, optimizer(copied(tmp_path / "run.db", tmp_path)))
 
 
 def build(path, strategy):
@@ -89,7 +89,7 @@ def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):
     whole = build(tmp_path / "whole.db", strategy)
     for number in range(N_STEPS):
         if number in (4, 9):
-            copy_value(tmp_path / "whole.db", tmp_path, f"{number}.db")
+            copied(tmp_path / "whole.db", tmp_path, f"{number}.db")
         step(whole, number)
     expected = columns(closed(whole))
     for first in (4, 9):
@@ -153,7 +153,7 @@ def test_dict_items_and_a_pool_are_resumed(tmp_path, k):
 
 def test_without_a_seed_the_journal_keeps_one(tmp_path):
     answer(optimizer(tmp_path / "run.db", None), 5)
-    copy = copy_value(tmp_path / "run.db", tmp_path)
+    copy = copied(tmp_path / "run.db", tmp_path)
     same_run(optimizer(tmp_path / "run.db", None), optimizer(copy, None))
 
 
@@ -164,7 +164,7 @@ def test_many_undos_are_resumed_too(tmp_path):
     for _ in range(12):
         first.undo()
     assert first.n_told_ == 4
-    second = optimizer(copy_value(tmp_path / "run.db", tmp_path))
+    second = optimizer(copied(tmp_path / "run.db", tmp_path))
     np.testing.assert_array_equal(first.ask(), second.ask())
     for each in (first, second):
         each.undo()

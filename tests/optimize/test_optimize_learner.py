@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from journal_support import copy_value
+from journal_support import copied
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
@@ -196,7 +196,7 @@ def test_a_closed_run_goes_on_to_the_same_questions(tmp_path, n_told, n_asked):
     first = answer(learner(tmp_path / "run.db"), n_told)
     if n_asked:
         first.ask(n_asked)
-    second = learner(copy_value(tmp_path / "run.db", tmp_path))
+    second = learner(copied(tmp_path / "run.db", tmp_path))
     assert_array_equal(first.pending_, second.pending_)
     same_questions(first, second)
 
@@ -215,8 +215,8 @@ def test_memory_and_journal_ask_the_same(tmp_path):
 def test_chance_is_taken_up_too(tmp_path, strategy):
     answer(learner(tmp_path / "run.db", strategy=strategy), 4)
     same_questions(
-        learner(copy_value(tmp_path / "run.db", tmp_path, "a.db"), strategy=strategy),
-        learner(copy_value(tmp_path / "run.db", tmp_path, "b.db"), strategy=strategy),
+        learner(copied(tmp_path / "run.db", tmp_path, "a.db"), strategy=strategy),
+        learner(copied(tmp_path / "run.db", tmp_path, "b.db"), strategy=strategy),
     )
 
 

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from journal_support import cheap, closed, copy_value, optimizer
+from journal_support import cheap, closed, copied, optimizer
 from scipy import stats
 from sets_support import BEST, taste
 from tiers_support import thinned
@@ -568,7 +568,7 @@ def test_a_journal_goes_on_exactly(tmp_path, build):
         act(found, number)
         if number % 3 == 1:
             asked = found.ask(kind="line", size=4)
-            again = build(copy_value(path, tmp_path))
+            again = build(copied(path, tmp_path))
             np.testing.assert_array_equal(again.ask(kind="line", size=4), asked)
             for each in (found, again):
                 act(each, 100 + number)

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from journal_support import cheap, closed, copy_value, forked, optimizer
+from journal_support import cheap, closed, copied, forked, optimizer
 from scipy import stats
 from sets_support import WAYS, said, tell_sets
 
@@ -71,7 +71,7 @@ def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):
     whole = build(tmp_path / "whole.db", strategy)
     for number in range(N_DEAR):
         if number in (3, 6):
-            copy_value(tmp_path / "whole.db", tmp_path, f"{number}.db")
+            copied(tmp_path / "whole.db", tmp_path, f"{number}.db")
         step(whole, number)
     expected = events(closed(whole))
     kinds = {kind for kind, _ in expected}
@@ -127,7 +127,7 @@ def test_many_undos_are_resumed_too(tmp_path):
     tell_sets(first, 4, 2, "tie").tell(first.ask(), "tie").ask()
     for _ in range(10):
         first.undo()
-    second = optimizer(copy_value(tmp_path / "run.db", tmp_path))
+    second = optimizer(copied(tmp_path / "run.db", tmp_path))
     assert second.n_told_ == first.n_told_ == 4
     for size in (2, 3, 4):
         np.testing.assert_array_equal(first.ask(size=size), second.ask(size=size))
@@ -141,7 +141,7 @@ def test_many_undos_are_resumed_too(tmp_path):
 def test_solver_and_sampler_are_kept_row_by_row(tmp_path):
     made = tell_sets(optimizer(tmp_path / "run.db"), 4, 4, "ranking")
     tell_sets(tell_sets(made, 3, 4, "both"), 2, 2, "tie").ask()
-    again = optimizer(copy_value(tmp_path / "run.db", tmp_path))
+    again = optimizer(copied(tmp_path / "run.db", tmp_path))
     one, two = (each._session.last_state.recalled.memory for each in (made, again))
     assert one.margins.shape == (4 * 3 + 3 * 4 + 2,)  # inequalities of the answers
     np.testing.assert_array_equal(one.margins, two.margins)

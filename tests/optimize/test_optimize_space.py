@@ -63,7 +63,7 @@ def test_every_space_keeps_the_contract(form):
     assert len(space.pack_many([])) == 0
     assert len(space.pack_many([shown[:2], shown[2:5]])[1]) == 3
     assert json.dumps(space.describe()) == json.dumps(FORMS[form]().describe())
-    assert str(list(space.listed(shown))) == str(shown)
+    assert str(list(space.list_items(shown))) == str(shown)
 
 
 def random_items(space, n, seed=0):
