@@ -104,7 +104,7 @@ def _undecided_html(pairs: Any) -> str:
 
 
 def _judges_html(desk: Any, reliability: Any) -> str:
-    """Return the table of judges: votes, seconds, repetitions alike, and reliability where known."""
+    """Return the table of judges: votes, seconds, repetitions alike, and reliability if known."""
     place = {} if reliability is None else {name: k for k, name in enumerate(reliability.names)}
     rows = []
     for judge, (same, n_repeats, seconds) in desk.agreement().items():

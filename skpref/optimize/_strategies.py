@@ -374,12 +374,11 @@ def _allowed_and_distant(context, members, rows):
     return context.allowed(members, rows) & np.all(distance > context.separation, axis=1)
 
 
-def _surface_given_members(acquisition, context, posterior, members, normals=None) -> RowSurface:
+def _surface_given_members(acquisition, context, posterior, members) -> RowSurface:
     """Return an acquisition as a function of the row that joins the members of a question."""
     if len(members) == 1 or acquisition != "eubo":
         return acquisition_surface(acquisition, posterior, members[0], context.answered_rows)
-    if normals is None:
-        normals = draw_shared_normals(context.size - 1, posterior.n_components, context.rng)
+    normals = draw_shared_normals(context.size - 1, posterior.n_components, context.rng)
     return BestOf(posterior, members, normals)
 
 
@@ -387,10 +386,7 @@ def _surface_given_members(acquisition, context, posterior, members, normals=Non
 
 
 def _joint_question(acquisition, context):
-    """Return a question whose items maximise the acquisition together; None if none may be asked.
-
-    For "eubo" all items of a set do so, else the first two.
-    """
+    """Return a question whose first two rows maximise an acquisition together; None if none may."""
     if isinstance(acquisition, str) and acquisition in LOOKAHEADS:
         question = _lookahead_duel(acquisition, context, context.draw())
     else:
@@ -399,43 +395,23 @@ def _joint_question(acquisition, context):
 
 
 def _maximise_by_turns(acquisition, context):
-    """Return the rows of a question that maximise the acquisition by turns; None if none may.
+    """Return two rows that maximise an acquisition by turns, best mean first; None if none may.
 
-    Of two rows each in turn is the best beside the other, as long as their value grows. For "eubo"
-    further rows join them, and each is replaced by the best beside the others, if that is better.
+    Each in turn is the best beside the other, as long as their value grows.
     """
     posterior = context.draw()
-    size = context.size if acquisition == "eubo" else 2
-    normals = (
-        draw_shared_normals(size - 1, posterior.n_components, context.rng) if size > 2 else None
-    )
     seeds = best_mean_rows(posterior, context)
-
-    def best_beside(rest, start):
-        surface = _surface_given_members(acquisition, context, posterior, rest, normals)
-        rule = partial(context.allowed, rest)
-        return surface, *maximise(surface, context.space, start, context.rng, rule)
-
     first, value, question = best_mean_row(context.gaussian, context.answered_rows), -np.inf, None
     for _ in range(EFFORT.n_turns):
         start = np.concatenate([seeds, first[None] if question is None else question])
-        _, second, reached = best_beside(first[None], start)
+        surface = _surface_given_members(acquisition, context, posterior, first[None])
+        rule = partial(context.allowed, first[None])
+        second, reached = maximise(surface, context.space, start, context.rng, rule)
         if second is None or not reached > value + 1e-6 * (1.0 + abs(reached)):
             break
         question, value, first = np.array([first, second]), reached, second
     if question is None:
         return None
-    while len(question) < size:
-        _, row, _ = best_beside(question, np.concatenate([seeds, question]))
-        if row is None:
-            return None
-        question = np.concatenate([question, row[None]])
-    for place in range(size if size > 2 else 0):
-        rest = np.delete(question, place, axis=0)
-        surface, row, value = best_beside(rest, np.concatenate([seeds, question]))
-        before = surface.value(question[place][None])[0]
-        if row is not None and value > before + 1e-6 * (1.0 + abs(before)):
-            question[place] = row
     return question[np.argsort(-posterior.mean(question), kind="stable")]
 
 
