@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from browser_support import free_port, served
 
-from skpref.widgets._files import png_of, wav_of
+from skpref.widgets._files import encode_png, encode_wav
 
 _PDF = b"""%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
@@ -23,10 +23,10 @@ trailer<</Root 1 0 R>>
 HOSTILE = "<script>parent.ran = 1; window.ran = 1</script><img src=x onerror='top.ran = 1'>"
 # One of each kind.
 KINDS = {
-    "picture.png": png_of(np.linspace(0.0, 1.0, 600).reshape(20, 30)),
+    "picture.png": encode_png(np.linspace(0.0, 1.0, 600).reshape(20, 30)),
     "drawing.svg": b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 6' width='90'>"
     b"<script>top.ran = 1</script><circle cx='4' cy='3' r='2'/></svg>",
-    "sound.wav": wav_of(8000, np.sin(np.arange(16_000.0))),
+    "sound.wav": encode_wav(8000, np.sin(np.arange(16_000.0))),
     "film.webm": b"\x1a\x45\xdf\xa3" + b"0" * 40,
     "text.txt": f"A text. {HOSTILE}".encode(),
     "words.md": f"A **bold** word. {HOSTILE}".encode(),
@@ -47,7 +47,7 @@ def write_pictures(folder: Path, n: int) -> Path:
     """Write pictures of falling brightness into a new folder and return it."""
     shades = np.linspace(1.0, 0.1, n)
     return write_files(
-        folder, {f"p{k:02d}.png": png_of(np.full((20, 30), shades[k])) for k in range(n)}
+        folder, {f"p{k:02d}.png": encode_png(np.full((20, 30), shades[k])) for k in range(n)}
     )
 
 

@@ -35,7 +35,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import RESULTS, report
 
-from skpref.widgets._files import png_of
+from skpref.widgets._files import encode_png
 
 # Seconds before a message is sent again, and at most until a kill that is due: of some ten answers.
 AGAIN, LONGEST_LIFE = 0.2, 0.4
@@ -181,7 +181,7 @@ def main():
         pictures.mkdir()
         for k in range(options.items):
             shade = np.full((20, 30), k / options.items)
-            (pictures / f"{k:03d}.png").write_bytes(png_of(shade))
+            (pictures / f"{k:03d}.png").write_bytes(encode_png(shade))
         server = Server(folder, [*names, "flood"])
         server.start()
         try:

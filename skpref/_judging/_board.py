@@ -10,7 +10,7 @@ from skpref.plotting import board_svg
 _MOST_PAIRS = 10
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _table_html(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table of HTML, whose texts are escaped."""
     head = "".join(f'<th scope="col">{html_text(each)}</th>' for each in heads)
     body = "".join(
@@ -40,51 +40,58 @@ def board_page(desk: Any) -> str:
 
 def votes_html(desk: Any) -> str:
     """Return how the votes of a desk stand, as a part of a page."""
-    n_votes = desk.store.n_votes()
+    n_votes = desk.store.count_votes()
     planner = desk.planner
     view = None if planner is None else planner.board
-    parts = [_paragraph(f"Votes: {n_votes}. Judges: {len(desk.store.judges())}.")]
+    parts = [_paragraph_html(f"Votes: {n_votes}. Judges: {len(desk.store.judge_names())}.")]
     if planner is not None and planner.trouble:
-        parts.append(_paragraph(f"The board could not be made: {planner.trouble}"))
+        parts.append(_paragraph_html(f"The board could not be made: {planner.trouble}"))
     if view is None:
-        parts.append(_paragraph("The board comes with the first votes; it takes some seconds."))
+        parts.append(
+            _paragraph_html("The board comes with the first votes; it takes some seconds.")
+        )
         return "".join(parts) + _judges_html(desk, None)
     board = view.board
     if view.n_votes < n_votes:
-        parts.append(_paragraph(f"The board is of the first {view.n_votes} votes as yet."))
+        parts.append(_paragraph_html(f"The board is of the first {view.n_votes} votes as yet."))
     if board.n_components > 1:
         how = (
             "there is a board for each prompt"
             if desk.source.boards == "prompt"
             else "no votes join these yet, so that nothing is decided between them"
         )
-        parts.append(_paragraph(f"There are {board.n_components} groups of items: {how}."))
+        parts.append(_paragraph_html(f"There are {board.n_components} groups of items: {how}."))
     elif board.lead is not None:
         first, second = board.lead.names
         chance = probability_text(board.lead.probability)
-        parts.append(_paragraph(f"{first} is better than {second} with a probability of {chance}."))
+        parts.append(
+            _paragraph_html(f"{first} is better than {second} with a probability of {chance}.")
+        )
     if view.n_needed is not None and view.n_needed:
         parts.append(
-            _paragraph(
-                f"About {_rounded(view.n_needed)} more votes are likely to settle the first place."
+            _paragraph_html(
+                f"About {_round_to_two_digits(view.n_needed)} more votes are likely to settle the "
+                "first place."
             )
         )
-    places = _table(f"Utilities in units of {board.unit}; 0 is their mean", *board.cells())
+    places = _table_html(f"Utilities in units of {board.unit}; 0 is their mean", *board.cells())
     parts += [board_svg(board), places, _undecided_html(view.undecided)]
     return "".join(parts) + _judges_html(desk, view.judges)
 
 
-def _paragraph(text: str) -> str:
+def _paragraph_html(text: str) -> str:
+    """Return a text as a paragraph of HTML, escaped."""
     return f"<p>{html_text(text)}</p>"
 
 
-def _rounded(n: int) -> int:
-    """Return a number with two digits that count."""
+def _round_to_two_digits(n: int) -> int:
+    """Return a number rounded to its first two digits."""
     digits = max(0, len(str(n)) - 2)
     return round(n, -digits)
 
 
 def _undecided_html(pairs: Any) -> str:
+    """Return the table of the undecided pairs that are closest to even."""
     n_open = len(pairs.first)
     closest = sorted(range(n_open), key=lambda k: abs(pairs.probability[k] - 0.5))[:_MOST_PAIRS]
     rows = [
@@ -93,22 +100,23 @@ def _undecided_html(pairs: Any) -> str:
     ]
     caption = f"Undecided pairs: {n_open} of {n_open + pairs.n_decided}"
     caption += f", the {_MOST_PAIRS} closest" if n_open > _MOST_PAIRS else ""
-    return _table(caption, ["first", "second", "P(first is better)"], rows)
+    return _table_html(caption, ["first", "second", "P(first is better)"], rows)
 
 
 def _judges_html(desk: Any, reliability: Any) -> str:
-    known = {} if reliability is None else {name: k for k, name in enumerate(reliability.names)}
+    """Return the table of judges: votes, seconds, repetitions alike, and reliability if known."""
+    place = {} if reliability is None else {name: k for k, name in enumerate(reliability.names)}
     rows = []
     for judge, (same, n_repeats, seconds) in desk.agreement().items():
-        row = [judge, desk.store.n_votes(judge)]
+        row = [judge, desk.store.count_votes(judge)]
         row.append("–" if seconds is None else f"{seconds:.1f}")
         row.append(f"{same} of {n_repeats}" if n_repeats else "–")
-        if judge in known:
-            k = known[judge]
+        if judge in place:
+            k = place[judge]
             row.append(f"{reliability.reliability[k]:.2f}")
             row.append(probability_text(reliability.probability_random[k]))
         else:
             row += ["–", "–"]
         rows.append(row)
     heads = ["judge", "votes", "seconds a vote", "repeats alike", "reliability", "P(random)"]
-    return _table("Judges: 1 is the reliability of the reference judge", heads, rows)
+    return _table_html("Judges: 1 is the reliability of the reference judge", heads, rows)

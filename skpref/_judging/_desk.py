@@ -18,18 +18,15 @@ from markdown_it import MarkdownIt
 from skpref._judging._board import votes_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
 from skpref._judging._planning import Planner, PlanTask, VoteForm, VoteGoals, duels_of
-from skpref._judging._store import Vote, VoteQuestion, VoteStore
+from skpref._judging._store import Vote, VoteQuestion, VoteStore, item_key
 from skpref._utils import csv_cell, printable_text
 from skpref.data import DuelScale
-from skpref.widgets import WAYS, choices_of, prompt_of
+from skpref.widgets import LAST_ANSWERS, WAYS, duel_choices, question_prompt
 
 # The question that is shown, and the one after it, whose pictures a browser loads meanwhile.
 _OPEN = 2
-# Characters of a comment, and answers in the strip of the last ones.
-_LONGEST_COMMENT, _HISTORY = 2000, 10
 # Questions between a question and its repetition, so that the answer is not remembered.
 _APART = 8
-_DAY = 86400.0  # seconds
 
 
 class VoteDesk:
@@ -59,7 +56,7 @@ class VoteDesk:
         plans: bool = True,
         prompt: str | None = None,
     ) -> None:
-        held = VoteForm(*store.setting("form", form))
+        held = VoteForm(*store.keep_setting("form", form))
         if held != form:
             raise ValueError(
                 f"got questions of the form {form}; the votes in {store.path} are of the form "
@@ -76,7 +73,7 @@ class VoteDesk:
             of_prompt = self._of_prompt.setdefault(item.prompt, {})
             of_prompt.setdefault(item.competitor, []).append(number)
         scale = DuelScale(ties=True, levels=1 + form.grades)
-        self._choices = choices_of(scale)
+        self._choices = duel_choices(scale)
         self.planner = Planner(self.make_task) if plans else None
 
     @property
@@ -94,16 +91,16 @@ class VoteDesk:
         """Functions that return the files that can be had, by name."""
         return {"votes.csv": self.export_csv, "votes.json": self.export_json}
 
-    def keep(self, name: str, value: str) -> str:
-        """Return what is kept under a name, after this was kept if nothing was."""
-        return self.store.setting(name, value)
+    def keep_setting(self, name: str, value: str) -> str:
+        """Return the setting that the store has under a name; this value if it had none."""
+        return self.store.keep_setting(name, value)
 
     def board_html(self) -> str:
         """Return how the votes stand, as a part of a page."""
         return votes_html(self)
 
-    def blob(self, digest: str) -> None:
-        """Return None: items are files."""
+    def blob_content(self, digest: str) -> None:
+        """Return None, as no picture is made here: items are files."""
 
     def close(self) -> None:
         """End the process that plans, and close the store."""
@@ -113,14 +110,14 @@ class VoteDesk:
 
     # -- which question --------------------------------------------------------------------
 
-    def _questions(self, judge: str) -> list[VoteQuestion]:
-        """Return the question to be shown and the next one; open what is missing."""
+    def _open_questions(self, judge: str) -> list[VoteQuestion]:
+        """Return the open questions of a judge, after new ones were opened up to their number."""
         with self.store.transaction():
             self.store.add_judge(judge)
             questions = self.store.open_questions(judge)
             for question in questions:
                 if not all(number in self._items for number in question.items):
-                    self.store.withdraw(question.number)  # a file is gone
+                    self.store.withdraw_question(question.number)  # a file is gone
             for _ in range(_OPEN):
                 questions = self.store.open_questions(judge)
                 if len(questions) >= _OPEN or not self._open_question(judge):
@@ -128,10 +125,10 @@ class VoteDesk:
             return self.store.open_questions(judge)[:_OPEN]
 
     def _open_question(self, judge: str) -> bool:
-        """Open a question for a judge; False if none is left."""
-        rng = np.random.default_rng([self.store.n_questions(judge), *judge.encode()])
+        """Open the next question for a judge, and return whether there was one left."""
+        rng = np.random.default_rng([self.store.count_questions(judge), *judge.encode()])
         if rng.random() < self._goals.checks:
-            earlier = self.store.repeatable(judge)[:-_APART]
+            earlier = self.store.repeatable_questions(judge)[:-_APART]
             if earlier:
                 question = earlier[rng.integers(len(earlier))]
                 self.store.add_question(judge, question.items[::-1], question.number)
@@ -143,35 +140,36 @@ class VoteDesk:
         return True
 
     def _choose_items(self, judge: str, rng: np.random.Generator) -> list[int] | None:
-        """Return the items of the next question of a judge, if there is any."""
+        """Return the items of the next question of a judge; None if none is left."""
         items: list[int] | None = None
 
         def is_allowed(pair: tuple[int, int]) -> bool:
             nonlocal items
-            items = self._free_pair(judge, pair, rng)
+            items = self._items_of_pair(judge, pair, rng)
             return items is not None
 
         if self.planner is not None:
             self.planner.take_pair(is_allowed)
         if items is None:
-            items = self._least_shown(judge, rng)
+            items = self._least_shown_pair(judge, rng)
         if items is None or self.form.size == 2:
             return items
         return self._fill_set(items, judge)
 
-    def _free_pair(self, judge, pair, rng):
-        """Return items of two competitors that a judge may get, in a prompt of few votes."""
+    def _items_of_pair(self, judge, pair, rng):
+        """Return an item of each of two competitors that a judge may get together; None if none."""
         names = [self.source.competitors[place] for place in pair]
         both = [of for of in self._of_prompt.values() if all(name in of for name in names)]
-        for k in rng.permutation(len(both))[:_HISTORY]:
+        asked = self.store.asked_keys(judge)
+        for k in rng.permutation(len(both)):
             items = [int(rng.choice(both[k][name])) for name in names]
-            if self.store.is_free(items, judge):
+            if item_key(items) not in asked and self.store.is_free(items, judge):
                 return items
         return None
 
-    def _least_shown(self, judge, rng):
-        """Return two items that were shown least of those that a judge may get; None if none is."""
-        n_shown = self.store.n_shown()
+    def _least_shown_pair(self, judge, rng):
+        """Return the least shown two items that a judge may get together; None if none."""
+        n_shown = self.store.count_shown()
         luck = rng.random(len(self._items))
         order = [
             number
@@ -189,8 +187,8 @@ class VoteDesk:
         return None
 
     def _fill_set(self, items, judge):
-        """Return a pair with further items of its prompt, by the plan or those shown least."""
-        n_shown = self.store.n_shown()
+        """Return a pair with further items of its prompt, those of the plan first; None if none."""
+        n_shown = self.store.count_shown()
         of_prompt = self._of_prompt[self._items[items[0]].prompt]
         names = {self._items[number].competitor for number in items}
         partners = Counter[str]()
@@ -207,12 +205,12 @@ class VoteDesk:
         return items if not rest else None
 
     def make_task(self) -> PlanTask | None:
-        """Return what the next plan is made of; None while there are no votes."""
-        votes = [each for each in self.store.votes() if self._counts(each)]
+        """Return the task of the next plan: all votes and what is allowed; None without votes."""
+        votes = [each for each in self.store.votes() if self._is_counted(each)]
         if not votes:
             return None
         shown = [self._competitors_of(vote.question.items) for vote in votes]
-        pending = [self._competitors_of(items) for items in self.store.pending()]
+        pending = [self._competitors_of(items) for items in self.store.pending_items()]
         return PlanTask(
             self.source.competitors,
             self._features,
@@ -227,18 +225,20 @@ class VoteDesk:
             self._goals.top,
         )
 
-    def _counts(self, vote: Vote) -> bool:
+    def _is_counted(self, vote: Vote) -> bool:
+        """Return whether a vote is no repetition, and all of its items are still there."""
         is_repeat = vote.question.repeats is not None
         return not is_repeat and all(number in self._items for number in vote.question.items)
 
     def _competitors_of(self, items):
+        """Return the positions of the competitors of items, None for an item that is gone."""
         return [
             self._place[self._items[number].competitor] if number in self._items else None
             for number in items
         ]
 
     def _excluded_pairs(self):
-        """Return pairs of competitors that share no prompt, or that all judges had."""
+        """Return pairs of competitors that cannot be asked: of no common prompt, or all asked."""
         if len(self._of_prompt) > 1:
             together = {
                 pair
@@ -248,39 +248,42 @@ class VoteDesk:
             return [
                 pair for pair in combinations(range(len(self._place)), 2) if pair not in together
             ]
-        asked = [self.store.asked_keys(judge) for judge in self.store.judges()]
+        asked = [self.store.asked_keys(judge) for judge in self.store.judge_names()]
         common = set.intersection(*asked) if asked and self.form.size == 2 else set()
         pairs = [self._competitors_of(map(int, key.split(","))) for key in common]
         return [(a, b) for a, b in pairs if a is not None and b is not None]
 
     # -- what the page shows ---------------------------------------------------------------
 
-    def page(self, judge: str, notice: str = "") -> dict:
-        """Return what a judge is shown: the question, and how things stand."""
+    def page_of_judge(self, judge: str, notice: str = "") -> dict:
+        """Return what a judge is shown, as a dict: the question, and the status of the vote."""
         end = self._end_reason(judge)
-        questions = [] if end else self._questions(judge)
+        questions = [] if end else self._open_questions(judge)
         if questions:
             question = self._question_page(questions)
         else:
             end = end or "There is no further question for you: you have seen all pairs."
             question = self._final_page()
-        goal = self._goals.votes if not self.store.goes_on(judge) else None
+        goal = self._goals.votes if not self.store.is_going_on(judge) else None
         status = {
-            "told": self.store.n_votes(judge),
+            "told": self.store.count_votes(judge),
             "goal": None,
-            "of_all": self.store.n_votes(),
+            "of_all": self.store.count_votes(),
             "goal_of_all": goal,
             "notice": notice,
             "end": end,
             "course": None,
-            "history": [self._history_entry(vote) for vote in self.store.votes(judge, _HISTORY)],
+            "history": [
+                self._history_entry(vote) for vote in self.store.votes(judge, LAST_ANSWERS)
+            ],
         }
         return {"question": question, "status": status}
 
     def _question_page(self, questions):
+        """Return the first question as the page shows it, with the items of those after it."""
         shown = questions[0].items
         kind = "duel" if len(shown) == 2 else "set"
-        prompt = self._prompt or prompt_of(kind, self.form.answer)
+        prompt = self._prompt or question_prompt(kind, self.form.answer)
         return {
             "kind": kind,
             "number": questions[0].number,
@@ -308,8 +311,9 @@ class VoteDesk:
         return {"mime": item.mime, "url": f"items/{number}"}
 
     def _history_entry(self, vote: Vote) -> dict:
+        """Return what a vote chose, as the strip of the last answers shows it."""
         shown, outcome = vote.question.items, vote.outcome
-        position = outcome["chosen"] if isinstance(outcome, dict) else int(duel_lost(outcome))
+        position = outcome["chosen"] if isinstance(outcome, dict) else int(has_first_lost(outcome))
         if outcome == "tie":
             return {"text": "no difference"}
         number = shown[position]
@@ -332,9 +336,9 @@ class VoteDesk:
 
     def _end_reason(self, judge: str) -> str:
         """Say why this is the end; empty if it is not."""
-        if self.store.goes_on(judge):
+        if self.store.is_going_on(judge):
             return ""
-        n_votes, until = self.store.n_votes(), self._goals.until
+        n_votes, until = self.store.count_votes(), self._goals.until
         if self._goals.votes is not None and n_votes >= self._goals.votes:
             return f"All {n_votes} votes are in."
         if until is not None and self.planner and self.planner.plan.best is not None:
@@ -344,7 +348,7 @@ class VoteDesk:
 
     # -- what a page sends -----------------------------------------------------------------
 
-    def handle(self, judge: str, message: Mapping) -> dict:
+    def handle_message(self, judge: str, message: Mapping) -> dict:
         """Do what a message of the page asks for, and return what it shows then.
 
         Raises
@@ -358,37 +362,37 @@ class VoteDesk:
                 self.store.renew_leases(judge)
             elif kind == "go_on":
                 self.store.add_judge(judge)
-                self.store.go_on(judge)
+                self.store.let_go_on(judge)
             elif kind == "undo":
-                if not self.store.undo(judge):
+                if not self.store.reopen_last(judge):
                     notice = "There is nothing to take back."
             elif kind in ("answer", "skip"):
                 notice = self._close_question(judge, message)
             else:
                 raise ValueError(f"got a message of type {kind!r}.")
             if not self._end_reason(judge):
-                self._questions(judge)  # which reach the disk together with the answer
+                self._open_questions(judge)  # which reach the disk together with the answer
         if self.planner is not None and kind in ("answer", "undo"):
-            self.planner.update()
-        return self.page(judge, notice)
+            self.planner.request_plan()
+        return self.page_of_judge(judge, notice)
 
     def _close_question(self, judge, message):
-        """Record an answer or a skip; return what is to be said of it."""
+        """Record an answer or a skip; return a notice for the page, often empty."""
         questions = self.store.open_questions(judge)
         question = next((q for q in questions if q.number == message.get("number")), None)
         if question is None:
             return "This question was answered before; that answer counts."
         if message["type"] == "skip":
-            self.store.skip(question.number)
+            self.store.record_skip(question.number)
             return ""
         outcome = self._check_outcome(message.get("outcome"), len(question.items))
         comment = message.get("comment") or ""
-        if not isinstance(comment, str) or len(comment) > _LONGEST_COMMENT:
-            raise ValueError(f"A comment is a text of up to {_LONGEST_COMMENT} characters.")
+        if not isinstance(comment, str):
+            raise ValueError(f"got the comment {comment!r}; a text is allowed.")
         seconds = message.get("seconds")
         is_time = isinstance(seconds, int | float) and math.isfinite(seconds)
-        seconds = float(min(max(seconds, 0.0), _DAY)) if is_time else None
-        self.store.answer(question.number, outcome, comment, seconds)
+        seconds = max(float(seconds), 0.0) if is_time else None
+        self.store.record_answer(question.number, outcome, comment, seconds)
         return ""
 
     def _check_outcome(self, outcome: Any, n_items: int) -> Any:
@@ -409,7 +413,7 @@ class VoteDesk:
 
     # -- files and exports -----------------------------------------------------------------
 
-    def content(self, number: int) -> tuple[str, Any] | None:
+    def item_file(self, number: int) -> tuple[str, Any] | None:
         """Return the type and the path of the file of an item; None if there is none now."""
         item = self._items.get(number)
         if item is None or item.path is None or item.mime.startswith("text/"):
@@ -427,7 +431,7 @@ class VoteDesk:
             vote.question.number: self._winner_of(vote) for vote in votes
         }
         table = {}
-        for judge in self.store.judges():
+        for judge in self.store.judge_names():
             own = [vote for vote in votes if vote.question.judge == judge]
             repeats = [vote for vote in own if vote.question.repeats in winner]
             same = [self._winner_of(vote) == winner[vote.question.repeats] for vote in repeats]
@@ -437,11 +441,12 @@ class VoteDesk:
         return table
 
     def _winner_of(self, vote):
+        """Return the number of the item that a vote chose; None for a tie."""
         if vote.outcome == "tie":
             return None
         if isinstance(vote.outcome, dict):
             return vote.question.items[vote.outcome["chosen"]]
-        return vote.question.items[duel_lost(vote.outcome)]
+        return vote.question.items[has_first_lost(vote.outcome)]
 
     def export_csv(self) -> str:
         """Return the votes as a table that `skpref rank` reads; repetitions are left out.
@@ -455,7 +460,7 @@ class VoteDesk:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*heads, "seconds", "time", "comment"])
         for vote in self.store.votes():
-            if not self._counts(vote):
+            if not self._is_counted(vote):
                 continue
             shown = [self._items[number] for number in vote.question.items]
             for a, b, label in duels_of(shown, vote.outcome):
@@ -491,7 +496,7 @@ class VoteDesk:
         return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
 
 
-def duel_lost(outcome: Any) -> bool:
+def has_first_lost(outcome: Any) -> bool:
     """Return whether the first item of a duel lost, by its outcome."""
     return outcome != "tie" and outcome <= 0
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skpref.active import MOST_ITEMS
 from skpref.data import open_table
 
 # The type of a file by its suffix. A type of the system's own tables may differ by machine.
@@ -25,8 +26,6 @@ _TYPES = {
 }
 # Bytes. A browser unpacks a picture whole, and a text is part of the question.
 _LARGEST = {"image": 50_000_000, "text": 1_000_000}
-# Competitors whose orders `next_pairs` weighs at once.
-_MOST_COMPETITORS = 5000
 
 
 class JudgedItem(NamedTuple):
@@ -104,10 +103,10 @@ def read_items(path: Path, text: str | None, competitor: str | None, prompt: str
     else:
         source = _read_table(path, text, competitor, prompt)
     n_competitors = len(source.competitors)
-    if not 2 <= n_competitors <= _MOST_COMPETITORS:
+    if not 2 <= n_competitors <= MOST_ITEMS:
         raise ValueError(
             f"got {n_competitors} items that can be shown in {path}; from 2 to "
-            f"{_MOST_COMPETITORS} are allowed. {' '.join(source.notes)}"
+            f"{MOST_ITEMS} are allowed. {' '.join(source.notes)}"
         )
     return source
 
@@ -123,7 +122,7 @@ def _read_folder(folder: Path) -> ItemSource:
     for path in _files_below(folder):
         name = path.relative_to(folder).as_posix()
         mime = _TYPES.get(path.suffix.lower(), "")
-        reason = _reason_to_refuse(path, mime, folder)
+        reason = _reason_to_leave_out(path, mime, folder)
         if reason:
             refused.setdefault(reason, []).append(name)
         else:
@@ -137,14 +136,17 @@ def _read_folder(folder: Path) -> ItemSource:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield files in the order of their names, none that is hidden; links to folders stay shut."""
+    """Yield the files of a folder and of those below it by name, without hidden ones.
+
+    Links to folders are not followed.
+    """
     for parent, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _reason_to_refuse(path: Path, mime: str, folder: Path) -> str:
-    """Return why a file cannot be shown; an empty text if it can."""
+def _reason_to_leave_out(path: Path, mime: str, folder: Path) -> str:
+    """Return the reason to leave a file out; an empty text if it can be shown."""
     if not is_inside(path, folder):
         return "links that lead out of the folder"
     if not mime:
@@ -167,8 +169,8 @@ def _read_table(
     table = open_table(path)
     if text is None:
         raise ValueError(
-            f"got the table {path} without --text; its columns are {_listed(table.names)}. Name "
-            "the one that holds the texts, such as --text response."
+            f"got the table {path} without --text; its columns are {_column_list(table.names)}. "
+            "Name the one that holds the texts, such as --text response."
         )
     columns = {"--text": text, "--competitor": competitor, "--prompt": prompt}
     values = {}
@@ -177,8 +179,8 @@ def _read_table(
             continue
         if name not in table.names:
             raise ValueError(
-                f"got {option} {name}; the columns of {path} are {_listed(table.names)}. Name one "
-                "of these."
+                f"got {option} {name}; the columns of {path} are {_column_list(table.names)}. "
+                "Name one of these."
             )
         (coded,), _ = table.read([table.names.index(name)], [])
         values[option] = [None if k < 0 else str(coded.values[k]) for k in coded.codes.tolist()]
@@ -201,7 +203,8 @@ def _read_table(
     return ItemSource(items, path.resolve(), notes, boards)
 
 
-def _listed(names: list[str]) -> str:
+def _column_list(names: list[str]) -> str:
+    """Return the names of columns as text for a message, at most twenty."""
     return ", ".join(map(repr, names[:20]))
 
 

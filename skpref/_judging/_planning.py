@@ -21,8 +21,6 @@ from skpref.inspection import judge_reliability, leaderboard, undecided_pairs
 
 # Votes that are planned at once: more than come while the next plan is made.
 _PLANNED = 100
-# Seconds without a vote after which the plan is made of what there is.
-_PATIENCE = 0.2
 
 
 class VoteForm(NamedTuple):
@@ -142,7 +140,7 @@ class BoardView(NamedTuple):
 
 
 def fit_votes(task: PlanTask) -> Any:
-    """Fit the model of a task's votes and return it."""
+    """Return the model fitted to the votes of a task."""
     table = (
         ItemTable.from_names(task.competitors)
         if task.features is None
@@ -150,7 +148,7 @@ def fit_votes(task: PlanTask) -> Any:
     )
     if task.form.size > 2:
         model = PairwisePreferenceRegressor(items=table, random_state=0)
-        X, y = _set_ranks(task)
+        X, y = _read_set_ranks(task)
     else:
         grades = (1.0,) if task.form.grades else None
         model = PairwisePreferenceRegressor(
@@ -168,9 +166,9 @@ def fit_votes(task: PlanTask) -> Any:
 
 
 def _labelled_duels(task):
-    """Return duels with labels; where the second never won, one that the first won is turned.
+    """Return the duels of a task and their labels, one of which is below 0.
 
-    Otherwise 0 would be read as its win.
+    If the second never won, a duel is turned round; else 0 would be read as its win.
     """
     X, y = np.array(task.shown), np.array([duel_label(each) for each in task.outcomes])
     if not y.any():
@@ -188,7 +186,7 @@ def duel_label(outcome: Any) -> int:
     return -1 if outcome == 0 else int(outcome)
 
 
-def _set_ranks(task):
+def _read_set_ranks(task):
     """Return competitors and ranks of the sets of a task, padded at the end of short ones."""
     size = max(map(len, task.shown))
     X = np.full((len(task.shown), size), -1)
@@ -218,7 +216,7 @@ def duels_of(shown: Sequence[Any], outcome: Any) -> list[tuple[Any, Any, int]]:
 
 
 def make_plan(task: PlanTask, model: Any) -> VotePlan:
-    """Return the votes to hand out next."""
+    """Return the plan of a task: the votes to hand out next, and the best if it is settled."""
     n = len(task.competitors)
     allowed = None
     if task.excluded:
@@ -227,7 +225,7 @@ def make_plan(task: PlanTask, model: Any) -> VotePlan:
             mask[min(a, b), max(a, b)] = False
         allowed = np.argwhere(mask)
         if not len(allowed):
-            return VotePlan([], _named_best(task))
+            return VotePlan([], _find_settled_best(task))
     # Where a best is named, the first place is what ends it.
     top = 1 if task.top is None and task.level is not None else task.top
     goal = {"goal": "ranks"} if top is None else {"goal": "members", "k": top}
@@ -235,16 +233,16 @@ def make_plan(task: PlanTask, model: Any) -> VotePlan:
     try:
         plan = next_pairs(model, _PLANNED, **goal, allowed=allowed, pending=pending)
     except ValueError:  # nothing is left to learn: any pair will do
-        return VotePlan([], _named_best(task))
+        return VotePlan([], _find_settled_best(task))
     pairs = [
         (int(a), int(b))
         for (a, b), votes in zip(plan.position, plan.votes, strict=True)
         for _ in range(votes)
     ]
-    return VotePlan(pairs, _named_best(task))
+    return VotePlan(pairs, _find_settled_best(task))
 
 
-def _named_best(task):
+def _find_settled_best(task):
     """Return the competitor that the stopping rule names as the best, if any."""
     if task.level is None:
         return None
@@ -300,7 +298,7 @@ def _end_with_server() -> None:
 
 
 def _serve_plans(pipe: Connection) -> None:
-    """Answer tasks with a plan and then a board, until the server is gone."""
+    """Answer each task from a pipe with a plan and a board, until the server is gone."""
     with suppress(OSError, AttributeError):
         os.nice(5)  # the server's answers come first
     threading.Thread(target=_end_with_server, daemon=True).start()
@@ -337,12 +335,12 @@ class Planner:
         self._process = context.Process(target=_serve_plans, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
-        self._thread = threading.Thread(target=self._follow_votes, daemon=True)
+        self._thread = threading.Thread(target=self._plan_after_votes, daemon=True)
         self._thread.start()
-        self.update()
+        self.request_plan()
 
-    def update(self) -> None:
-        """Make a new plan as soon as the one that is being made is ready."""
+    def request_plan(self) -> None:
+        """Ask for a new plan, which begins once the one that is being made is ready."""
         self._changed.set()
 
     def close(self) -> None:
@@ -361,19 +359,19 @@ class Planner:
                     return pair
         return None
 
-    def _follow_votes(self):
+    def _plan_after_votes(self):
+        """Send a task to the process after each change, until the planner is closed."""
         with suppress(EOFError, OSError):
             while not self._ends:
                 self._changed.wait()
-                self._changed.wait(_PATIENCE)
                 self._changed.clear()
                 task = None if self._ends else self._make_task()
                 if task is not None:
                     self._pipe.send(task)
-                    self._receive()
+                    self._receive_plan_and_board()
 
-    def _receive(self):
-        """Take in the plan and the board of a task, or what went wrong."""
+    def _receive_plan_and_board(self):
+        """Wait for the plan and the board of a task and keep them, or the text of an error."""
         for _ in range(2):
             result = self._pipe.recv()
             if isinstance(result, str):

@@ -36,7 +36,7 @@ def serve_judging(arguments: Any) -> None:
     """
     desk = make_desk(arguments)
     try:
-        listener = _listen(arguments.host or _LOCAL[0], arguments.port)
+        listener = _open_listener(arguments.host or _LOCAL[0], arguments.port)
         port = listener.getsockname()[1]
         hosts = _reachable_hosts(arguments.host)
         names = [] if arguments.judges is None else read_judges(arguments.judges)
@@ -58,7 +58,7 @@ def serve_judging(arguments: Any) -> None:
 
 
 def make_desk(arguments: Any) -> Any:
-    """Return what is asked and answered, by the arguments of the command.
+    """Return the desk of votes or of settings that the arguments of the command ask for.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def make_desk(arguments: Any) -> Any:
     _check_arguments(arguments)
     path = arguments.what
     if path.suffix.lower() == ".toml":
-        return SettingsDesk.of_arguments(arguments)
+        return SettingsDesk.from_arguments(arguments)
     source = read_items(path, arguments.text, arguments.competitor, arguments.prompt)
     for note in source.notes:
         _write_line(f"skpref: note: {note}")
@@ -136,19 +136,19 @@ def make_access(desk: Any, names: list[str], host: str | None, hosts: list[str])
     """Return who may use the pages; links are kept, so that they hold after a restart."""
     token = ""
     if host is not None or names:
-        token = desk.keep("token", secrets.token_urlsafe(16))
-    judges = {desk.keep(f"judge {name}", secrets.token_urlsafe(16)): name for name in names}
+        token = desk.keep_setting("token", secrets.token_urlsafe(16))
+    judges = {desk.keep_setting(f"judge {name}", secrets.token_urlsafe(16)): name for name in names}
     return Access(token, judges, [*_LOCAL, *hosts])
 
 
-def _listen(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens; without a port of one's own another free one will do."""
+def _open_listener(host: str, port: int | None) -> socket.socket:
+    """Return a listening socket, at any free port if the usual one is taken; OSError for others."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, _PORT if port is None else port), family=family)
     except OSError as error:
         if error.errno == errno.EADDRINUSE and port is None:
-            return _listen(host, 0)
+            return _open_listener(host, 0)
         raise OSError(
             f"got --host {host} and --port {port}, which cannot be listened at: "
             f"{error.strerror}. Give another."

@@ -38,11 +38,9 @@ _HEADERS = {
 # Bytes of a message of the page: a comment and some numbers.
 _LARGEST_MESSAGE = 16_384
 _LONGEST_NAME = 80
-# Requests a second of one client and link, of messages and of all else, with room for twice as
-# many at once: a person needs a tenth of it.
+# Requests a second of one client and link, of messages and of all else, with room for those of two
+# seconds at once: a person needs a tenth of it.
 _RATES = {"POST": 20.0, "GET": 200.0}
-# Clients of which the rate is remembered.
-_MOST_CLIENTS = 10_000
 _ASSETS = {
     "judge.js": ("skpref.widgets", "text/javascript"),
     "judge.css": ("skpref.widgets", "text/css"),
@@ -93,10 +91,10 @@ class _Gate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self._app(scope, receive, _with_headers(send))
+        await self._app(scope, receive, _add_headers(send))
 
     def _refuse(self, request: Request) -> Response | None:
-        """Return the answer to a request that is refused, None to others."""
+        """Return the response that refuses a request; None if it is let through."""
         if self._is_flood(request):
             return PlainTextResponse("Too many requests; wait a second.", 429, {"Retry-After": "1"})
         if request.method != "POST":
@@ -111,22 +109,24 @@ class _Gate:
         return None
 
     def _is_flood(self, request: Request) -> bool:
-        """Return whether a client is over its rate: a bucket that leaks, one a link and kind."""
+        """Return whether a client sends more than its rate, by a leaking bucket for each kind."""
         kind = "POST" if request.method == "POST" else "GET"
         client = request.client.host if request.client else ""
-        link, now = request.url.path.split("/")[1], time.monotonic()
+        link, time_now = request.url.path.split("/")[1], time.monotonic()
         name = client, link if link in self._links else "", kind
-        level, since = self._levels.pop(name, (0.0, now))
-        level = max(0.0, level - (now - since) * _RATES[kind])
+        level, since = self._levels.pop(name, (0.0, time_now))
+        level = max(0.0, level - (time_now - since) * _RATES[kind])
         is_over = level >= 2.0 * _RATES[kind]
-        self._levels[name] = level + (not is_over), now
-        if len(self._levels) > _MOST_CLIENTS:
-            self._levels.popitem(last=False)
+        self._levels[name] = level + (not is_over), time_now
+        for oldest, (_, last) in list(self._levels.items()):  # empty after two seconds
+            if time_now - last <= 2.0:
+                break
+            del self._levels[oldest]
         return is_over
 
 
-def _with_headers(send: Send) -> Send:
-    """Return a `send` that adds the headers that all answers have."""
+def _add_headers(send: Send) -> Send:
+    """Return a function that sends messages, with the headers of all responses added."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -145,7 +145,7 @@ def _with_headers(send: Send) -> Send:
 
 
 def make_app(desk: Any, access: Access) -> Starlette:
-    """Make the application.
+    """Return the web application of a desk.
 
     Parameters
     ----------
@@ -170,11 +170,12 @@ def make_app(desk: Any, access: Access) -> Starlette:
             Middleware(TrustedHostMiddleware, allowed_hosts=list(access.hosts), www_redirect=False),
             Middleware(_Gate, links={access.token, *access.judges}),
         ],
-        exception_handlers={ValueError: _tell_error},
+        exception_handlers={ValueError: _answer_error},
     )
 
 
-def _tell_error(request: Request, error: Exception) -> Response:
+def _answer_error(request: Request, error: Exception) -> Response:
+    """Return the response to a ValueError: its text as JSON, with status 400."""
     return JSONResponse({"error": str(error)}, 400)
 
 
@@ -192,7 +193,7 @@ class _Pages:
 
     # -- who asks --------------------------------------------------------------------------
 
-    def _check_link(self, request: Request, owner: bool = False) -> str:
+    def _read_judge_of_link(self, request: Request, owner: bool = False) -> str:
         """Return the name of the judge to whom a link belongs, empty for a free choice.
 
         Raises
@@ -215,21 +216,21 @@ class _Pages:
 
     async def judge_page(self, request: Request) -> Response:
         """Return the page to judge on."""
-        judge = self._check_link(request)
+        judge = self._read_judge_of_link(request)
         text = files("skpref._judging").joinpath("page.html").read_text("utf-8")
         kind = "judge" if judge else "owner"
         return Response(text.replace('data-role=""', f'data-role="{kind}"'), media_type="text/html")
 
     async def asset(self, request: Request) -> Response:
         """Return a script or a style sheet."""
-        self._check_link(request)
+        self._read_judge_of_link(request)
         name = request.url.path.rpartition("/")[2]
         package, mime = _ASSETS[name]
         return Response(files(package).joinpath(name).read_bytes(), media_type=mime)
 
     async def message(self, request: Request) -> Response:
         """Take a message of the page, and return what it shows then."""
-        judge = self._check_link(request)
+        judge = self._read_judge_of_link(request)
         content = b""
         async for chunk in request.stream():
             content += chunk
@@ -243,12 +244,13 @@ class _Pages:
             raise HTTPException(400, "The message is nested too deeply.") from error
         if not isinstance(message, dict):
             raise HTTPException(400, "A message is an object of JSON.")
-        judge = judge or self._chosen_name(message.get("judge"))
-        shown = await run_in_threadpool(self._desk.handle, judge, message)
+        judge = judge or self._read_judge_name(message.get("judge"))
+        shown = await run_in_threadpool(self._desk.handle_message, judge, message)
         return JSONResponse({**shown, "judge": judge})
 
     @staticmethod
-    def _chosen_name(name: Any) -> str:
+    def _read_judge_name(name: Any) -> str:
+        """Return the name that a judge chose, "judge" for none; HTTPException 400 for others."""
         if name is None or name == "":
             return "judge"
         if not isinstance(name, str) or len(name) > _LONGEST_NAME or not name.isprintable():
@@ -257,8 +259,8 @@ class _Pages:
 
     async def item(self, request: Request) -> Response:
         """Return the file of an item."""
-        self._check_link(request)
-        content = await run_in_threadpool(self._desk.content, request.path_params["number"])
+        self._read_judge_of_link(request)
+        content = await run_in_threadpool(self._desk.item_file, request.path_params["number"])
         if content is None:
             raise HTTPException(404, "There is no such file.")
         mime, path = content
@@ -272,8 +274,8 @@ class _Pages:
 
     async def blob(self, request: Request) -> Response:
         """Return a picture or sound that was made to be shown."""
-        self._check_link(request)
-        content = self._desk.blob(request.path_params["digest"])
+        self._read_judge_of_link(request)
+        content = self._desk.blob_content(request.path_params["digest"])
         if content is None:
             raise HTTPException(404, "There is no such picture.")
         headers = {
@@ -284,12 +286,12 @@ class _Pages:
 
     async def board(self, request: Request) -> Response:
         """Return the leaderboard as it stands."""
-        self._check_link(request, owner=True)
+        self._read_judge_of_link(request, owner=True)
         return Response(await run_in_threadpool(board_page, self._desk), media_type="text/html")
 
     async def export_page(self, request: Request) -> Response:
         """Return the page of the files that can be had."""
-        self._check_link(request, owner=True)
+        self._read_judge_of_link(request, owner=True)
         links = "".join(
             f'<li><a href="export/{name}" download>{name}</a></li>' for name in self._desk.exports
         )
@@ -303,7 +305,7 @@ class _Pages:
 
     async def export(self, request: Request) -> Response:
         """Return a file of the votes."""
-        self._check_link(request, owner=True)
+        self._read_judge_of_link(request, owner=True)
         name = request.path_params["name"]
         if name not in self._desk.exports:
             raise HTTPException(404, "There is no such file.")

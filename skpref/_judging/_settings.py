@@ -19,8 +19,8 @@ from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
 from skpref._utils import csv_cell, html_table, probability_text
-from skpref.optimize import PreferenceOptimizer, read_journal, titled
-from skpref.widgets import Judge, described
+from skpref.optimize import PreferenceOptimizer, item_title, read_journal
+from skpref.widgets import Judge, describe_item
 
 # Pictures and sounds that are kept for pages, which ask for them once.
 _MOST_BLOBS = 200
@@ -95,7 +95,7 @@ class SettingsDesk:
         self._pictures: dict[str, str] = {}  # addresses by the setting
 
     @classmethod
-    def of_arguments(cls, arguments: Any) -> "SettingsDesk":
+    def from_arguments(cls, arguments: Any) -> "SettingsDesk":
         """Make a desk of the arguments of the command."""
         refused = {
             "--checks": arguments.checks,
@@ -129,16 +129,16 @@ class SettingsDesk:
         """Functions that return the files that can be had, by name."""
         return {"answers.csv": self.export_csv, "answers.json": self.export_json}
 
-    def keep(self, name: str, value: str) -> str:
-        """Return what is kept under a name, after this was kept if nothing was."""
-        return self._links.setting(name, value)
+    def keep_setting(self, name: str, value: str) -> str:
+        """Return the setting that the store has under a name; this value if it had none."""
+        return self._links.keep_setting(name, value)
 
     def close(self) -> None:
         """Close the file of links; the journal is closed between answers."""
         self._links.close()
 
-    def _judge(self, name: str) -> _ServedJudge:
-        """Return the judge of a name, who goes on with the question that she had."""
+    def _get_judge(self, name: str) -> _ServedJudge:
+        """Return the judge of a name, made at first with the question that she had before."""
         if name not in self._judges:
             optimizer = PreferenceOptimizer(self._space, journal=self.path, judge=name)
             self._judges[name] = _ServedJudge(
@@ -146,7 +146,7 @@ class SettingsDesk:
             )
         return self._judges[name]
 
-    def handle(self, name: str, message: Mapping) -> dict:
+    def handle_message(self, name: str, message: Mapping) -> dict:
         """Do what a message of the page asks for, and return what it shows then.
 
         Raises
@@ -158,41 +158,44 @@ class SettingsDesk:
             raise ValueError(f"got a message of type {message.get('type')!r}.")
         run, _, number = str(message.get("number", "")).partition(":")
         with self._lock:
-            judge = self._judge(name)
+            judge = self._get_judge(name)
             plain = {**message, "number": int(number) if number.isdigit() else -1}
             if plain["type"] == "show":
                 judge.refresh()
             elif run == self._run and plain["number"] == judge.widget.question["number"]:
-                judge._heard(plain)
+                judge._receive_message(plain)
             if plain["type"] == "look":
                 sent, buffers = judge.widget.sent
                 data = {"data": buffers[0]} if buffers else {}
                 return {"stimulus": self._stimulus({**sent.get("stimulus", {}), **data})}
-            return self._page(judge)
+            return self._page_of(judge)
 
-    def _page(self, judge: _ServedJudge) -> dict:
+    def _page_of(self, judge: _ServedJudge) -> dict:
+        """Return the question and the status of a judge, as the page shows them."""
         question = judge.widget.question
         items = [self._stimulus(item) for item in question["items"]]
         if len(items) > 1:
             shown = zip(judge.question, items, strict=True)
-            self._pictures |= {titled(item): stimulus.get("url", "") for item, stimulus in shown}
+            self._pictures |= {
+                item_title(item): stimulus.get("url", "") for item, stimulus in shown
+            }
         number = f"{self._run}:{question['number']}"
         return {
             "question": {**question, "number": number, "items": items},
             "status": {
                 **judge.widget.status,
-                "history": [self._pictured(each) for each in judge.widget.status["history"]],
+                "history": [self._add_picture(each) for each in judge.widget.status["history"]],
             },
         }
 
-    def _pictured(self, entry: dict) -> dict:
-        """Return an entry of the strip with the picture of its setting, if that is still kept."""
+    def _add_picture(self, entry: dict) -> dict:
+        """Return an entry of the strip of answers with the address of its picture, if kept."""
         url = self._pictures.get(entry["text"], "")
         mime, _ = self._blobs.get(url.removeprefix("blobs/"), ("", b""))
         return {**entry, "url": url} if mime.startswith("image/") else entry
 
     def _stimulus(self, stimulus: dict) -> dict:
-        """Return what is shown of an item, bytes by their address."""
+        """Return the stimulus of an item with its bytes kept and replaced by their address."""
         data = stimulus.get("data")
         if data is None:
             return stimulus
@@ -203,11 +206,11 @@ class SettingsDesk:
             self._blobs.popitem(last=False)
         return {"mime": stimulus["mime"], "url": f"blobs/{digest}"}
 
-    def blob(self, digest: str) -> tuple[str, bytes] | None:
+    def blob_content(self, digest: str) -> tuple[str, bytes] | None:
         """Return the type and bytes of a picture or sound; None if it is not kept."""
         return self._blobs.get(digest)
 
-    def content(self, number: int) -> None:
+    def item_file(self, number: int) -> None:
         """Return None: no item is a file."""
 
     def board_html(self) -> str:
@@ -221,10 +224,11 @@ class SettingsDesk:
         chance = f"P(within 0.01 of the best) {probability_text(near)}"
         return html_table(
             f"The best settings so far, by {optimizer.n_told_} answers. {chance}",
-            [(name, described({"": value}).removeprefix(": ")) for name, value in best.items()],
+            [(name, describe_item({"": value}).removeprefix(": ")) for name, value in best.items()],
         )
 
     def _history(self) -> dict[str, list]:
+        """Return the columns of the journal; none before the first answer."""
         return read_journal(self.path) if self.path.exists() else {}
 
     def export_csv(self) -> str:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from skpref._utils import Lease
 
-_APPLICATION, _VERSION = 0x736B7076, 1
+# Application and version, by which SQLite's header tells the file from others.
+_FORMAT = 0x736B7076, 1
 _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE items (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -117,10 +118,10 @@ class VoteStore:
             raise ValueError(f"got {path}: {error}. Give another file by --file.") from error
 
     def _prepare(self):
-        """Create the tables of a new file; ValueError for a file of something else."""
-        n_tables = self._value("SELECT count(*) FROM sqlite_master")
-        mark = self._value("PRAGMA application_id"), self._value("PRAGMA user_version")
-        if n_tables and mark != (_APPLICATION, _VERSION):
+        """Create the tables of a new file; ValueError unless an old one holds votes."""
+        n_tables = self._fetch_value("SELECT count(*) FROM sqlite_master")
+        mark = self._fetch_value("PRAGMA application_id"), self._fetch_value("PRAGMA user_version")
+        if n_tables and mark != _FORMAT:
             raise ValueError(
                 f"got {self.path}, which holds no votes that this version reads. Give another "
                 "file by --file."
@@ -128,8 +129,8 @@ class VoteStore:
         if not n_tables:
             for statement in _SCHEMA.split(";"):
                 self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+            for name, number in zip(("application_id", "user_version"), _FORMAT, strict=True):
+                self._connection.execute(f"PRAGMA {name} = {number}")
 
     def close(self) -> None:
         """Close the file, which another server may then open."""
@@ -138,7 +139,7 @@ class VoteStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do all that is written within it, or nothing; it is on disk at the end."""
+        """Open a transaction: what is written within is on disk at its end, all or nothing."""
         with self._lock:
             if self._depth:  # part of a larger one
                 yield
@@ -155,21 +156,25 @@ class VoteStore:
             finally:
                 self._depth = 0
 
-    def _rows(self, query: str, *values: Any) -> list[tuple]:
+    def _fetch_rows(self, query: str, *values: Any) -> list[tuple]:
+        """Return the rows that a query gives."""
         with self._lock:
             return self._connection.execute(query, values).fetchall()
 
-    def _value(self, query: str, *values: Any) -> Any:
-        rows = self._rows(query, *values)
+    def _fetch_value(self, query: str, *values: Any) -> Any:
+        """Return the first value that a query gives; None without rows."""
+        rows = self._fetch_rows(query, *values)
         return rows[0][0] if rows else None
 
     # -- settings, items, judges -----------------------------------------------------------
 
-    def setting(self, name: str, value: Any) -> Any:
-        """Return the setting that the file has, after it got this one if it had none."""
+    def keep_setting(self, name: str, value: Any) -> Any:
+        """Return the setting that the file has under a name; this value if it had none."""
         with self.transaction():
-            self._rows("INSERT OR IGNORE INTO settings VALUES (?, ?)", name, json.dumps(value))
-            return json.loads(self._value("SELECT value FROM settings WHERE name = ?", name))
+            self._fetch_rows(
+                "INSERT OR IGNORE INTO settings VALUES (?, ?)", name, json.dumps(value)
+            )
+            return json.loads(self._fetch_value("SELECT value FROM settings WHERE name = ?", name))
 
     def item_numbers(self, names: list[str]) -> dict[str, int]:
         """Return the number of each item by its name; new items get one."""
@@ -177,25 +182,25 @@ class VoteStore:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO items (name) VALUES (?)", [(name,) for name in names]
             )
-            return dict(self._rows("SELECT name, number FROM items"))
+            return dict(self._fetch_rows("SELECT name, number FROM items"))
 
     def add_judge(self, name: str) -> None:
         """Add a judge, if unknown."""
         with self.transaction():
-            self._rows("INSERT OR IGNORE INTO judges (name) VALUES (?)", name)
+            self._fetch_rows("INSERT OR IGNORE INTO judges (name) VALUES (?)", name)
 
-    def judges(self) -> list[str]:
+    def judge_names(self) -> list[str]:
         """Return the names of all judges."""
-        return [name for (name,) in self._rows("SELECT name FROM judges ORDER BY name")]
+        return [name for (name,) in self._fetch_rows("SELECT name FROM judges ORDER BY name")]
 
-    def goes_on(self, judge: str) -> bool:
-        """Return whether a judge went on after the end."""
-        return bool(self._value("SELECT goes_on FROM judges WHERE name = ?", judge))
+    def is_going_on(self, judge: str) -> bool:
+        """Return whether a judge chose to go on after the end."""
+        return bool(self._fetch_value("SELECT goes_on FROM judges WHERE name = ?", judge))
 
-    def go_on(self, judge: str) -> None:
+    def let_go_on(self, judge: str) -> None:
         """Let a judge go on after the end."""
         with self.transaction():
-            self._rows("UPDATE judges SET goes_on = 1 WHERE name = ?", judge)
+            self._fetch_rows("UPDATE judges SET goes_on = 1 WHERE name = ?", judge)
 
     # -- questions -------------------------------------------------------------------------
 
@@ -204,7 +209,7 @@ class VoteStore:
         return list(
             map(
                 _parse_question,
-                self._rows(
+                self._fetch_rows(
                     "SELECT number, judge, items, repeats FROM questions "
                     "WHERE judge = ? AND state = 'open' ORDER BY number",
                     judge,
@@ -215,32 +220,32 @@ class VoteStore:
     def add_question(self, judge: str, items: list[int], repeats: int | None = None) -> None:
         """Open a question for a judge."""
         with self.transaction():
-            self._rows(
+            self._fetch_rows(
                 "INSERT INTO questions (judge, items, pair, repeats, since) VALUES (?, ?, ?, ?, ?)",
                 *(judge, json.dumps(items), item_key(items), repeats, time.time()),
             )
 
     def renew_leases(self, judge: str) -> None:
-        """Withhold the open questions of a judge from others, from now on.
+        """Renew the leases on the open questions of a judge, so that no other judge gets them.
 
         Leases that have hardly begun stay, so that who looks again and again writes nothing.
         """
-        now = time.time()
+        begin = time.time()
         with self.transaction():
-            self._rows(
+            self._fetch_rows(
                 "UPDATE questions SET since = ? "
                 "WHERE judge = ? AND state = 'open' AND since NOT BETWEEN ? AND ?",
-                *(now, judge, now - 0.1 * _LEASE_SECONDS, now),
+                *(begin, judge, begin - 0.1 * _LEASE_SECONDS, begin),
             )
 
-    def withdraw(self, number: int) -> None:
+    def withdraw_question(self, number: int) -> None:
         """Close a question that cannot be shown any more."""
         with self.transaction():
-            self._rows("DELETE FROM questions WHERE number = ?", number)
+            self._fetch_rows("DELETE FROM questions WHERE number = ?", number)
 
     def is_free(self, items: list[int], judge: str) -> bool:
-        """Return whether a judge may get a question: new to this one, and leased to nobody else."""
-        asked = self._rows(
+        """Return whether a judge may get items: never asked of this one nor leased to others."""
+        asked = self._fetch_rows(
             "SELECT judge, since FROM questions WHERE pair = ? AND (judge = ? OR state = 'open')",
             *(item_key(items), judge),
         )
@@ -249,25 +254,27 @@ class VoteStore:
             for who, since in asked
         )
 
-    def pending(self) -> list[list[int]]:
+    def pending_items(self) -> list[list[int]]:
         """Return the items of all open questions."""
-        return [json.loads(row[0]) for row in self._rows(_OPEN_ITEMS)]
+        return [json.loads(row[0]) for row in self._fetch_rows(_OPEN_ITEMS)]
 
     def asked_keys(self, judge: str) -> set[str]:
         """Return the keys of all questions that a judge has or had."""
-        return {row[0] for row in self._rows("SELECT pair FROM questions WHERE judge = ?", judge)}
+        return {
+            row[0] for row in self._fetch_rows("SELECT pair FROM questions WHERE judge = ?", judge)
+        }
 
-    def n_shown(self) -> dict[int, int]:
+    def count_shown(self) -> dict[int, int]:
         """Return how often each item was shown, by its number."""
-        rows = self._rows(
+        rows = self._fetch_rows(
             "SELECT each.value, count(*) FROM questions, json_each(questions.items) AS each "
             "GROUP BY each.value"
         )
         return dict(rows)
 
-    def repeatable(self, judge: str) -> list[VoteQuestion]:
+    def repeatable_questions(self, judge: str) -> list[VoteQuestion]:
         """Return questions that a judge answered and that were not repeated, oldest first."""
-        rows = self._rows(
+        rows = self._fetch_rows(
             "SELECT number, judge, items, repeats FROM questions WHERE judge = ? "
             "AND state = 'answered' AND repeats IS NULL AND number NOT IN "
             "(SELECT repeats FROM questions WHERE judge = ? AND repeats IS NOT NULL) "
@@ -276,54 +283,54 @@ class VoteStore:
         )
         return list(map(_parse_question, rows))
 
-    def n_questions(self, judge: str) -> int:
+    def count_questions(self, judge: str) -> int:
         """Return how many questions a judge has or had."""
-        return self._value("SELECT count(*) FROM questions WHERE judge = ?", judge)
+        return self._fetch_value("SELECT count(*) FROM questions WHERE judge = ?", judge)
 
     # -- answers ---------------------------------------------------------------------------
 
-    def answer(self, number: int, outcome: Any, comment: str, seconds: float | None) -> None:
+    def record_answer(self, number: int, outcome: Any, comment: str, seconds: float | None) -> None:
         """Record the answer to an open question; it is on disk at the end of the transaction."""
         with self.transaction():
-            self._rows(
+            self._fetch_rows(
                 "INSERT INTO answers (question, outcome, comment, seconds, time) "
                 "VALUES (?, ?, ?, ?, ?)",
                 *(number, json.dumps(outcome), comment, seconds, time.time()),
             )
-            self._rows("UPDATE questions SET state = 'answered' WHERE number = ?", number)
+            self._fetch_rows("UPDATE questions SET state = 'answered' WHERE number = ?", number)
 
-    def skip(self, number: int) -> None:
+    def record_skip(self, number: int) -> None:
         """Close an open question without an answer."""
         with self.transaction():
-            self._rows("UPDATE questions SET state = 'skipped' WHERE number = ?", number)
+            self._fetch_rows("UPDATE questions SET state = 'skipped' WHERE number = ?", number)
 
-    def undo(self, judge: str) -> bool:
-        """Open the last question of a judge again; False if there is none."""
+    def reopen_last(self, judge: str) -> bool:
+        """Open the last question of a judge again, and return whether there was one."""
         with self.transaction():
-            number = self._value(
+            number = self._fetch_value(
                 "SELECT max(number) FROM questions WHERE judge = ? AND state != 'open'", judge
             )
             if number is None:
                 return False
-            self._rows(
+            self._fetch_rows(
                 "UPDATE answers SET undone = ? WHERE question = ? AND undone IS NULL",
                 *(time.time(), number),
             )
-            self._rows(
+            self._fetch_rows(
                 "UPDATE questions SET state = 'open', since = ? WHERE number = ?",
                 *(time.time(), number),
             )
             return True
 
-    def n_votes(self, judge: str | None = None) -> int:
+    def count_votes(self, judge: str | None = None) -> int:
         """Return the number of answers that count, of one judge or of all; no repeats."""
         query = (
             "SELECT count(*) FROM answers JOIN questions ON question = questions.number "
             "WHERE undone IS NULL AND repeats IS NULL"
         )
         if judge is None:
-            return self._value(query)
-        return self._value(f"{query} AND judge = ?", judge)
+            return self._fetch_value(query)
+        return self._fetch_value(f"{query} AND judge = ?", judge)
 
     def votes(self, judge: str | None = None, last: int = -1) -> list[Vote]:
         """Return answers that count, repeats too, in the order in which they came.
@@ -335,7 +342,7 @@ class VoteStore:
         last : int, default=-1
             How many at most, the last ones; -1: all.
         """
-        rows = self._rows(
+        rows = self._fetch_rows(
             "SELECT questions.number, judge, items, repeats, outcome, comment, seconds, time "
             "FROM answers JOIN questions ON question = questions.number "
             "WHERE undone IS NULL AND judge = coalesce(?, judge) "
@@ -351,4 +358,5 @@ _OPEN_ITEMS = "SELECT items FROM questions WHERE state = 'open' ORDER BY number"
 
 
 def _parse_question(row: tuple) -> VoteQuestion:
+    """Return the question of a row of number, judge, items and repeats."""
     return VoteQuestion(row[0], row[1], json.loads(row[2]), row[3])

@@ -7,7 +7,7 @@ Of a live leaderboard `next_pairs` hands out votes, and `StoppingRule` says when
 
 from skpref.active._batch import outcome_effects
 from skpref.active._candidates import DuelPosterior, all_pairs
-from skpref.active._next_pairs import next_pairs
+from skpref.active._next_pairs import MOST_ITEMS, next_pairs
 from skpref.active._query import STRATEGIES, query
 from skpref.active._scores import (
     bald,

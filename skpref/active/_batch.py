@@ -39,7 +39,7 @@ class Effects(NamedTuple):
 def outcome_effects(
     likelihood: Likelihood, mean: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Effects:
-    """Return effects of the outcomes, in the order of the likelihood's ``duel_scale``.
+    """Return the effects of each outcome of duels on their margins, in the order of its scale.
 
     Means, variances (positive) and who is shown first have shape (n,).
     """
@@ -66,7 +66,7 @@ class Worlds:
         Probabilities of the combinations.
     mean, variance : ndarray of shape (n_worlds, k)
         Of the margins.
-    told : ndarray of shape (n_worlds, n_answers, k)
+    downdates : ndarray of shape (n_worlds, n_answers, k)
         The covariance of a world is the prior less the outer products of its rows.
     """
 
@@ -74,7 +74,7 @@ class Worlds:
     weight: Array
     mean: Array
     variance: Array
-    told: Array
+    downdates: Array
 
     @classmethod
     def without_answers(cls, mean: Array, variance: Array, covariance: Array) -> Self:
@@ -85,7 +85,7 @@ class Worlds:
     def with_answer(
         self, at: int, likelihood: Likelihood, lead: int, effect_variance: float = 0.0
     ) -> Self:
-        """Return the worlds after an answer to a duel, each of its outcomes in its own.
+        """Return the worlds after an answer to duel ``at``, one for each of its outcomes.
 
         ``lead`` says who is shown first in it, and ``effect_variance`` is that of the answer's
         margin beside the one that is followed, as of a new prompt.
@@ -95,7 +95,7 @@ class Worlds:
             return self
         leads = np.full(len(mean), lead)
         candidates = outcome_effects(likelihood, mean, variance + effect_variance, leads)
-        column = self.prior[at] - np.einsum("wt,wtk->wk", self.told[:, :, at], self.told)
+        column = self.prior[at] - np.einsum("wt,wtk->wk", self.downdates[:, :, at], self.downdates)
         weight = (self.weight * candidates.probability).ravel()
         indices, weight = _resample_worlds(weight / weight.sum())
         outcome, world = np.divmod(indices, len(mean))
@@ -107,7 +107,7 @@ class Worlds:
             weight=weight,
             mean=self.mean[world] + shift[:, None] * column,
             variance=np.maximum(self.variance[world] - change**2, 0.0),
-            told=np.concatenate([self.told[world], change[:, None]], axis=1),
+            downdates=np.concatenate([self.downdates[world], change[:, None]], axis=1),
         )
 
 
@@ -151,7 +151,7 @@ def choose_diverse(
     pending: NDArray[np.intp],
     of_variance: bool = False,
 ) -> NDArray[np.intp]:
-    """As `ranked`, each score less the information expected of the duels before it.
+    """Return n duels, each of the largest score less what the answers before it will tell of it.
 
     What answers y_B tell of an answer y is I(y; f) − I(y; f | y_B), as y and y_B share f alone.
 
@@ -159,11 +159,11 @@ def choose_diverse(
     ----------
     scores : ndarray of shape (n_duels,)
         In nats.
-    of : Candidates
+    candidates : Candidates
     covariance : callable
         Rows of candidates to the covariance of their margins.
     n, pairs, distinct
-        As in `ranked`.
+        As in `rank_duels`.
     pending : ndarray of int
         Duels that were chosen before all others; their scores are −inf.
     of_variance : bool, default=False
@@ -206,7 +206,7 @@ def choose_diverse(
 
 
 def _remaining_information(worlds, candidates, rows, of_variance):
-    """Return the remaining information of answers, or variances, averaged over the worlds."""
+    """Return what answers still tell, in nats or as variances, averaged over the worlds, (n,)."""
     if of_variance:
         return worlds.weight @ worlds.variance
     lead, effects = (

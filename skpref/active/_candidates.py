@@ -98,7 +98,7 @@ def all_pairs(items: Any) -> Any:
 
 
 def read_pool(pool: Any, table: ItemTable | None = None) -> Any:
-    """Return duels as they are, and of items all duels between them.
+    """Return the duels of a pool; if it holds items, all duels between them.
 
     Names that stand side by side in a frame are duels, where ``table`` has names.
     """
@@ -118,8 +118,8 @@ def read_pool(pool: Any, table: ItemTable | None = None) -> Any:
     return listed
 
 
-def code_items(duels: Any, more: Any = None) -> NDArray[np.intp]:
-    """Return numbers (n, 2) of the items of duels, equal for equal items.
+def number_items(duels: Any, more: Any = None) -> NDArray[np.intp]:
+    """Return a number for each item of duels, (n, 2), the same for equal items.
 
     ``more`` are further duels of the same form, whose codes follow.
     """
@@ -138,8 +138,8 @@ def code_items(duels: Any, more: Any = None) -> NDArray[np.intp]:
     return np.concatenate([np.stack(split[k : k + 2], axis=1) for k in range(0, len(split), 2)])
 
 
-def check_order_alone(posterior: Any) -> None:
-    """Raise ValueError of a posterior in which more than utilities decides answers about pairs."""
+def check_utilities_alone(posterior: Any) -> None:
+    """Raise ValueError unless utilities alone decide the answers of a posterior's model."""
     part = posterior_parts(posterior)[1][0]  # parts of a mixture share their kernel
     if isinstance(part, IntransitivePosterior):
         raise ValueError(
@@ -176,14 +176,14 @@ class Candidates(NamedTuple):
     effect_variance: Array
 
     @classmethod
-    def of(cls, posterior: DuelPosterior, duels: Any, order: ArrayLike = 1) -> "Candidates":
-        """Return duels or their items with what a posterior says of them."""
+    def from_duels(cls, posterior: DuelPosterior, duels: Any, order: ArrayLike = 1) -> "Candidates":
+        """Return candidate duels with the moments of their margins by a posterior, checked."""
         if not isinstance(posterior, DuelPosterior):
             raise TypeError(
                 f"posterior must be a Posterior, such as the posterior_ of a fitted estimator; got "
                 f"{type(posterior).__name__}. An estimator goes to query()."
             )
-        check_order_alone(posterior)
+        check_utilities_alone(posterior)
         first, second = split_duels(duels)
         if isinstance(posterior, Posterior):
             means, variance = posterior.component_margins(first, second)
@@ -199,7 +199,7 @@ class Candidates(NamedTuple):
         return cls(posterior, first, second, means, variance, lead, effect_variance)
 
     def split_by_part(self) -> tuple[Array, list["Candidates"]]:
-        """Split candidates of a `PosteriorMixture` into its weights and those of each part."""
+        """Return the weights of the parts of a mixture, and the candidates by each of them."""
         weights, parts = posterior_parts(self.posterior)
         if len(parts) == 1:
             return weights, [self]
@@ -211,7 +211,7 @@ class Candidates(NamedTuple):
 
     @property
     def gaussian(self) -> tuple[Array, Array]:
-        """Mean and variance of the margins, those of a mixture as a whole."""
+        """Return mean and variance of the margins over all components, (n,) each."""
         return self.means.mean(axis=1), self.variance + self.means.var(axis=1)
 
 
@@ -223,10 +223,10 @@ class CandidateRows(NamedTuple):
     second: NDArray[np.intp]
 
     @classmethod
-    def of(
+    def from_sides(
         cls, posterior: Posterior | PosteriorMixture, first: Any, second: Any
     ) -> "CandidateRows":
-        """Return duels or their items with what a posterior says of them."""
+        """Return the distinct items of duels as rows, and both sides as positions among them."""
         both = posterior.reader.sides(first, second)
         items, code = distinct_rows(np.concatenate(both))
         return cls(items, code[: len(both[0])], code[len(both[0]) :])

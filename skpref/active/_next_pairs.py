@@ -19,7 +19,7 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.active._batch import outcome_effects
-from skpref.active._candidates import check_order_alone
+from skpref.active._candidates import check_utilities_alone
 from skpref.data import ItemTable, check_respondents, component_labels
 from skpref.gp import NEW_GROUP, GroupedPosterior, posterior_parts
 from skpref.inspection import Contenders, contenders
@@ -32,7 +32,7 @@ _PORTIONS = 1000
 _ROUNDS = 32
 _DRAWS = 2000
 # Matrices of so many rows take 200 MB each.
-_MOST = 5000
+MOST_ITEMS = 5000
 # Between these times the pairs of the largest scores alone are followed: so many an item.
 _FOLLOWED_PER_ITEM = 8
 
@@ -164,31 +164,31 @@ def next_pairs(
     check_number("n", n, low=1, high=np.iinfo(np.intp).max, integer=True)
     check_choice("goal", goal, GOALS)
     ranked = contenders(model, items, user, at)
-    check_order_alone(ranked.subject.posterior)
+    check_utilities_alone(ranked.subject.posterior)
     size = len(ranked)
     if size < 2:
         raise ValueError(f"A vote is on two items, and there is {size}. Pass items=.")
-    if size > _MOST:
+    if size > MOST_ITEMS:
         raise ValueError(
-            f"Orders of up to {_MOST} items are weighed at once, and there are {size}. Pass items= "
-            f"those that count, such as the first places, leaderboard(model).names[:{_MOST}], or "
-            "a random part of them for each batch; of competitors whose features change from vote "
-            "to vote one row each."
+            f"Orders of up to {MOST_ITEMS} items are weighed at once, and there are {size}. Pass "
+            "items= those that count, such as the first places, "
+            f"leaderboard(model).names[:{MOST_ITEMS}], or a random part of them for each batch; of "
+            "competitors whose features change from vote to vote one row each."
         )
     # Of all items every one is among the first.
     check_number("k", k, low=1, high=size - (goal == "members"), integer=True)
-    within = _PairsInPrompts.of(ranked, allowed, prompts)
+    within = _PairsInPrompts.read(ranked, allowed, prompts)
     item = np.concatenate([np.arange(size), within.pairs.ravel()])
-    if len(item) > _MOST:
+    if len(item) > MOST_ITEMS:
         raise ValueError(
             f"got {len(within.pairs)} pairs on named prompts beside {size} items; two for each "
-            f"pair and the items may be {_MOST} together. Name fewer pairs in allowed=."
+            f"pair and the items may be {MOST_ITEMS} together. Name fewer pairs in allowed=."
         )
     every = np.triu_indices(len(item), 1)
     of_board = every[1] < size
-    allowed_items = _allowed_mask(within.on_new, ranked.names, len(within.pairs) > 0)
+    allowed_items = _read_allowed_pairs(within.on_new, ranked.names, len(within.pairs) > 0)
     open_pairs = within.votable_pairs(allowed_items)[every]
-    waiting = _check_pairs("pending", pending, ranked.names)
+    waiting = _read_pairs("pending", pending, ranked.names)
     component = ranked.components()[item]
     across = component[every[0]] != component[every[1]]
     mean, cov = within.moments(ranked)
@@ -197,13 +197,13 @@ def next_pairs(
     precision = np.zeros(len(margin))
     likelihood, votable = ranked.subject.posterior.likelihood, of_board | open_pairs
     new = np.zeros(len(margin))
-    new[of_board] = _new_variance(ranked)[tuple(part[of_board] for part in every)]
+    new[of_board] = _variance_on_new_prompt(ranked)[tuple(part[of_board] for part in every)]
     precision[votable] = _vote_precision(likelihood, margin[votable], (variance + new)[votable])
     precision /= 1.0 + precision * new
     count = np.ones(len(margin))
     if goal != "ranks":
         moments = mean[:size], cov[:size, :size]
-        top = _top_probability(*moments, k, generator_of(random_state), both=goal == "top")
+        top = _probability_of_top(*moments, k, generator_of(random_state), both=goal == "top")
         count = top[item[every[0]], item[every[1]]]
         # Where groups stand nobody knows, so that no order across is out of the question.
         count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)
@@ -272,8 +272,8 @@ class _PairsInPrompts(NamedTuple):
     on_new: Any
 
     @classmethod
-    def of(cls, ranked: Contenders, allowed: Any, prompts: Any) -> Self:
-        """Read ``allowed`` and ``prompts`` of `next_pairs`."""
+    def read(cls, ranked: Contenders, allowed: Any, prompts: Any) -> Self:
+        """Return the pairs that ``allowed`` and ``prompts`` of `next_pairs` name, checked."""
         nothing = np.zeros((0, 2), np.intp), np.zeros(0, np.intp), np.zeros(0, dtype=object)
         if prompts is None:
             return cls(*nothing, allowed)
@@ -284,7 +284,7 @@ class _PairsInPrompts(NamedTuple):
                 f"got prompts= without {lack}; both together are allowed. Name the pairs that can "
                 "be voted on and the prompt of each, or leave prompts= out."
             )
-        pairs = _check_pairs("allowed", allowed, ranked.names)
+        pairs = _read_pairs("allowed", allowed, ranked.names)
         ids = check_respondents(prompts, len(pairs), "prompt")
         groups, parts = reader.prompts.codes(ids), posterior_parts(ranked.subject.posterior)[1]
         if not isinstance(parts[0], GroupedPosterior):  # nothing tells effects of prompts
@@ -318,8 +318,8 @@ class _PairsInPrompts(NamedTuple):
         return mean, averages.cov + apart @ apart.T / averages.means.shape[1]
 
 
-def _new_variance(ranked: Contenders) -> Array:
-    """Return the variance of what pairs of items have of their own on a new prompt, (n, n)."""
+def _variance_on_new_prompt(ranked: Contenders) -> Array:
+    """Return the variance that a new prompt adds to the margin of each pair of items, (n, n)."""
     n = len(ranked)
     variance = np.zeros((n, n))
     i, j = np.triu_indices(n, 1)
@@ -331,7 +331,7 @@ def _new_variance(ranked: Contenders) -> Array:
 
 
 def order_rate(z: Array) -> Array:
-    """Return φ(z)²/(Φ(z) Φ(−z)): twice the nats on a sign, a relative loss of variance.
+    """Return φ(z)²/(Φ(z) Φ(−z)), twice the nats on a sign for each share of variance taken away.
 
     With z the mean over the deviation of a Gaussian, whose sign is meant: the mutual information
     of its sign with an observation that takes the share s of its variance is s/2 times this, as
@@ -376,7 +376,7 @@ class _VoteBoard:
         return _variances(cov)[self.first, self.second]
 
     def update_weights(self) -> None:
-        """Find the weights of the orders where the covariance is now, and what follows of them."""
+        """Set the weights of the orders, and what follows from them, by the present covariance."""
         self._followed = slice(None)
         self._variance = np.minimum(self._variances(self.cov), self._prior)
         is_known = self._variance <= 1e-12 * self._prior.max()
@@ -390,7 +390,7 @@ class _VoteBoard:
         self._information = self._variances(self.cov @ self._laplacian @ self.cov)
 
     def follow(self, pairs: NDArray[np.intp]) -> None:
-        """Follow these pairs alone, until the weights are found again."""
+        """Keep gains of these pairs alone up to date, until `update_weights`."""
         self._information, self._variance = self._information[pairs], self._variance[pairs]
         self._followed = pairs
 
@@ -400,7 +400,7 @@ class _VoteBoard:
         return precision * self._information / (1.0 + precision * self._variance)
 
     def add_votes(self, pair: int, votes: int = 1) -> tuple[float, float]:
-        """Take in votes on a pair: the covariance loses a rank, the weights stay as they are.
+        """Update covariance and gains by expected votes on a pair; return what they tell.
 
         Returns
         -------
@@ -450,19 +450,19 @@ class _ComponentGroups:
         self._label = component_labels(len(component), joined)
 
     def joined_by(self, pairs: Any = slice(None)) -> NDArray[np.bool_]:
-        """Return whether each of some pairs is allowed, and of two groups."""
+        """Return whether each pair is allowed and joins two groups."""
         apart = self._label[self._first[pairs]] != self._label[self._second[pairs]]
         joins: NDArray[np.bool_] = apart & self._allowed[pairs]
         return joins
 
     def join(self, pair: int) -> None:
-        """Make one of the groups of the two items."""
+        """Merge the groups of the two items of a pair."""
         ends = self._label[[self._first[pair], self._second[pair]]]
         self._label[self._label == ends[1]] = ends[0]
 
 
 def _allocate_votes(board, importance, n, groups):
-    """Return votes of each pair, their nats, those on the pair's own order, and who joins."""
+    """Return the votes of each pair, their nats, those on its own order, and which pairs join."""
     portion = -(-n // _PORTIONS)
     step = max(1, n // _ROUNDS)
     n_followed = _FOLLOWED_PER_ITEM * len(board.cov)
@@ -470,7 +470,7 @@ def _allocate_votes(board, importance, n, groups):
     gain, own = np.zeros(len(importance)), np.zeros(len(importance))
     n_left, stale, pair = n, 0, 0
     joining = bool(groups.joined_by().any())
-    followed, least = _follow_best_pairs(
+    followed, least = _follow_largest_scores(
         board, importance * groups.joined_by() if joining else importance, n_followed
     )
     while n_left > 0:
@@ -482,7 +482,7 @@ def _allocate_votes(board, importance, n, groups):
         if none or stale >= step or (stale and scores[best] < least and not joining):
             joining = joining and stale > 0 and bool(groups.joined_by().any())
             board.update_weights()
-            followed, least = _follow_best_pairs(
+            followed, least = _follow_largest_scores(
                 board, importance * groups.joined_by() if joining else importance, n_followed
             )
             stale = 0
@@ -501,8 +501,8 @@ def _allocate_votes(board, importance, n, groups):
     return votes, gain, own, joins
 
 
-def _follow_best_pairs(board, importance, n_followed):
-    """Return the pairs of the largest scores, to follow alone, and the best other score."""
+def _follow_largest_scores(board, importance, n_followed):
+    """Return the pairs of the largest scores, which the board then follows, and the next score."""
     scores = board.gains() * importance
     if len(scores) <= n_followed:
         return np.arange(len(scores)), -np.inf
@@ -513,7 +513,7 @@ def _follow_best_pairs(board, importance, n_followed):
 
 
 def _mean_rate(z: Array, moved: Array) -> Array:
-    """Return `order_rate` averaged over a normal of mean z and deviation ``moved``."""
+    """Return `order_rate` averaged over a normal of mean z and a deviation, by Gauss–Hermite."""
     rate = np.zeros(len(z))
     nodes, weights = np.polynomial.hermite_e.hermegauss(9)  # errors below 1e-6 of the largest
     for node, share in zip(nodes, weights / weights.sum(), strict=True):
@@ -522,13 +522,13 @@ def _mean_rate(z: Array, moved: Array) -> Array:
 
 
 def _variances(cov: Array) -> Array:
-    """Return dᵀ cov d of the differences d of all pairs, (n, n); at least 0."""
+    """Return the variances of the differences of all pairs, (n, n), at least 0."""
     own = np.diagonal(cov)
     return np.maximum(own[:, None] + own[None, :] - 2.0 * cov, 0.0)
 
 
 def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> Array:
-    """Return the precision of a Gaussian observation that tells as much as a vote."""
+    """Return the precision of a Gaussian observation of the margin that tells as much as a vote."""
     precision = np.zeros(len(margin))
     wide = variance > 1e-12 * variance.max()
     margin, variance = margin[wide], variance[wide]
@@ -543,10 +543,13 @@ def _vote_precision(likelihood: Likelihood, margin: Array, variance: Array) -> A
     return precision
 
 
-def _top_probability(
+def _probability_of_top(
     mean: Array, cov: Array, k: int, rng: np.random.Generator, both: bool = True
 ) -> Array:
-    """Return the probability that one of two items is among the first k, or both if so, (n, n)."""
+    """Return the probability that one of two items is among the first k, (n, n).
+
+    If not ``both``, that exactly one of them is.
+    """
     draws = mean[:, None] + symmetric_root(cov) @ rng.standard_normal((len(mean), _DRAWS))
     top = np.zeros(draws.shape)
     first = np.argpartition(-draws, k - 1, axis=0)[:k]
@@ -555,8 +558,8 @@ def _top_probability(
     return share[:, None] + share[None, :] - (1 if both else 2) * (top @ top.T) / _DRAWS
 
 
-def _check_pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
-    """Return positions (m, 2) of the two items of each pair, by positions or names."""
+def _read_pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]:
+    """Return positions (m, 2) of the items of pairs given by positions or names, checked."""
     size = len(names)
     positions = np.zeros((0, 2), np.intp) if pairs is None else np.asarray(pairs)
     if positions.size == 0:
@@ -584,14 +587,14 @@ def _check_pairs(name: str, pairs: Any, names: NDArray[Any]) -> NDArray[np.intp]
     return positions.astype(np.intp)
 
 
-def _allowed_mask(
+def _read_allowed_pairs(
     allowed: Any, names: NDArray[Any], within_prompts: bool = False
 ) -> NDArray[np.bool_]:
-    """Return whether each pair may be voted on, (n, n)."""
+    """Return a mask (n, n) of the pairs named in ``allowed``, checked; None names all."""
     size = len(names)
     if allowed is None:
         return ~np.eye(size, dtype=bool)
-    pairs, mask = _check_pairs("allowed", allowed, names), np.zeros((size, size), dtype=bool)
+    pairs, mask = _read_pairs("allowed", allowed, names), np.zeros((size, size), dtype=bool)
     if not len(pairs) and not within_prompts:
         raise ValueError("allowed is empty; name a pair, or leave it out for all.")
     mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True

@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from skpref._utils import Array, RandomLike, check_choice, check_number
 from skpref.active._batch import choose_diverse, rank_duels
-from skpref.active._candidates import Candidates, DuelPosterior, code_items, read_pool, split_duels
+from skpref.active._candidates import (
+    Candidates,
+    DuelPosterior,
+    number_items,
+    read_pool,
+    split_duels,
+)
 from skpref.active._scores import (
     bald,
     best_item_information,
@@ -128,12 +134,12 @@ def query(
     [2, 1]
     """
     check_number("n", n, low=1, integer=True)
-    score, own = _score_function(strategy), {"order": order, "random_state": random_state}
+    score, own = _read_score_function(strategy), {"order": order, "random_state": random_state}
     _check_options(score, options)
     table = _item_table(estimator)
     duels = read_pool(pool, table)
     size = len(split_duels(duels)[0])
-    who = None if users is None else _check_ids(users, size, "duels of the pool")
+    who = None if users is None else _read_user_ids(users, size, "duels of the pool")
     pairs, free = _find_free_duels(duels, answered, size, who, answered_users, table)
     waiting = _check_pending(pending, size)
     free[waiting] = False
@@ -152,7 +158,7 @@ def query(
     if alone or not diversity or strategy == "random":
         chosen = rank_duels(scores, n, pairs, distinct_items)
     else:
-        candidates = Candidates.of(posterior, duels, order)
+        candidates = Candidates.from_duels(posterior, duels, order)
 
         def covariance(rows):
             return posterior_of(rows).margin_cov(*split_duels(duels[rows]))
@@ -176,7 +182,8 @@ def query(
     return (chosen, scores) if return_scores else chosen
 
 
-def _score_function(strategy):
+def _read_score_function(strategy):
+    """Return the function of a strategy that is given by name or as a function, checked."""
     if callable(strategy):
         return strategy
     return STRATEGIES[check_choice("strategy", strategy, STRATEGIES)]
@@ -191,7 +198,7 @@ _REMEDIES = {
 
 
 def _check_options(score, options):
-    """Raise TypeError of options that the function of a strategy does not take."""
+    """Raise TypeError for options that the function of a strategy does not take."""
     parameters = signature(score).parameters
     if any(each.kind is Parameter.VAR_KEYWORD for each in parameters.values()):
         return
@@ -206,6 +213,7 @@ def _check_options(score, options):
 
 
 def _check_scores(scores, size):
+    """Return scores as floats (n_duels,), −inf for NaN; ValueError for another shape."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (size,):
         raise ValueError(
@@ -216,7 +224,7 @@ def _check_scores(scores, size):
 
 
 def _item_table(estimator):
-    """Return the items that the model may be asked about by name; None if there are none."""
+    """Return the table of items of a model; None if it has none, or steps come before it."""
     model = getattr(estimator, "best_estimator_", estimator)
     *before, last = [step for _, step in getattr(model, "steps", [(None, model)])]
     reader = getattr(getattr(last, "posterior_", last), "reader", None)
@@ -224,7 +232,10 @@ def _item_table(estimator):
 
 
 def _posterior_by_row(estimator, duels, users):
-    """Return a function from rows of the pool to their posterior, and duels in its form."""
+    """Return a function from rows of the pool to the posterior of their users, and the duels.
+
+    The duels are transformed as by the steps before the model.
+    """
     model = getattr(estimator, "best_estimator_", estimator)
     if users is not None:
         last = model[-1] if hasattr(model, "steps") else model
@@ -246,6 +257,7 @@ def _posterior_by_row(estimator, duels, users):
 
 
 def _check_pending(pending, size):
+    """Return pending rows of the pool as integers, (n,), checked."""
     rows = np.asarray([] if pending is None else pending)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise ValueError(
@@ -257,8 +269,8 @@ def _check_pending(pending, size):
     return rows.astype(np.intp)
 
 
-def _check_ids(users, size, what):
-    """Return ids of users, which may be tuples, as an array, or raise ValueError."""
+def _read_user_ids(users, size, what):
+    """Return ids of users as an array of objects, one each; ValueError for another number."""
     sequence = hasattr(users, "__len__") and not isinstance(users, str | bytes)
     if not sequence or len(users) != size:
         raise ValueError(
@@ -284,8 +296,8 @@ def _find_free_duels(duels, answered, size, users, answered_users, table):
                 )
             mask = listed
         elif len(listed):
-            further = _in_form_of_pool(listed, duels, table)
-    codes = np.sort(code_items(duels, further), axis=1)
+            further = _read_answered_duels(listed, duels, table)
+    codes = np.sort(number_items(duels, further), axis=1)
     asked = codes[size:].tolist()
     keys = codes[:size].tolist()
     if answered_users is not None:
@@ -294,16 +306,18 @@ def _find_free_duels(duels, answered, size, users, answered_users, table):
                 "answered_users= says who answered duels that are given as answered=, where users= "
                 "says who is to be asked. Leave it out, or give both."
             )
-        asked = _keys_by_user(asked, _check_ids(answered_users, len(asked), "duels answered"))
-        keys = _keys_by_user(keys, users)
+        asked = _append_user_to_pairs(
+            asked, _read_user_ids(answered_users, len(asked), "duels answered")
+        )
+        keys = _append_user_to_pairs(keys, users)
     if asked:
         asked_keys = set(map(tuple, asked))
         mask = np.array([tuple(key) in asked_keys for key in keys])
     return codes[:size], ~mask & (codes[:size, 0] != codes[:size, 1])
 
 
-def _in_form_of_pool(answered, duels, table):
-    """Answered duels in the form of the pool, names as positions where it has these."""
+def _read_answered_duels(answered, duels, table):
+    """Return answered duels in the form of the pool, or raise ValueError."""
     named = [each.ndim == 2 and all_strings(np.asarray(each)) for each in (duels, answered)]
     positions = duels.ndim == 2 and np.asarray(duels).dtype.kind in "iu"
     if positions and answered.ndim == 2 and table is not None:
@@ -321,5 +335,6 @@ def _in_form_of_pool(answered, duels, table):
     return answered
 
 
-def _keys_by_user(pairs, users):
+def _append_user_to_pairs(pairs, users):
+    """Return tuples of the two items and the user of each duel."""
     return [(*pair, user) for pair, user in zip(pairs, users, strict=True)]

@@ -20,9 +20,6 @@ from skpref.data import distinct_rows
 from skpref.gp import Posterior, PosteriorMixture
 from skpref.likelihoods import Likelihood, Probit
 
-# The binary entropy of Φ(u) is about log 2 · exp(−u²/(2 C²)) nats, whose value and second
-# derivative at 0 are its own: C² = π log(2) / 2 (Houlsby et al. 2012; supplement, eq. 4, in bits).
-_BELL = 0.5 * np.pi * np.log(2.0)
 # Of the trapezoidal rule over a margin: its step, in deviations of the noise or of the margin,
 # whichever is less, and how many deviations it reaches. Integrands are analytic, so that errors
 # fall exponentially as the step does: below 1e-9 at this one.
@@ -42,14 +39,14 @@ def outcome_proba(
 
 
 def outcome_entropy(proba: Array) -> Array:
-    """Return entropy of probabilities on the last axis."""
+    """Return the entropy of outcomes in nats, by their probabilities on the last axis."""
     return entr(proba).sum(axis=-1)
 
 
 def predictive_proba(
     likelihood: Likelihood, means: Array, variance: Array, lead: NDArray[np.int8]
 ) -> Array:
-    """Return probabilities of outcomes (n, n_outcomes), means (n, n_components)."""
+    """Return probabilities of outcomes (n, n_outcomes), averaged over components of the margins."""
     proba = np.empty((len(variance), likelihood.n_outcomes))
     for rows in row_blocks(len(variance), means.shape[1] * likelihood.n_outcomes, BLOCK):
         by_component = outcome_proba(
@@ -86,7 +83,7 @@ def expected_entropy(
         proba = outcome_proba(likelihood, margin, effect_variance, lead[rows, None, None])
         entropies[rows] = (outcome_entropy(proba) @ weights).mean(axis=1)
     for side in np.unique(lead[~narrow]):
-        nodes, values = _doubtful_entropies(likelihood, side, scale, effect_variance)
+        nodes, values = _entropies_where_in_doubt(likelihood, side, scale, effect_variance)
         every = np.flatnonzero(~narrow & (lead == side))
         for block in row_blocks(len(every), means.shape[1] * len(nodes), BLOCK):
             rows = every[block]
@@ -97,8 +94,8 @@ def expected_entropy(
     return entropies
 
 
-def _doubtful_entropies(likelihood, lead, scale, effect_variance):
-    """Return evenly spaced margins at which the answer is in doubt, and entropies."""
+def _entropies_where_in_doubt(likelihood, lead, scale, effect_variance):
+    """Return evenly spaced margins at which an answer is in doubt, and its entropy at each."""
 
     def proba_at(margin):
         return outcome_proba(likelihood, margin, effect_variance, np.full(len(margin), lead))
@@ -136,8 +133,11 @@ def expected_bell(mean: Array, variance: Array, noise: ArrayLike) -> Bell:
     .. [1] Houlsby, Hernández-Lobato, Huszár, Ghahramani, "Collaborative Gaussian Processes for
        Preference Learning", NIPS 2012.
     """
-    spread = variance + _BELL * noise
-    height = np.log(2.0) * np.sqrt(_BELL * noise / spread)
+    # The binary entropy of Φ(u) is about log 2 · exp(−u²/(2 C²)) nats, whose value and second
+    # derivative at 0 are its own: C² = π log(2) / 2 (supplement of [1]_, eq. 4, in bits).
+    square = 0.5 * np.pi * np.log(2.0)
+    spread = variance + square * noise
+    height = np.log(2.0) * np.sqrt(square * noise / spread)
     return Bell(height * np.exp(-0.5 * mean * mean / spread), spread)
 
 
@@ -187,13 +187,13 @@ def bald(
     array([0.27, 0.13, 0.62])
     """
     check_choice("method", method, ("quadrature", "closed_form"))
-    return information(Candidates.of(posterior, duels, order), method)
+    return information(Candidates.from_duels(posterior, duels, order), method)
 
 
 def information(candidates: Candidates, method: str = "quadrature") -> Array:
     """Return `bald` of candidates, (n,), in nats."""
     likelihood, expected = candidates.posterior.likelihood, np.zeros(len(candidates.variance))
-    predicted = _predicted_entropy(candidates)
+    predicted = _predicted_entropies(candidates)
     for weight, part in zip(*candidates.split_by_part(), strict=True):
         if method == "quadrature":
             entropies, of_effects = np.empty(len(part.variance)), part.effect_variance
@@ -202,14 +202,15 @@ def information(candidates: Candidates, method: str = "quadrature") -> Array:
                 moments = part.means[rows], part.variance[rows], part.lead[rows]
                 entropies[rows] = expected_entropy(likelihood, *moments, float(effect_variance))
         else:
-            entropies = _closed_form_entropy(part)
+            entropies = _closed_form_entropies(part)
         expected += weight * entropies
     # Of a margin that is known the closed form and rounding would make something.
     nats = np.where(candidates.gaussian[1] > 0.0, predicted - expected, 0.0)
     return np.clip(nats, 0.0, np.log(likelihood.n_outcomes))
 
 
-def _closed_form_entropy(candidates):
+def _closed_form_entropies(candidates):
+    """Return mean entropies of a probit's answers given the margins, (n,), in closed form."""
     likelihood = candidates.posterior.likelihood
     if not isinstance(likelihood, Probit) or likelihood.n_outcomes != 2:
         what = "ties" if likelihood.duel_scale.ties else type(likelihood).__name__
@@ -248,11 +249,11 @@ def entropy(posterior: DuelPosterior, duels: Any, *, order: ArrayLike = 1) -> Ar
     >>> entropy(model.posterior_, [[[2.0], [0.0]], [[9.0], [7.0]]]).round(2)
     array([0.15, 0.69])
     """
-    return _predicted_entropy(Candidates.of(posterior, duels, order))
+    return _predicted_entropies(Candidates.from_duels(posterior, duels, order))
 
 
-def _predicted_entropy(candidates):
-    """Return entropies of the predicted answers, (n,)."""
+def _predicted_entropies(candidates):
+    """Return the entropy of the predicted answer to each candidate, (n,)."""
     proba = sum(
         weight
         * predictive_proba(
@@ -283,7 +284,7 @@ def margin_variance(posterior: DuelPosterior, duels: Any) -> Array:
     >>> margin_variance(model.posterior_, [[[2.0], [0.0]], [[9.0], [4.0]]]).round(2)
     array([0.73, 2.  ])
     """
-    return Candidates.of(posterior, duels).gaussian[1]
+    return Candidates.from_duels(posterior, duels).gaussian[1]
 
 
 def random_scores(
@@ -362,7 +363,7 @@ def committee_disagreement(
     >>> committee_disagreement(model.posterior_, duels, members=2000, random_state=0).round(1)
     array([0.1, 0.6])
     """
-    candidates = Candidates.of(posterior, duels, order)
+    candidates = Candidates.from_duels(posterior, duels, order)
     if members == "components":
         margins, variance = candidates.means, candidates.variance
         if margins.shape[1] < 2:
@@ -375,12 +376,11 @@ def committee_disagreement(
         margins = _draw_margins(candidates, int(members), generator_of(random_state))
         variance = np.zeros(len(margins))
     variance = variance + candidates.effect_variance
-    return _committee_information(
-        candidates.posterior.likelihood, margins, variance, candidates.lead, vote
-    )
+    return _disagreement(candidates.posterior.likelihood, margins, variance, candidates.lead, vote)
 
 
-def _committee_information(likelihood, margins, variance, lead, vote):
+def _disagreement(likelihood, margins, variance, lead, vote):
+    """Return the disagreement of a committee on each duel, (n,), by its margins (n, members)."""
     disagreement = np.empty(len(margins))
     for rows in row_blocks(len(margins), margins.shape[1] * likelihood.n_outcomes, BLOCK):
         proba = outcome_proba(likelihood, margins[rows], variance[rows, None], lead[rows, None])
@@ -441,8 +441,8 @@ of shape (n_items,), default=None
             "Posterior or PosteriorMixture gives. Use bald."
         )
     check_number("n_draws", n_draws, low=2, high=np.iinfo(np.int32).max, integer=True)
-    candidates, rng = Candidates.of(posterior, duels, order), generator_of(random_state)
-    rows, first, second = CandidateRows.of(posterior, candidates.first, candidates.second)
+    candidates, rng = Candidates.from_duels(posterior, duels, order), generator_of(random_state)
+    rows, first, second = CandidateRows.from_sides(posterior, candidates.first, candidates.second)
     among = np.arange(len(rows))
     if items is not None:
         rows, code = distinct_rows(np.concatenate([rows, posterior.check_items(items)]))
@@ -463,11 +463,11 @@ of shape (n_items,), default=None
 
 
 def _draw_margins(candidates, n, rng):
-    """Return draws of the margins, (n_duels, n)."""
+    """Return n draws of the margin of each candidate, (n_duels, n), joint if there are items."""
     if not isinstance(candidates.posterior, Posterior | PosteriorMixture):
         mean, variance = candidates.gaussian
         return mean[:, None] + np.sqrt(variance)[:, None] * rng.standard_normal((len(mean), n))
-    rows, first, second = CandidateRows.of(
+    rows, first, second = CandidateRows.from_sides(
         candidates.posterior, candidates.first, candidates.second
     )
     utility = _draw_utilities(candidates.posterior, rows, n, rng)
@@ -475,7 +475,7 @@ def _draw_margins(candidates, n, rng):
 
 
 def _draw_utilities(posterior, rows, n, rng):
-    """Return joint draws of utilities, (n_rows, n)."""
+    """Return n joint draws of the utilities of rows, (n_rows, n)."""
     if len(rows) <= _EXACT or isinstance(posterior, PosteriorMixture):
         return posterior.sample(rows, n, rng)
     return posterior.sample_paths(n, rng)(rows)

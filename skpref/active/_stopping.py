@@ -233,13 +233,13 @@ class StoppingRule:
         if isinstance(X, Mapping) and "item_table" in X:
             if y is not None:
                 raise ValueError("Votes of from_votes have labels; got also y=. Drop it.")
-            names, scores, own_prompts = _read_votes(X)
+            names, scores, own_prompts = _read_vote_table(X)
             prompts = own_prompts if prompts is None else prompts
-            pairs, labels = self._check_pairs(names), self._labels
+            pairs, labels = self._check_names(names), self._labels
         else:
             pairs = self._read_pairs(X)
             scores, labels = self._read_scores(y, len(pairs))
-        blocks, new = self._blocks(prompts, len(pairs))
+        blocks, new = self._split_by_prompt(prompts, len(pairs))
         self._labels = labels
         self._prompts |= new.keys()
         for pair in pairs:
@@ -252,10 +252,10 @@ class StoppingRule:
         self.n_votes += len(pairs)
         return self
 
-    def _blocks(
+    def _split_by_prompt(
         self, prompts: Any, n: int
     ) -> tuple[list[tuple[list[int], bool]], dict[Any, list[int]]]:
-        """Return rows of votes on one prompt each, whether they are evidence, and new prompts."""
+        """Return votes by prompt, each with whether it counts as evidence, and the new prompts."""
         if prompts is None:
             return [([k], True) for k in range(n)], {}
         by_prompt: dict[Any, list[int]] = {}
@@ -271,6 +271,7 @@ class StoppingRule:
         return blocks, by_prompt
 
     def _add_competitor(self, name: Any) -> None:
+        """Add a competitor as a contender and a group of its own."""
         self._place[name] = len(self._place)
         self._mean.append(0.0)
         self._variance.append(_PRIOR_VARIANCE)
@@ -279,7 +280,7 @@ class StoppingRule:
         self._joined_to.append(len(self._joined_to))
 
     def _group_root(self, place: int) -> int:
-        """Return the competitor that stands for the group of another, and halve the path there."""
+        """Return the competitor at the root of the group of another, shortening the way to it."""
         joined_to = self._joined_to
         while joined_to[place] != place:
             joined_to[place] = place = joined_to[joined_to[place]]
@@ -302,7 +303,7 @@ class StoppingRule:
             if self._log_e[against] >= log(2.0 / self.level):
                 self._dropped[against] = True
         for vote in votes:
-            self._learn(*vote)
+            self._update_forecast(*vote)
 
     def _forecast(self, a: int, b: int) -> tuple[float, float, float]:
         """Return the mean margin in deviations, and probabilities that the first wins, or loses."""
@@ -311,8 +312,11 @@ class StoppingRule:
         z = min(max(z, -_FARTHEST), _FARTHEST)
         return z, 0.5 * erfc(-z / sqrt(2.0)), 0.5 * erfc(z / sqrt(2.0))
 
-    def _learn(self, a: int, b: int, score: float) -> None:
-        """Take in a vote by assumed density filtering of a probit; a share goes to either."""
+    def _update_forecast(self, a: int, b: int, score: float) -> None:
+        """Update the forecast by what the first scored in a vote, and join the two groups.
+
+        It is assumed density filtering of a probit; a share of the vote goes to either.
+        """
         self._joined_to[self._group_root(a)] = self._group_root(b)
         mean, variance = self._mean, self._variance
         spread = sqrt(1.0 + variance[a] + variance[b])
@@ -346,10 +350,10 @@ class StoppingRule:
         table = self._table
         if table is not None and table.names is not None and votes.dtype.kind in "iu":
             votes = table.names[positions_of(votes, ItemTable(np.zeros((len(table), 1))))]
-        return self._check_pairs(votes.tolist())
+        return self._check_names(votes.tolist())
 
-    def _check_pairs(self, pairs: list[list[Any]]) -> list[list[Any]]:
-        """Names, none missing, of two competitors that are among the items."""
+    def _check_names(self, pairs: list[list[Any]]) -> list[list[Any]]:
+        """Return the names of the competitors of votes; ValueError if one is missing or unknown."""
         gaps = [row for row, pair in enumerate(pairs) if any(map(is_missing, pair))]
         if gaps:
             first, second = pairs[gaps[0]]
@@ -419,7 +423,7 @@ class StoppingRule:
         return None
 
 
-def _read_votes(votes: Mapping) -> tuple[list[list[Any]], list[float], list[Any] | None]:
+def _read_vote_table(votes: Mapping) -> tuple[list[list[Any]], list[float], list[Any] | None]:
     """Return names of the two competitors of each vote of `from_votes`, the first's score, and the
     prompts if votes have them."""
     X, y, prompts = votes["X"], votes["y"], votes["prompts"]

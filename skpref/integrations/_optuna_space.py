@@ -12,10 +12,7 @@ from optuna.distributions import (
 )
 from scipy.stats import loguniform, rv_discrete
 
-# Up to so many values of a step are listed as they are; of more an item has the number.
-_LISTED = 256
-# Of more values than these the steps are left to rounding.
-_MOST = 100_000
+from skpref.optimize import MAX_STEPS
 
 
 class _LogInteger(rv_discrete):
@@ -53,19 +50,16 @@ class _Parameter(NamedTuple):
         Of the optimizer, where Optuna counts them.
     step : float
         Between two values of Optuna; 0: there is none.
-    counted : bool
-        Whether a value of the optimizer is the number of steps from the lowest.
     """
 
     distribution: Any
     spec: Any
     values: list | None = None
     step: float = 0.0
-    counted: bool = False
 
     @classmethod
-    def of(cls, distribution: BaseDistribution) -> "_Parameter":
-        """Make it of a distribution; ValueError for kinds that a study cannot have."""
+    def from_distribution(cls, distribution: BaseDistribution) -> "_Parameter":
+        """Return the parameter of a distribution; ValueError for kinds that a study cannot have."""
         if isinstance(distribution, CategoricalDistribution):
             values = _distinct_choices(distribution.choices)
             return cls(distribution, values, values)
@@ -77,32 +71,25 @@ class _Parameter(NamedTuple):
         low, high = distribution.low, distribution.high
         step = float(distribution.step or 0.0)
         if distribution.log:
-            counts = isinstance(distribution, IntDistribution) and high - low < _MOST
+            counts = isinstance(distribution, IntDistribution) and high - low < MAX_STEPS
             spec = _LOG_INTEGER(low, high) if counts else loguniform(low, high)
             return cls(distribution, spec, step=step)
         n = round((high - low) / step) + 1 if step else 0
-        if not 0 < n <= _MOST:
+        if not 0 < n <= MAX_STEPS:  # the steps are left to rounding
             return cls(distribution, (float(low), float(high)), step=step)
-        if n <= _LISTED:
-            made = cls(distribution, None, step=step)
-            return made._replace(spec=[made._nearest_value(low + k * step) for k in range(n)])
-        if isinstance(distribution, IntDistribution) and step == 1.0:
-            return cls(distribution, (low, high), step=step)
-        return cls(distribution, (0, n - 1), step=step, counted=True)
+        made = cls(distribution, None, step=step)
+        return made._replace(spec=[made._nearest_value(low + k * step) for k in range(n)])
 
     def to_optimizer(self, value: Any) -> Any:
         """Return the optimizer's value for a value of Optuna."""
         if self.values is not None:
             return self.values[int(self.distribution.to_internal_repr(value))]
-        if self.counted:
-            return round((self._nearest_value(value) - self.distribution.low) / self.step)
         return self._nearest_value(value)
 
     def to_optuna(self, value: Any) -> Any:
         """Return Optuna's value for a value of the optimizer."""
         if self.values is not None:
             return self.distribution.to_external_repr(self.values.index(value))
-        value = self.distribution.low + value * self.step if self.counted else value
         return self._nearest_value(value)
 
     def _nearest_value(self, value):
@@ -129,14 +116,16 @@ class StudySpace:
     """
 
     def __init__(self, distributions: Mapping[str, BaseDistribution]):
-        self._parameters = {name: _Parameter.of(each) for name, each in distributions.items()}
+        self._parameters = {
+            name: _Parameter.from_distribution(each) for name, each in distributions.items()
+        }
         self.space = {name: each.spec for name, each in self._parameters.items()}
 
-    def item(self, params: Mapping[str, Any]) -> dict:
+    def to_item(self, params: Mapping[str, Any]) -> dict:
         """Return the optimizer's item for the parameters of a trial, which may have more."""
         return {name: each.to_optimizer(params[name]) for name, each in self._parameters.items()}
 
-    def params(self, item: Mapping[str, Any]) -> dict:
+    def to_params(self, item: Mapping[str, Any]) -> dict:
         """Return the parameters of a trial for an item of the optimizer."""
         return {name: each.to_optuna(item[name]) for name, each in self._parameters.items()}
 

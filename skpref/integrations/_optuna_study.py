@@ -48,8 +48,8 @@ class Judged:
     skipped: tuple[int, ...]
 
     @classmethod
-    def of(cls, study: Study) -> "Judged":
-        """Read what the storage holds of a study; ValueError if that is not preferential."""
+    def read(cls, study: Study) -> "Judged":
+        """Return a study as its storage has it now; ValueError unless it is preferential."""
         attributes = _read_attributes(study)
         trials = study.get_trials(deepcopy=False)  # after the answers, which are about trials
         reports = {
@@ -110,7 +110,7 @@ class Judged:
         return finished, running
 
 
-def params_of(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict | None:
+def read_params(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict | None:
     """Return the parameters of a trial, also before they are suggested.
 
     None if some are not known, or not values of these distributions.
@@ -131,13 +131,13 @@ def params_of(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution])
     return params
 
 
-def is_choosing(trial: FrozenTrial) -> bool:
-    """Whether a trial is there and nothing is known of its parameters."""
+def awaits_choice(trial: FrozenTrial) -> bool:
+    """Return whether a trial runs and nothing is known of its parameters yet."""
     attributes = {CHOSEN, "fixed_params"} & trial.system_attrs.keys()
     return trial.state == TrialState.RUNNING and not trial.distributions and not attributes
 
 
-def lease_of(trial: FrozenTrial, seconds: float) -> Lease:
+def lease_on_trial(trial: FrozenTrial, seconds: float) -> Lease:
     """Return the lease on a trial that its worker took when it began it, by its own clock."""
     began = cast(datetime, trial.datetime_start)
     return Lease(str(trial.number), began.timestamp(), seconds)
@@ -156,7 +156,7 @@ def stale_trials(study: Study, seconds: float, now: float) -> list[FrozenTrial]:
         if each.state == TrialState.RUNNING
         and (not each.distributions or names - each.distributions.keys())
         and each.datetime_start is not None
-        and lease_of(each, seconds).is_over(now)
+        and lease_on_trial(each, seconds).is_over(now)
     ]
 
 
@@ -166,7 +166,7 @@ def keep_chosen(
     params: Mapping[str, Any],
     distributions: Mapping[str, BaseDistribution],
 ) -> None:
-    """Write down what a trial will be, for other workers to see at once."""
+    """Write the parameters chosen for a trial to the storage, for other workers to see."""
     chosen = {name: distributions[name].to_internal_repr(each) for name, each in params.items()}
     study._storage.set_trial_system_attr(trial._trial_id, CHOSEN, chosen)
 
@@ -183,7 +183,7 @@ def _time_of_answer(attributes, name):
 
 
 def _compared_trials(pairs: Iterable[tuple[int, int]]):
-    """Yield the answers that pairs of a better and a worse trial, reported together, stand for.
+    """Yield the answers that a report of pairs, a better and a worse trial each, stands for.
 
     The page reports the worst of the trials that it shows: pairs with one worse trial. Others are a
     choice for each better trial.

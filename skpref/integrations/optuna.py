@@ -26,18 +26,18 @@ from skpref.integrations._optuna_space import StudySpace
 from skpref.integrations._optuna_study import (
     SAME_SPACE,
     Judged,
+    awaits_choice,
     check_preferential,
-    is_choosing,
     keep_chosen,
-    lease_of,
-    params_of,
+    lease_on_trial,
+    read_params,
     stale_trials,
 )
 
 __all__ = ["PreferentialSampler"]
 
 # What the storage says, and not the user.
-_OF_THE_STUDY = (
+_STUDY_PARAMETERS = (
     "space",
     "candidates",
     "constraints",
@@ -49,8 +49,6 @@ _OF_THE_STUDY = (
 )
 # Seconds that a worker waits for another to choose the trial before its own.
 _PATIENCE, _POLL = 5.0, 0.05
-# Items closer than this in the unit cube cannot be told of as two.
-_SAME = 1e-6
 
 
 class PreferentialSampler(optuna.samplers.BaseSampler):
@@ -119,7 +117,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     """
 
     def __init__(self, *, seed: RandomLike = None, stale_after: float = 120.0, **options: Any):
-        refused = [name for name in _OF_THE_STUDY if name in options]
+        refused = [name for name in _STUDY_PARAMETERS if name in options]
         if refused:
             raise TypeError(
                 f"PreferentialSampler takes no {refused[0]}=: the storage of the study holds the "
@@ -148,8 +146,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         Returns
         -------
         PreferenceOptimizer
-            Of items that are dicts of the parameters. Of parameters with more than 256 steps,
-            integers without one apart, the item has the number of steps from the lowest value.
+            Of items that are dicts of the parameters.
 
         Raises
         ------
@@ -185,7 +182,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         return next(
             judged.trials[number]
             for number in sorted(compared)
-            if best in self._known_items(judged, [number], distributions, space)
+            if best in self._items_of_trials(judged, [number], distributions, space)
         )
 
     def fail_stale_trials(self, study: Any) -> list[int]:
@@ -240,7 +237,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         """Return the parameters of the trials so far; none before the first."""
         with _failing_on_error(study, trial):
             _wait_for_others(study, trial)
-            return _varying_parameters(Judged.of(study).distributions(trial.number)[0])
+            return _varying_parameters(Judged.read(study).distributions(trial.number)[0])
 
     def sample_relative(
         self,
@@ -252,7 +249,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         with _failing_on_error(study, trial):
             fixed, params = trial.system_attrs.get("fixed_params", {}), {}
             if search_space.keys() - fixed.keys():
-                params = self._choose_params(Judged.of(study), trial.number, search_space)
+                params = self._choose_params(Judged.read(study), trial.number, search_space)
             try:
                 keep_chosen(study, trial, params, search_space)
             except RuntimeError:  # of Optuna: the trial was failed in the meantime
@@ -270,7 +267,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
     ) -> Any:
         """Draw a parameter that no earlier trial has; ValueError if some are finished."""
         with _failing_on_error(study, trial):
-            distributions, settled = Judged.of(study).distributions(trial.number)
+            distributions, settled = Judged.read(study).distributions(trial.number)
             # Absent before a trial is finished, it may be on its way; there, the trial was asked
             # for before.
             distribution = distributions.get(param_name, None if settled else param_distribution)
@@ -280,18 +277,18 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
                     f"Trial {trial.number} suggests {param_name!r} from {param_distribution!r}, "
                     f"and the trials before it have {shown}. {SAME_SPACE}"
                 )
-            seed = self._seed(trial.number, *param_name.encode())
+            seed = self._draw_seed(trial.number, *param_name.encode())
             plain = optuna.samplers.RandomSampler(seed=seed)
             return plain.sample_independent(study, trial, param_name, param_distribution)
 
     # -- the question --------------------------------------------------------------------
 
     def _choose_params(self, judged, number, distributions):
-        """Choose the parameters of a new trial of that number."""
+        """Return the parameters that are chosen for a new trial of a number."""
         space = StudySpace(distributions)
-        optimizer = self._fit_optimizer(judged, distributions, space, self._seed(number))
-        beside = self._items_beside(optimizer, judged, number, distributions, space)
-        for item in self._known_items(judged, judged.skipped, distributions, space, number):
+        optimizer = self._fit_optimizer(judged, distributions, space, self._draw_seed(number))
+        beside = self._items_to_join(optimizer, judged, number, distributions, space)
+        for item in self._items_of_trials(judged, judged.skipped, distributions, space, number):
             if beside and len(_distinct_positions(optimizer, [*beside, item])) > len(beside):
                 optimizer.skip([*beside, item])
         try:
@@ -304,47 +301,47 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
                 "one of the search space is there or was skipped. Widen the space in a new study, "
                 "or give a smaller n_generate."
             ) from error
-        return space.params(question[-1])
+        return space.to_params(question[-1])
 
-    def _items_beside(self, optimizer, judged, number, distributions, space):
+    def _items_to_join(self, optimizer, judged, number, distributions, space):
         """Return the items that a new trial joins: those shown, or the best of those compared."""
-        beside = self._known_items(judged, judged.active, distributions, space, number)
+        beside = self._items_of_trials(judged, judged.active, distributions, space, number)
         beside = [beside[k] for k in _distinct_positions(optimizer, beside)]
         if beside or not optimizer.n_told_:
             return beside
         # All that were shown were skipped.
         compared = {each for answer in judged.answers for each in answer.trials}
         numbers = compared - {*judged.skipped}
-        rest = self._known_items(judged, numbers, distributions, space, number)
+        rest = self._items_of_trials(judged, numbers, distributions, space, number)
         order = np.argsort(-optimizer.posterior_.mean(optimizer.to_unit(rest))) if rest else ()
         return [rest[k] for k in order[:1]]
 
     def _fit_optimizer(self, judged, distributions, space, seed=None):
-        """Make an optimizer and tell it all answers."""
-        seed = self._seed() if seed is None else seed
+        """Return an optimizer that was told all answers of a study."""
+        seed = self._draw_seed() if seed is None else seed
         optimizer = PreferenceOptimizer(space.space, random_state=seed, **self._options)
         items = {}
         for answer in judged.answers:
             for number in answer.trials:
-                params = params_of(judged.trials[number], distributions)
+                params = read_params(judged.trials[number], distributions)
                 if number not in items and params is not None:
-                    items[number] = space.item(params)
+                    items[number] = space.to_item(params)
             _tell_answer(optimizer, [items.get(number) for number in answer.trials], answer.said)
         return optimizer
 
-    def _known_items(self, judged, numbers, distributions, space, own=None):
-        """Return items of trials whose parameters are known, but for the one that is chosen now."""
+    def _items_of_trials(self, judged, numbers, distributions, space, own=None):
+        """Return the items of those trials whose parameters are known, without trial ``own``."""
         params_of_trials = (
-            params_of(judged.trials[each], distributions) for each in numbers if each != own
+            read_params(judged.trials[each], distributions) for each in numbers if each != own
         )
-        return [space.item(params) for params in params_of_trials if params is not None]
+        return [space.to_item(params) for params in params_of_trials if params is not None]
 
-    def _seed(self, *more):
+    def _draw_seed(self, *more):
         return int(np.random.SeedSequence([self._entropy, *more]).generate_state(1)[0])
 
 
 def _tell_answer(optimizer, items, statement):
-    """Tell an answer, but for trials of which nothing is known or that equal another."""
+    """Tell an optimizer which of some items is the best or worst, without unknown or equal ones."""
     (way, place), *_ = statement.items()
     if items[place] is None:
         return
@@ -361,7 +358,7 @@ def _distinct_positions(optimizer, items):
     places: list[int] = []
     rows = optimizer.to_unit(items)
     for k, row in enumerate(rows):
-        if not places or np.abs(rows[places] - row).max(axis=1).min() > _SAME:
+        if not places or np.abs(rows[places] - row).max(axis=1).min() > optimizer._space.apart:
             places.append(k)
     return places
 
@@ -373,7 +370,7 @@ def _varying_parameters(distributions):
 
 def _read_study(study):
     """Return what a study holds, its varying parameters, and the space for them."""
-    judged = Judged.of(getattr(study, "_study", study))  # the study within a preferential one
+    judged = Judged.read(getattr(study, "_study", study))  # the study within a preferential one
     distributions = _varying_parameters(judged.distributions(-1)[0])
     if not distributions:
         raise ValueError(
@@ -400,8 +397,8 @@ def _wait_for_others(study, trial):
         clock = time.time()
         if not any(
             each.number < trial.number
-            and is_choosing(each)
-            and not lease_of(each, _PATIENCE).is_over(clock)
+            and awaits_choice(each)
+            and not lease_on_trial(each, _PATIENCE).is_over(clock)
             for each in study.get_trials(deepcopy=False)
         ):
             return

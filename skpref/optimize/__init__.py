@@ -5,13 +5,14 @@ event on disk before a call returns, so that a run goes on after a crash or on a
 `PreferenceOptimizer` fits its own model; the active learner takes an estimator.
 """
 
+from skpref.optimize._dimensions import MAX_STEPS
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import export_journal, read_journal
 from skpref.optimize._learner import ActiveLearner, Question
 from skpref.optimize._limits import when
 from skpref.optimize._optimizer import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._session import AlreadyAnswered
-from skpref.optimize._spaces import titled
+from skpref.optimize._spaces import item_title
 from skpref.optimize._state import HistoryEntry
 from skpref.optimize._strategies import STRATEGIES, Strategy
 

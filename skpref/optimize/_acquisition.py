@@ -15,11 +15,7 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri, owens_t
 from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance, sobol, solve_lower
 from skpref.active import expected_bell
 from skpref.gp import JointMoments, Posterior, SamplePaths, mixture_quantile
-
-# Of HB-UCB (Takeno et al. 2023, appendix F), EIIG and DuelUCB (as in their experiments).
-_ROOT_BETA, _PROBABILITY_WEIGHT, _UPPER = 2.0, 0.1, 0.95
-# Joint draws of the items of a set, for the expected utility of the best of them.
-_DRAWS = 256
+from skpref.optimize._maximiser import EFFORT
 
 
 class CandidateMoments(NamedTuple):
@@ -71,6 +67,7 @@ class Surface:
         self._margin_noise = posterior.likelihood.margin_variance
 
     def _evaluate(self, joint: JointMoments) -> Value:
+        """Return the acquisition and its derivatives, by joint moments with the incumbent."""
         return self._acquisition(CandidateMoments(*joint, self._threshold, self._margin_noise))
 
     def value(self, X: Array) -> Array:
@@ -137,30 +134,33 @@ class Numeric:
             return values[:n], (high - low) / taken
 
 
-def _log_density(z: Array) -> Array:
+def _log_normal_density(z: Array) -> Array:
+    """Return log φ(z) of the standard normal."""
     return -0.5 * (z * z + np.log(2.0 * np.pi))
 
 
-def standard_density(z: Array) -> Array:
-    return np.exp(_log_density(z))
+def normal_density(z: Array) -> Array:
+    """Return φ(z) of the standard normal."""
+    return np.exp(_log_normal_density(z))
 
 
 def _log_improvement(z: ArrayLike) -> Array:
     """Return log(φ(z) + z Φ(z)) without cancellation (Ament et al. 2023, eq. 9)."""
     z = np.asarray(z, dtype=np.float64)
     near = np.maximum(z, -1.0)
-    value = np.log(standard_density(near) + near * ndtr(near))
+    value = np.log(normal_density(near) + near * ndtr(near))
     far = np.minimum(z, -1.0)
     # φ + zΦ = φ (1 − |z| √(π/2) erfcx(|z|/√2)); beyond 10³ that bracket is 1/z² to rounding.
     product = np.log(-far) + np.log(erfcx(-np.sqrt(0.5) * far)) + 0.5 * np.log(0.5 * np.pi)
     with np.errstate(divide="ignore"):
         bracket = np.log(-np.expm1(np.minimum(product, 0.0)))
     bracket = np.where(far < -1e3, -2.0 * np.log(-far), bracket)
-    tail = _log_density(far) + bracket
+    tail = _log_normal_density(far) + bracket
     return np.where(z > -1.0, value, tail)
 
 
-def _improvement_parts(moments: CandidateMoments) -> tuple[Array, Array]:
+def _standardise_improvement(moments: CandidateMoments) -> tuple[Array, Array]:
+    """Return deviations of f(x), (n, 1), and (mean − threshold) / deviation, (n, S)."""
     # A linear kernel gives the item at the origin no variance.
     deviation = np.sqrt(np.maximum(moments.var, np.finfo(float).eps ** 2))[:, None]
     return deviation, (moments.mean - moments.threshold) / deviation
@@ -168,52 +168,52 @@ def _improvement_parts(moments: CandidateMoments) -> tuple[Array, Array]:
 
 def expected_improvement(moments: CandidateMoments) -> Value:
     """Return E[(f(x) − threshold)⁺] (Mockus et al. 1978)."""
-    deviation, z = _improvement_parts(moments)
+    deviation, z = _standardise_improvement(moments)
     n_components = z.shape[1]
     value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
-    by_deviation = standard_density(z).mean(axis=1)
+    by_deviation = normal_density(z).mean(axis=1)
     return Value(value, ndtr(z) / n_components, 0.5 * by_deviation / deviation[:, 0])
 
 
 def log_expected_improvement(moments: CandidateMoments) -> Value:
     """Return log expected improvement, which has a gradient everywhere (Ament et al. 2023)."""
-    deviation, z = _improvement_parts(moments)
+    deviation, z = _standardise_improvement(moments)
     log_values = np.log(deviation) + _log_improvement(z)
     top = log_values.max(axis=1, keepdims=True)
     scaled = np.exp(log_values - top)
     total = scaled.sum(axis=1, keepdims=True)
     value = (top + np.log(total / z.shape[1]))[:, 0]
     by_mean = np.exp(log_ndtr(z) - top) / total
-    by_deviation = (np.exp(_log_density(z) - top) / total).sum(axis=1)
+    by_deviation = (np.exp(_log_normal_density(z) - top) / total).sum(axis=1)
     return Value(value, by_mean, 0.5 * by_deviation / deviation[:, 0])
 
 
 def probability_of_improvement(moments: CandidateMoments) -> Value:
     """Return log P(f(x) > threshold)."""
-    deviation, z = _improvement_parts(moments)
+    deviation, z = _standardise_improvement(moments)
     log_values = log_ndtr(z)
     top = log_values.max(axis=1, keepdims=True)
     total = np.exp(log_values - top).sum(axis=1, keepdims=True)
     value = (top + np.log(total / z.shape[1]))[:, 0]
-    by_z = np.exp(_log_density(z) - top) / total
+    by_z = np.exp(_log_normal_density(z) - top) / total
     by_var = -0.5 * (by_z * z).sum(axis=1) / deviation[:, 0] ** 2
     return Value(value, by_z / deviation, by_var)
 
 
 def posterior_mean(moments: CandidateMoments) -> Value:
-    """Return mean of f(x)."""
+    """Return the mean of f(x)."""
     n, n_components = moments.mean.shape
     return Value(moments.mean.mean(axis=1), np.full((n, n_components), 1.0 / n_components))
 
 
-def upper_confidence_bound(moments: CandidateMoments) -> Value:
-    """Return mean plus two standard deviations of f(x) (√β = 2)."""
+def upper_confidence_bound(moments: CandidateMoments, root_beta: float = 2.0) -> Value:
+    """Return the mean plus √β standard deviations of f(x) (2 by Takeno et al. 2023, appendix F)."""
     n_components = moments.mean.shape[1]
     centre = moments.mean.mean(axis=1, keepdims=True)
     off = moments.mean - centre
     deviation = np.sqrt(moments.var + np.mean(off * off, axis=1))
-    by_mean = (1.0 + _ROOT_BETA * off / deviation[:, None]) / n_components
-    return Value(centre[:, 0] + _ROOT_BETA * deviation, by_mean, 0.5 * _ROOT_BETA / deviation)
+    by_mean = (1.0 + root_beta * off / deviation[:, None]) / n_components
+    return Value(centre[:, 0] + root_beta * deviation, by_mean, 0.5 * root_beta / deviation)
 
 
 # --- of the duel with the incumbent ---------------------------------------------------------
@@ -226,7 +226,8 @@ def margin_moments(moments: CandidateMoments) -> tuple[Array, Array]:
     return mean, floor_variance(var, moments.var + moments.incumbent_var, NEGLIGIBLE)
 
 
-def _of_margin(value: Array, by_mean: Array, by_var: Array) -> Value:
+def _value_by_margin(value: Array, by_mean: Array, by_var: Array) -> Value:
+    """Return an acquisition of the margin, with derivatives in its variance split by moments."""
     return Value(value, by_mean, by_var, -2.0 * by_var)
 
 
@@ -236,8 +237,8 @@ def bivariate_expected_improvement(moments: CandidateMoments) -> Value:
     deviation = np.sqrt(var)[:, None]
     z = mean / deviation
     value = (deviation * np.exp(_log_improvement(z))).mean(axis=1)
-    by_var = 0.5 * standard_density(z).mean(axis=1) / deviation[:, 0]
-    return _of_margin(value, ndtr(z) / z.shape[1], by_var)
+    by_var = 0.5 * normal_density(z).mean(axis=1) / deviation[:, 0]
+    return _value_by_margin(value, ndtr(z) / z.shape[1], by_var)
 
 
 def eubo(moments: CandidateMoments) -> Value:
@@ -262,18 +263,18 @@ def maximally_uncertain_challenge(moments: CandidateMoments) -> Value:
     h = mean / np.sqrt(total)
     wide = (noise + 2.0 * var)[:, None]
     a = np.sqrt(noise / wide)
-    win, slope = ndtr(h), standard_density(h)
+    win, slope = ndtr(h), normal_density(h)
     # averages over the components: a draw's own variance, and that of the draws' means
     centre = win.mean(axis=1, keepdims=True)
     value = (win - 2.0 * owens_t(h, a)).mean(axis=1) - centre[:, 0] ** 2
     by_h = slope * (1.0 - 2.0 * centre) + 2.0 * slope * (ndtr(a * h) - 0.5)
     by_a = -np.exp(-0.5 * h * h * (1.0 + a * a)) / (np.pi * (1.0 + a * a))
     by_var = (by_h * (-0.5 * h / total) + by_a * (-a / wide)).mean(axis=1)
-    return _of_margin(value, by_h / np.sqrt(total) / n_components, by_var)
+    return _value_by_margin(value, by_h / np.sqrt(total) / n_components, by_var)
 
 
-def expected_win_and_information(moments: CandidateMoments) -> Value:
-    """Return EIIG (Benavoli et al. 2021): k log P(x wins) **plus** the information gained, nats.
+def expected_win_and_information(moments: CandidateMoments, win_weight: float = 0.1) -> Value:
+    """Return EIIG (Benavoli et al. 2021): w log P(x wins) **plus** the information gained, nats.
 
     The information is that between the outcome and f, by the closed form of BALD (Houlsby
     et al. 2012). The original subtracts it; Takeno et al. 2023 (section 6, note 2) adds it.
@@ -287,26 +288,26 @@ def expected_win_and_information(moments: CandidateMoments) -> Value:
     lose = np.maximum(ndtr(-u).mean(axis=1), 1e-300)
     inner, spread = expected_bell(mean, var[:, None], noise)
     entropy = -win * np.log(win) - lose * np.log(lose)
-    value = _PROBABILITY_WEIGHT * np.log(win) + entropy - inner.mean(axis=1)
-    by_win = (_PROBABILITY_WEIGHT / win + np.log(lose) - np.log(win))[:, None]
-    density = standard_density(u)
+    value = win_weight * np.log(win) + entropy - inner.mean(axis=1)
+    by_win = (win_weight / win + np.log(lose) - np.log(win))[:, None]
+    density = normal_density(u)
     by_mean = by_win * density / root + inner * mean / spread
     by_var = by_win * density * (-0.5 * u / root**2)
     by_var = by_var - inner * (0.5 * mean * mean / spread**2 - 0.5 / spread)
-    return _of_margin(value, by_mean / n_components, by_var.mean(axis=1))
+    return _value_by_margin(value, by_mean / n_components, by_var.mean(axis=1))
 
 
-def upper_margin(moments: CandidateMoments) -> Value:
-    """Return the upper 95 % quantile of f(x) − f(incumbent) (DuelUCB, Benavoli et al. 2021)."""
+def upper_margin(moments: CandidateMoments, level: float = 0.95) -> Value:
+    """Return the quantile of f(x) − f(incumbent) at a level (DuelUCB, Benavoli et al. 2021)."""
     mean, var = margin_moments(moments)
     deviation = np.sqrt(var)[:, None]
-    value = mixture_quantile(_UPPER, mean, deviation)
+    value = mixture_quantile(level, mean, deviation)
     z = (value[:, None] - mean) / deviation
-    weight = standard_density(z)
+    weight = normal_density(z)
     weight /= weight.sum(axis=1, keepdims=True)
-    # implicit derivative of Σ_s Φ((q − m_s)/s) = 0.95 S
+    # implicit derivative of Σ_s Φ((q − m_s)/s) = level · S
     by_var = 0.5 * (weight * z).sum(axis=1) / deviation[:, 0]
-    return _of_margin(value, weight, by_var)
+    return _value_by_margin(value, weight, by_var)
 
 
 ACQUISITIONS: dict[str, Callable[[CandidateMoments], Value]] = {
@@ -323,12 +324,12 @@ ACQUISITIONS: dict[str, Callable[[CandidateMoments], Value]] = {
 }
 
 
-def common_normals(n_members: int, n_components: int, rng: np.random.Generator) -> Array:
-    """Standard normals (n_draws, n_members) for every set of one question.
+def draw_shared_normals(n_members: int, n_components: int, rng: np.random.Generator) -> Array:
+    """Return standard normals (n_draws, n_members), the same for every set of one question.
 
     They fill space evenly (scrambled Sobol points), and each component has as many.
     """
-    n = n_components * -(-_DRAWS // n_components)
+    n = n_components * -(-EFFORT.n_normals // n_components)
     points = sobol(n_members, rng).random(1 << (n - 1).bit_length())[:n]
     return ndtri(np.clip(points, 1e-9, 1.0 - 1e-9))
 
@@ -353,36 +354,41 @@ class BestOf:
         n_each = len(normals) // posterior.n_components
         self._component = np.repeat(np.arange(posterior.n_components), n_each)
         root = cholesky(posterior.component_cov(members))
-        self._inverse = solve_lower(root, np.eye(len(members)))
+        self._quantile_function = solve_lower(root, np.eye(len(members)))
         normals = normals[:, : len(members)]
         means = posterior.component_means(members)[:, self._component]
         self._best = (means + root @ normals.T).max(axis=0)
-        self._gain = self._inverse.T @ normals.T  # K⁻¹ (f − mean) of the members
+        self._gain = self._quantile_function.T @ normals.T  # K⁻¹ (f − mean) of the members
 
-    def _parts(self, all_moments):
+    def _expected_maximum(self, all_moments):
+        """Return E max and what its gradient needs, by moments of rows with each of the members.
+
+        These are probabilities that f(x) is the best (n, n_draws), the derivative in its deviation
+        over that deviation (n,), and covariances with the whitened members (n, m).
+        """
         cov = np.stack([each.cov for each in all_moments], axis=1)
         var = all_moments[0].var
-        half = cov @ self._inverse.T
+        half = cov @ self._quantile_function.T
         conditional = floor_variance(var - np.einsum("ij,ij->i", half, half), var, NEGLIGIBLE)
         deviation = np.sqrt(conditional)[:, None]
         mean = all_moments[0].mean[:, self._component] + cov @ self._gain
         z = (mean - self._best) / deviation
-        win, density = ndtr(z), standard_density(z)
+        win, density = ndtr(z), normal_density(z)
         value = (self._best + deviation * (density + z * win)).mean(axis=1)
         return value, win, density.mean(axis=1) / deviation[:, 0], half
 
     def value(self, X: Array) -> Array:
         """Return the expectation at the rows of X, (n,)."""
-        return self._parts([each.moments(X) for each in self._joints])[0]
+        return self._expected_maximum([each.moments(X) for each in self._joints])[0]
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the expectation (n,) and its gradient in the items (n, d)."""
         parts = [joint.moments_and_pull_back(X) for joint in self._joints]
-        value, win, slope, half = self._parts([moments for moments, _ in parts])
+        value, win, slope, half = self._expected_maximum([moments for moments, _ in parts])
         n_draws = len(self._component)
         by_mean = np.zeros(parts[0][0].mean.shape)
         np.add.at(by_mean.T, self._component, win.T / n_draws)
-        by_cov = win @ self._gain.T / n_draws - slope[:, None] * (half @ self._inverse)
+        by_cov = win @ self._gain.T / n_draws - slope[:, None] * (half @ self._quantile_function)
         gradient = parts[0][1](by_mean, 0.5 * slope, by_cov[:, 0])
         for k, (_, pull_back) in enumerate(parts[1:], start=1):
             gradient = gradient + pull_back(np.zeros(by_mean.shape), 0.0, by_cov[:, k])

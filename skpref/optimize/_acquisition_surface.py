@@ -29,10 +29,10 @@ def check_plane(
             "The items of this optimizer are candidates of a pool, which fill no plane. Look at "
             "its posterior_ along features, with UtilityDisplay."
         )
-    return _places(space, dimensions)
+    return _read_dimension_pair(space, dimensions)
 
 
-def surface_over(
+def evaluate_on_plane(
     space: ParameterBox,
     places: tuple[int, int],
     method: str | Callable,
@@ -42,7 +42,9 @@ def surface_over(
     seen: Array,
     resolution: int,
 ) -> Bunch:
-    """Return an acquisition over two dimensions, see `PreferenceOptimizer.acquisition_surface`.
+    """Return an acquisition on a grid over two dimensions, the others held.
+
+    What is returned is described in `PreferenceOptimizer.acquisition_surface`.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def surface_over(
     places : tuple of int
         Of the dimensions.
     method : str or callable
-        As `check_method` gives it.
+        As `read_acquisition` gives it.
     posterior : Posterior
     incumbent, held : ndarray of shape (n_columns,)
         Rows of the unit cube: the other item of the duel, and where other dimensions are held.
@@ -59,11 +61,12 @@ def surface_over(
     """
     begins = np.cumsum([0, *(each.width for each in space.dimensions)])
     columns = [int(begins[place]) for place in places]
-    unit = [_along(space.dimensions[place], resolution) for place in places]
+    unit = [_grid_along(space.dimensions[place], resolution) for place in places]
     shape = len(unit[0]), len(unit[1])
     if min(shape) < 2:
         raise ValueError(
-            f"{_names(space)[places[shape.index(min(shape))]]!r} has a single value; take another."
+            f"{_dimension_names(space)[places[shape.index(min(shape))]]!r} has a single value; "
+            "take another."
         )
     rows = np.tile(held, (shape[0] * shape[1], 1))
     rows[:, columns[0]], rows[:, columns[1]] = (
@@ -77,7 +80,7 @@ def surface_over(
     if np.isnan(value).all():
         raise ValueError(f"The acquisition {name!r} is no finite number anywhere on this plane.")
     return Bunch(
-        names=tuple(_names(space)[place] for place in places),
+        names=tuple(_dimension_names(space)[place] for place in places),
         grid=tuple(
             np.array([float(space.dimensions[place].decode([each])) for each in axis])
             for place, axis in zip(places, unit, strict=True)
@@ -91,8 +94,12 @@ def surface_over(
     )
 
 
-def check_method(strategy: Strategy, acquisition: str | Callable) -> str | Callable:
-    """Return a name in ``ACQUISITIONS`` or a callable; "auto" is the strategy's own."""
+def read_acquisition(strategy: Strategy, acquisition: str | Callable) -> str | Callable:
+    """Return the acquisition to be drawn, a name in ``ACQUISITIONS`` or a function, checked.
+
+    "auto" stands for the first one of the strategy that is a function of one item; ValueError if it
+    has none.
+    """
     if callable(acquisition):
         return acquisition
     if acquisition != "auto":
@@ -107,24 +114,26 @@ def check_method(strategy: Strategy, acquisition: str | Callable) -> str | Calla
     )
 
 
-def _along(dimension: Dimension, resolution: int) -> Array:
-    """Places of values, from end to end where the ends are finite, and no two of them equal."""
+def _grid_along(dimension: Dimension, resolution: int) -> Array:
+    """Return columns of a grid along a dimension, (n,), with its ends if both are finite."""
     quantiles = np.linspace(0.0, 1.0, resolution)
     with np.errstate(all="ignore"):
-        ends = [float(dimension.decode(end)) for end in dimension.place(quantiles[[0, -1]])]
+        ends = [float(dimension.decode(end)) for end in dimension.columns_at(quantiles[[0, -1]])]
     if not np.isfinite(ends).all():
         quantiles = (np.arange(resolution) + 0.5) / resolution
-    return np.unique(dimension.place(quantiles)[:, 0])
+    return np.unique(dimension.columns_at(quantiles)[:, 0])
 
 
-def _names(space: ParameterBox) -> list[str]:
+def _dimension_names(space: ParameterBox) -> list[str]:
+    """Return the names of dimensions, those without one by their number."""
     if space.names is None:
         return [f"dimension {k}" for k in range(space.n_dimensions)]
     return [str(name) for name in space.names]
 
 
-def _places(space: ParameterBox, dimensions: Any) -> tuple[int, int]:
-    names = _names(space)
+def _read_dimension_pair(space: ParameterBox, dimensions: Any) -> tuple[int, int]:
+    """Return the positions of two ordered dimensions by their names or positions, checked."""
+    names = _dimension_names(space)
     numbers = [k for k, each in enumerate(space.dimensions) if each.ordered]
     if dimensions is None:
         if len(numbers) < 2:

@@ -44,7 +44,7 @@ def ranks_of(
 
 
 class AnswerArguments(NamedTuple):
-    """The arguments of `tell`."""
+    """The arguments of `tell`, as they were given."""
 
     outcome: Any = NO_OUTCOME
     chosen: Any = None
@@ -53,23 +53,23 @@ class AnswerArguments(NamedTuple):
     position: Any = None
     none: Any = None
 
-    def of(self, n: int) -> int | str | dict:
-        """Return the outcome of n items shown, as it is kept.
+    def outcome_of(self, n: int) -> int | str | dict:
+        """Return the outcome of n items shown in the form that histories and journals hold.
 
         Returns
         -------
         int, str or dict
             Of a duel 1 (the first won), 0, "tie", or a further label of a `DuelScale`; of more
             items a dict with the position "chosen" (of several a list), "worst" or both, or with
-            the positions of a "ranking". What is said of the outside option has the key "none".
+            the positions of a "ranking". What is told of the outside option has the key "none".
 
         Raises
         ------
         TypeError, ValueError
             If it is not one answer, or none of n items.
         """
-        unpacked = self.unpacked()
-        outcome, arguments = unpacked.outcome, unpacked._by_position()
+        unpacked = self.unpack_dict()
+        outcome, arguments = unpacked.outcome, unpacked._given_by_position()
         if "position" in arguments:
             raise ValueError(
                 "position= tells a place on a line or a plane that ask(kind=) gave and that is "
@@ -77,83 +77,92 @@ class AnswerArguments(NamedTuple):
                 f"Tell {_WAYS}."
             )
         if "none" in arguments:
-            return unpacked._of_outside_option(n)
+            return unpacked._outcome_with_none(n)
         if outcome is NO_OUTCOME and not arguments:
             raise ValueError(
                 f"Nothing was answered. Of a duel tell the outcome: 1, 0, 'tie' or None (no "
                 f"answer); of {n} items: {_WAYS}, or None."
             )
         if outcome is not NO_OUTCOME and arguments:
-            raise ValueError(f"Tell one answer, got the outcome {outcome!r}{_beside(arguments)}.")
+            raise ValueError(
+                f"Tell one answer, got the outcome {outcome!r}{_argument_text(arguments)}."
+            )
         if outcome is not NO_OUTCOME:
-            return _of_duel(outcome, n)
-        by_position = _of_set(arguments, n)
+            return _read_duel_outcome(outcome, n)
+        by_position = _read_set_outcome(arguments, n)
         if n > 2:
             return by_position
         first, second = ranks_of(n, **by_position)
         return int(first < second)
 
-    def unpacked(self) -> Self:
-        """Return the arguments, with those that an outcome as a dict holds in its place.
+    def unpack_dict(self) -> Self:
+        """Return the arguments with an outcome that is a dict replaced by its entries.
 
         Raises
         ------
         ValueError
-            If the dict has other keys, or something is said beside it or beside a position.
+            If the dict has other keys, or another argument stands beside it or beside a position.
         """
-        arguments, unpacked = self._by_position(), self
+        arguments, unpacked = self._given_by_position(), self
         if isinstance(self.outcome, dict):
             if arguments or not self.outcome or self.outcome.keys() - _BY_POSITION:
                 raise ValueError(
                     "An outcome as a dict has the keys 'chosen', 'worst' or both, 'ranking', "
                     f"'none' or 'position', and nothing is said beside it; got {self.outcome!r}"
-                    f"{_beside(arguments)}."
+                    f"{_argument_text(arguments)}."
                 )
             unpacked = type(self)(**self.outcome)
-        arguments = unpacked._by_position()
+        arguments = unpacked._given_by_position()
         if "position" in arguments and (len(arguments) > 1 or unpacked.outcome is not NO_OUTCOME):
             shown = (
                 arguments
                 if unpacked.outcome is NO_OUTCOME
                 else {"outcome": unpacked.outcome} | arguments
             )
-            raise ValueError(f"position= is a whole answer; got more beside it{_beside(shown)}.")
+            raise ValueError(
+                f"position= is a whole answer; got more beside it{_argument_text(shown)}."
+            )
         return unpacked
 
-    def _of_outside_option(self, n):
-        """Return the outcome of n items where it is said whether any is good enough."""
-        arguments = self._by_position()
+    def _outcome_with_none(self, n):
+        """Return the outcome of n items where ``none`` tells whether any is good enough."""
+        arguments = self._given_by_position()
         none = arguments.pop("none")
         if not isinstance(none, bool | np.bool_):
             raise TypeError(f"none must be True, False or None, got {none!r}.")
         if self.outcome is not NO_OUTCOME and not arguments:
-            outcome = _of_duel(self.outcome, n)
+            outcome = _read_duel_outcome(self.outcome, n)
             named = {0: {"chosen": 1}, 1: {"chosen": 0}}.get(outcome, {"outcome": outcome})
         elif self.outcome is not NO_OUTCOME:
             named = {"outcome": self.outcome} | arguments
         else:
             named = arguments
         if none and named:
-            raise ValueError(f"none=True is a whole answer; got more beside it{_beside(named)}.")
+            raise ValueError(
+                f"none=True is a whole answer; got more beside it{_argument_text(named)}."
+            )
         if none:
             return {"none": True}
         if [*named] != ["chosen"]:
             raise ValueError(
-                f"none=False says that what is chosen is good enough; got it{_beside(named)}. Give "
-                "chosen= beside it, or the outcome 1 or 0 of a duel."
+                f"none=False says that what is chosen is good enough; got it{_argument_text(named)}"
+                ". Give chosen= beside it, or the outcome 1 or 0 of a duel."
             )
-        return _of_set(named, n, n) | {"none": False}
+        return _read_set_outcome(named, n, n) | {"none": False}
 
-    def _by_position(self):
+    def _given_by_position(self):
+        """Return those arguments by name that name positions or the outside option."""
         parts = {name: getattr(self, name) for name in sorted(_BY_POSITION)}
         return {name: part for name, part in parts.items() if part is not None}
 
 
-def _beside(said):
-    return "".join(f", {name}={part!r}" for name, part in said.items())
+def _argument_text(arguments):
+    """Return arguments as text for a message, each after a comma."""
+    return "".join(f", {name}={part!r}" for name, part in arguments.items())
 
 
-def _of_duel(outcome, n):
+def _read_duel_outcome(outcome, n):
+    """Return the outcome of a duel as an int or "tie"; ValueError for others, or for n > 2."""
     shown = repr(outcome)
     if n > 2:
         raise ValueError(f"The answer to {n} items is told by {_WAYS}; got the outcome {shown}.")
@@ -179,17 +188,26 @@ def _of_duel(outcome, n):
     return int(outcome) if abs(outcome) > 1 else int(outcome == 1)
 
 
-def _of_set(said, n, most=None):
-    if "ranking" in said:
-        if len(said) > 1:
-            raise ValueError(f"ranking= is a whole answer; got more beside it{_beside(said)}.")
-        return {"ranking": _ranking(said["ranking"], n)}
-    positions = {name: _check_index(name, said[name], n) for name in said if name != "chosen"}
-    if "chosen" not in said:
+def _read_set_outcome(arguments, n, most=None):
+    """Return the outcome of a set as a dict of positions, checked; ``most`` may be chosen."""
+    if "ranking" in arguments:
+        if len(arguments) > 1:
+            raise ValueError(
+                f"ranking= is a whole answer; got more beside it{_argument_text(arguments)}."
+            )
+        return {"ranking": _read_ranking(arguments["ranking"], n)}
+    positions = {
+        name: _read_position(name, arguments[name], n) for name in arguments if name != "chosen"
+    }
+    if "chosen" not in arguments:
         return positions
-    chosen = said["chosen"]
+    chosen = arguments["chosen"]
     most = n - 1 if most is None else most
-    best = _subset(chosen, n, most) if _is_listed(chosen) else [_check_index("chosen", chosen, n)]
+    best = (
+        _read_chosen(chosen, n, most)
+        if _is_listed(chosen)
+        else [_read_position("chosen", chosen, n)]
+    )
     if positions.get("worst") in best:
         raise ValueError(f"The item {positions['worst']} cannot be both the best and the worst.")
     return {"chosen": best[0] if len(best) == 1 else best} | positions
@@ -202,8 +220,9 @@ def _is_listed(value):
     )
 
 
-def _subset(value, n, most):
-    positions = sorted(_check_index("a position of chosen", each, n) for each in value)
+def _read_chosen(value, n, most):
+    """Return the positions that were chosen, sorted; ValueError unless 1 to ``most`` of n."""
+    positions = sorted(_read_position("a position of chosen", each, n) for each in value)
     if len(set(positions)) < len(positions):
         raise ValueError(f"chosen must name every position at most once, got {positions}.")
     if not 0 < len(positions) <= most:
@@ -214,8 +233,8 @@ def _subset(value, n, most):
     return positions
 
 
-def _check_index(name, value, n):
-    """Return a position as an int, or raise unless it is one from 0 to n - 1."""
+def _read_position(name, value, n):
+    """Return a position as an int; TypeError or ValueError unless it is one from 0 to n - 1."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -230,13 +249,14 @@ def _check_index(name, value, n):
     return position
 
 
-def _ranking(value, n):
+def _read_ranking(value, n):
+    """Return the positions of a ranking; TypeError or ValueError unless two or more differ."""
     if not _is_listed(value):
         raise TypeError(
             f"ranking must be a list of positions, best first, got {value!r} of type "
             f"{type(value).__name__}."
         )
-    positions = [_check_index("a position of ranking", each, n) for each in value]
+    positions = [_read_position("a position of ranking", each, n) for each in value]
     if len(set(positions)) < len(positions):
         raise ValueError(f"ranking must name every position at most once, got {positions}.")
     if len(positions) < 2:
@@ -245,7 +265,7 @@ def _ranking(value, n):
 
 
 def ranks_of_outcome(outcome: int | str | dict, n: int) -> tuple[int, ...]:
-    """Return the rank of each of n items by an outcome that is kept; of a tie or none all 1."""
+    """Return the rank of each of n items by an outcome, 1 for the best; of a tie all are 1."""
     if isinstance(outcome, dict):
         return ranks_of(n, **{name: part for name, part in outcome.items() if name != "none"})
     if isinstance(outcome, str):  # a tie
@@ -266,7 +286,7 @@ def ranks_with_outside_option(outcome: int | str | dict, n: int) -> tuple[int, .
     return (*ranks, 2) if names_outside_option(outcome) else ranks
 
 
-def label_of(outcome: int | str | dict) -> int:
+def label_of_outcome(outcome: int | str | dict) -> int:
     """Return the label in y: above 0 the first won, below it the second, 0 is a tie; of sets 1."""
     if isinstance(outcome, str):  # a tie
         return 0

@@ -14,17 +14,17 @@ from skpref._utils import (
     with_callbacks,
 )
 from skpref.data import DuelScale
-from skpref.optimize._dimensions import copied
+from skpref.optimize._dimensions import copy_value
 from skpref.optimize._session import Session
-from skpref.optimize._spaces import titled
+from skpref.optimize._spaces import item_title
 from skpref.optimize._state import DUELS, HistoryEntry, User
 
 
 class Asking(Summarised, CallbackSupportMixin):
     """Ask, tell, skip and undo, for a class with a session and a space.
 
-    A subclass has `ask`, `tell` and `recommend`. Where a question is to somebody, it also says how
-    the two are one value: `_packed`, `_listed` and `_taken_apart`.
+    A subclass has `ask`, `tell` and `recommend`. Where a question is to a user, it also says how
+    the two are one value: `_pack_question`, `_pack_questions` and `_split_question`.
     """
 
     _session: Session
@@ -120,18 +120,18 @@ class Asking(Summarised, CallbackSupportMixin):
         """
         check_number("n_duels", n_duels, low=1, integer=True)
         enough = self._make_stop_rule(until, within)
-        asked = self._form_asked(size, kind)
+        asked = self._layout_arguments(size, kind)
         if enough is not None and self.n_told_ and enough():  # as where a run is taken up again
             return self.recommend()
         root = self._init_callback_context("run", max_subtasks=n_duels)
         root.call_on_fit_task_begin(estimator=self)
         end, stop = self.n_told_ + n_duels, False
-        with _bar(self, root, progress) as advance:
-            for task in _tasks(root):
+        with _progress_bar(self, root, progress) as advance:
+            for task in _yield_tasks(root):
                 task.call_on_fit_task_begin(estimator=self)
                 items = self.ask(**asked)
                 skips = 0
-                while (outcome := compare(*copied(items))) is None:
+                while (outcome := compare(*copy_value(items))) is None:
                     skips += 1
                     if skips == 100:  # taken for a judge without a `return`
                         raise ValueError(
@@ -140,7 +140,7 @@ class Asking(Summarised, CallbackSupportMixin):
                             "of the best."
                         )
                     items = self.skip(items).ask(**asked)
-                self.tell(items, self._answer_to_tell(items, outcome, kind))
+                self.tell(items, self._as_told_outcome(items, outcome, kind))
                 stop = task.call_on_fit_task_end(estimator=self)
                 advance(task)
                 if callback is not None:
@@ -168,8 +168,8 @@ class Asking(Summarised, CallbackSupportMixin):
             "candidates=, or, for votes between competitors, skpref.active.StoppingRule."
         )
 
-    def _form_asked(self, size: Any, kind: Any) -> dict:
-        """Return the arguments of `ask` for a form; ValueError unless it is a duel."""
+    def _layout_arguments(self, size: Any, kind: Any) -> dict:
+        """Return the arguments of `ask` for a size and a kind, checked; here of duels alone."""
         if size not in (None, 2) or kind not in ("set", "duel"):
             raise ValueError(
                 f"A {type(self).__name__} asks duels only, got size={size!r} and kind={kind!r}. "
@@ -177,19 +177,19 @@ class Asking(Summarised, CallbackSupportMixin):
             )
         return {}
 
-    def _answer_to_tell(self, items: Any, outcome: Any, kind: Any) -> Any:
-        """Return what a judge says of a question, as `tell` takes it."""
+    def _as_told_outcome(self, items: Any, outcome: Any, kind: Any) -> Any:
+        """Return what ``compare`` returned of a question in the form that `tell` takes."""
         return outcome
 
     # -- for a page to judge on ----------------------------------------------------------
 
     def _scale(self) -> DuelScale:
-        """Outcomes that a duel may have."""
-        return self._session.configuration.models.scale
+        """Return the scale of the outcomes that a duel may have."""
+        return self._session.configuration.models.duel_scale
 
-    def _check_takes(self, outcome: dict, n: int) -> None:
+    def _check_takes_answer(self, outcome: dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
-        self._session.configuration.models.check_takes(outcome, n)
+        self._session.configuration.models.check_takes_answer(outcome, n)
 
     # -- questions -----------------------------------------------------------------------
 
@@ -202,10 +202,10 @@ class Asking(Summarised, CallbackSupportMixin):
         questions = self._session.ask_questions(n_questions, layouts, user, beside, fixed)
         return self._pack_question(*questions[0]) if n is None else self._pack_questions(questions)
 
-    def _record(self, items, said):
-        """Take an answer in, or a refusal."""
+    def _record(self, items, arguments):
+        """Write down an answer, or if ``arguments`` is None a skip, and return self."""
         user, shown = self._split_question(items)
-        self._session.record_answer(shown, said, user)
+        self._session.record_answer(shown, arguments, user)
         return self
 
     def _pack_question(self, user: User, shown: list) -> Any:
@@ -228,7 +228,7 @@ class Asking(Summarised, CallbackSupportMixin):
         session, state = self._session, self._session.state
         return [
             HistoryEntry(
-                self._pack_question(user, session.present_items(state, items)), copied(outcome)
+                self._pack_question(user, session.present_items(state, items)), copy_value(outcome)
             )
             for items, outcome, user in state.answers
         ]
@@ -253,7 +253,7 @@ class Asking(Summarised, CallbackSupportMixin):
         raise NotImplementedError
 
     def _to_rank(self) -> tuple[list, list]:
-        """Return items as people see them, and what to call each.
+        """Return the items of a board as people see them, and a name for each.
 
         All of a pool, by their names or, where they have none, their rows in the candidates; else
         those that answers are about.
@@ -267,10 +267,10 @@ class Asking(Summarised, CallbackSupportMixin):
         flat += session.present_items(state, [each.item for each in state.values])
         _, first = np.unique(self._as_rows(flat), axis=0, return_index=True)
         items = [flat[i] for i in np.sort(first)]
-        return items, [titled(item) for item in items]
+        return items, [item_title(item) for item in items]
 
 
-def _tasks(root):
+def _yield_tasks(root):
     """Yield a task for each answer; an answer after an undo repeats the last one."""
     task = None
     for _ in range(root.max_subtasks):
@@ -281,9 +281,9 @@ def _tasks(root):
 
 
 @contextmanager
-def _bar(optimizer, root, shown):
-    """Yield a function that advances the progress bar by a task."""
-    bar = _make_bar(root.max_subtasks) if shown else None
+def _progress_bar(optimizer, root, shown):
+    """Yield a function that advances a progress bar by a task, or does nothing if none is shown."""
+    bar = _make_progress_bar(root.max_subtasks) if shown else None
     if isinstance(bar, ProgressBar):
         bar.setup(optimizer, root)
         try:
@@ -299,7 +299,8 @@ def _bar(optimizer, root, shown):
         yield lambda task: None
 
 
-def _make_bar(total):
+def _make_progress_bar(total):
+    """Return a progress bar of tqdm or scikit-learn; None if neither can be had."""
     try:
         from tqdm.auto import tqdm
     except ImportError:

@@ -38,11 +38,11 @@ from skpref.likelihoods import ANSWER_DEFAULTS, Answers, probit
 from skpref.optimize import _model
 from skpref.optimize._acquisition import ACQUISITIONS
 from skpref.optimize._costs import QuestionCost
-from skpref.optimize._dimensions import plain
+from skpref.optimize._dimensions import plain_value
 from skpref.optimize._earlier import own_variance_prior, read_earlier
 from skpref.optimize._lookahead import LOOKAHEADS
 from skpref.optimize._model import PRIORS, Models, shorter_lengthscale_prior
-from skpref.optimize._spaces import Space
+from skpref.optimize._spaces import N_ANCHORS, Space
 from skpref.optimize._strategies import (
     BEST,
     HYPERPARAMETERS,
@@ -55,8 +55,6 @@ from skpref.optimize._strategies import (
 _DRAWS = 400
 # Answers before the model is used, where the strategy is left to the optimizer.
 _N_INITIAL = 4
-# Rows near which a monotone utility is looked at: pairs of these are fewer than are drawn.
-_N_ANCHORS = 64
 # Engines that put one value in the place of every noisy margin.
 _BELIEVERS = {
     "hallucination": Hallucination,
@@ -120,8 +118,11 @@ def answer_options(given: dict, likelihood: Any) -> dict:
     return _model.ANSWERS | given
 
 
-def configure(space: Space, options: dict, n_given: int) -> Configuration:
-    """Check the arguments of an optimizer, of which ``n_given`` initial duels were given."""
+def make_configuration(space: Space, options: dict, n_given: int) -> Configuration:
+    """Return the configuration of an optimizer by its arguments and the number of initial duels.
+
+    Where options are "auto" they are replaced in ``options`` by what they stand for.
+    """
     automatic, strategies = _read_strategies(
         Strategy(*(options[name] for name in Strategy._fields))
     )
@@ -135,10 +136,10 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     has_pair_effects = check_pair_effects(kernel, engine)
     rate = _check_forgetting(options["forgetting_rate"], engine, has_pair_effects)
     monotone = _read_monotone(options, space, engine, kernel)
-    tastes = _read_tastes(options, space, kernel, of_lengthscales)
+    tastes = _read_earlier_tastes(options, space, kernel, of_lengthscales)
     if tastes is not None:
         kernel = tastes.kernel
-        of_lengthscales, of_noise = _carried_over(tastes, options, of_lengthscales, of_noise)
+        of_lengthscales, of_noise = _priors_from_earlier(tastes, options, of_lengthscales, of_noise)
 
     def model_with(likelihood):
         own = options["likelihood"] is None
@@ -158,7 +159,7 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
     extremes = None if tastes is None else tastes.extremes
     models = Models(model_with(likelihood), without_ties, rate is not None, extremes)
     if believing:
-        _check_margins(likelihood)
+        _check_has_margin_regions(likelihood)
     check_log_concave(engine, likelihood)
     every = options["refit_every"]
     if every is not None:
@@ -179,27 +180,30 @@ def configure(space: Space, options: dict, n_given: int) -> Configuration:
 
 
 def _read_engine(strategies):
-    """Return the engine that all turns of the strategies share; check what else they name."""
+    """Return the engine that all turns of the strategies share, or raise if a field is unknown."""
     different = {id(each): each for each in strategies.values()}
     turns = [each for strategy in different.values() for each in strategy.turns]
-    engine = _shared_engine([each.inference for each in turns])
+    engine = _make_shared_engine([each.inference for each in turns])
     for each in turns:
-        _check_rules(each.incumbent, each.acquisition)
+        _check_incumbent_and_acquisition(each.incumbent, each.acquisition)
         check_choice("hyperparameters", each.hyperparameters, HYPERPARAMETERS)
     return engine
 
 
-def _carried_over(tastes, options, of_lengthscales, of_noise):
-    """Return the priors that are "auto" as the answers of earlier people leave them."""
+def _priors_from_earlier(tastes, options, of_lengthscales, of_noise):
+    """Return the two priors; those that are "auto" are moved to what earlier answers taught."""
     if options["lengthscale_prior"] == "auto":
-        of_lengthscales = tastes.carried_over(of_lengthscales, tastes.lengthscale)
+        of_lengthscales = tastes.prior_around(of_lengthscales, tastes.lengthscale)
     if options["noise_prior"] == "auto":
-        of_noise = tastes.carried_over(of_noise, tastes.noise_variance)
+        of_noise = tastes.prior_around(of_noise, tastes.noise_variance)
     return of_lengthscales, of_noise
 
 
-def _read_tastes(options, space, kernel, lengthscale_prior):
-    """Return the prior that earlier answers give, or None without any; it is then the option."""
+def _read_earlier_tastes(options, space, kernel, lengthscale_prior):
+    """Return the prior that ``earlier=`` gives of a person's utility; None without earlier answers.
+
+    In ``options`` its digest takes the place of the answers.
+    """
     earlier = options["earlier"]
     if earlier is None:
         return None
@@ -214,7 +218,7 @@ def _read_tastes(options, space, kernel, lengthscale_prior):
 
 
 def _read_monotone(options, space, engine, kernel):
-    """Return ``monotone=``, checked, about items spread over the space; None if it is None."""
+    """Return the virtual duels that ``monotone=`` asks for, checked; None if it is None."""
     option = options["monotone"]
     if option is None:
         return None
@@ -230,7 +234,7 @@ def _read_monotone(options, space, engine, kernel):
             "features, or space=, are allowed. Give features, or leave monotone= out."
         )
     names, columns = space.parameter_columns()
-    anchors = space.initial_rows(0, 0, _N_ANCHORS)
+    anchors = space.initial_rows(0, 0, N_ANCHORS)
     monotone = check_monotone(option, names, anchors, columns)
     check_monotone_model(monotone, engine, kernel, options["likelihood"])
     options["monotone"] = dict(option)
@@ -268,8 +272,8 @@ def _check_forgetting(rate, engine, has_pair_effects):
     return rate
 
 
-def _check_margins(likelihood):
-    """Raise ValueError unless answers say where noisy margins lie."""
+def _check_has_margin_regions(likelihood):
+    """Raise ValueError unless the likelihood gives regions of the noisy margins."""
     one_duel = Answers(np.zeros(1, dtype=np.int8), np.ones(1, dtype=np.int8))
     if likelihood.regions(one_duel) is None:
         raise ValueError(
@@ -283,6 +287,7 @@ def _default_kernel(space):
 
 
 def _check_lengthscale_prior(given, automatic, n_columns):
+    """Return the prior of lengthscales with "auto" replaced, checked."""
     if not isinstance(given, str) or given == "lognormal":
         return given
     if given != "auto":
@@ -294,6 +299,7 @@ def _check_lengthscale_prior(given, automatic, n_columns):
 
 
 def _check_noise_prior(options, automatic):
+    """Return the prior (median, deviation) of the noise with "auto" replaced, checked; or None."""
     prior, makes_likelihood = options["noise_prior"], options["likelihood"] is None
     if isinstance(prior, str) and prior == "auto":
         prior = PRIORS.broader_noise if automatic else PRIORS.noise
@@ -344,12 +350,14 @@ def _read_strategies(fields_set):
 
 
 def _check_n_initial(value, n_given, usual):
+    """Return the number of answers before the model is used, at least that of initial duels."""
     if value is None:
         return n_given or usual
     return max(int(check_number("n_initial", value, low=0, integer=True)), n_given)
 
 
-def _check_rules(incumbent, acquisition):
+def _check_incumbent_and_acquisition(incumbent, acquisition):
+    """Raise ValueError unless both are known and may stand together."""
     check_choice("incumbent", incumbent, INCUMBENT_RULES)
     if callable(acquisition):
         return
@@ -367,7 +375,7 @@ def _check_rules(incumbent, acquisition):
         )
 
 
-def _shared_engine(inferences):
+def _make_shared_engine(inferences):
     """Return the engine whose fit all methods that take turns use."""
     others = [each for each in inferences if not (isinstance(each, str) and each == "ep")]
     if not others:
@@ -387,6 +395,7 @@ def _shared_engine(inferences):
 
 
 def _make_engine(inference):
+    """Return the engine of a name, or the engine that was given, checked."""
     if isinstance(inference, str):
         check_choice("inference", inference, [*_BELIEVERS, *ENGINES])
         if inference in _BELIEVERS:
@@ -402,22 +411,23 @@ def _make_engine(inference):
 
 
 def describe(space: Space, options: dict) -> dict:
-    """Return the arguments as plain values; two equal descriptions make the same run."""
+    """Return the arguments as plain values, by name; equal ones make the same run."""
     with np.printoptions(precision=17, floatmode="unique", threshold=sys.maxsize):
         described: dict = {"space": space.describe()}
         if (limits := space.describe_limits()) is not None:
             described["limits"] = limits
-        return described | {name: _as_plain(value) for name, value in options.items()}
+        return described | {name: _plain_argument(value) for name, value in options.items()}
 
 
-def _as_plain(value):
+def _plain_argument(value):
+    """Return an argument as plain values: functions by name, objects by their parameters."""
     if hasattr(value, "get_params"):  # kernels are callable too
         value = _parameters(value)
     elif callable(value):
         value = getattr(value, "__qualname__", None) or type(value).__qualname__
     elif type(value) is tuple:
-        value = tuple(map(_as_plain, value))
-    return plain(value)
+        value = tuple(map(_plain_argument, value))
+    return plain_value(value)
 
 
 def check_writable(space: Space, described: dict) -> None:
@@ -458,7 +468,7 @@ def _parameters(value):
     for key, part in sorted(value.get_params(deep=False).items()):
         if hasattr(part, "get_params"):
             part = _parameters(part)
-        part = plain(part)
+        part = plain_value(part)
         try:
             json.dumps(part)
         except (TypeError, ValueError):

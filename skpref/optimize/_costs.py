@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array, check_number
-from skpref.optimize._lookahead import DuelCandidates, KnowledgeGradient
-from skpref.optimize._maximiser import EFFORT, candidate_rows, climb_best
+from skpref.optimize._lookahead import KnowledgeGradient
+from skpref.optimize._maximiser import EFFORT
 from skpref.optimize._strategies import (
-    STRATEGIES,
     AskContext,
-    best_answered_rows,
+    Strategy,
+    climb_duels,
+    draw_duel_candidates,
     may_be_asked,
-    promising_first,
 )
 
 # How the gain of a duel is found: both of its items are chosen by the knowledge gradient, under
 # hyperparameters that are drawn.
-GAIN_STRATEGY = STRATEGIES["KG+EI"].turns[0]
+GAIN_STRATEGY = Strategy("ep", "joint", "kg", "drawn")
 
 
 class QuestionCost(NamedTuple):
@@ -50,22 +50,22 @@ class QuestionCost(NamedTuple):
             float(check_number("cost of judging", judging, low=0.0, open_low=True, open_high=True)),
         )
 
-    def by_new_items(self) -> dict[int, float]:
+    def cost_by_new_items(self) -> dict[int, float]:
         """Return the cost of a duel by the number of its items that are new."""
         return {n: n * self.making + self.judging for n in (0, 1, 2)}
 
 
-def count_new(rows: Array, made: Array) -> int:
+def count_new_rows(rows: Array, made: Array) -> int:
     """Return how many rows (n, n_columns) are none of those of items that were made."""
-    return int(np.sum(are_new(rows, made)))
+    return int(np.sum(are_new_rows(rows, made)))
 
 
-def are_new(rows: Array, made: Array) -> NDArray[np.bool_]:
+def are_new_rows(rows: Array, made: Array) -> NDArray[np.bool_]:
     """Return which rows (n, n_columns) are none of those of items that were made, (n,)."""
     return np.all(np.any(rows[:, None] != made, axis=2), axis=1)
 
 
-def duel_by_gain(context: AskContext, made: Array, costs: Mapping[int, float]) -> Array | None:
+def best_duel_by_cost(context: AskContext, made: Array, costs: Mapping[int, float]) -> Array | None:
     """Return rows of the duel of the largest gain by its cost, the better one first; None if none.
 
     Parameters
@@ -76,25 +76,16 @@ def duel_by_gain(context: AskContext, made: Array, costs: Mapping[int, float]) -
     costs : dict
         The cost of a duel by the number of its new items; those of other numbers are not asked.
     """
-    posterior, space = context.draw(), context.space
-    rows = candidate_rows(space, best_answered_rows(posterior, context), context.rng)
-    rows, n_first = promising_first(posterior, np.concatenate([made, rows]), None)
-    candidates = DuelCandidates.draw(posterior, rows, n_first, context.rng)
+    posterior = context.draw()
+    candidates = draw_duel_candidates(context, posterior, made)
     gradient = KnowledgeGradient(posterior, candidates)
-    is_new = are_new(rows, made)
-    counts = np.bincount(candidates.best, minlength=n_first)
-    order = np.lexsort((-candidates.means[:n_first].mean(axis=1), -counts))
+    is_new, order = are_new_rows(candidates.rows, made), candidates.most_often_best()
     best_ratio, best_duel = -np.inf, None
     for n_new, cost in costs.items():
-        first = order[is_new[order] == (n_new == 2)][: EFFORT.n_seeds]
+        first = order[is_new[order] == (n_new == 2)][: EFFORT.n_starts]
         second = np.flatnonzero(is_new == (n_new > 0))
-        pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
-        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-        if not len(pairs):
-            continue
-        values, indices = gradient.value_pairs(candidates, *pairs.T)
-        moving = np.array([n_new == 2, n_new > 0, True, True])
-        points, values = climb_best(gradient, space, rows[indices], values, moving)
+        moving = n_new == 2, n_new > 0
+        points, values = climb_duels(gradient, candidates, context.space, first, second, moving)
         for point, value in zip(points, values, strict=True):
             if value / cost <= best_ratio:
                 break

@@ -16,46 +16,46 @@ from skpref._utils import warn
 # are, so that what is learned of one category holds for the next until duels contradict it.
 _CATEGORY = 0.5
 # Neighbours of longer ranges of integers would be one item up to rounding.
-_MAX_STEPS = 100_000
+MAX_STEPS = 100_000
 # Where a distribution has no end, this much probability is left out at that side.
 _TAIL = 1e-6
-# Values this far out of a range, as a share of it, are rounding.
-_SLACK = 1e-9
+# What people give may be out of a range, or break a limit, by such a share of it for rounding.
+ROUNDING = 1e-9
 # Where a distribution without a name and parameters is looked at, to tell it from others.
 _PROBES = np.linspace(0.01, 0.99, 25)
 _UNCHANGING = str | int | float | bool | bytes | None
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a value without numpy in it: scalars and arrays become numbers, texts and lists.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skpref.optimize._dimensions import plain
-    >>> plain([np.int64(1), (np.str_("a"), np.arange(2))])
+    >>> from skpref.optimize._dimensions import plain_value
+    >>> plain_value([np.int64(1), (np.str_("a"), np.arange(2))])
     [1, ('a', [0, 1])]
     """
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind not in "biufSU":  # .item() would make a date a number
-            return plain(value.tolist()) if value.ndim else value
+            return plain_value(value.tolist()) if value.ndim else value
         return value.astype(np.float64).tolist() if value.dtype.kind == "f" else value.tolist()
     if type(value) in (list, tuple):
-        return type(value)(plain(part) for part in value)
+        return type(value)(plain_value(part) for part in value)
     if type(value) is dict:
-        return {key: plain(part) for key, part in value.items()}
+        return {key: plain_value(part) for key, part in value.items()}
     return value
 
 
-def copied(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """Return a deep copy, or the value itself where a copy would not be equal to it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skpref.optimize._dimensions import copied
+    >>> from skpref.optimize._dimensions import copy_value
     >>> kept = (np.zeros(2), {"kind": ["a", "b"]})
-    >>> found = copied(kept)
+    >>> found = copy_value(kept)
     >>> found[0][:] = 1.0
     >>> found[1]["kind"].clear()
     >>> kept
@@ -66,11 +66,11 @@ def copied(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy()
     if type(value) is dict:
-        return {key: copied(part) for key, part in value.items()}
+        return {key: copy_value(part) for key, part in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(map(copied, value))
+        return type(value)(map(copy_value, value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(copied, value))
+        return type(value)(*map(copy_value, value))
     try:
         copy = deepcopy(value)
         same = bool(copy == value)
@@ -79,7 +79,8 @@ def copied(value: Any) -> Any:
     return copy if same else value
 
 
-def _check_real(name, value):
+def _read_number(name, value):
+    """Return a finite number as a float, or raise ValueError."""
     good = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if not good or not np.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
@@ -107,8 +108,8 @@ class Dimension(ABC):
     width, free, ordered = 1, True, True
     _ends: Any = (0.0, 1.0)
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
-        """Return columns (n, width) of the values at quantiles (n,)."""
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
+        """Return the columns (n, width) of the values at quantiles (n,) of the dimension."""
         return self.snap(np.asarray(quantile, dtype=np.float64)[:, None])
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
@@ -129,7 +130,8 @@ class Dimension(ABC):
 
     @abstractmethod
     def clean(self, value: Any) -> Any:
-        """Return a checked value as it is kept."""
+        """Return a value in the form in which items hold it: rounding cut off, choices by their own
+        objects."""
 
     def neighbours(self, columns: np.ndarray) -> np.ndarray:
         """Return columns (k, width) of values beside this one, where there is no gradient."""
@@ -143,7 +145,7 @@ class Dimension(ABC):
         """Return the value that `dump` wrote."""
         return value
 
-    def number(self, value: Any) -> float:
+    def as_number(self, value: Any) -> float:
         """Return a value as a number; of categories it is their code."""
         return float(value)
 
@@ -157,8 +159,8 @@ class Interval(Dimension):
 
     def __init__(self, name: str, low: float, high: float):
         low, high = (
-            _check_real(f"The lower bound of {name}", low),
-            _check_real(f"The upper bound of {name}", high),
+            _read_number(f"The lower bound of {name}", low),
+            _read_number(f"The upper bound of {name}", high),
         )
         if not low < high:
             raise ValueError(
@@ -171,8 +173,8 @@ class Interval(Dimension):
         self.name, self.low, self.high = name, low, high
 
     def encode(self, value: Any) -> list:
-        share = (_check_real(self.name, value) - self.low) / (self.high - self.low)
-        if not -_SLACK <= share <= 1.0 + _SLACK:
+        share = (_read_number(self.name, value) - self.low) / (self.high - self.low)
+        if not -ROUNDING <= share <= 1.0 + ROUNDING:
             raise ValueError(
                 f"{self.name} = {float(value)!r} lies outside [{self.low}, {self.high}]. Give "
                 "items of the space, or widen it."
@@ -202,13 +204,13 @@ class OrderedValues(Dimension):
     def __init__(self, name: str, values: Sequence):
         self.name, self.values = name, values
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
         n = len(self.values)
         index = np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)
         return ((index + 0.5) / n)[:, None]
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
-        return self.place(np.clip(columns[:, 0], 0.0, 1.0))
+        return self.columns_at(np.clip(columns[:, 0], 0.0, 1.0))
 
     def encode(self, value: Any) -> list:
         if isinstance(value, Real) and value in self.values:
@@ -219,6 +221,7 @@ class OrderedValues(Dimension):
         )
 
     def _index(self, columns):
+        """Return the position of the value of columns."""
         return min(int(columns[0] * len(self.values)), len(self.values) - 1)
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -251,13 +254,13 @@ class Choice(Dimension):
     free = ordered = False
 
     def __init__(self, name: str, values: Sequence):
-        self.name, self.values = name, [copied(value) for value in values]
+        self.name, self.values = name, [copy_value(value) for value in values]
         n = len(self.values)
         self.width = 1 if n == 2 else n
         one_hot = np.sqrt(0.5) * np.eye(n)
         self._codes = _CATEGORY * (np.array([[0.0], [1.0]]) if n == 2 else one_hot)
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
         n = len(self.values)
         return self._codes[np.minimum((np.asarray(quantile) * n).astype(np.intp), n - 1)]
 
@@ -265,10 +268,11 @@ class Choice(Dimension):
         return self._codes[self._index(columns)]
 
     def _index(self, columns):
+        """Return the positions of the choices nearest to columns (n, width), (n,)."""
         return np.argmin(np.abs(columns[:, None, :] - self._codes).sum(axis=2), axis=1)
 
     def encode(self, value: Any) -> list:
-        value = plain(value)
+        value = plain_value(value)
         for candidate, code in zip(self.values, self._codes, strict=True):
             if type(candidate) is type(value) and candidate == value:
                 return code.tolist()
@@ -290,7 +294,7 @@ class Choice(Dimension):
         here = int(self._index(np.asarray(columns)[None, :])[0])
         return np.delete(self._codes, here, axis=0)
 
-    def number(self, value: Any) -> float:
+    def as_number(self, value: Any) -> float:
         return float(self.values.index(value))
 
     def dump(self, value: Any) -> int:
@@ -308,14 +312,14 @@ class Distribution(Dimension):
 
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
-        self._ppf = _checked_inverse(name, distribution)
+        self._ppf = _read_quantile_function(name, distribution)
         ends = np.array([self._ppf(0.0), self._ppf(1.0)], dtype=np.float64)
         self._ends = np.where(np.isfinite(ends), [0.0, 1.0], [_TAIL, 1.0 - _TAIL])
 
     def encode(self, value: Any) -> list:
-        share = float(self._distribution.cdf(_check_real(self.name, value)))
+        share = float(self._distribution.cdf(_read_number(self.name, value)))
         low, high = (float(self._ppf(end)) for end in self._ends)
-        slack = _SLACK * (1.0 + abs(value))
+        slack = ROUNDING * (1.0 + abs(value))
         if self._ends[0] == 0.0 and value < low - slack:
             raise ValueError(
                 f"{self.name} = {value!r} lies below its support, which begins at {low}."
@@ -324,7 +328,7 @@ class Distribution(Dimension):
             raise ValueError(
                 f"{self.name} = {value!r} lies above its support, which ends at {high}."
             )
-        _check_searched(self.name, value, low - slack, high + slack)
+        _check_not_in_tail(self.name, value, low - slack, high + slack)
         return [min(max(share, self._ends[0]), self._ends[1])]
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -337,7 +341,7 @@ class Distribution(Dimension):
         return float(value)
 
     def describe(self) -> list:
-        return ["distribution", *_parameters(self._distribution)]
+        return ["distribution", *_describe_distribution(self._distribution)]
 
 
 class DiscreteDistribution(Dimension):
@@ -347,7 +351,7 @@ class DiscreteDistribution(Dimension):
 
     def __init__(self, name: str, distribution: Any):
         self.name, self._distribution = name, distribution
-        self._ppf = _checked_inverse(name, distribution)
+        self._ppf = _read_quantile_function(name, distribution)
         values = np.unique(self._ppf(np.clip(_PROBES, _TAIL, 1.0 - _TAIL)))
         ends = self._ppf(np.array([_TAIL, 1.0 - _TAIL]))
         if np.any(values % 1):
@@ -361,21 +365,22 @@ class DiscreteDistribution(Dimension):
         self._values = tuple(ends.tolist())
 
     def _middle(self, value):
+        """Return the middle of the step of the cdf at a value."""
         before = self._distribution.cdf(value - 1)
         return 0.5 * (before + self._distribution.cdf(value))
 
-    def place(self, quantile: np.ndarray) -> np.ndarray:
+    def columns_at(self, quantile: np.ndarray) -> np.ndarray:
         inside = np.clip(quantile, _TAIL, 1.0 - _TAIL)
         return self._middle(self._ppf(inside))[:, None]
 
     def snap(self, columns: np.ndarray) -> np.ndarray:
-        return self.place(columns[:, 0])
+        return self.columns_at(columns[:, 0])
 
     def encode(self, value: Any) -> list:
-        value = _check_real(self.name, value)
+        value = _read_number(self.name, value)
         if not self._distribution.pmf(value) > 0.0:
             raise ValueError(f"{self.name} = {value!r} has probability 0 under its distribution.")
-        _check_searched(self.name, value, *self._values)
+        _check_not_in_tail(self.name, value, *self._values)
         return [float(self._middle(value))]
 
     def decode(self, columns: np.ndarray | list) -> Any:
@@ -398,16 +403,17 @@ class DiscreteDistribution(Dimension):
         return np.array([[self._middle(k)] for k in values], dtype=np.float64).reshape(-1, 1)
 
     def describe(self) -> list:
-        return ["discrete distribution", *_parameters(self._distribution)]
+        return ["discrete distribution", *_describe_distribution(self._distribution)]
 
 
-def _inverse(distribution):
+def _quantile_function(distribution):
+    """Return the quantile function of a distribution of scipy, frozen or of its newer kind."""
     return getattr(distribution, "ppf", None) or distribution.icdf
 
 
-def _checked_inverse(name, distribution):
+def _read_quantile_function(name, distribution):
     """Return the quantile function, or raise ValueError if the distribution has none."""
-    inverse = _inverse(distribution)
+    inverse = _quantile_function(distribution)
     with np.errstate(all="ignore"):
         quantiles = np.array([inverse(each) for each in (_TAIL, 0.5, 1.0 - _TAIL)])
     if (
@@ -423,8 +429,8 @@ def _checked_inverse(name, distribution):
     return inverse
 
 
-def _check_searched(name, value, low, high):
-    """Raise ValueError for a value in a tail: one column would stand for many of them."""
+def _check_not_in_tail(name, value, low, high):
+    """Raise ValueError for a value beyond the range that is searched, low to high."""
     if not low <= value <= high:
         raise ValueError(
             f"{name} = {value!r} lies in a tail of its distribution, beyond what is searched, "
@@ -433,15 +439,16 @@ def _check_searched(name, value, low, high):
 
 
 def _is_discrete(distribution):
-    """Return whether a distribution of scipy, frozen or of its newer kind, is of single values."""
+    """Return whether a distribution of scipy is discrete."""
     if hasattr(distribution, "dist"):
         return hasattr(distribution.dist, "pmf")
     # scipy's newer distributions all have a pmf, of zeros where they are continuous
     pmf = getattr(distribution, "pmf", None)
-    return pmf is not None and bool(pmf(_inverse(distribution)(0.5)) > 0.0)
+    return pmf is not None and bool(pmf(_quantile_function(distribution)(0.5)) > 0.0)
 
 
-def _freeze(name, distribution):
+def _freeze_distribution(name, distribution):
+    """Return a frozen distribution of a family that needs no parameters; others as they are."""
     if not isinstance(distribution, rv_continuous | rv_discrete):
         return distribution
     try:
@@ -453,12 +460,13 @@ def _freeze(name, distribution):
         ) from None
 
 
-def _parameters(distribution):
+def _describe_distribution(distribution):
+    """Return plain values that tell a distribution from others."""
     family = getattr(distribution, "dist", None)
     if family is None:
         return [repr(distribution)]
     if family.name == "Distribution":  # scipy's name of a table or a histogram
-        quantiles = np.asarray(_inverse(distribution)(_PROBES), dtype=np.float64)
+        quantiles = np.asarray(_quantile_function(distribution)(_PROBES), dtype=np.float64)
         return [type(family).__name__, quantiles.tolist()]
     keywords = sorted(distribution.kwds.items())
     return [
@@ -469,7 +477,7 @@ def _parameters(distribution):
 
 
 def make_dimension(name: str, spec: Any) -> Dimension:
-    """Return the dimension that one entry of a dict space stands for.
+    """Return the dimension of a parameter, by the entry of a dict space that defines it.
 
     Parameters
     ----------
@@ -483,12 +491,12 @@ def make_dimension(name: str, spec: Any) -> Dimension:
         If it is none of these, or holds too few values.
     """
     if hasattr(spec, "cdf") and (hasattr(spec, "ppf") or hasattr(spec, "icdf")):
-        spec = _freeze(name, spec)
+        spec = _freeze_distribution(name, spec)
         return (DiscreteDistribution if _is_discrete(spec) else Distribution)(name, spec)
     if isinstance(spec, tuple) and len(spec) == 2:
         return _make_range(name, spec)
     if isinstance(spec, list | np.ndarray):
-        return _make_choices(name, list(plain(spec)))
+        return _make_choices(name, list(plain_value(spec)))
     raise ValueError(
         f"{name} must be a frozen scipy.stats distribution, a tuple (low, high) (two ints: "
         f"integers, both included) or a list of choices, got {spec!r}."
@@ -507,9 +515,9 @@ def _make_range(name, spec):
     low, high = (int(end) for end in spec)
     if not low < high:
         raise ValueError(f"{name} must have its lower bound below the upper, got {spec}.")
-    if high - low > _MAX_STEPS:
+    if high - low > MAX_STEPS:
         raise ValueError(
-            f"{name} has {high - low + 1} integers; up to {_MAX_STEPS + 1} can be told "
+            f"{name} has {high - low + 1} integers; up to {MAX_STEPS + 1} can be told "
             "apart. Give floats, (float(low), float(high)), and round what is asked."
         )
     if high - low == 1 or (low, high) == (-1, 1):
@@ -522,9 +530,19 @@ def _make_range(name, spec):
     return OrderedValues(name, range(low, high + 1))
 
 
+def _are_increasing(values):
+    """Return whether values are numbers, each larger than the one before."""
+    # Of other numbers, such as fractions, it is the position that is kept.
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    return numbers and all(a < b for a, b in pairwise(values))
+
+
 def _check_choices(name, values):
     """Raise ValueError unless values are two or more, all distinct."""
-    if len(values) < 2 or any(a == b for i, a in enumerate(values) for b in values[:i]):
+    repeats = not _are_increasing(values) and any(
+        a == b for i, a in enumerate(values) for b in values[:i]
+    )
+    if len(values) < 2 or repeats:
         raise ValueError(f"{name} needs at least two distinct choices, got {values}.")
     if any(isinstance(v, Real) and v != v for v in values):
         raise ValueError(f"{name} has NaN among its choices, which equals nothing: {values}.")
@@ -533,9 +551,7 @@ def _check_choices(name, values):
 def _make_choices(name, values):
     """Return the dimension of listed values: ordered if they are increasing numbers."""
     _check_choices(name, values)
-    # Of other numbers, such as fractions, it is the position that is kept.
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if not (numbers and all(a < b for a, b in pairwise(values))):
+    if not _are_increasing(values):
         return Choice(name, values)
     if any(isinstance(v, float) and not np.isfinite(v) for v in values):
         raise ValueError(

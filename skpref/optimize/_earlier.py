@@ -30,17 +30,15 @@ from skpref.kernels import (
     lengthscale_indices,
 )
 from skpref.optimize._answers import AnswerArguments, ranks_of_outcome
-from skpref.optimize._events import digest_of
+from skpref.optimize._events import digest_bytes
 from skpref.optimize._journal import read_journal
 from skpref.optimize._maximiser import EFFORT
 from skpref.optimize._model import ANSWERS, PRIORS
-from skpref.optimize._spaces import Space
+from skpref.optimize._spaces import N_ANCHORS, Space
 
 # Answers that the hyperparameters of the earlier people are learned on. With 800 the fit of 30
 # people of 30 answers takes three times as long.
 _N_LEARNING = 300
-# Rows at which the utilities of a fit are looked at, at most.
-_N_ROWS = 128
 
 
 class EarlierTastes(NamedTuple):
@@ -70,7 +68,7 @@ class EarlierTastes(NamedTuple):
     extremes: Array
     digest: str
 
-    def carried_over(self, prior: Any, median: float | None) -> Any:
+    def prior_around(self, prior: Any, median: float | None) -> Any:
         """Return a prior (median, deviation) around what was learned of earlier answers."""
         if median is None or not isinstance(prior, tuple):
             return prior
@@ -78,7 +76,10 @@ class EarlierTastes(NamedTuple):
 
     @property
     def kernel(self) -> Kernel:
-        """Return the kernel on rows of items and the column of who is meant."""
+        """Return the kernel of the utilities of a new person and of the population.
+
+        It is on rows of items with one more column, which says whose utility is meant.
+        """
         n_columns = self.extremes.shape[1]
         columns = list(range(n_columns))
         own = ConstantKernel(PRIORS.own_variance[0], (1e-4, 1e2)) * self.own
@@ -120,8 +121,8 @@ def read_earlier(
     """
     if isinstance(earlier, CollaborativePreferenceRegressor):
         check_is_fitted(earlier)
-        rows = space.initial_rows(0, 0, _N_ROWS)
-        return _tastes_of(earlier, _item_numbers(rows, earlier, space), rows, kernel, space)
+        rows = space.initial_rows(0, 0, N_ANCHORS)
+        return _tastes_of_fit(earlier, _item_numbers(rows, earlier, space), rows, kernel, space)
     duels, users = _split_into_duels(_read_answers(earlier, space))
     model = CollaborativePreferenceRegressor(
         clone(kernel),
@@ -131,13 +132,17 @@ def read_earlier(
         random_state=0,
     ).fit(duels, np.ones(len(duels), dtype=np.intp), users=users)
     rows = model.posterior_.anchors
-    rows = rows[:: 1 + len(rows) // _N_ROWS]
-    digest = _digest(duels, np.array(list(map(repr, users))))
-    return _tastes_of(model, rows, rows, model.kernel_, space)._replace(digest=digest)
+    rows = rows[:: 1 + len(rows) // N_ANCHORS]
+    digest = _digest_arrays(duels, np.array(list(map(repr, users))))
+    return _tastes_of_fit(model, rows, rows, model.kernel_, space)._replace(digest=digest)
 
 
-def _tastes_of(model, items, rows, kernel, space):
-    """Return the prior by a fit of earlier answers: of its items, which are those of the rows."""
+def _tastes_of_fit(model, items, rows, kernel, space):
+    """Return the prior of a new person's utility by a fit to earlier answers.
+
+    ``items`` are those at which the fit is evaluated, in its own features, and ``rows`` the same on
+    the unit cube.
+    """
     posterior = model.posterior_  # of one stranger, where there are several users
     mean, covariance = posterior.mean(items), posterior.cov(items)
     held = clone(kernel)
@@ -158,12 +163,13 @@ def _tastes_of(model, items, rows, kernel, space):
         float(np.exp(lengths.mean())) if len(lengths) else None,
         noise,
         extremes,
-        _digest(np.round(mean, 6)),
+        _digest_arrays(np.round(mean, 6)),
     )
 
 
-def _digest(*arrays):
-    return digest_of(b"".join(each.tobytes() for each in arrays)).hex()
+def _digest_arrays(*arrays):
+    """Return a short text that tells arrays from others."""
+    return digest_bytes(b"".join(each.tobytes() for each in arrays)).hex()
 
 
 def _item_numbers(rows, model, space):
@@ -220,13 +226,13 @@ def _read_table_answers(table: Mapping, space: Space) -> Iterator[EarlierAnswer]
             f"{len(users)} users; give one of each for every answer."
         )
     for shown, outcome, user in zip(table["X"], outcomes, users, strict=True):
-        rows, n = _rows_of(shown, space), len(shown)
+        rows, n = _rows_of_items(shown, space), len(shown)
         if np.ndim(outcome):
             ranks: Sequence[int] = check_ranks(outcome[None], np.ones((1, n), bool)).rank[0]
         else:
             whole = n == 2 or isinstance(outcome, dict)
             arguments = {"outcome": outcome} if whole else {"chosen": int(outcome)}
-            ranks = ranks_of_outcome(AnswerArguments(**arguments).of(n), n)
+            ranks = ranks_of_outcome(AnswerArguments(**arguments).outcome_of(n), n)
         yield EarlierAnswer(rows, ranks, user)
 
 
@@ -244,12 +250,13 @@ def _journal_answers(path: str | PathLike, space: Space) -> Iterator[EarlierAnsw
     for shown, outcome in answers:
         if outcome is not None:
             ranks = ranks_of_outcome(outcome, len(shown))
-            yield EarlierAnswer(_rows_of(shown, space), ranks, str(path))
+            yield EarlierAnswer(_rows_of_items(shown, space), ranks, str(path))
 
 
-def _rows_of(shown: Any, space: Space) -> Array:
+def _rows_of_items(shown: Any, space: Space) -> Array:
+    """Return the unit-cube rows of items, or raise ValueError."""
     try:
-        return np.array([space.to_row(item) for item in space.listed(shown)])
+        return np.array([space.to_row(item) for item in space.list_items(shown)])
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"got an item in earlier= that is none of the space: {error} Give the items as tell() "

@@ -55,27 +55,27 @@ class Draft(NamedTuple):
     payload: dict
     arrays: bytes | None = None
 
-    def event(self, seq: int, judge: str, time: float) -> Event:
-        """Return the event that this is under a number."""
+    def as_event(self, seq: int, judge: str, time: float) -> Event:
+        """Return the event with a number, a judge and a time, and its checksum."""
         text = json.dumps(self.payload, separators=(",", ":"), allow_nan=False)
         digest = checksum(seq, self.kind, judge, time, text)
         return Event(seq, self.kind, judge, time, text, digest, self.arrays)
 
 
-def digest_of(content: bytes) -> bytes:
-    """Return a checksum that nothing but the same content has."""
+def digest_bytes(content: bytes) -> bytes:
+    """Return a checksum of bytes."""
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def checksum(*values: int | float | str) -> bytes:
     """Return the checksum of a row of a table."""
-    return digest_of(json.dumps(values).encode())
+    return digest_bytes(json.dumps(values).encode())
 
 
 # -- drafts ----------------------------------------------------------------------------------
 
 
-def ask_draft(
+def draft_questions(
     before: RunState,
     after: RunState,
     memory: Memory | None,
@@ -98,11 +98,11 @@ def ask_draft(
     if memory is not None:
         arrays = dump_arrays(memory, before, models)
         payload["theta"], payload["fitted_at"] = memory.theta.tolist(), memory.fitted_at
-        payload["arrays"] = None if arrays is None else digest_of(arrays).hex()
+        payload["arrays"] = None if arrays is None else digest_bytes(arrays).hex()
     return Draft("ask", payload, arrays)
 
 
-def answer_draft(
+def draft_answer(
     before: RunState,
     items: Items,
     question: tuple,
@@ -124,7 +124,7 @@ def answer_draft(
     return Draft(kind, payload | _new_items_payload(before, items, space))
 
 
-def value_draft(before: RunState, items: Items, record: ValueRecord, space: Any) -> Draft:
+def draft_value(before: RunState, items: Items, record: ValueRecord, space: Any) -> Draft:
     """Return the draft of a measured value."""
     outcome = {"value": record.value, "deviation": record.deviation}
     payload = {"compared": (record.item,), "outcome": outcome}
@@ -132,6 +132,7 @@ def value_draft(before: RunState, items: Items, record: ValueRecord, space: Any)
 
 
 def _new_items_payload(before, items, space):
+    """Return what an event says of items that the state before it does not have, as a dict."""
     new = items.values[len(before.items.values) :]
     if not new:
         return {}
@@ -146,14 +147,14 @@ def dump_arrays(memory: Memory, state: RunState, models: Models) -> bytes | None
     parts = {f"sites.{name}": part for name, part in sorted(memory.sites.items())}
     parts["margins"] = memory.margins
     parts = {name: np.asarray(part, dtype="<f8") for name, part in parts.items() if np.size(part)}
-    if not parts or not all(_is_usable(*each, state, models) for each in parts.items()):
+    if not parts or not all(_can_resume_from(*each, state, models) for each in parts.items()):
         return None
     head = json.dumps({name: part.shape for name, part in parts.items()}).encode()
     return head + b"\n" + b"".join(part.tobytes() for part in parts.values())
 
 
-def _is_usable(name, part, state, models):
-    """Return whether solver or sampler can go on from an array of theirs."""
+def _can_resume_from(name, part, state, models):
+    """Return whether an array of a memory has the shape and the values to start from."""
     most = state.max_rows + (models.extremes is not None)  # a duel of earlier people is the first
     if part.ndim == 0 or part.shape[-1] > most or not np.all(np.isfinite(part)):
         return False
@@ -191,11 +192,12 @@ def apply_events(state: RunState, events: Iterable[Event], space: Any) -> RunSta
     for event in events:
         state = apply_event(state, event, space)
     for number, each in state.memories_by_event().items():
-        _check(not each.missing, f"the memory of event {number} is missing")
+        _require(not each.missing, f"the memory of event {number} is missing")
     return state
 
 
 def _add_items(state, values, space):
+    """Return the state with the new items of an event, or raise ValueError."""
     items, dumped_items = state.items, values.get("items", [])
     names = [None] * len(dumped_items)
     if space.pool is not None and space.names is not None:
@@ -203,10 +205,10 @@ def _add_items(state, values, space):
     for dumped, name in zip(dumped_items, names, strict=True):
         value = space.load(dumped)
         n_known = len(items.values)
-        items, index = items.with_kept(value, space)
-        _check(index == n_known, f"item {dumped} is not new")
+        items, index = items.with_clean_item(value, space)
+        _require(index == n_known, f"item {dumped} is not new")
         current_name = None if name is None else str(space.present(value))
-        _check(
+        _require(
             current_name == name,
             f"its item {name!r} has the name {current_name!r} among the candidates",
         )
@@ -214,10 +216,11 @@ def _add_items(state, values, space):
 
 
 def _apply_payload(state, event, values):
+    """Return the state after an event, whose payload was read and whose items are known."""
     if event.kind == "undo":
         return state.without_last_answer()
     if event.kind == "ask":
-        return _asked(state, event, values)
+        return _apply_ask(state, event, values)
     if event.kind == "value":
         return state.with_value(ValueRecord(*values["compared"], **values["outcome"]))
     question, user = tuple(values["question"]), values.get("user")
@@ -226,7 +229,8 @@ def _apply_payload(state, event, values):
     return state.with_answer(question, tuple(values["compared"]), values["outcome"], user)
 
 
-def _asked(state, event, values):
+def _apply_ask(state, event, values):
+    """Return the state after questions were asked."""
     questions = list(map(tuple, values["questions"]))
     recalled = _read_memory(values, event) if "theta" in values else state.recalled
     form = GridForm(*values["form"]) if "form" in values else None
@@ -236,16 +240,20 @@ def _asked(state, event, values):
 
 
 def _read_memory(values, event):
+    """Return the memory that an event left, with its arrays if the journal still has them."""
     memory = Memory(np.array(values["theta"]), values["fitted_at"])
     if values["arrays"] is None:
         return KnownMemory(memory)
     if event.arrays is None:
         return KnownMemory(memory, event.seq, missing=True)
-    _check(digest_of(event.arrays).hex() == values["arrays"], "its arrays are not those written")
-    return KnownMemory(_with_arrays(memory, event.arrays), event.seq)
+    _require(
+        digest_bytes(event.arrays).hex() == values["arrays"], "its arrays are not those written"
+    )
+    return KnownMemory(_add_arrays(memory, event.arrays), event.seq)
 
 
-def _with_arrays(memory, content):
+def _add_arrays(memory, content):
+    """Return the memory with the arrays that `dump_arrays` wrote."""
     head, _, body = content.partition(b"\n")
     parts, offset = {}, 0
     for name, shape in json.loads(head).items():
@@ -257,6 +265,7 @@ def _with_arrays(memory, content):
     return replace(memory, sites=sites, margins=margins)
 
 
-def _check(good, message):
+def _require(good, message):
+    """Raise ValueError with a message unless a condition holds."""
     if not good:
         raise ValueError(message)

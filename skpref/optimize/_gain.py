@@ -23,7 +23,7 @@ from skpref.optimize._acquisition import (
     margin_moments,
 )
 from skpref.optimize._maximiser import EFFORT, candidate_rows
-from skpref.optimize._model import ANSWERS, PRIORS, on_item_rows, shorter_lengthscale_prior
+from skpref.optimize._model import ANSWERS, PRIORS, posterior_on_items, shorter_lengthscale_prior
 
 # How near the best is near, if nothing else is said: a share of the range.
 WITHIN = 0.01
@@ -71,7 +71,7 @@ GAIN_EFFORT = GainEffort()
 
 
 class CautiousPrior(NamedTuple):
-    """Priors that doubt what few answers seem to say, see `cautious_model`.
+    """Priors that doubt what few answers seem to say, see `widen_default_priors`.
 
     Attributes
     ----------
@@ -173,11 +173,11 @@ class Shortfalls(NamedTuple):
 
 
 def expected_gain(context: GainContext) -> ExpectedGain:
-    """Return what is to be gained by one more question."""
+    """Return how much one more question is expected to raise the utility, and the shortfall now."""
     rows = _rows_to_compare(context)
-    distances = [_distances(*world, rows, context) for world in _draw_worlds(context)]
+    distances = [_draw_shortfalls(*world, rows, context) for world in _draw_worlds(context)]
     extent = float(np.mean(np.concatenate([each.extent for each in distances])))
-    utility = _value_of_duel(rows, context)
+    utility = _largest_knowledge_gradient(rows, context)
     shortfall = np.sort(np.concatenate([each.shortfall for each in distances]))
     return ExpectedGain(utility, utility / extent if extent > 0.0 else 0.0, shortfall)
 
@@ -190,13 +190,15 @@ def is_close_enough(context: GainContext, probability: float, within: float) -> 
     rows = _rows_to_compare(context)
     n_allowed = (1.0 - probability) * GAIN_EFFORT.n_worlds * GAIN_EFFORT.n_paths + 1e-9
     apart = context._replace(rng=context.rng.spawn(1)[0])  # what follows is as in expected_gain
-    trial = _distances(context.fitted.gaussian, GAIN_EFFORT.n_worlds, rows, apart, climbing=False)
+    trial = _draw_shortfalls(
+        context.fitted.gaussian, GAIN_EFFORT.n_worlds, rows, apart, climbing=False
+    )
     n_beyond = int(np.sum(trial.shortfall > within))
     if n_beyond > binom.isf(GAIN_EFFORT.trial_level, GAIN_EFFORT.n_worlds, 1.0 - probability):
         return False
     n_beyond = 0
     for posterior, n in _draw_worlds(context):
-        n_beyond += int(np.sum(_distances(posterior, n, rows, context).shortfall > within))
+        n_beyond += int(np.sum(_draw_shortfalls(posterior, n, rows, context).shortfall > within))
         if n_beyond > n_allowed:
             return False
     return True
@@ -206,11 +208,11 @@ def is_close_enough(context: GainContext, probability: float, within: float) -> 
 
 
 def _draw_worlds(context: GainContext) -> Iterator[tuple[Posterior, int]]:
-    """Yield posteriors at hyperparameters drawn from theirs, and the number of functions of each.
+    """Yield posteriors at drawn hyperparameters, and how many functions to draw from each.
 
     The points of an average are taken in proportion to their weights.
     """
-    model = cautious_model(context.fitted.model, context.answered_rows.shape[1])
+    model = widen_default_priors(context.fitted.model, context.answered_rows.shape[1])
     if not len(model.theta) or not model.rule.exact:
         n = GAIN_EFFORT.n_worlds * GAIN_EFFORT.n_paths
         yield _condition_on_draws(model, None, n, context), n
@@ -227,8 +229,8 @@ def _draw_worlds(context: GainContext) -> Iterator[tuple[Posterior, int]]:
         yield _condition_on_draws(world.model, world.state, n, context), n
 
 
-def cautious_model(model: Model, n_columns: int) -> Model:
-    """Return the model of items of ``n_columns`` with wider priors in place of an optimizer's own.
+def widen_default_priors(model: Model, n_columns: int) -> Model:
+    """Return a model whose default priors are replaced by wider ones, see `CautiousPrior`.
 
     Of noise: a judge may see differences far below its least bound, which shorter lengthscales
     would have to explain. Of lengthscales: questions near the best item say little of them, and
@@ -239,7 +241,7 @@ def cautious_model(model: Model, n_columns: int) -> Model:
     wider: list[Hyperprior] = []
     own = (PRIORS.lengthscale, shorter_lengthscale_prior(n_columns))
     for prior in model.priors:
-        if any(_is_default(prior, each, index) for each in own):
+        if any(_is_default_prior(prior, each, index) for each in own):
             wider.append(SharedLevel(index, centre, CAUTIOUS.deviation, CAUTIOUS.deviation))
         else:
             wider.append(_widen_noise_prior(prior, model.noise_index))
@@ -249,7 +251,10 @@ def cautious_model(model: Model, n_columns: int) -> Model:
 
 
 def _widen_noise_prior(prior: Hyperprior, noise: int | None) -> Hyperprior:
-    """Return the prior with a wider one of noise in place of a default one, else as it is."""
+    """Return a prior in which a default one of the noise is replaced by a wider one.
+
+    ``noise`` is the index of the noise among the hyperparameters, or None.
+    """
     if not isinstance(prior, LogNormal):
         return prior
     own = [
@@ -262,8 +267,8 @@ def _widen_noise_prior(prior: Hyperprior, noise: int | None) -> Hyperprior:
     return replace(prior, deviation=deviation)
 
 
-def _is_default(prior: Hyperprior, default: tuple[float, float], index: NDArray) -> bool:
-    """Return whether a prior is a default, (median, deviation), of hyperparameters at index."""
+def _is_default_prior(prior: Hyperprior, default: tuple[float, float], index: NDArray) -> bool:
+    """Return whether a prior on hyperparameters is that of a default (median, deviation)."""
     if not isinstance(prior, LogNormal) or not np.array_equal(prior.index, index):
         return False
     centred = np.all(prior.centre == np.log(default[0]))
@@ -279,20 +284,23 @@ def _condition_on_draws(
     problem, gaussian, _ = model.evaluate(context.fitted.comparisons, start)
     drawn = hallucinations(problem, gaussian, n, context.rng)
     posterior = problem.prior.posterior(drawn.sites, drawn.conditioned, model.likelihood)
-    return on_item_rows(posterior, context.answered_rows.shape[1])
+    return posterior_on_items(posterior, context.answered_rows.shape[1])
 
 
 # --- drawn functions ------------------------------------------------------------------------
 
 
-def _distances(
+def _draw_shortfalls(
     posterior: Posterior,
     n: int,
     rows: NDArray[np.float64],
     context: GainContext,
     climbing: bool = True,
 ) -> Shortfalls:
-    """Return how far the first row is from the best, for n functions drawn from a posterior."""
+    """Return the shortfall of the first row, and the range, of n functions drawn from a posterior.
+
+    Maxima are those over the rows, and if ``climbing`` of climbs from the best of them.
+    """
     paths = posterior.sample_paths(n, context.rng, n_frequencies=GAIN_EFFORT.n_frequencies)
     values = paths(rows)
     best, least = values.max(axis=0), values.min(axis=0)
@@ -306,7 +314,7 @@ def _distances(
 
 
 def _rows_to_compare(context: GainContext) -> NDArray[np.float64]:
-    """Return the recommended row, and those where a function may be largest or lowest."""
+    """Return rows on which drawn functions are compared, the recommended one first."""
     recommended, posterior = context.recommended, context.fitted.gaussian
     order = np.argsort(-posterior.mean(context.answered_rows), kind="stable")[: EFFORT.n_seeds]
     seeds = np.concatenate([recommended[None], context.answered_rows[order]])
@@ -329,7 +337,7 @@ def _climb_paths(
     space: Any,
     posterior: Posterior,
 ) -> NDArray[np.float64]:
-    """Return the largest value of every function near its best rows."""
+    """Return the largest value of every function that climbs from its best rows reach."""
     lengths = np.minimum(shortest_lengths(posterior.kernel, space.n_columns), 1.0)
     starts = _spread_starts(rows / lengths, values)
     path = np.tile(np.arange(values.shape[1]), len(starts))
@@ -370,7 +378,7 @@ def _ascend_paths(
     lengths: NDArray[np.float64],
     space: Any,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return where the gradient leads from rows, each of its own path, and the value there.
+    """Return the rows that gradient ascent reaches from others, each on its own path, and values.
 
     A step becomes twice as long after a success, and half as long after a failure.
     """
@@ -395,7 +403,7 @@ def _ascend_paths(
 # --- one more duel --------------------------------------------------------------------------
 
 
-def _value_of_duel(rows: NDArray[np.float64], context: GainContext) -> float:
+def _largest_knowledge_gradient(rows: NDArray[np.float64], context: GainContext) -> float:
     """Return the largest knowledge gradient of a duel with the recommended item."""
     posterior = context.fitted.gaussian
     likelihood = posterior.likelihood

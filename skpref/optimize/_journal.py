@@ -38,7 +38,8 @@ _TROUBLE = {
     sqlite3.SQLITE_CANTOPEN: _RIGHTS,
     sqlite3.SQLITE_PERM: _RIGHTS,
 }
-_APPLICATION, _VERSION = 0x736B7072, 5
+# Application and version, by which SQLite's header tells the file from others.
+_FORMAT = 0x736B7072, 5
 _SCHEMA = {
     "events": (  # SQLite keeps the largest number that was given by AUTOINCREMENT
         "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, "
@@ -117,9 +118,10 @@ class Journal:
                 "and what SQLite keeps beside it goes by one of them. Remove the other names, or "
                 "copy the file and give the path of the copy."
             )
-        return self._in_transaction(self._holds_run)
+        return self._run_transaction(self._holds_run)
 
     def _holds_run(self, connection):
+        """Return whether the database is that of a run; ValueError if it is of something else."""
         connection.execute("BEGIN")  # all three of one moment: somebody may just begin the run
         mark, version, n_pages = (
             _fetch_row(connection, f"PRAGMA {name}")[0]
@@ -127,11 +129,11 @@ class Journal:
         )
         if not n_pages and not self.path.stat().st_size:
             return False
-        if mark != _APPLICATION:
+        if mark != _FORMAT[0]:
             raise self._not_a_journal_error()
-        if version != _VERSION:
+        if version != _FORMAT[1]:
             raise ValueError(
-                f"The journal {self.path} has version {version}; this package reads {_VERSION}. "
+                f"The journal {self.path} has version {version}; this package reads {_FORMAT[1]}. "
                 "Use the version of skpref that wrote it, or another path."
             )
         return True
@@ -148,17 +150,18 @@ class Journal:
         OSError
             If it cannot be read.
         """
-        return self._in_transaction(self._load)
+        return self._run_transaction(self._load)
 
     def _load(self, connection):
+        """Return all events after a check of tables, pages, leases and checksums."""
         connection.execute("BEGIN")
         own = "sql NOT NULL AND name NOT GLOB 'sqlite_*'"
         schema = dict(connection.execute(f"SELECT name, sql FROM sqlite_master WHERE {own}"))
         if schema != _SCHEMA:
-            raise self.damage_error(f"its tables are not those of a journal: {sorted(schema)}")
+            raise self.make_damage_error(f"its tables are not those of a journal: {sorted(schema)}")
         report = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
         if report != ["ok"]:
-            raise self.damage_error("; ".join(map(str, report)))
+            raise self.make_damage_error("; ".join(map(str, report)))
         self._leases(connection)
         return self._events_after(connection, -1)
 
@@ -167,16 +170,18 @@ class Journal:
 
         def read(connection):
             connection.execute("BEGIN")
-            return self._read_news(connection, seq, digest)
+            return self._read_newer(connection, seq, digest)
 
-        return self._in_transaction(read)
+        return self._run_transaction(read)
 
-    def _read_news(self, connection, seq, digest):
+    def _read_newer(self, connection, seq, digest):
+        """Return the events after one that is known, and the leases, in an open transaction."""
         if _fetch_row(connection, "SELECT digest FROM events WHERE seq = ?", seq) != (digest,):
             raise self._replaced_error(seq)
         return self._events_after(connection, seq), self._leases(connection)
 
     def _events_after(self, connection, seq):
+        """Return the events after a number; DamagedJournalError if one is not what was written."""
         events = [
             Event(*row)
             for row in connection.execute("SELECT * FROM events WHERE seq > ? ORDER BY seq", (seq,))
@@ -184,17 +189,22 @@ class Journal:
         for number, event in enumerate(events, start=seq + 1):
             good = event.seq == number and tuple(map(type, event[:6])) == _TYPES
             if not good or event.digest != checksum(*event[:5]):
-                raise self.damage_error(f"event {number} is not what was written")
+                raise self.make_damage_error(f"event {number} is not what was written")
         last = _fetch_row(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'events'")
         if last != (seq + len(events),):
-            raise self.damage_error(f"the events end at {seq + len(events)}, not where they should")
+            raise self.make_damage_error(
+                f"the events end at {seq + len(events)}, not where they should"
+            )
         return events
 
     def _leases(self, connection):
+        """Return the leases by number of question; DamagedJournalError if one is damaged."""
         leases = {}
         for question, *lease, digest in connection.execute("SELECT * FROM leases"):
             if bytes in map(type, lease) or digest != checksum(question, *lease):
-                raise self.damage_error(f"the lease of question {question} is not what was written")
+                raise self.make_damage_error(
+                    f"the lease of question {question} is not what was written"
+                )
             leases[question] = Lease(*lease)
         return leases
 
@@ -207,17 +217,17 @@ class Journal:
             connection.execute("BEGIN IMMEDIATE")
             if _fetch_row(connection, "SELECT count(*) FROM sqlite_master")[0]:
                 return
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            for name, number in zip(("application_id", "user_version"), _FORMAT, strict=True):
+                connection.execute(f"PRAGMA {name} = {number}")
             for statement in _SCHEMA.values():
                 connection.execute(statement)
-            _insert_event(connection, Draft("begin", run).event(0, "", time.time()))
+            _insert_event(connection, Draft("begin", run).as_event(0, "", time.time()))
             connection.execute("COMMIT")
 
-        self._in_transaction(make, create=True)
+        self._run_transaction(make, create=True)
 
     def write_decision(self, seq: int, digest: bytes, decide: Callable) -> None:
-        """Write what is decided in view of all that happened, while nobody else can write.
+        """Write the transaction that a function decides on, while no other process can write.
 
         Parameters
         ----------
@@ -230,7 +240,7 @@ class Journal:
 
         def write(connection):
             connection.execute("BEGIN IMMEDIATE")
-            wish = decide(*self._read_news(connection, seq, digest))
+            wish = decide(*self._read_newer(connection, seq, digest))
             if wish is None:
                 return
             connection.executemany(
@@ -246,15 +256,18 @@ class Journal:
             )
             connection.execute("COMMIT")
 
-        self._in_transaction(write)
+        self._run_transaction(write)
 
     # -- transactions ------------------------------------------------------------------------
 
-    def _in_transaction(
+    def _run_transaction(
         self, work: Callable[[sqlite3.Connection], Any], create: bool = False
     ) -> Any:
-        """Do something in a transaction of its own, which is rolled back unless it commits."""
-        self._check_log()
+        """Return ``work(connection)``, done in a transaction that is rolled back unless it commits.
+
+        It is tried again while another process writes.
+        """
+        self._check_rollback_log()
         end = time.monotonic() + _PATIENCE
         name = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         while True:
@@ -275,8 +288,10 @@ class Journal:
                         f"{_PATIENCE:.0f} s. See what holds it, and try again."
                     ) from error
 
-    def _check_log(self):
-        """Refuse a log of SQLite's whose database is gone: SQLite would delete it.
+    def _check_rollback_log(self):
+        """Raise DamagedJournalError for a rollback log whose database is gone.
+
+        SQLite would delete the log.
 
         The first transaction of a run has such a log, too, which says that no page was before it.
         """
@@ -295,17 +310,18 @@ class Journal:
             )
 
     def _configure_connection(self, connection):
-        """Faults of the schema, which is read here, are reported in bytes that may be no text."""
+        """Apply the settings to a connection; DamagedJournalError if the schema is malformed."""
         try:
             for setting in _SETTINGS:
                 connection.execute(f"PRAGMA {setting}")
             _fetch_row(connection, "SELECT count(*) FROM sqlite_master")
         except UnicodeDecodeError as error:
-            raise self.damage_error("its schema is malformed") from error
+            raise self.make_damage_error("its schema is malformed") from error
 
     # -- errors ------------------------------------------------------------------------------
 
     def _translate_error(self, error):
+        """Return the error to raise for one of SQLite's, with what to do."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_NOTADB:
             return self._not_a_journal_error()
@@ -319,9 +335,9 @@ class Journal:
                 f"The journal {self.path} could not be read or written: {error}. The file is as it "
                 f"was, and nothing was recorded; {_TROUBLE[code]}, and call again."
             )
-        return self.damage_error(str(error))
+        return self.make_damage_error(str(error))
 
-    def damage_error(self, how: str) -> DamagedJournalError:
+    def make_damage_error(self, how: str) -> DamagedJournalError:
         """Return the error of a damaged file."""
         return DamagedJournalError(
             f"The journal {self.path} is damaged: {how}. It was left as it is. Restore it "
@@ -342,7 +358,7 @@ class Journal:
 
 
 def _sqlite_code(error):
-    """SQLite's primary code of an error, None if Python raised it."""
+    """Return SQLite's primary code of an error, None if Python raised it."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
@@ -461,17 +477,17 @@ def _load_history(path):
         raise FileNotFoundError(f"There is no journal at {journal.path}.")
     beginning, *events = journal.load()
     run = json.loads(beginning.payload)
-    rows = _history_rows(events, run["configuration"])
+    rows = _history_as_rows(events, run["configuration"])
     people = [name for name in _PEOPLE if any(row[name] is not None for row in rows)]
     return run, (*_COLUMNS, *people), rows
 
 
-def _history_rows(events: list[Event], configuration: dict) -> list[dict]:
+def _history_as_rows(events: list[Event], configuration: dict) -> list[dict]:
     rows: list[dict] = []
     items: list = []
     for event in events:
         values = json.loads(event.payload)
-        items += values.get("names") or _name_items(values.get("items", []), configuration)
+        items += values.get("names") or _label_items(values.get("items", []), configuration)
         questions, users = [values.get("compared", [])], [values.get("user")]
         if event.kind == "ask":
             questions = values["questions"]
@@ -504,8 +520,8 @@ def _iso_date(time):
         return None
 
 
-def _name_items(items, configuration):
-    """Return items as they were written, with the names and choices of their parameters."""
+def _label_items(items, configuration):
+    """Return written items as dicts or lists of the values of their parameters."""
     space = configuration["space"]
     kinds = space if all(type(each) is list and len(each) == 2 for each in space) else []
     named = []
@@ -513,13 +529,14 @@ def _name_items(items, configuration):
         if len(kinds) != len(values):  # a pool
             named.append(values)
             continue
-        shown = [_choice_value(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
+        shown = [_parse_choice(value, kind) for value, (_, kind) in zip(values, kinds, strict=True)]
         names = [name for name, _ in kinds]
         named.append(shown if names[0] is None else dict(zip(names, shown, strict=True)))
     return named
 
 
-def _choice_value(value, kind):
+def _parse_choice(value, kind):
+    """Return a written value of a parameter; of a choice the object that its text stands for."""
     if kind[0] != "choice" or value is None:
         return value
     text = kind[1 + value]

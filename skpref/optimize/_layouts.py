@@ -40,8 +40,8 @@ KINDS = {
 _EARLY = 4
 
 
-def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
-    """Return the layouts that arguments of `ask` allow, checked.
+def read_layouts(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
+    """Return the layouts of questions that ``kind`` and ``size`` of `ask` allow, checked.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
         If a kind or a size is none, or the space has no questions of that kind.
     """
     if isinstance(kind, str):
-        return (_layout(kind, size, space),)
+        return (_read_layout(kind, size, space),)
     if not isinstance(kind, list | tuple) or not len(kind):
         raise TypeError(
             f"kind must be one of {[*KINDS]}, or a tuple of some of them, got {kind!r}."
@@ -74,11 +74,11 @@ def layouts_of(kind: Any, size: Any, space: Any) -> tuple[Layout, ...]:
             f"{{{kind[-1]!r}: 5}}, or None, got {size!r}."
         )
     sizes = {name: each.size_of_several for name, each in KINDS.items()} | dict(sizes)
-    return tuple(dict.fromkeys(_layout(each, sizes.get(each), space) for each in kind))
+    return tuple(dict.fromkeys(_read_layout(each, sizes.get(each), space) for each in kind))
 
 
-def layouts_with_given_items(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
-    """Return the layouts of questions that begin with items of the asker's, checked."""
+def read_layouts_beside(kind: Any, size: Any, space: Any, n: int) -> tuple[Layout, ...]:
+    """Return the layouts of questions that begin with n given items, checked."""
     if kind not in ("set", "duel"):
         raise ValueError(
             f"beside= holds items of a set or a duel; got kind={kind!r}. Of a line or a plane "
@@ -86,7 +86,7 @@ def layouts_with_given_items(kind: Any, size: Any, space: Any, n: int) -> tuple[
         )
     if not n:
         raise ValueError("beside= holds no items. Give one or more of them, or leave it out.")
-    layouts = layouts_of(kind, n + 1 if size is None and kind == "set" else size, space)
+    layouts = read_layouts(kind, n + 1 if size is None and kind == "set" else size, space)
     if layouts[0].size <= n:
         raise ValueError(
             f"Of {layouts[0].size} items of a question beside= gives {n}, which leaves none to be "
@@ -95,7 +95,8 @@ def layouts_with_given_items(kind: Any, size: Any, space: Any, n: int) -> tuple[
     return layouts
 
 
-def _layout(kind, size, space):
+def _read_layout(kind, size, space):
+    """Return the layout of a kind of question, None being its usual size; ValueError for others."""
     check_choice("kind", kind, [*KINDS])
     usual, _, smallest, n_axes = KINDS[kind]
     size = usual if size is None else int(check_number("size", size, low=smallest, integer=True))
@@ -124,7 +125,7 @@ def _layout(kind, size, space):
 
 
 def best_layout(layouts: Sequence[Layout], n_told: int, n_dimensions: int) -> Layout:
-    """Return the layout that suits a question: at first the largest, later the smallest.
+    """Return the largest layout for early questions, and the smallest for later ones.
 
     Of equal ones the first.
     """

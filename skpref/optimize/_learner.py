@@ -14,15 +14,15 @@ from skpref.data import take_rows
 from skpref.gp import Posterior
 from skpref.optimize._answers import AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._dimensions import plain
+from skpref.optimize._dimensions import plain_value
 from skpref.optimize._pool_questions import (
     PoolConfiguration,
     PoolQuestions,
     duel_pool,
     final_estimator,
 )
-from skpref.optimize._session import Session, lease_claim
-from skpref.optimize._spaces import titled
+from skpref.optimize._session import Session, make_lease_claim
+from skpref.optimize._spaces import item_title
 
 
 class Question(NamedTuple):
@@ -160,7 +160,7 @@ class ActiveLearner(Asking):
         n_initial = int(check_number("n_initial", n_initial, low=0, integer=True))
         refit_every = int(check_number("refit_every", refit_every, low=1, integer=True))
         options, repeat = dict(options or {}), bool(repeat)
-        people = None if users is None else _check_ids(users, estimator)
+        people = None if users is None else _check_user_ids(users, estimator)
         if people is not None and strategy == "best_item":
             raise ValueError(
                 "strategy='best_item' is of one utility, and users= are several. Use 'bald', "
@@ -178,7 +178,7 @@ class ActiveLearner(Asking):
             journal,
             arguments,
             seed_of(random_state),
-            lease_claim(judge, lease_minutes),
+            make_lease_claim(judge, lease_minutes),
             PoolQuestions,
         )
 
@@ -225,7 +225,9 @@ class ActiveLearner(Asking):
         ValueError
             If no duel is left.
         """
-        return self._ask_questions(n, user=None if user is None else self._user(user, asked=True))
+        return self._ask_questions(
+            n, user=None if user is None else self._read_user(user, asked=True)
+        )
 
     def tell(self, duel: Any, outcome: Any) -> Self:
         """Tell who won.
@@ -275,19 +277,19 @@ class ActiveLearner(Asking):
             user, duel = question
         except (TypeError, ValueError):
             user = None
-        if type(plain(user)) not in (str, int):
+        if type(plain_value(user)) not in (str, int):
             raise ValueError(
                 "A learner with users= is told a question as ask() returns it, or a pair (user, "
                 f"duel) whose user is a text or an integer; got {question!r}."
             )
-        return self._user(user, asked=True), duel
+        return self._read_user(user, asked=True), duel
 
-    def _user(self, user, asked=False):
-        """Return an id as it is kept; of one who is asked, the estimator must take the answers."""
+    def _read_user(self, user, asked=False):
+        """Return the id of a user, checked; if ``asked`` the estimator must take the answers."""
         configuration = self._session.configuration
         if configuration.users is None:
             raise ValueError(f"user={user!r} needs a learner with users=, such as users=[].")
-        return _check_ids([user], configuration.estimator if asked else None)[0]
+        return _check_user_ids([user], configuration.estimator if asked else None)[0]
 
     # -- results -------------------------------------------------------------------------
 
@@ -316,12 +318,12 @@ class ActiveLearner(Asking):
         """
         n, duels = len(self._space.pool), self._session.configuration.pool.duels
         asked = duels.items if self._space.has_features else np.arange(n)
-        to = {} if user is None else {"users": [self._user(user)] * n}
+        to = {} if user is None else {"users": [self._read_user(user)] * n}
         best = int(np.argmax(self._session.fitted().predict(asked, **to)))
         return self._space.present(self._space.to_item(self._space.pool[best]))
 
     def _as_rows(self, items: Any) -> Any:
-        items = self._space.listed(items)
+        items = self._space.list_items(items)
         if not self._space.has_features:
             return np.array([self._space.clean(item) for item in items])
         duels = self._session.configuration.pool.duels
@@ -330,15 +332,18 @@ class ActiveLearner(Asking):
     def _to_rank(self) -> tuple[list, list]:
         items, names = super()._to_rank()
         if self._space.names is None and not self._session.configuration.pool.turned:
-            names = [titled(item) for item in items]  # the pool has rows of duels, not of items
+            names = [item_title(item) for item in items]  # the pool has rows of duels, not of items
         return items, names
 
 
-def _check_ids(users, estimator=None):
-    """Return ids as a journal holds them, or raise if an estimator takes no answers of theirs."""
+def _check_user_ids(users, estimator=None):
+    """Return ids of users as plain values, or raise TypeError or ValueError.
+
+    An estimator, if one is given, must take answers of several users.
+    """
     if isinstance(users, str) or not hasattr(users, "__iter__"):
         raise ValueError(f"users must be a sequence of ids of people, got {users!r}.")
-    ids = [plain(user) for user in users]
+    ids = [plain_value(user) for user in users]
     for user in ids:
         if type(user) not in (str, int):
             raise ValueError(

@@ -7,18 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
-from skpref._utils import sobol
-from skpref.optimize._dimensions import plain
+from skpref._utils import NEGLIGIBLE, sobol
+from skpref.optimize._dimensions import ROUNDING, plain_value
 from skpref.optimize._maximiser import EFFORT, reflect_into_cube
 from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make_space
 
-# Share of an inequality's terms that rounding may be: items that people tell may break it by as
-# much, and where values are rounded an item that is asked keeps a linear one by the smaller share,
-# in whatever order its terms are added up.
-_ROUNDING, _MARGIN = 1e-9, 1e-12
-# Halvings of a way that leaves the limits: 2e-5 of a climb is lost, 4e-3 of a line or plane, which
-# has more places to look at.
-_N_HALVINGS, _N_HALVINGS_OF_GRIDS = 16, 8
+# Halvings of a way that leaves the limits: 2e-5 of it is lost.
+_N_HALVINGS = 16
 # Step of a slope by differences, in the unit cube.
 _STEP = 1e-6
 # Steps of rows towards the feasible part, and times that rows are drawn around those within it.
@@ -38,7 +33,7 @@ class Inequality(NamedTuple):
     matrix: np.ndarray | None = None
 
     def values(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the function of the numbers (n, d) of items, (n, k)."""
+        """Return the constrained function at the numbers (n, d) of items, (n, k)."""
         if self.matrix is not None:
             values: np.ndarray = numbers @ self.matrix.T
             return values
@@ -53,7 +48,10 @@ class Inequality(NamedTuple):
             ) from error
 
     def slacks(self, numbers: np.ndarray, slack: float = 0.0) -> np.ndarray:
-        """Return by how much items keep the bounds, (n, m), a share of the terms added to it."""
+        """Return how far the function is within its bounds, (n, m); below 0 where they are broken.
+
+        To it ``slack`` times the size of its terms is added, for rounding.
+        """
         values = self.values(numbers)
         terms = values if self.matrix is None else np.abs(numbers) @ np.abs(self.matrix).T
         rounding = slack * (np.abs(terms) + (self.matrix is None)) if slack else 0.0
@@ -102,35 +100,42 @@ class Limits:
         return bool(self.inequalities or self.functions)
 
     def slacks(self, numbers: np.ndarray) -> np.ndarray:
-        """Return by how much the numbers (n, d) of items keep each inequality, (n, m)."""
+        """Return how far the numbers (n, d) of items are within each bound, (n, m)."""
         parts = [each.slacks(numbers) for each in self.inequalities]
         return np.concatenate([np.zeros((len(numbers), 0)), *parts], axis=1)
 
-    def are_kept(self, numbers: np.ndarray, rounded: Any = ()) -> np.ndarray:
-        """Return which items (n,) keep all inequalities; ``rounded`` says which numbers are."""
+    def satisfy_inequalities(self, numbers: np.ndarray, rounded: Any = ()) -> np.ndarray:
+        """Return which items (n,) keep all inequalities.
+
+        ``rounded`` says which of their numbers are rounded.
+        """
         feasible = np.ones(len(numbers), dtype=bool)
         for each in self.inequalities:
-            touches = each.matrix is not None and np.any(each.matrix[:, rounded])
-            feasible &= np.all(each.slacks(numbers, -_MARGIN if touches else 0.0) >= 0.0, axis=1)
+            # A linear one is kept in whatever order its terms are added up.
+            is_rounded = each.matrix is not None and np.any(each.matrix[:, rounded])
+            margin = -NEGLIGIBLE if is_rounded else 0.0
+            feasible &= np.all(each.slacks(numbers, margin) >= 0.0, axis=1)
         return feasible
 
-    def allow(self, item: Any) -> bool:
-        """Return whether all functions of an item, as people see it, allow it."""
-        return all(_allows(*each, item) for each in self.functions)
+    def allows_item(self, item: Any) -> bool:
+        """Return whether all constraints that are functions of an item allow one."""
+        return all(_call_constraint(*each, item) for each in self.functions)
 
     def check_item(self, numbers: np.ndarray, item: Any) -> None:
         """Raise ValueError if an item that people gave breaks a limit by more than rounding."""
         broken = [
             each.place
             for each in self.inequalities
-            if np.any(each.slacks(numbers[None], _ROUNDING) < 0.0)
+            if np.any(each.slacks(numbers[None], ROUNDING) < 0.0)
         ]
         broken += [
-            place for function, place in self.functions if not _allows(function, place, item)
+            place
+            for function, place in self.functions
+            if not _call_constraint(function, place, item)
         ]
         if broken:
             raise ValueError(
-                f"The item {plain(item)!r} breaks constraints[{broken[0]}]; items within the "
+                f"The item {plain_value(item)!r} breaks constraints[{broken[0]}]; items within the "
                 "limits are allowed. Give such items, or an optimizer with wider limits."
             )
 
@@ -139,12 +144,13 @@ class Limits:
         described: list = []
         for each in self.inequalities:
             bounds = repr(each.low.tolist()), repr(each.high.tolist())
-            terms = _name_of(each.function) if each.matrix is None else each.matrix.tolist()
+            terms = _function_name(each.function) if each.matrix is None else each.matrix.tolist()
             described.append([terms, *bounds])
-        return [*described, *(_name_of(function) for function, _ in self.functions)]
+        return [*described, *(_function_name(function) for function, _ in self.functions)]
 
 
-def _allows(function, place, item):
+def _call_constraint(function, place, item):
+    """Return whether a function allows an item; TypeError unless it returns True or False."""
     answer = function(item)
     if not isinstance(answer, bool | np.bool_):
         raise TypeError(
@@ -154,7 +160,8 @@ def _allows(function, place, item):
     return bool(answer)
 
 
-def _name_of(function):
+def _function_name(function):
+    """Return the name of a function, or of the class of an object that is called."""
     return getattr(function, "__qualname__", None) or type(function).__qualname__
 
 
@@ -179,7 +186,7 @@ def _read_inequality(constraint, place, names):
             f"constraints[{place}] has the lower bounds {low.tolist()} and the upper bounds "
             f"{high.tolist()}; numbers are allowed, the lower ones not above the upper."
         )
-    for k in np.flatnonzero(np.isfinite(low) & (high - low <= _ROUNDING * (1.0 + np.abs(low)))):
+    for k in np.flatnonzero(np.isfinite(low) & (high - low <= ROUNDING * (1.0 + np.abs(low)))):
         terms = "its function"
         if matrix is not None:
             terms = " + ".join(
@@ -294,18 +301,18 @@ class LimitedBox(ParameterBox):
     # -- which items ---------------------------------------------------------------------
 
     def _values_of_rows(self, rows):
-        """Return a list of the values of each parameter at rows."""
+        """Return the values of each parameter at rows, a list of lists."""
         pairs = zip(self.dimensions, self._slices, strict=True)
         return [each.decode_all(rows[:, part]) for each, part in pairs]
 
-    def _numbers(self, values):
-        """Return the numbers (n, d) of values, a list of each parameter."""
+    def _numbers_of_values(self, values):
+        """Return values of each parameter, a list of lists, as numbers (n, d)."""
         pairs = zip(self.dimensions, values, strict=True)
-        numbers = [[each.number(value) for value in column] for each, column in pairs]
+        numbers = [[each.as_number(value) for value in column] for each, column in pairs]
         return np.where(self._are_present(values), np.column_stack(numbers), 0.0)
 
     def _are_present(self, values):
-        """Return which parameters are there (n, d), of values, a list of each parameter."""
+        """Return which parameters are there (n, d), by their conditions and the values of each."""
         present = np.ones((len(values[0]), self.n_dimensions), dtype=bool)
         for place, parent, allowed, _ in self.conditions:
             present[:, place] = [value in allowed for value in values[parent]]
@@ -317,11 +324,11 @@ class LimitedBox(ParameterBox):
         if not len(rows) or not (limits.has_any or self._usability):
             return super().is_feasible(rows)
         values = self._values_of_rows(rows)
-        feasible = limits.are_kept(self._numbers(values), self._rounded)
+        feasible = limits.satisfy_inequalities(self._numbers_of_values(values), self._rounded)
         if limits.functions:
             for k in np.flatnonzero(feasible):
-                item = self._assemble([column[k] for column in values])
-                feasible[k] = limits.allow(self.present(item))
+                item = self._item_of_values([column[k] for column in values])
+                feasible[k] = limits.allows_item(self.present(item))
         if self._usability:
             feasible &= self._usability.slack(rows) >= 0.0
         return feasible
@@ -330,18 +337,20 @@ class LimitedBox(ParameterBox):
         row = super().to_row(item)
         if self.limits.has_any:
             clean_item = self.clean(item)
-            numbers = self._numbers([[value] for value in self._values(clean_item)])[0]
+            numbers = self._numbers_of_values(
+                [[value] for value in self._values_of_item(clean_item)]
+            )[0]
             self.limits.check_item(numbers, self.present(clean_item))
         return row
 
-    def _values(self, item):
+    def _values_of_item(self, item):
         if not self.conditions or not is_labelled(item):
-            return super()._values(item)
+            return super()._values_of_item(item)
         names, values, absent = self.names or [], dict(item.items()), set()
         for place, parent, allowed, rest in self.conditions:
             name, value = names[place], values.get(names[place])
             is_absent = value is None or (isinstance(value, float) and np.isnan(value))
-            if plain(values.get(names[parent])) in allowed and names[parent] not in absent:
+            if plain_value(values.get(names[parent])) in allowed and names[parent] not in absent:
                 continue
             if not is_absent:
                 raise ValueError(
@@ -350,10 +359,10 @@ class LimitedBox(ParameterBox):
                 )
             values[name] = rest
             absent.add(name)
-        return super()._values(values)
+        return super()._values_of_item(values)
 
-    def _assemble(self, values):
-        item = super()._assemble(values)
+    def _item_of_values(self, values):
+        item = super()._item_of_values(values)
         present = self._are_present([[value] for value in values])[0]
         if present.all():
             return item
@@ -363,7 +372,7 @@ class LimitedBox(ParameterBox):
     def dump(self, item: Any) -> list:
         """Return an item in JSON's terms, None for parameters that its conditions leave out."""
         values = super().dump(item)
-        present = self._are_present([[value] for value in self._values(item)])[0]
+        present = self._are_present([[value] for value in self._values_of_item(item)])[0]
         return [
             value if is_present else None for value, is_present in zip(values, present, strict=True)
         ]
@@ -393,7 +402,7 @@ class LimitedBox(ParameterBox):
         present = self._are_present(self._values_of_rows(rows))
         return free & np.repeat(present, [each.width for each in self.dimensions], axis=1)
 
-    def project(self, rows: np.ndarray) -> np.ndarray:
+    def project_to_feasible(self, rows: np.ndarray) -> np.ndarray:
         if not (self._held or self._usability):
             return rows
         rows = np.unique(self.snap(rows), axis=0)
@@ -404,13 +413,13 @@ class LimitedBox(ParameterBox):
 
     @cached_property
     def _anchors(self):
-        """Return rows spread over the feasible part, as many as a question looks at, or fewer."""
+        """Return rows spread over the feasible part; ValueError if there are fewer than two."""
         rng, n = np.random.default_rng(0), EFFORT.n_rows
-        rows = self.snap(super().place(sobol(self.n_dimensions, rng).random(8 * n)))
+        rows = self.snap(super().rows_at(sobol(self.n_dimensions, rng).random(8 * n)))
         feasible = self.is_feasible(rows)
         anchors = rows[feasible]
         if len(anchors) < n and self._has_slopes:
-            anchors = np.concatenate([anchors, self._moved_within(rows[~feasible][:n])])
+            anchors = np.concatenate([anchors, self._move_into_feasible(rows[~feasible][:n])])
         if not len(anchors):
             held = "".join(f" with {self._name(k)} = {each!r}" for k, each in self._held.items())
             raise ValueError(
@@ -433,8 +442,9 @@ class LimitedBox(ParameterBox):
             )
         return rng.permutation(anchors)
 
-    def _moved_within(self, rows):
-        """Return the rows that reach the feasible part by steps to the inequality most broken."""
+    def _move_into_feasible(self, rows):
+        """Return those rows that steps towards the inequality most broken move to the feasible
+        part."""
         for _ in range(_N_ROUNDS):
             slacks, slopes = self._slopes(rows)
             worst = np.argmin(slacks, axis=1)[:, None]
@@ -450,17 +460,18 @@ class LimitedBox(ParameterBox):
     @cached_property
     def _slack_sizes(self):
         """Return the median size of each inequality's slack over the box, (m,)."""
-        rows = super().place(sobol(self.n_dimensions, np.random.default_rng(0)).random(256))
+        rows = super().rows_at(sobol(self.n_dimensions, np.random.default_rng(0)).random(256))
         slacks = self._unscaled_slacks(self.snap(rows))
         sizes = np.median(np.where(np.isfinite(slacks), np.abs(slacks), 0.0), axis=0)
         return np.where(sizes > 0.0, sizes, 1.0)
 
     def _slacks(self, rows):
-        """Return by how much rows keep each inequality (n, m), in its usual size."""
+        """Return how far rows are within each bound (n, m), in units of its median size."""
         return np.clip(self._unscaled_slacks(rows) / self._slack_sizes, -1e6, 1e6)
 
     def _unscaled_slacks(self, rows):
-        slacks = self.limits.slacks(self._numbers(self._values_of_rows(rows)))
+        """Return how far rows are within each bound (n, m)."""
+        slacks = self.limits.slacks(self._numbers_of_values(self._values_of_rows(rows)))
         if not self._usability:
             return slacks
         return np.column_stack([slacks, self._usability.slack(rows)])
@@ -480,12 +491,12 @@ class LimitedBox(ParameterBox):
     def _name(self, place):
         return place if self.names is None else self.names[place]
 
-    def place(self, quantiles: np.ndarray) -> np.ndarray:
+    def rows_at(self, quantiles: np.ndarray) -> np.ndarray:
         """Return unit-cube rows (n, n_columns) of quantiles (n, n_dimensions) that are feasible.
 
         An infeasible row goes half, three or seven eighths of the way to a feasible one.
         """
-        rows = self.snap(super().place(quantiles))
+        rows = self.snap(super().rows_at(quantiles))
         outside = np.flatnonzero(~self.is_feasible(rows))
         if not len(outside):
             return rows
@@ -517,12 +528,12 @@ class LimitedBox(ParameterBox):
         if fits(1.0):
             return 1.0
         low, high = 0.0, 1.0
-        for _ in range(_N_HALVINGS if len(offsets) == 1 else _N_HALVINGS_OF_GRIDS):
+        for _ in range(_N_HALVINGS):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low
 
-    def cut(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    def cut_to_feasible(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         if not np.all(np.isfinite(end)):
             return start
         outside = ~self.is_feasible(end)
@@ -558,8 +569,8 @@ class LimitedBox(ParameterBox):
         ]
         return [*conditions, *self.limits.describe()]
 
-    def held_at(self, held: dict) -> "LimitedBox":
-        """Return this space with parameters held at values, by their places."""
+    def with_held_values(self, held: dict) -> "LimitedBox":
+        """Return a copy of this space in which parameters, by their places, have given values."""
         return LimitedBox(self, self.limits, self.conditions, held)
 
     def with_usability(self, usability: Any) -> "LimitedBox":
@@ -567,8 +578,8 @@ class LimitedBox(ParameterBox):
         return LimitedBox(self, self.limits, self.conditions, self._held, usability)
 
 
-def unlimited(box: ParameterBox) -> LimitedBox:
-    """Return a box in the form of one with limits."""
+def as_limited_box(box: ParameterBox) -> LimitedBox:
+    """Return a box as a `LimitedBox` that has no limits."""
     return LimitedBox(box, Limits((), box.names or [""] * box.n_dimensions))
 
 
@@ -579,7 +590,9 @@ class FixedParameter(NamedTuple):
     value: Any
 
 
-def read_fixed(space: Space, fixed: Any, argument: str = "fixed") -> tuple[FixedParameter, ...]:
+def read_fixed_parameters(
+    space: Space, fixed: Any, argument: str = "fixed"
+) -> tuple[FixedParameter, ...]:
     """Return the parameters that a question holds, checked.
 
     Parameters
@@ -620,16 +633,16 @@ def read_fixed(space: Space, fixed: Any, argument: str = "fixed") -> tuple[Fixed
             dimension = space.dimensions[place]
             dimension.encode(fixed[name])
             held.append(FixedParameter(place, dimension.dump(dimension.clean(fixed[name]))))
-    _check_present(space, names, fixed, argument)
+    _check_fixed_present(space, names, fixed, argument)
     return tuple(held)
 
 
-def _check_present(space, names, fixed, argument):
+def _check_fixed_present(space, names, fixed, argument):
     """Raise ValueError for a parameter that is held, and absent at another one's held value."""
     absent = set()
     for place, parent, allowed, _ in getattr(space, "conditions", ()):
         name, parent_name = names[place], names[parent]
-        if parent in absent or plain(fixed.get(parent_name, allowed[0])) not in allowed:
+        if parent in absent or plain_value(fixed.get(parent_name, allowed[0])) not in allowed:
             absent.add(place)
             if name in fixed:
                 raise ValueError(
@@ -639,11 +652,13 @@ def _check_present(space, names, fixed, argument):
 
 
 def hold_parameters(space: Any, fixed: Sequence) -> Any:
-    """Return a space with parameters held as `read_fixed` has them; the space itself if none is."""
+    """Return a space in which the parameters of `read_fixed_parameters` are held."""
     if not fixed:
         return space
-    box = space if isinstance(space, LimitedBox) else unlimited(space)
-    return box.held_at({place: box.dimensions[place].load(value) for place, value in fixed})
+    box = space if isinstance(space, LimitedBox) else as_limited_box(space)
+    return box.with_held_values(
+        {place: box.dimensions[place].load(value) for place, value in fixed}
+    )
 
 
 def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:
@@ -659,7 +674,7 @@ def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:
         raise TypeError(
             f"constraints is {constraints!r}; a list of constraints is allowed. Give [that]."
         )
-    space, conditional = _conditions_apart(space)
+    space, conditional = _split_conditions(space)
     if not constraints and not conditional:
         return make_space(space, candidates)
     if candidates is not None:
@@ -676,8 +691,8 @@ def make_limited_space(space: Any, candidates: Any, constraints: Any) -> Space:
     return LimitedBox(box, limits, conditions)
 
 
-def _conditions_apart(space: Any) -> tuple[Any, dict[str, ConditionalSpec]]:
-    """Return a space whose parameters are all there, and the conditions of some by name."""
+def _split_conditions(space: Any) -> tuple[Any, dict[str, ConditionalSpec]]:
+    """Return a space without conditions, and the conditions of its parameters by name."""
     if not isinstance(space, dict):
         return space, {}
     conditional = {name: spec for name, spec in space.items() if isinstance(spec, ConditionalSpec)}
@@ -704,5 +719,5 @@ def _read_condition(box, name, spec):
     for value in spec.values:
         dimension.encode(value)
     own = box.dimensions[place]
-    rest = own.decode(own.place(np.array([0.5]))[0])
+    rest = own.decode(own.columns_at(np.array([0.5]))[0])
     return Condition(place, parent, [dimension.clean(value) for value in spec.values], rest)

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtr
 
 from skpref._utils import NEGLIGIBLE, Array, cholesky, floor_variance
 from skpref.gp import Posterior
-from skpref.optimize._acquisition import standard_density
+from skpref.optimize._acquisition import normal_density
 from skpref.optimize._maximiser import EFFORT
 
 Indices = NDArray[np.intp]
@@ -53,6 +53,13 @@ class DuelCandidates(NamedTuple):
         drawn = cholesky(cov[:m]) @ rng.standard_normal((m, EFFORT.n_draws)) + means[:m, component]
         return cls(rows, means, var, cov, drawn.argmax(axis=0), drawn.max(axis=0))
 
+    def most_often_best(self) -> Indices:
+        """Return the first m, those that are most often the best of a draw at the front."""
+        m = self.cov.shape[1]
+        counts = np.bincount(self.best, minlength=m)
+        order: Indices = np.lexsort((-self.means[:m].mean(axis=1), -counts))
+        return order
+
     def margins(self, first: Indices, second: Indices) -> tuple[Array, Array]:
         """Return means (p, S) and variance (p,) of f(first) − f(second), the first below m."""
         scale = self.var[first] + self.var[second]
@@ -67,7 +74,7 @@ class DuelSurface(ABC):
     def value_pairs(
         self, candidates: DuelCandidates, first: Indices, second: Indices
     ) -> tuple[Array, Indices]:
-        """Return the acquisition of p duels of candidates, (p,), and rows of their points (p, k).
+        """Return the acquisition of p duels, (p,), and the candidates of their points, (p, k).
 
         The first item of each is among the first m candidates; a point begins with the duel.
         """
@@ -124,7 +131,7 @@ class KnowledgeGradient(DuelSurface):
         margin, var = candidates.margins(first, second)
         root = np.sqrt(var + self._noise)
         u = margin / root[:, None]
-        win, lose, bell = ndtr(u), ndtr(-u), standard_density(u).mean(axis=1) / root
+        win, lose, bell = ndtr(u), ndtr(-u), normal_density(u).mean(axis=1) / root
         shift = bell[:, None] * (candidates.cov[first] - candidates.cov[second])
         means = candidates.means[: shift.shape[1]].T / u.shape[1]
         won, lost = win @ means + shift, lose @ means - shift
@@ -149,7 +156,7 @@ class KnowledgeGradient(DuelSurface):
         total = floor_variance(scale - 2.0 * cov[0, 1], scale, NEGLIGIBLE) + self._noise
         root = np.sqrt(total)
         u = (mean[0] - mean[1]) / root
-        win, lose, density = ndtr(u), ndtr(-u), standard_density(u)
+        win, lose, density = ndtr(u), ndtr(-u), normal_density(u)
         bell = density.mean() / root
         pulled = cov[:, 0] - cov[:, 1]
         won, lost = mean @ win / n_components, mean @ lose / n_components
@@ -209,14 +216,18 @@ class JointEntropySearch(DuelSurface):
         self._var = var + np.mean(self._spread**2, axis=1)
         self._shift = (candidates.highest - centre) / self._var
 
-    def _entropies(self, mean, var, cov):
-        """Information (p,) and derivatives in mean (p,), variance (p,) and cov (p, n_draws)."""
+    def _information(self, mean, var, cov):
+        """Return the information of p answers on the best item, and its derivatives.
+
+        Mean and variance (p,) are those of the margins, and cov (p, n_draws) are covariances with
+        the best items.
+        """
         root = np.sqrt(var + self._noise)
-        before, slope = _entropy(u := mean / root)
+        before, slope = _answer_entropy(u := mean / root)
         remaining = floor_variance(var[:, None] - cov**2 / self._var, var[:, None], NEGLIGIBLE)
         total = remaining + self._noise
         roots = np.sqrt(total)
-        after, slopes = _entropy(conditioned := (mean[:, None] + cov * self._shift) / roots)
+        after, slopes = _answer_entropy(conditioned := (mean[:, None] + cov * self._shift) / roots)
         by_total = -0.5 * slopes * conditioned / total
         by_cov = slopes * self._shift / roots - 2.0 * by_total * cov / self._var
         by_mean = slope / root - (slopes / roots).mean(axis=1)
@@ -239,7 +250,7 @@ class JointEntropySearch(DuelSurface):
         margin = margin - mean[:, None]
         cov = candidates.cov[:, candidates.best]
         cov = cov[first] - cov[second] + margin @ self._spread.T / margin.shape[1]
-        value = self._entropies(mean, var + np.mean(margin**2, axis=1), cov)[0]
+        value = self._information(mean, var + np.mean(margin**2, axis=1), cov)[0]
         return value, np.stack([first, second], axis=1)
 
     def value_and_gradient(self, rows: Array) -> tuple[float, Array]:
@@ -252,7 +263,7 @@ class JointEntropySearch(DuelSurface):
         scale = cov[0, 0] + cov[1, 1]
         var = floor_variance(sides @ cov @ sides, scale, NEGLIGIBLE) + np.mean(margin**2)
         of_best = sides @ with_best + self._spread @ margin / n_components
-        value, *slopes = self._entropies(np.array([mean]), np.array([var]), of_best[None])
+        value, *slopes = self._information(np.array([mean]), np.array([var]), of_best[None])
         by_mean, by_var, by_best = (each[0] for each in slopes)
         by_margin = (by_mean + 2.0 * by_var * margin + by_best @ self._spread) / n_components
         by_cov = by_var * np.outer(sides, sides)
@@ -260,11 +271,11 @@ class JointEntropySearch(DuelSurface):
         return float(value[0]), gradient
 
 
-def _entropy(u):
+def _answer_entropy(u):
     """Return the entropy of an answer of probability Φ(u), in nats, and its derivative in u."""
     log_win, log_lose = log_ndtr(u), log_ndtr(-u)
     value = -np.exp(log_win) * log_win - np.exp(log_lose) * log_lose
-    return value, standard_density(u) * (log_lose - log_win)
+    return value, normal_density(u) * (log_lose - log_win)
 
 
 LOOKAHEADS: dict[str, Callable[[Posterior, DuelCandidates], DuelSurface]] = {

@@ -31,13 +31,15 @@ class Effort(NamedTuple):
     n_rows : int
         Sobol points of the space that are valued; a pool is valued whole.
     n_seeds : int
-        Best items so far that are candidates, too.
+        Best items so far that are candidates, too, and draws of the utility to whose best rows
+        lines may lead.
     n_near : int
         Rows drawn around each of these.
     radii : tuple of two float
         Smallest and largest deviation of these rows, in shares of the unit cube.
     n_starts : int
-        Best points that are climbed from.
+        Best points that are climbed from. Of duels that look ahead so many items meet all others:
+        those that are most often the best of a draw.
     separation : float
         Starts differ by more than this in some column.
     n_steps : int
@@ -45,12 +47,10 @@ class Effort(NamedTuple):
     n_draws : int
         Joint draws of the utilities, for duels that look ahead; of a posterior of more components
         about so many are valued.
+    n_normals : int
+        Joint draws of the items of a set, for the expected utility of the best of them.
     n_recommendable : int
         These are so many of the largest means, and as many of the largest upper bounds.
-    n_showable : int
-        Of them those that are most often the best of a draw: all their duels are valued.
-    n_replaced : int
-        Best duels of which each item is replaced by any other row.
     n_turns : int
         Times that one of two items is replaced by the best beside the other.
     n_tries : int
@@ -65,9 +65,8 @@ class Effort(NamedTuple):
     separation: float = 0.05
     n_steps: int = 40
     n_draws: int = 64
+    n_normals: int = 256
     n_recommendable: int = 96
-    n_showable: int = 40
-    n_replaced: int = 2
     n_turns: int = 4
     n_tries: int = 200
 
@@ -116,19 +115,23 @@ class _SingleRow:
 
 
 @lru_cache(maxsize=8)
-def _sobol(n, d):
+def _sobol_rows(n, d):
+    """Return Sobol points of the unit cube, (n, d)."""
     return qmc.Sobol(d, scramble=False).random(n)
 
 
 def candidate_rows(
     space: Any, seeds: Array, rng: np.random.Generator, n_rows: int = EFFORT.n_rows
 ) -> Array:
-    """Return rows to value: of a pool all; else the seeds, rows around them, and Sobol points."""
+    """Return rows at which to value an acquisition.
+
+    Of a pool these are all; else the seeds, rows drawn around them, and Sobol points of the space.
+    """
     if space.pool is not None:
         rows: Array = space.pool
         return rows
     shift = rng.random(space.n_dimensions)
-    spread: Array = space.place((_sobol(n_rows, space.n_dimensions) + shift) % 1.0)
+    spread: Array = space.rows_at((_sobol_rows(n_rows, space.n_dimensions) + shift) % 1.0)
     if not len(seeds):
         return spread
     radii = np.geomspace(*EFFORT.radii, EFFORT.n_near)[:, None, None]
@@ -141,7 +144,7 @@ def candidate_rows(
 
 
 def reflect_into_cube(rows: Array) -> Array:
-    """Return rows reflected at the walls of the unit cube."""
+    """Return rows folded into the unit cube by reflection at its walls."""
     reflected: Array = 1.0 - np.abs(1.0 - np.abs(rows) % 2.0)
     return reflected
 
@@ -201,7 +204,7 @@ def climb_best(
     values: Array,
     moving: NDArray[np.bool_] | None = None,
 ) -> tuple[Array, Array]:
-    """Return points and values, best first, with the ends of climbs from the best ones added.
+    """Return points and their values, best first, with the ends of climbs from the best added.
 
     Parameters
     ----------
@@ -216,18 +219,18 @@ def climb_best(
     """
     if space.pool is None:
         moves = np.ones(points.shape[1], dtype=bool) if moving is None else moving
-        starts = spread_best(points, values)
+        starts = choose_separated(points, values)
         ends = [_climb(surface, space, points[k], values[k], moves) for k in starts]
         point, value = max(ends, key=lambda end: end[1])
-        ends.append(_swap(surface, space, point, value, moves))
+        ends.append(_climb_neighbours(surface, space, point, value, moves))
         points = np.concatenate([np.array([point for point, _ in ends]), points])
         values = np.concatenate([[value for _, value in ends], values])
     order = np.argsort(-values, kind="stable")
     return points[order], values[order]
 
 
-def spread_best(points: Array, values: Array) -> NDArray[np.intp]:
-    """Return the indices of the best points (n, k, d) that are not all in one place."""
+def choose_separated(points: Array, values: Array) -> NDArray[np.intp]:
+    """Return the indices of the best points (n, k, d) that are apart from each other."""
     order = np.argsort(-values, kind="stable")[: 16 * EFFORT.n_starts]
     chosen = [order[0]]
     for index in order[1:]:
@@ -239,7 +242,7 @@ def spread_best(points: Array, values: Array) -> NDArray[np.intp]:
 
 
 def _climb(surface, space, start, value, moving):
-    """Return the end of a climb over the free columns of the rows that move, and its value.
+    """Return the end of a climb over the free columns of the moving rows, and its value.
 
     ``value`` is that of the start.
     """
@@ -266,16 +269,16 @@ def _climb(surface, space, start, value, moving):
         **space.climb_options(point_at, varied),
     )
     end = space.snap(point_at(result.x))
-    feasible_end = space.cut(start, end)
+    feasible_end = space.cut_to_feasible(start, end)
     if feasible_end is end:
         return end, float(-result.fun) * scale
     return feasible_end, float(surface.values(feasible_end[None])[0])
 
 
-def _swap(surface, space, point, value, moving):
-    """Return where steps to the best neighbour lead, each with a climb, and the value there.
+def _climb_neighbours(surface, space, point, value, moving):
+    """Return the point that steps to the best neighbour reach, each with a climb, and its value.
 
-    A neighbour differs in one value without a gradient, such as a category.
+    A neighbour differs in one value that has no gradient, such as a category.
     """
     for _ in range(EFFORT.n_steps):
         beside = []

@@ -29,7 +29,7 @@ from skpref.kernels import Padded, kernel_values, outside_option_kernel
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
 from skpref.optimize._answers import (
     TIE,
-    label_of,
+    label_of_outcome,
     names_outside_option,
     ranks_with_outside_option,
 )
@@ -74,9 +74,9 @@ ANSWERS = ANSWER_DEFAULTS | {
     "noise_variance": PRIORS.noise[0],
     "noise_variance_bounds": (1e-5, 1.0),
 }
-# A choice among more items is taken for one among so many, see `compared_rows`. After 12 to 15
-# questions of 25 the posterior differs by 3 to 6 % in the margins' deviations, and in their means
-# by 0.25 to 0.4 of one (root mean square).
+# A choice among more items is taken for one among so many, see `choose_compared_rows`. After 12 to
+# 15 questions of 25 the posterior differs by 3 to 6 % in the margins' deviations, and in their
+# means by 0.25 to 0.4 of one (root mean square).
 _N_COMPARED = 10
 _REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
@@ -119,16 +119,22 @@ class PresentFit(Fitted):
     n_columns: int = 0
 
     def _posterior_at(self, approximation):
-        return on_item_rows(super()._posterior_at(approximation), self.n_columns)
+        return posterior_on_items(super()._posterior_at(approximation), self.n_columns)
 
 
 def _further_columns(n: int) -> list[float]:
-    """Return what an item has in n columns beyond its own: of the new person, the option, both."""
+    """Return an item's values in the n columns that a model adds.
+
+    One column says that a new person is meant, two that it is no outside option, three both.
+    """
     return {0: [], 1: [1.0], 2: [1.0, 0.0], 3: [1.0, 1.0, 0.0]}[n]
 
 
-def on_item_rows(posterior: Posterior, n_columns: int) -> Posterior:
-    """Return a posterior on rows of items, as it is at present, or of the new person."""
+def posterior_on_items(posterior: Posterior, n_columns: int) -> Posterior:
+    """Return a posterior on rows of items alone, without the columns that a model added.
+
+    It is that of the present, and of the new person.
+    """
     n_more = posterior.anchors.shape[1] - n_columns
     if not n_more:
         return posterior
@@ -147,7 +153,7 @@ def shorter_lengthscale_prior(n_columns: int) -> tuple[float, float]:
 def answer_priors(
     likelihood: Likelihood, noise_prior: tuple[float, float] | None
 ) -> dict[str, tuple[float, float]]:
-    """Priors on what the probit that an optimizer makes learns, see `Likelihood.priors`."""
+    """Return priors of the free parameters of an optimizer's probit, by their names."""
     named = {"noise_variance": noise_prior, "order_effect": PRIORS.order_effect}
     priors = {name: named.get(name, PRIORS.threshold) for name in likelihood.free}
     return {name: prior for name, prior in priors.items() if prior is not None}
@@ -179,35 +185,37 @@ class Models:
         return self.whole.theta
 
     @cached_property
-    def _in_plain(self):
-        """Return which hyperparameters are those of the plain model."""
+    def _plain_mask(self):
+        """Return a mask of the hyperparameters that the model without ties has."""
         names = (self.whole if self.plain is None else self.plain).names
         return np.array([name in names for name in self.whole.names], dtype=bool)
 
-    def _has(self, answers):
-        """Return which hyperparameters the model of some answers has."""
+    def _parameter_mask(self, answers):
+        """Return a mask of the hyperparameters that the model of some answers has."""
         if self.plain is None or any(outcome == TIE for _, outcome, *_ in answers):
             return np.ones(len(self.theta), dtype=bool)
-        return self._in_plain
+        return self._plain_mask
 
-    def of(self, answers: Sequence, theta: NDArray[np.float64]) -> Model:
-        """Return the model of some answers at some hyperparameters."""
-        has = self._has(answers)
+    def model_for(self, answers: Sequence, theta: NDArray[np.float64]) -> Model:
+        """Return the model of some answers, at theirs of all hyperparameters."""
+        has = self._parameter_mask(answers)
         if self.plain is None or has.all():
             return self.whole.at(theta)
         return self.plain.at(theta[has])
 
     def merge_parameters(
-        self, answers: Sequence, theta: NDArray[np.float64], found: NDArray[np.float64]
+        self, answers: Sequence, theta: NDArray[np.float64], learned: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return all hyperparameters, with those learned of some answers in their places."""
+        """Return all hyperparameters, with those that the model of some answers learned."""
         theta = theta.copy()
-        theta[self._has(answers)] = found
+        theta[self._parameter_mask(answers)] = learned
         return theta
 
     def has_new_parameters(self, answers: Sequence, fitted_at: int) -> bool:
         """Return whether the model has a hyperparameter that the first answers did not have."""
-        return bool(np.any(self._has(answers) & ~self._has(answers[:fitted_at])))
+        return bool(
+            np.any(self._parameter_mask(answers) & ~self._parameter_mask(answers[:fitted_at]))
+        )
 
     def has_positive_margins(self, answers: Sequence) -> bool:
         """Return whether every noisy margin is positive, as those of duels without ties are."""
@@ -215,7 +223,7 @@ class Models:
         return not uses_order and all(outcome in (0, 1) for _, outcome, *_ in answers)
 
     @property
-    def scale(self) -> DuelScale:
+    def duel_scale(self) -> DuelScale:
         """Outcomes that a duel may have."""
         return self.whole.likelihood.duel_scale
 
@@ -231,9 +239,9 @@ class Models:
         check_answers(self.whole.engine, comparisons, self.whole.likelihood)
         check_sets(self.whole.kernel, comparisons)
 
-    def check_takes(self, outcome: int | str | dict, n: int) -> None:
+    def check_takes_answer(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the model takes such an answer to n items."""
-        self.scale.check_told(label_of(outcome))
+        self.duel_scale.check_told(label_of_outcome(outcome))
         parts = {"forgetting_rate=": self.forgets, "monotone=": self.whole.monotone is not None}
         for name in (name for name, is_there in parts.items() if is_there):
             if names_outside_option(outcome):
@@ -257,14 +265,14 @@ def comparisons_of(
     forgets: bool = False,
     extremes: NDArray[np.float64] | None = None,
 ) -> Comparisons:
-    """Return answers as a model takes them, given rows of the items shown.
+    """Return the comparisons that answers about rows of items stand for.
 
-    A choice among many items is one among those that tell most, see `compared_rows`.
+    A choice among many items is one among those that tell most, see `choose_compared_rows`.
     Where the model ``forgets``, each row has the number of its answer as its last column. Beside
     the ``extremes`` of earlier people, whose duel is the first, it has 1, and 0 for these. Where an
     answer is about the outside option, that is the last item, see `outside_option_kernel`.
     """
-    answers = [_thin_choice(rows, items, outcome) for items, outcome, *_ in answers]
+    answers = [_thin_large_choice(rows, items, outcome) for items, outcome, *_ in answers]
     if forgets:
         rows, answers = _copy_rows_by_answer(rows, answers)
     if extremes is not None:
@@ -279,13 +287,13 @@ def comparisons_of(
         pairs = [items if outcome else items[::-1] for items, outcome, *_ in answers]
         winner, loser = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         return Comparisons.from_duels(rows, winner, loser, np.ones(len(answers), dtype=bool))
-    shown, rank = _shown_and_ranks(answers, outside)
-    kind = scale.kinds([label_of(outcome) for _, outcome, *_ in answers])
+    shown, rank = _pad_items_and_ranks(answers, outside)
+    kind = scale.kinds([label_of_outcome(outcome) for _, outcome, *_ in answers])
     kind[[isinstance(outcome, dict) for _, outcome, *_ in answers]] = DUEL
     return Comparisons.from_ranks(rows, shown, rank, kind=kind)
 
 
-def _shown_and_ranks(answers, outside):
+def _pad_items_and_ranks(answers, outside):
     """Return the items of each answer, -1 where there is none, and their ranks, (n, most)."""
     most = max((len(items) for items, *_ in answers), default=2)
     shown = np.full((len(answers), most), -1, dtype=np.intp)
@@ -297,7 +305,7 @@ def _shown_and_ranks(answers, outside):
 
 
 def _add_outside_option(rows, answers, outside):
-    """Return rows of items and of the outside option, and answers of which some are about it."""
+    """Return rows with that of the outside option added, and answers that refer to it."""
     option = len(rows)
     answers = [
         ((*items, option) if is_about_it else items, outcome)
@@ -308,7 +316,7 @@ def _add_outside_option(rows, answers, outside):
 
 
 def _copy_rows_by_answer(rows, answers):
-    """Return the rows of each answer, its number as their last column, and answers on these."""
+    """Return a copy of the rows for each answer, with its number in a new column, and answers."""
     shown = np.concatenate([np.asarray(items, dtype=np.intp) for items, _ in answers])
     number = np.repeat(np.arange(float(len(answers))), [len(items) for items, _ in answers])
     ends = np.cumsum([len(items) for items, _ in answers]).tolist()
@@ -319,17 +327,18 @@ def _copy_rows_by_answer(rows, answers):
     return np.column_stack([rows[shown], number]), numbered
 
 
-def _thin_choice(rows, items, outcome):
+def _thin_large_choice(rows, items, outcome):
+    """Return items and outcome of an answer; of a choice among many items those compared."""
     if len(items) <= _N_COMPARED or not isinstance(outcome, dict) or [*outcome] != ["chosen"]:
         return items, outcome
     if isinstance(outcome["chosen"], list):
         return items, outcome
-    indices = compared_rows(rows[list(items)], outcome["chosen"])
+    indices = choose_compared_rows(rows[list(items)], outcome["chosen"])
     return tuple(items[k] for k in indices), {"chosen": indices.index(outcome["chosen"])}
 
 
-def compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
-    """Return which of many rows a choice among them is taken to compare, in order.
+def choose_compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
+    """Return indices of the rows that a choice among many is taken to compare, in order.
 
     The chosen one and half of them, nearest to it, say where the best is; the others, far from all
     of these, what it is better than.
@@ -348,7 +357,7 @@ def compared_rows(rows: NDArray[np.float64], chosen: int) -> list[int]:
 def add_values(
     comparisons: Comparisons, rows: NDArray[np.float64], values: Sequence, model: Model
 ) -> Comparisons:
-    """Return comparisons with values measured at rows, divided by a factor to be utilities.
+    """Return comparisons with measured values added, divided by a factor to be utilities.
 
     The factor is the most probable by the values alone, of a log-normal prior around their spread.
     """
@@ -378,8 +387,11 @@ def fit(
     relearn: bool,
     values: Sequence = (),
 ) -> tuple[Fitted, Memory]:
-    """Fit what was told, after learning the hyperparameters if asked to."""
-    model = models.of(answers, memory.theta)
+    """Return the fit of answers and measured values, and the memory for the next one.
+
+    Hyperparameters are learned first if ``relearn``.
+    """
+    model = models.model_for(answers, memory.theta)
     has_option = any(names_outside_option(outcome) for _, outcome, *_ in answers)
     if has_option:
         width = rows.shape[1] + (models.extremes is not None)
@@ -395,7 +407,7 @@ def fit(
         model, start = fitted.model, Start(fitted.state.sites)
         fitted = fit_posterior(add_values(compared, rows, values, model), model, start)
     if models.forgets or models.extremes is not None or has_option:
-        fitted = PresentFit(**fit_fields(fitted), n_columns=rows.shape[1])
+        fitted = PresentFit(**fields_of_fit(fitted), n_columns=rows.shape[1])
     learned = relearn and len(memory.theta) > 0
     return fitted, replace(
         memory,
@@ -407,15 +419,15 @@ def fit(
     )
 
 
-def fit_fields(fitted: Fitted) -> dict:
-    """Return the fields of a fit, without what it has cached."""
+def fields_of_fit(fitted: Fitted) -> dict:
+    """Return the fields of a fit by name."""
     return {each.name: getattr(fitted, each.name) for each in fields(fitted)}
 
 
 def hallucinate(
     fitted: Fitted, margins: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[Posterior, NDArray[np.float64]]:
-    """Return the GP given one draw of the noisy margins (Takeno et al. 2023, Alg. 1), and these.
+    """Return the GP given one draw of the noisy margins, and that draw (Takeno et al., Alg. 1).
 
     Parameters
     ----------
@@ -458,4 +470,4 @@ def draw_hyperparameters(
         drawn = fit_posterior(fitted.comparisons, model.at(theta), start)
     except ValueError:  # where the model cannot be evaluated
         return fitted
-    return replace(fitted, **fit_fields(drawn))
+    return replace(fitted, **fields_of_fit(drawn))

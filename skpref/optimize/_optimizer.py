@@ -14,16 +14,16 @@ from skpref._utils import RandomLike, check_number, seed_of
 from skpref.data import LARGEST_VALUE
 from skpref.gp import Posterior
 from skpref.likelihoods import AnswerParameters
-from skpref.optimize._acquisition_surface import check_method, check_plane, surface_over
+from skpref.optimize._acquisition_surface import check_plane, evaluate_on_plane, read_acquisition
 from skpref.optimize._answers import NO_OUTCOME, AnswerArguments
 from skpref.optimize._asking import Asking
-from skpref.optimize._configuration import answer_options, configure
+from skpref.optimize._configuration import answer_options, make_configuration
 from skpref.optimize._gain import WITHIN, ExpectedGain, check_within
-from skpref.optimize._layouts import layouts_of, layouts_with_given_items
-from skpref.optimize._limits import hold_parameters, make_limited_space, read_fixed
+from skpref.optimize._layouts import read_layouts, read_layouts_beside
+from skpref.optimize._limits import hold_parameters, make_limited_space, read_fixed_parameters
 from skpref.optimize._questions import check_answered
-from skpref.optimize._session import Session, lease_claim
-from skpref.optimize._spaces import titled
+from skpref.optimize._session import Session, make_lease_claim
+from skpref.optimize._spaces import item_title
 from skpref.optimize._state import DUELS
 
 
@@ -236,7 +236,7 @@ class PreferenceOptimizer(Asking):
         **answers: Unpack[AnswerParameters],
     ):
         self._space = make_limited_space(space, candidates, constraints)
-        initial = _listed_duels(initial_duels)
+        initial = _list_initial_duels(initial_duels)
         options = {
             "inference": inference,
             "incumbent": incumbent,
@@ -254,7 +254,7 @@ class PreferenceOptimizer(Asking):
             "monotone": monotone,
             "cost": cost,
         }
-        configuration = configure(self._space, options, len(initial))
+        configuration = make_configuration(self._space, options, len(initial))
         for name in ("n_initial", "lengthscale_prior", "noise_prior"):
             options[name] = getattr(configuration, name)  # however it was given
         self._session = Session(
@@ -264,7 +264,7 @@ class PreferenceOptimizer(Asking):
             journal,
             options,
             seed_of(random_state),
-            lease_claim(judge, lease_minutes),
+            make_lease_claim(judge, lease_minutes),
         )
 
     def __repr__(self) -> str:
@@ -292,7 +292,7 @@ class PreferenceOptimizer(Asking):
             return "nothing was told yet"
         if not len(state.answered_rows(usable=True)):
             return "none: all were told unusable"
-        return titled(self.recommend())
+        return item_title(self.recommend())
 
     # -- the loop ------------------------------------------------------------------------
 
@@ -364,17 +364,17 @@ class PreferenceOptimizer(Asking):
             small pool are pending or were skipped), if the acquisition is NaN everywhere, or if the
             engine or likelihood takes no answers to sets.
         """
-        held = self._held(at, fixed)
+        held = self._read_held(at, fixed)
         space = hold_parameters(self._space, held)
         if beside is None:
-            layouts = layouts_of(kind, size, space)
-            return self._ask_questions(n, self._with_new_items(layouts, new_items), fixed=held)
-        self._with_new_items((), new_items)
-        items = self._given_items(beside)
-        layouts = layouts_with_given_items(kind, size, space, len(items))
+            layouts = read_layouts(kind, size, space)
+            return self._ask_questions(n, self._set_new_items(layouts, new_items), fixed=held)
+        self._set_new_items((), new_items)
+        items = self._read_given_items(beside)
+        layouts = read_layouts_beside(kind, size, space, len(items))
         return self._ask_questions(n, layouts, beside=items, fixed=held)
 
-    def _with_new_items(self, layouts, new_items):
+    def _set_new_items(self, layouts, new_items):
         """Return layouts with the number of new items, or raise ValueError if they take none."""
         configuration = self._session.configuration
         if new_items is None and configuration.cost is None:
@@ -391,10 +391,10 @@ class PreferenceOptimizer(Asking):
         configuration.check_chooses_by_gain(argument)
         return tuple(each._replace(new_items=new_items) for each in layouts)
 
-    def _held(self, at, fixed=None):
+    def _read_held(self, at, fixed=None):
         """Return the parameters that a question holds, checked."""
-        held = read_fixed(self._space, at, "at")
-        held_once = read_fixed(self._space, fixed, "fixed")
+        held = read_fixed_parameters(self._space, at, "at")
+        held_once = read_fixed_parameters(self._space, fixed, "fixed")
         if not (held and held_once):
             return held or held_once
         if common := at.keys() & fixed.keys():
@@ -402,14 +402,14 @@ class PreferenceOptimizer(Asking):
                 f"got {sorted(map(str, common))} both in at= and in fixed=; a parameter is "
                 "held at one value. Leave it out of one of the two."
             )
-        return read_fixed(self._space, {**at, **fixed}, "at= and fixed")
+        return read_fixed_parameters(self._space, {**at, **fixed}, "at= and fixed")
 
-    def _given_items(self, beside):
+    def _read_given_items(self, beside):
         """Return the items that a question is to begin with, or raise ValueError."""
         try:
             if isinstance(beside, str | Mapping):
                 raise ValueError(f"Got one item, {beside!r}.")
-            items = list(self._space.listed(beside))
+            items = list(self._space.list_items(beside))
             for item in items:
                 self._space.to_row(item)
         except (TypeError, ValueError) as error:
@@ -630,7 +630,7 @@ class PreferenceOptimizer(Asking):
         """
         if probability_usable is not None:
             check_number("probability_usable", probability_usable, low=0.0, high=1.0)
-        return self._session.recommended_item(probability_usable, self._held(at))
+        return self._session.recommended_item(probability_usable, self._read_held(at))
 
     @property
     def incumbent_(self) -> Any:
@@ -706,17 +706,17 @@ class PreferenceOptimizer(Asking):
         ('log_ei', (20, 20), [0.0, 10.0])
         """
         places = check_plane(self._space, dimensions, resolution)
-        method = check_method(self._session.configuration.strategies["duel"], acquisition)
+        method = read_acquisition(self._session.configuration.strategies["duel"], acquisition)
         check_answered(self._session.state)
         (incumbent,) = self.to_unit([self.incumbent_])
         held = incumbent if at is None else self.to_unit([at])[0]
         answered_rows = np.unique(self._session.state.answered_rows(), axis=0)
-        return surface_over(
+        return evaluate_on_plane(
             self._space, places, method, self.posterior_, incumbent, held, answered_rows, resolution
         )
 
-    def _form_asked(self, size, kind):
-        layouts_of(kind, size, self._space)
+    def _layout_arguments(self, size, kind):
+        read_layouts(kind, size, self._space)
         if kind == "set" and isinstance(size, int | np.integer) and size == 2:
             raise ValueError(
                 "size=2 asks duels, of which compare returns the outcome (1 where the first is "
@@ -725,7 +725,7 @@ class PreferenceOptimizer(Asking):
             )
         return {"size": size, "kind": kind}
 
-    def _answer_to_tell(self, items, outcome, kind):
+    def _as_told_outcome(self, items, outcome, kind):
         if not isinstance(kind, str) and len(kind) == 1:
             (kind,) = kind
         asked = kind if kind in ("line", "plane") else self.kind_of(items)
@@ -762,7 +762,7 @@ class PreferenceOptimizer(Asking):
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Return unit-cube rows (n, n_columns) of items, as `posterior_` sees them."""
-        return np.array([self._space.to_row(item) for item in self._space.listed(items)])
+        return np.array([self._space.to_row(item) for item in self._space.list_items(items)])
 
     _as_rows = to_unit
 
@@ -784,7 +784,7 @@ def _check_unusable(unusable, n, is_alone):
     return places
 
 
-def _listed_duels(given):
+def _list_initial_duels(given):
     if given is None:
         return []
     one_by_one = isinstance(given, Iterable) and not isinstance(given, str | dict)

@@ -29,7 +29,7 @@ from skpref.data import (
     warn_index_labels,
 )
 from skpref.fitting import Inspected, held, likelihood_of, without_component_warnings
-from skpref.optimize._answers import TIE, label_of
+from skpref.optimize._answers import TIE, label_of_outcome
 from skpref.optimize._questions import check_answered
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import Layout, RunState, User
@@ -63,7 +63,9 @@ class DuelPool(NamedTuple):
 
 
 def duel_pool(pool: Any, table: Any = None) -> DuelPool:
-    """Return a pool of duels, in the forms of `ActiveLearner`; ``table`` is that of its estimator.
+    """Return the duels of a pool in any form that `ActiveLearner` takes.
+
+    ``table`` is that of the estimator.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def duel_pool(pool: Any, table: Any = None) -> DuelPool:
 
 
 def _read_pool(pool, table):
-    """Return the items of a pool and the positions of its duels, None if all of them are meant."""
+    """Return the items of a pool, and positions of its duels; None if these are all pairs."""
     if isinstance(pool, DuelFrame):
         return pool.items, pool.pairs
     if is_frame(pool):
@@ -126,6 +128,7 @@ def _read_positions(pool, listed, table):
 
 
 def _item_features(space, items):
+    """Return the features of the items of a pool, as a frame if they came as one."""
     frame = items.frame if isinstance(items, ItemTable) else items
     if is_frame(frame) and all(isinstance(name, str) for name in frame.columns):
         return take_rows(plain_frame(frame), np.array(space.places))
@@ -161,20 +164,20 @@ class PoolConfiguration(NamedTuple):
 
     @property
     def models(self) -> Self:
-        """What a session asks in the place of `Models`: itself, which hands no memory on."""
+        """Return itself, which a session asks in the place of `Models`."""
         return self
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """No hyperparameters of its own."""
+        """Return no hyperparameters: those of the estimator are its own."""
         return np.zeros(0)
 
     @property
-    def scale(self) -> DuelScale:
-        """Outcomes of a duel by the estimator's likelihood."""
+    def duel_scale(self) -> DuelScale:
+        """Return the scale of outcomes of the estimator's likelihood."""
         return likelihood_of(final_estimator(self.estimator)).duel_scale
 
-    def check_takes(self, outcome: int | str | dict, n: int) -> None:
+    def check_takes_answer(self, outcome: int | str | dict, n: int) -> None:
         """Raise ValueError unless the estimator takes such an answer to n items."""
         if n > 2:
             raise ValueError(f"A learner asks duels, two items each; got {n} items.")
@@ -183,7 +186,7 @@ class PoolConfiguration(NamedTuple):
                 "A learner takes no none=: its estimator has no outside option among the items. "
                 "Tell 1 or 0, or None to skip."
             )
-        self.scale.check_told(label_of(outcome))
+        self.duel_scale.check_told(label_of_outcome(outcome))
 
 
 class PoolQuestions:
@@ -240,6 +243,7 @@ class PoolQuestions:
         return final_estimator(fitted).posterior_
 
     def _fit_estimator(self, estimator, state, answers):
+        """Return an estimator after it was fitted to answers."""
         X, y, order = self._training_data(state, answers)
         counts = likelihood_of(final_estimator(estimator)).uses_order
         metadata = {"order": order} if counts and has_fit_parameter(estimator, "order") else {}
@@ -251,14 +255,14 @@ class PoolQuestions:
             return estimator.fit(X, y, **metadata)
 
     def _training_data(self, state, answers):
-        """Duels, outcomes, and who was shown first."""
+        """Return duels, outcomes, and who was shown first, as the estimator takes them."""
         places = np.array([self._pool_positions(state, each.items) for each in answers])
         order = np.ones(len(places), dtype=int)
-        scale = self._configuration.scale
+        scale = self._configuration.duel_scale
         if scale.n_columns == 2:
             y = np.array([each.outcome for each in answers])
         else:
-            y = np.array([label_of(each.outcome) for each in answers])
+            y = np.array([label_of_outcome(each.outcome) for each in answers])
             if scale.ties and not np.any(y < 0):  # 0 is read as a tie where a label is below 0
                 swapped = np.flatnonzero(y)[:1]
                 places[swapped], y[swapped], order[swapped] = places[swapped, ::-1], -y[swapped], -1
@@ -269,6 +273,7 @@ class PoolQuestions:
         return places, y, order
 
     def _pool_positions(self, state, items):
+        """Return positions in the pool of items of a state."""
         return [self._place[state.items.rows[index].tobytes()] for index in items]
 
     # -- the next question ---------------------------------------------------------------
@@ -278,7 +283,7 @@ class PoolQuestions:
     ) -> RunState:
         """Return the state after n more questions, all to one user if one is named."""
         for _ in range(n):
-            recipient, row, turned = self._next(state, user)
+            recipient, row, turned = self._choose_question(state, user)
             items, indices = state.items, []
             for place in self._configuration.pool.pairs[row][:: -1 if turned else 1]:
                 items, index = items.with_row(self._space.pool[place], self._space)
@@ -288,7 +293,7 @@ class PoolQuestions:
             )
         return state
 
-    def _next(self, state, user):
+    def _choose_question(self, state, user):
         """Return who is asked next, the duel's row in the pool, and whether it is turned round."""
         configuration = self._configuration
         rng = np.random.default_rng([self._seed, state.counter + 1])
@@ -299,7 +304,7 @@ class PoolQuestions:
         n_asked = len(state.answers) + len(state.pending)
         decided = any(each.outcome != TIE for each in state.answers)
         if n_asked < configuration.n_initial or not decided:
-            return *askable.at(int(rng.choice(np.flatnonzero(free)))), is_swapped
+            return *askable.user_and_row(int(rng.choice(np.flatnonzero(free)))), is_swapped
         waiting = np.zeros(len(free), dtype=bool)
         waiting[pending] = True
         estimator, duels, metadata = self.fit(state), configuration.pool.duels, {}
@@ -317,7 +322,7 @@ class PoolQuestions:
             **metadata,
             **configuration.options,
         )
-        return *askable.at(int(chosen[0])), is_swapped
+        return *askable.user_and_row(int(chosen[0])), is_swapped
 
     def _askable_duels(self, state, user):
         """Return every duel of the pool, of one user or of everybody known."""
@@ -359,11 +364,11 @@ class PoolQuestions:
         return free
 
     def _askable_places(self, state, entries, askable) -> NDArray[np.intp]:
-        """Places of answered, pending or skipped duels; those that cannot be asked have none."""
+        """Return places of answered, pending or skipped duels among those that may be asked."""
         places = []
         for each in entries:
             row = self._row.get(tuple(sorted(self._pool_positions(state, each.items))))
-            place = None if row is None else askable.place(each.user, row)
+            place = None if row is None else askable.place_of(each.user, row)
             if place is not None:
                 places.append(place)
         return np.array(places, dtype=np.intp)
@@ -391,15 +396,15 @@ class AskableDuels:
         """Number of pairs of a user and a duel."""
         return len(self.people) * self.n_duels + len(self._beside)
 
-    def place(self, user: User, row: int) -> int | None:
-        """Return where a user's duel is; None if it is none of these."""
+    def place_of(self, user: User, row: int) -> int | None:
+        """Return the place of a user and a row of the pool; None if they have none."""
         if user in self._code:
             return self._code[user] * self.n_duels + row
         if (user, row) in self._beside:
             return len(self.people) * self.n_duels + self._beside.index((user, row))
         return None
 
-    def at(self, place: int) -> tuple[User, int]:
+    def user_and_row(self, place: int) -> tuple[User, int]:
         """Return the user and the row of the pool at a place."""
         code, row = divmod(place, self.n_duels)
         if code < len(self.people):

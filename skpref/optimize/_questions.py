@@ -15,24 +15,30 @@ from skpref.fitting import Fitted, hyperparameter_spread
 from skpref.gp import Posterior
 from skpref.optimize import _model
 from skpref.optimize._configuration import Configuration
-from skpref.optimize._costs import GAIN_STRATEGY, QuestionCost, are_new, count_new, duel_by_gain
+from skpref.optimize._costs import (
+    GAIN_STRATEGY,
+    QuestionCost,
+    are_new_rows,
+    best_duel_by_cost,
+    count_new_rows,
+)
 from skpref.optimize._gain import ExpectedGain, GainContext, expected_gain, is_close_enough
 from skpref.optimize._layouts import best_layout
 from skpref.optimize._limits import hold_parameters
 from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
-from skpref.optimize._state import Items, KnownMemory, Layout, RunState, exclusion
+from skpref.optimize._state import Items, KnownMemory, Layout, RunState, make_exclusion_rule
 from skpref.optimize._strategies import (
     AskContext,
     acquisition_surface,
-    best_answered,
+    best_mean_row,
     extend_question,
+    farthest_question,
     may_be_asked,
     propose,
     random_question,
     random_rows,
-    spread_question,
 )
 from skpref.optimize._usability import Usability, usable_part
 
@@ -69,8 +75,11 @@ class Questions:
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_last": None, "_spread": None, "_last_part": None}
 
-    def _fixed_part(self, fixed):
-        """Return a copy for the part of the space where parameters are fixed, and keep it."""
+    def _questions_with_fixed(self, fixed):
+        """Return questions of the part of the space where parameters are fixed.
+
+        The last such copy is kept.
+        """
         part = self._last_part
         if part is None or part._fixed != fixed:
             self._last_part = part = copy(self)
@@ -107,9 +116,9 @@ class Questions:
         if self._configuration.believing:
             return fit.gaussian
         with blas_threads(state.max_rows):
-            return fit.refined(self._generator(0)).posterior
+            return fit.refined(self._make_generator(0)).posterior
 
-    def best(
+    def best_item(
         self, state: RunState, probability_usable: float | None = None, fixed: tuple = ()
     ) -> Any:
         """Return the item of the largest posterior mean, as the space keeps it.
@@ -119,12 +128,13 @@ class Questions:
         there is none.
         """
         if fixed != self._fixed:
-            return self._fixed_part(fixed).best(state, probability_usable, fixed)
-        row = self._best_row(state, probability_usable)
+            return self._questions_with_fixed(fixed).best_item(state, probability_usable, fixed)
+        row = self._best_mean_row(state, probability_usable)
         items, index = state.items.with_row(row, self._space)
         return items.values[index]
 
-    def _best_row(self, state, probability_usable=None):
+    def _best_mean_row(self, state, probability_usable=None):
+        """Return the row of `best_item`."""
         posterior = self.fit(state)[0].gaussian
         rows, n_rows = self._answered_rows(state), len(state.answered_rows())
         reached, usability = "none of them can be used", None
@@ -142,7 +152,7 @@ class Questions:
         with blas_threads(state.max_rows):
             if self._extremes is None and not self._fixed:
                 rows = rows[is_usable(rows)]
-                row = best_answered(posterior, rows) if len(rows) else None
+                row = best_mean_row(posterior, rows) if len(rows) else None
             else:
                 rng = np.random.default_rng([self._seed, len(state.answers), 2])
                 surface = acquisition_surface("mean", posterior, rows[0], rows)
@@ -160,17 +170,17 @@ class Questions:
         return self._configuration.models.extremes
 
     def _answered_rows(self, state, usable=False):
-        """Return the rows that answers are about, and that of the best item of earlier people."""
+        """Return the rows that answers are about, with the best item of earlier people, if any."""
         rows = state.answered_rows(usable)
         if self._extremes is not None:
             rows = np.concatenate([rows, self._extremes[:1]])
-        return self._space.project(rows)
+        return self._space.project_to_feasible(rows)
 
     # -- whether to go on ----------------------------------------------------------------
 
     def gain(self, state: RunState) -> ExpectedGain:
-        """Return what is to be gained by one more question."""
-        context = self._gain_context(state)
+        """Return how much one more question is expected to gain, and the shortfall now."""
+        context = self._make_gain_context(state)
         with blas_threads(state.max_rows):
             return expected_gain(context)
 
@@ -178,19 +188,20 @@ class Questions:
         """Return whether P(shortfall <= within) >= probability; False within the design."""
         if not state.is_informed or not self._is_design_answered(state):
             return False
-        context = self._gain_context(state)
+        context = self._make_gain_context(state)
         with blas_threads(state.max_rows):
             return is_close_enough(context, probability, within)
 
-    def _gain_context(self, state):
-        fitted, best = self.fit(state)[0], self._best_row(state)
+    def _make_gain_context(self, state):
+        """Return what is known of a state when it is asked whether to go on."""
+        fitted, best = self.fit(state)[0], self._best_mean_row(state)
         # A stream of its own: no random number of a question is used up.
         rng = np.random.default_rng([self._seed, len(state.answers), 1])
         space = self._usable_space(state, 0.5, 1)
         return GainContext(fitted, space, self._answered_rows(state, usable=True), best, rng)
 
     def _is_design_answered(self, state):
-        """Return whether the design is answered; a question of k items is k/2 duels of it."""
+        """Return whether as many items were shown as the initial design has."""
         return state.n_shown >= 2 * max(1, self._configuration.n_initial)
 
     # -- the next question ---------------------------------------------------------------
@@ -208,12 +219,14 @@ class Questions:
         Each begins with the items of the indices ``beside``, and holds the parameters ``fixed``.
         """
         if fixed != self._fixed:
-            return self._fixed_part(fixed).with_questions(state, n, layouts, beside, fixed)
+            return self._questions_with_fixed(fixed).with_questions(
+                state, n, layouts, beside, fixed
+            )
         with blas_threads(state.max_rows):  # entered once for the fit and all the questions
             if n and self._is_design_answered(state):
                 memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
                 state = replace(state, recalled=KnownMemory(memory))
-            *others, last = self._layouts(state, layouts)
+            *others, last = self._layouts_by_preference(state, layouts)
             for layout in others:
                 try:
                     return self._append_questions(state, n, layout, beside)
@@ -234,7 +247,7 @@ class Questions:
         return state
 
     def _usable_part(self, state, size):
-        """Return a copy for the items of some usability, a random share of the largest."""
+        """Return questions of the items whose probability to be usable is above a drawn level."""
         if not state.unusable_items:
             return self
         part = copy(self)
@@ -244,15 +257,18 @@ class Questions:
         return part
 
     def _usable_space(self, state, share, n):
-        """Return the items whose probability to be usable is such a share of the largest one."""
+        """Return the space of items at least ``share`` as probably usable as the most usable one.
+
+        Of a pool these are at least n.
+        """
         if not state.unusable_items:
             return self._space
         usability = Usability.fit(state)
         level = share * usability.probability(state.items.rows).max()
-        return usable_part(self._space, usability.at_level(level), n)
+        return usable_part(self._space, usability.with_level(level), n)
 
-    def _layouts(self, state, layouts):
-        """Layouts, the one that suits the next question first; initial duels are asked as sets."""
+    def _layouts_by_preference(self, state, layouts):
+        """Return layouts, the best one for the next question first; of initial duels a set."""
         sets = [each for each in layouts if each.form is None]
         best = best_layout(layouts, len(state.answers), self._space.n_dimensions)
         if sets and self._open_initial_duels(state):
@@ -260,7 +276,7 @@ class Questions:
         return [best, *(each for each in layouts if each != best)]
 
     def _open_initial_duels(self, state):
-        """Return the initial duels of which no question or answer holds both items yet."""
+        """Return the initial duels that no question or answer so far has asked."""
         if not self._initial:
             return []
         every = (*state.pending, *state.answers, *state.skipped)
@@ -268,21 +284,21 @@ class Questions:
         n_before: Counter = Counter()
         for duel in self._initial:
             rows = [self._space.to_row(value) for value in duel]
-            pair = frozenset(state.items.find(row, self._space.same) for row in rows)
+            pair = frozenset(state.items.find_index(row, self._space.same) for row in rows)
             n_held = sum(pair <= each for each in item_sets)
             if n_before[pair] >= n_held or None in pair:
                 open_duels.append(duel)
             n_before[pair] += 1
         return open_duels
 
-    def _generator(self, counter):
+    def _make_generator(self, counter):
         return np.random.default_rng([self._seed, counter])
 
     def _append_question(self, state, layout, beside):
         """Return the state with one more question of a layout, or raise NoQuestionLeftError."""
         size, form, new_items = layout
-        rng, recalled = self._generator(state.counter + 1), state.recalled
-        allowed = exclusion(state, self._space, self._near, size)
+        rng, recalled = self._make_generator(state.counter + 1), state.recalled
+        allowed = make_exclusion_rule(state, self._space, self._near, size)
         n_shown = state.n_shown + sum(len(each.items) for each in state.pending)
         designed = n_shown < 2 * self._configuration.n_initial
         designed |= not state.is_informed and self._extremes is None
@@ -300,7 +316,7 @@ class Questions:
         else:
             rows = state.items.rows[list(beside)] if beside else None
             question_rows, memory = self._propose_rows(state, allowed, rng, size, rows)
-            question_rows = self._or_random_question(question_rows, state, size, rng, rows)
+            question_rows = self._fall_back_to_random(question_rows, state, size, rng, rows)
             items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
             if memory is not recalled.memory:
                 recalled = KnownMemory(memory)
@@ -321,14 +337,14 @@ class Questions:
             duel = self._designed_duel(made, 1 if 1 in costs else max(costs), allowed, rng)
         elif costs:
             strategy = self._configuration.strategy_for(len(state.answers) + len(state.pending))
-            context, memory_after = self._ask_context(strategy, state, allowed, rng)
+            context, memory_after = self._make_ask_context(strategy, state, allowed, rng)
             if strategy != GAIN_STRATEGY:
                 duel = propose(strategy, context)
-            if duel is None or count_new(duel, made) not in costs:
-                duel = duel_by_gain(context, made, costs)
+            if duel is None or count_new_rows(duel, made) not in costs:
+                duel = best_duel_by_cost(context, made, costs)
             memory = memory_after()
         if duel is None and new_items is None:
-            duel = self._or_random_question(None, state, 2, rng)
+            duel = self._fall_back_to_random(None, state, 2, rng)
         elif duel is None and costs:  # those of the largest gain are pending
             duel = self._designed_duel(made, new_items, allowed, rng)
         if duel is None:
@@ -341,18 +357,21 @@ class Questions:
     def _costs_by_new_items(self, new_items, n_made):
         """Return the cost of a duel by the number of its new items, of those that may be asked."""
         cost = self._configuration.cost or QuestionCost(0.0, 1.0)
-        costs = cost.by_new_items() if new_items is None else {new_items: 1.0}
+        costs = cost.cost_by_new_items() if new_items is None else {new_items: 1.0}
         return {n: each for n, each in costs.items() if n + n_made >= 2}
 
     def _made_rows(self, state):
-        """Return rows of the items that were made and may be asked about, the last winner last."""
+        """Return rows of the made items that may be asked about, the last winner at the end."""
         winner = state.last_winner if state.is_informed else None
         rows = state.items.rows[sorted(state.made_items, key=lambda k: (k == winner, k))]
-        allowed = self._space.project(rows)
+        allowed = self._space.project_to_feasible(rows)
         return rows[np.any(np.all(rows[:, None] == allowed, axis=2), axis=1)]
 
     def _designed_duel(self, made, n_new, allowed, rng):
-        """Return rows of the last item that was made and of the next of the design, or others."""
+        """Return rows of a duel of the design with so many new items; None if there is none.
+
+        The other item, if any, is the last one that was made and fits.
+        """
         rows = made[::-1]
         if n_new:
             designed = self._space.initial_rows(self._seed, len(made), n_new)
@@ -360,17 +379,17 @@ class Questions:
 
         def fits(members, rows):
             return allowed(members, rows) & (
-                count_new(members, made) + are_new(rows, made) == n_new
+                count_new_rows(members, made) + are_new_rows(rows, made) == n_new
             )
 
         return extend_question(rows, rows[:0], fits, 2)
 
     def _grid_question(self, state, allowed, form, rng, designed):
-        """Return items, the indices among them of the next line or plane, and the memory then."""
+        """Return items, the indices of the next line or plane, and the memory after it."""
         recalled = state.recalled
 
         def free(rows, relaxed=state, near=self._near):
-            return may_be_asked(rows, exclusion(relaxed, self._space, near, len(rows)))
+            return may_be_asked(rows, make_exclusion_rule(relaxed, self._space, near, len(rows)))
 
         if designed:
             anchor = self._last_winner_row(state) if state.is_informed else None
@@ -379,7 +398,7 @@ class Questions:
             strategy = self._configuration.strategy_for(
                 len(state.answers) + len(state.pending), "grid"
             )
-            context, memory = self._ask_context(strategy, state, allowed, rng)
+            context, memory = self._make_ask_context(strategy, state, allowed, rng)
             rows = propose_grid(strategy, context, form, free)
             if memory() is not recalled.memory:
                 recalled = KnownMemory(memory())
@@ -400,15 +419,15 @@ class Questions:
         return items, indices, recalled
 
     def _propose_rows(self, state, allowed, rng, size, first_rows):
-        """Return rows of the next duel or set, None if none is allowed, and the memory then."""
+        """Return rows of the next duel or set, None if none is allowed, and the memory after it."""
         number = len(state.answers) + len(state.pending)
         kind = "duel" if size == 2 else "set" if first_rows is None else "joining"
         strategy = self._configuration.strategy_for(number, kind)
-        context, memory = self._ask_context(strategy, state, allowed, rng, size, first_rows)
+        context, memory = self._make_ask_context(strategy, state, allowed, rng, size, first_rows)
         return propose(strategy, context), memory()
 
-    def _ask_context(self, strategy, state, allowed, rng, size=2, first_rows=None):
-        """Return what a strategy may look at, and a function that gives the memory after it."""
+    def _make_ask_context(self, strategy, state, allowed, rng, size=2, first_rows=None):
+        """Return the context of a strategy, and a function that returns the memory after it."""
         memory, fit = state.recalled.memory, self.fit(state)[0]
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
         best = fit
@@ -443,15 +462,15 @@ class Questions:
         return context._replace(first_rows=first_rows), lambda: memory
 
     def _last_winner_row(self, state):
-        """Return the row of the last winner, or one like it that may be asked about.
+        """Return the row of the last winner, or another one if that may not be asked about.
 
         Before any answer it is that of the best item of earlier people.
         """
         rows = state.items.rows[[state.last_winner]] if state.is_informed else self._extremes[:1]
-        return self._space.project(rows)[0]
+        return self._space.project_to_feasible(rows)[0]
 
     def _draw_fit(self, fit, rng):
-        """Return a fit at hyperparameters drawn from their posterior around those of a fit."""
+        """Return the same answers fitted at hyperparameters drawn from their posterior."""
         if not len(fit.model.theta):
             return fit
         if self._spread is None or self._spread[0] is not fit:
@@ -460,7 +479,7 @@ class Questions:
         return _model.draw_hyperparameters(fit, self._spread[1], rng)
 
     def _design_question(self, state, allowed, size, rng, beside):
-        """Return items, and the indices of those of the next question of the design.
+        """Return items, and the indices of the next question of the design among them.
 
         The first are those of initial duels, as many as there is room for; then come Sobol points.
         """
@@ -479,17 +498,17 @@ class Questions:
                 return extended, tuple(indices_in_all)
         first_rows = items.rows[indices] if indices else None
         rows = random_question(self._space, allowed, rng, size, first_rows)
-        rows = self._or_random_question(rows, state, size, rng, first_rows)
+        rows = self._fall_back_to_random(rows, state, size, rng, first_rows)
         return self._register_rows(items, rows, allowed, rng, first_rows)
 
     def _next_initial_items(self, state, size):
-        """Return items, and the indices of those of initial duels that there is room for."""
+        """Return items, and the indices of as many items of initial duels as fit a question."""
         indices: list[int] = []
         items = state.items
         for duel in self._open_initial_duels(state):
             extended, pair = items, []
             for value in duel:
-                extended, index = extended.with_kept(value, self._space)
+                extended, index = extended.with_clean_item(value, self._space)
                 pair.append(index)
             pair = [index for index in pair if index not in indices]
             if len(indices) + len(pair) > size:
@@ -498,18 +517,21 @@ class Questions:
         return items, indices
 
     def _design_question_beside(self, state, allowed, size, rng, first_rows):
-        """Return items, and indices of first items and those farthest from all shown."""
+        """Return items, and the indices of given items and of those farthest from all shown."""
         rows = candidate_rows(self._space, np.zeros((0, self._space.n_columns)), rng)
-        question_rows = spread_question(rows, first_rows, state.items.rows, allowed, size)
+        question_rows = farthest_question(rows, first_rows, state.items.rows, allowed, size)
         if question_rows is None:
             question_rows = random_question(self._space, allowed, rng, size, first_rows)
-        question_rows = self._or_random_question(question_rows, state, size, rng, first_rows)
+        question_rows = self._fall_back_to_random(question_rows, state, size, rng, first_rows)
         return self._register_rows(state.items, question_rows, allowed, rng, first_rows)
 
     def _register_rows(
         self, items, rows, allowed, rng, first_rows=None
     ) -> tuple[Items, tuple[int, ...]]:
-        """Return items with rows among them, and their indices; of others if two are one item."""
+        """Return items with those of rows added, and their indices.
+
+        If two rows are one item, random ones are taken in their place.
+        """
         for _ in range(EFFORT.n_tries):
             if rows is None:
                 break
@@ -525,8 +547,8 @@ class Questions:
             "and scale its parameters."
         )
 
-    def _or_random_question(self, question_rows, state, size, rng, first_rows=None):
-        """Return the rows of a question; if there is none, of one that is free again.
+    def _fall_back_to_random(self, question_rows, state, size, rng, first_rows=None):
+        """Return rows of a question, or if they are None those of a random one that is free again.
 
         Where every question was skipped before, or just a tie, all but the last skipped are free
         again, and of ties the last if need be.
@@ -539,7 +561,7 @@ class Questions:
         last = replace(state, skipped=state.skipped[-1:])
         for relaxed, near in ((replace(last, answers=state.answers[-1:]), self._near), (last, 0.0)):
             if question_rows is None:
-                allowed = exclusion(relaxed, self._space, near, size)
+                allowed = make_exclusion_rule(relaxed, self._space, near, size)
                 question_rows = random_question(self._space, allowed, rng, size, first_rows)
         if question_rows is None:
             question_kind, item_kind = ("duel", "pair") if size == 2 else ("set", f"set of {size}")
@@ -553,6 +575,6 @@ class Questions:
 
 
 def check_answered(state: RunState) -> None:
-    """Raise unless there is an answer."""
+    """Raise NotFittedError unless there is an answer or a value."""
     if not state.is_informed:
         raise NotFittedError("No duel was told yet: ask(), then tell(duel, outcome).")

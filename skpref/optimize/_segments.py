@@ -15,20 +15,18 @@ import numpy as np
 
 from skpref._utils import Array, semidefinite_root
 from skpref.gp import Posterior
-from skpref.optimize._acquisition import common_normals
+from skpref.optimize._acquisition import draw_shared_normals
 from skpref.optimize._maximiser import EFFORT, candidate_rows
 from skpref.optimize._state import GridForm, are_apart
 from skpref.optimize._strategies import (
     AskContext,
     Strategy,
-    best_answered,
     best_further_row,
+    best_mean_row,
     incumbent_row,
     name_failing_acquisition,
 )
 
-# Draws of the utility; a grid may lead to the best row of each.
-_N_DRAWS = 8
 # How far an axis goes, as a share of the way to the end (Koyama et al. 2017).
 _REACH = 1.25
 
@@ -40,8 +38,8 @@ class Axis(NamedTuple):
     n_before: int
 
 
-def grid_points(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Array | None:
-    """Return the points of a grid, n along each axis, (n, d) or (n * n, d); the anchor is one.
+def grid_rows(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Array | None:
+    """Return the rows of a grid with n points along each axis, one of which is the anchor.
 
     It is shrunk towards the anchor until it lies in the unit cube and the limits of the space.
     None: nothing but the anchor remains.
@@ -50,7 +48,7 @@ def grid_points(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Arra
     steps = np.array([axis.span / (n - 1 - axis.n_before) for axis in axes])
     places = [np.arange(n) - axis.n_before for axis in axes]
     corners = np.array(list(product(*((place[0], place[-1]) for place in places)))) @ steps
-    share = float(np.min(_steps_to_wall(anchor, corners), initial=1.0))
+    share = float(np.min(_steps_to_cube_wall(anchor, corners), initial=1.0))
     steps *= share
     # Places between the points may be told, so that those half-way are looked at, too.
     between = [np.arange(2 * n - 1) / 2 - axis.n_before for axis in axes]
@@ -63,30 +61,32 @@ def grid_points(anchor: Array, axes: Iterable[Axis], n: int, space: Any) -> Arra
     return rows
 
 
-def _steps_to_wall(anchor, steps):
-    """Return how often a step fits into the cube, by columns."""
+def _steps_to_cube_wall(anchor, steps):
+    """Return how often each step fits between the anchor and the walls, by columns."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(steps > 0.0, (1.0 - anchor) / steps, -anchor / steps)
     return np.where(steps == 0.0, np.inf, np.maximum(room, 0.0))
 
 
-def _steps_within(anchor, step, n, space):
-    """Return how often a step fits into the cube and the limits of the space, by n places."""
-    most = float(_steps_to_wall(anchor, step).min())
+def _feasible_steps(anchor, step, n, space):
+    """Return how often a step fits into the cube and the limits, as n places on the way tell."""
+    most = float(_steps_to_cube_wall(anchor, step).min())
     places = np.linspace(0.0, most, n + 1)[1:, None]
     return most * space.feasible_share(anchor, places * step)
 
 
 def chord_axis(anchor: Array, direction: Array, n: int, space: Any) -> Axis:
-    """Return the axis along a direction, from near one side of the space to the other."""
-    before, after = (_steps_within(anchor, sign * direction, 2 * n, space) for sign in (-1.0, 1.0))
+    """Return the axis along a direction from one side of the feasible space to the other."""
+    before, after = (
+        _feasible_steps(anchor, sign * direction, 2 * n, space) for sign in (-1.0, 1.0)
+    )
     if before > after:
         before, after, direction = after, before, -direction
     n_before = min(int((n - 1) * before / (before + after)), n - 2) if after else 0
     return Axis(after * direction if after else direction, n_before)
 
 
-def expected_best(posterior: Posterior, sets: list[Array], normals: Array) -> list[float]:
+def expected_best_of_sets(posterior: Posterior, sets: list[Array], normals: Array) -> list[float]:
     """Return the expected utility of the best item of each of several sets, by the same draws.
 
     Parameters
@@ -145,30 +145,30 @@ def propose_grid(
         for anchor, end in zip(anchors, ends, strict=True)
         for axis in _axes_towards(space, anchor, end, n)
     ]
-    grids = _valued_grids(context, lines, n)
+    grids = _value_grids(context, lines, n)
     if len(form.shape) == 2 and grids:
         _, anchor, (axis,), _ = grids[0]
         seconds = [each for end in ends for each in _axes_towards(space, anchor, end, n)]
-        grids = _valued_grids(context, [(anchor, [axis, second]) for second in seconds], n)
+        grids = _value_grids(context, [(anchor, [axis, second]) for second in seconds], n)
     for each in grids:
         if is_free(each.rows):
             return each.rows
     return random_grid(space, incumbent, form, context.rng, is_free)
 
 
-def _valued_grids(context, candidates, n):
-    """Return grids of anchors and axes, those of the best points first."""
+def _value_grids(context, candidates, n):
+    """Return the feasible grids of anchors and axes with their values, the best first."""
     grids = []
     for anchor, axes in candidates:
-        rows = grid_points(anchor, axes, n, context.space)
+        rows = grid_rows(anchor, axes, n, context.space)
         if rows is None:
             continue
         rows = distinct_rows(context.space.snap(rows), context.space)
         if len(rows) > 1 and context.space.is_feasible(rows).all():
             grids.append((anchor, axes, rows))
     most = max((len(rows) for _, _, rows in grids), default=1)
-    normals = common_normals(most, 1, context.rng)
-    values = expected_best(context.gaussian, [rows for _, _, rows in grids], normals)
+    normals = draw_shared_normals(most, 1, context.rng)
+    values = expected_best_of_sets(context.gaussian, [rows for _, _, rows in grids], normals)
     valued = [ValuedGrid(value, *each) for value, each in zip(values, grids, strict=True)]
     return sorted(valued, key=lambda each: -each.value)
 
@@ -186,13 +186,13 @@ def random_grid(
     feasible rows of which ``is_free(rows)`` holds.
     """
     for _ in range(EFFORT.n_tries):
-        drawn = space.place(rng.random((1 + len(form.shape), space.n_dimensions)))
+        drawn = space.rows_at(rng.random((1 + len(form.shape), space.n_dimensions)))
         here = drawn[0] if anchor is None else anchor
         spans = (drawn[1:] - here) * space.ordered
         if not np.all(np.any(spans, axis=1)):
             continue
         axes = [chord_axis(here, span, form.size, space) for span in spans]
-        rows = grid_points(here, axes, form.size, space)
+        rows = grid_rows(here, axes, form.size, space)
         if rows is None:
             continue
         rows = distinct_rows(space.snap(rows), space)
@@ -202,7 +202,7 @@ def random_grid(
 
 
 def distinct_rows(rows: Array, space: Any) -> Array:
-    """Return rows without those that are equal to one before them, up to rounding."""
+    """Return rows without those that cannot be shown beside one before them."""
     indices: list[int] = []
     for k, row in enumerate(rows):
         if not indices or np.all(are_apart(row, rows[indices], space)):
@@ -211,19 +211,19 @@ def distinct_rows(rows: Array, space: Any) -> Array:
 
 
 def _promising_ends(strategy, context, incumbent):
-    """Return rows that lines may lead to: of the acquisition, of draws, and of the mean."""
+    """Return rows that lines may lead to: maximisers of acquisition, drawn utilities and mean."""
     with name_failing_acquisition(strategy.acquisition):
         own = best_further_row(strategy.acquisition, context, incumbent[None])
-    best = best_answered(context.gaussian, context.answered_rows)
+    best = best_mean_row(context.gaussian, context.answered_rows)
     seeds = np.unique(np.array([incumbent, best]), axis=0)
     rows = candidate_rows(context.space, seeds, context.rng)
-    drawn = context.gaussian.sample_paths(_N_DRAWS, context.rng)(rows).argmax(axis=0)
+    drawn = context.gaussian.sample_paths(EFFORT.n_seeds, context.rng)(rows).argmax(axis=0)
     ends = rows[np.append(np.unique(drawn), np.argmax(context.gaussian.mean(rows)))]
     return ends if own is None else np.concatenate([own[None], ends])
 
 
 def _axes_towards(space, anchor, end, n):
-    """Return axes from the anchor towards an end: from it, about it, and across the cube."""
+    """Return three axes through the anchor towards an end: from it, about it, across the cube."""
     span = (end - anchor) * space.ordered
     if not np.any(span):
         return []
@@ -237,7 +237,7 @@ def _axes_towards(space, anchor, end, n):
 def locate_position(
     rows: Array, form: GridForm, position: Any, space: Any
 ) -> tuple[int, Array | None]:
-    """Return where on a line or plane a position is: a point's number, and a row if between.
+    """Return the point of a line or plane at a position, and a row if it lies between points.
 
     Parameters
     ----------

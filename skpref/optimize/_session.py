@@ -16,11 +16,11 @@ from skpref.optimize._configuration import check_same_configuration, check_writa
 from skpref.optimize._events import (
     Draft,
     Event,
-    answer_draft,
     apply_event,
     apply_events,
-    ask_draft,
-    value_draft,
+    draft_answer,
+    draft_questions,
+    draft_value,
 )
 from skpref.optimize._gain import ExpectedGain
 from skpref.optimize._journal import (
@@ -33,12 +33,12 @@ from skpref.optimize._journal import (
 from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import locate_position
-from skpref.optimize._spaces import load_tables
+from skpref.optimize._spaces import load_sobol_tables
 from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User, ValueRecord
 
 
-def lease_claim(judge: str | None, lease_minutes: float) -> Lease:
-    """Return the lease that a judge takes on questions, not yet begun.
+def make_lease_claim(judge: str | None, lease_minutes: float) -> Lease:
+    """Return the lease, without a start, that a judge takes on questions, checked.
 
     Raises
     ------
@@ -95,13 +95,13 @@ class Session:
         claim: Lease,
         questions: Callable = Questions,
     ):
-        load_tables()
+        load_sobol_tables()
         self._claim, self.clock = claim, time.time
         self.space, self.configuration = space, configuration
         self._lock = threading.RLock()
-        none, initial = Items.none(space.n_columns), []
+        none, initial = Items.empty(space.n_columns), []
         for duel in initial_duels:
-            initial.append(self._check_pair(none, duel)[0].values)
+            initial.append(self._register_duel(none, duel)[0].values)
         memory = KnownMemory(Memory(configuration.models.theta))
         self._state = RunState(none, memory, memory)
         self._journal: Journal | NoJournal = NoJournal()
@@ -116,7 +116,7 @@ class Session:
         self._questions = questions(space, configuration, seed, initial)
 
     def _open_journal(self, journal, configuration, seed):
-        """Begin the journal, or replay it; the seed of the run."""
+        """Create the run in a journal, or replay its events; return the seed of the run."""
         if not journal.exists():
             fresh = _draw_seed() if seed is None else seed
             journal.create_run({"configuration": configuration, "seed": fresh})
@@ -142,12 +142,12 @@ class Session:
 
     @property
     def last_state(self) -> RunState:
-        """The state as far as this object has seen."""
+        """Return the state as this object last read it, without a look at the journal."""
         return self._state
 
     @property
     def state(self) -> RunState:
-        """The newest state, with other judges' answers; the last read if the journal is lost."""
+        """Return the newest state, with other judges' answers; the last read if a file is lost."""
         try:
             return self._read_newest()[0]
         except (FileNotFoundError, DamagedJournalError, ReplacedJournalError):
@@ -161,6 +161,7 @@ class Session:
             return self._state, leases
 
     def _apply_events(self, state, events):
+        """Return the state after events, or raise ValueError with the path of the journal."""
         try:
             return apply_events(state, events, self.space)
         except ValueError as error:
@@ -181,31 +182,30 @@ class Session:
         """Return n pending questions that this judge holds a lease on; of one user if given.
 
         Each has one of the layouts, begins with the items of ``beside``, and holds the parameters
-        that are ``fixed``. Pairs of whom each is
-        for and its items, as people see them.
+        that are ``fixed``. It is a pair of its user and its items as people see them.
         """
         form = (layouts, user, [] if beside is None else list(beside), fixed)
         most = max(each.size for each in layouts)
         if most > 2:
-            self.configuration.models.check_takes({"chosen": 0}, most)
+            self.configuration.models.check_takes_answer({"chosen": 0}, most)
         with self._lock:
             state, leases = self._read_newest()
-            n_new = n - len(self._available_questions(state, leases, *form)[:n])
+            n_new = n - len(self._askable_questions(state, leases, *form)[:n])
             plan = n_new, self._draft_questions(state, n_new, *form)
             try:
                 state, leases = self._write_event(partial(self._decide_questions, n, form, plan))
             except _OvertakenError:  # others were quicker: now the file is held
                 state, leases = self._write_event(partial(self._decide_questions, n, form, None))
-            ready = self._available_questions(state, leases, *form)[:n]
+            ready = self._askable_questions(state, leases, *form)[:n]
             return [(each.user, self.present_items(state, each.items)) for each in ready]
 
     def _decide_questions(self, n, form, plan, known, current, newer, leases):
-        """Return a draft of the new questions that make n, None of none, and leases with all n.
+        """Return a draft of new questions, or None, and the leases on all n questions.
 
         The ``plan`` is how many are new, and their draft, made before the file was held. None: it
         is made now. _OvertakenError if it no longer fits, as there are ``newer`` events.
         """
-        ready = self._available_questions(current, leases, *form)[:n]
+        ready = self._askable_questions(current, leases, *form)[:n]
         n_new = n - len(ready)
         if plan is None:
             plan = n_new, self._draft_questions(current, n_new, *form)
@@ -215,8 +215,8 @@ class Session:
         draft = plan[1] if n_new else None
         return draft, leases | self._lease_from_now([*(each.number for each in ready), *new])
 
-    def _available_questions(self, state, leases, layouts, user, beside, fixed):
-        """Pending questions of this judge and then those of nobody; of a user if there is one.
+    def _askable_questions(self, state, leases, layouts, user, beside, fixed):
+        """Return the pending questions that this judge may be given, those leased to it first.
 
         They have one of some layouts and begin with the items of ``beside``.
         """
@@ -226,7 +226,7 @@ class Session:
             for number, lease in leases.items()
             if lease.holder == judge or not lease.is_over(time)
         }
-        first = self._check_distinct(state.items, beside)[1]
+        first = self._register_distinct(state.items, beside)[1]
         # Of a line or plane points may have been left out.
         forms = {each if each.form is None else each.form for each in layouts}
         ready = [
@@ -252,11 +252,11 @@ class Session:
         more |= {"fixed": fixed} if fixed else {}
         extended = state
         if beside:
-            items, more["beside"] = self._check_distinct(state.items, beside)
+            items, more["beside"] = self._register_distinct(state.items, beside)
             extended = replace(state, items=items)
         after = self._questions.with_questions(extended, n, layouts, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory
-        return ask_draft(state, after, memory, self.space, self.configuration.models)
+        return draft_questions(state, after, memory, self.space, self.configuration.models)
 
     def record_answer(
         self,
@@ -265,15 +265,18 @@ class Session:
         user: User = None,
         unusable: Sequence[int] = (),
     ) -> None:
-        """Take an answer in, or a refusal, which says at most which positions are unusable."""
+        """Write down an answer, or if ``arguments`` is None a skip.
+
+        A skip may say which positions are ``unusable``.
+        """
         # Refused before anything is waited for.
         form = self._pending_form(items, arguments, user)
-        _, compared, outcome = self._compared_items(self._state.items, items, arguments, form)
+        _, compared, outcome = self._resolve_answer(self._state.items, items, arguments, form)
         if arguments is not None:
-            self.configuration.models.check_takes(outcome, len(compared))
+            self.configuration.models.check_takes_answer(outcome, len(compared))
 
         def answer(known_state, current, newer, leases):
-            items_known, asked = self._check_items(current.items, items)
+            items_known, asked = self._register_question(current.items, items)
             answers = [event for event in newer if _answers_question(event, asked, user)]
             was_pending = known_state.pending_of(asked, user)
             if answers and was_pending and not current.pending_of(asked, user):
@@ -290,10 +293,10 @@ class Session:
                     f"{again} Judges who share a journal are asked different questions if each has "
                     "a name, judge=."
                 )
-            items_known, compared, outcome = self._compared_items(
+            items_known, compared, outcome = self._resolve_answer(
                 current.items, items, arguments, form
             )
-            return answer_draft(
+            return draft_answer(
                 current,
                 items_known,
                 asked,
@@ -307,44 +310,51 @@ class Session:
         self._write_event(answer)
 
     def record_value(self, item: Any, value: float, deviation: float) -> None:
-        """Take the measured value of an item in."""
+        """Write down the measured value of an item."""
         self.configuration.models.check_takes_values()
         self._state.items.with_item(item, self.space)  # refused before anything is waited for
 
         def measure(known_state, current, newer, leases):
             items, index = current.items.with_item(item, self.space)
             record = ValueRecord(index, value, deviation)
-            return value_draft(current, items, record, self.space), leases
+            return draft_value(current, items, record, self.space), leases
 
         self._write_event(measure)
 
     def _pending_form(self, items, arguments, user):
         """Return the form of the pending question that a position is of; else None."""
-        if arguments is None or arguments.unpacked().position is None:
+        if arguments is None or arguments.unpack_dict().position is None:
             return None
-        form = self._state.form_of(self._check_items(self._state.items, items)[1], user)
+        form = self._state.form_of(self._register_question(self._state.items, items)[1], user)
         if form is None:  # another judge may have asked since
             state, _ = self._read_newest()
-            form = state.form_of(self._check_items(state.items, items)[1], user)
+            form = state.form_of(self._register_question(state.items, items)[1], user)
         return form
 
-    def _compared_items(self, items_known, items, arguments, form):
-        """Return items, the indices of those that an answer compares, and the outcome."""
-        items_known, question = self._check_items(items_known, items)
+    def _resolve_answer(self, items_known, items, arguments, form):
+        """Return items, the indices of those that an answer compares, and its outcome.
+
+        A position on a line or plane of a ``form`` may add an item between the points.
+        """
+        items_known, question = self._register_question(items_known, items)
         if arguments is None or form is None:
-            return items_known, question, None if arguments is None else arguments.of(len(question))
+            return (
+                items_known,
+                question,
+                None if arguments is None else arguments.outcome_of(len(question)),
+            )
         rows = items_known.rows[list(question)]
-        at, row = locate_position(rows, form, arguments.unpacked().position, self.space)
+        at, row = locate_position(rows, form, arguments.unpack_dict().position, self.space)
         if row is not None:
             items_known, index = items_known.with_row(row, self.space)
             if index in question:
                 at = question.index(index)
             else:
                 question = (*question[:at], index, *question[at:])
-        return items_known, question, AnswerArguments(chosen=at).of(len(question))
+        return items_known, question, AnswerArguments(chosen=at).outcome_of(len(question))
 
     def undo_last(self) -> None:
-        """Go back to the moment before the last answer or refusal."""
+        """Write down that the last answer, skip or value is taken back."""
 
         def undo(known_state, current, newer, leases):
             if any(event.kind != "ask" for event in newer):
@@ -362,7 +372,10 @@ class Session:
         self._write_event(undo)
 
     def _write_event(self, compose):
-        """Write an event and leases, composed from the newest state; return what is there now."""
+        """Write what a function composes from the newest state; return the state and leases then.
+
+        ``compose(last_state, current, newer, leases)`` returns a draft or None, and leases.
+        """
         with self._lock:
             last_state = after = self._state
             leases_kept: dict[int, Lease] = {}
@@ -373,7 +386,7 @@ class Session:
                 draft, wish = compose(last_state, current, newer, leases)
                 event = None
                 if draft is not None:
-                    event = draft.event(current.seq + 1, self._claim.holder, self.clock())
+                    event = draft.as_event(current.seq + 1, self._claim.holder, self.clock())
                     after = apply_event(current, event, self.space)
                 leases_kept = {q.number: wish[q.number] for q in after.pending if q.number in wish}
                 if event is None and leases_kept == leases:
@@ -393,11 +406,11 @@ class Session:
     def recommended_item(self, probability_usable: float | None = None, fixed: tuple = ()) -> Any:
         """Return the item of the largest posterior mean, as people see it."""
         with self._lock:
-            best = self._questions.best(self.state, probability_usable, fixed)
+            best = self._questions.best_item(self.state, probability_usable, fixed)
             return self.space.present(best)
 
     def fitted(self) -> Any:
-        """Return what questions are found with, fitted to the answers."""
+        """Return the fit behind the questions: of the model and its memory, or of the estimator."""
         with self._lock:
             return self._questions.fit(self.state)
 
@@ -407,7 +420,7 @@ class Session:
             return self._questions.posterior(self.state)
 
     def gain(self) -> ExpectedGain:
-        """Return what is to be gained by one more question."""
+        """Return how much one more question is expected to gain, and the shortfall now."""
         with self._lock:
             return self._questions.gain(self.state)
 
@@ -422,7 +435,7 @@ class Session:
         """Return the form of a pending question; None if it is a set, or not pending."""
         with self._lock:
             state = self.state
-            return state.form_of(self._check_items(state.items, items)[1])
+            return state.form_of(self._register_question(state.items, items)[1])
 
     def item_at(self, items: Any, position: Any) -> Any:
         """Return the item at a position of a pending line or plane, as people see it."""
@@ -438,24 +451,24 @@ class Session:
                     "item_at shows a place on a line or a plane that ask(kind=) gave and that is "
                     "pending, with its items in their order; these items are no such question."
                 )
-            items_known, compared, outcome = self._compared_items(
+            items_known, compared, outcome = self._resolve_answer(
                 self._state.items, items, arguments, form
             )
         return self.space.present(
             items_known.values[compared[best_position(outcome, len(compared))]]
         )
 
-    def _check_pair(self, items_known, duel):
-        """Return items with the two of a duel among them, and their indices; checked."""
-        items_known, question = self._check_items(items_known, duel)
+    def _register_duel(self, items_known, duel):
+        """Return known items with the two of a duel added, and their indices, checked."""
+        items_known, question = self._register_question(items_known, duel)
         if len(question) > 2:
             raise ValueError(f"A duel is a pair of items, got {len(question)} of them: {duel!r}.")
         return items_known, question
 
-    def _check_items(self, items_known, items):
-        """Return items with those of a question among them, and their indices, or raise."""
+    def _register_question(self, items_known, items):
+        """Return known items with those of a question added, and their indices, checked."""
         try:
-            shown = [] if isinstance(items, str) else list(self.space.listed(items))
+            shown = [] if isinstance(items, str) else list(self.space.list_items(items))
         except TypeError:
             shown = []
         if len(shown) < 2:
@@ -463,10 +476,10 @@ class Session:
                 "A duel is a pair of items, as ask() returns it: an array of shape (2, d), two "
                 f"dicts or two names, got {items!r}. A set has three items or more."
             )
-        return self._check_distinct(items_known, shown)
+        return self._register_distinct(items_known, shown)
 
-    def _check_distinct(self, items_known, shown):
-        """Return items with some among them, and their indices; ValueError if two are one."""
+    def _register_distinct(self, items_known, shown):
+        """Return known items with others added, and their indices; ValueError if two are one."""
         indices: list[int] = []
         for item in shown:
             items_known, index = items_known.with_item(item, self.space)
@@ -478,7 +491,7 @@ class Session:
         return items_known, tuple(indices)
 
     def _duplicate_items_message(self, shown, indices, index):
-        """Return why the next of some items is one of those before it."""
+        """Return a message that says why an item is the same as one before it."""
         first, item = shown[indices.index(index)], shown[len(indices)]
         listed = self.space.pool is not None
         if repr(first) == repr(item) or (
@@ -493,12 +506,13 @@ class Session:
             "parameter a logarithmic scale."
         )
 
-    def present_items(self, state: RunState, asked: Any) -> list:
-        """Return the items of a question as people see them."""
-        return [self.space.present(state.items.values[index]) for index in asked]
+    def present_items(self, state: RunState, indices: Any) -> list:
+        """Return the items of indices as people see them."""
+        return [self.space.present(state.items.values[index]) for index in indices]
 
 
 def _answers_question(event: Event, asked, user):
+    """Return whether an event is an answer to a question of these items to a user, or a skip."""
     if event.kind not in ("tell", "skip"):
         return False
     values = json.loads(event.payload)

@@ -14,8 +14,11 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import sobol, warn
 from skpref.data import ItemTable, check_finite, is_frame, unmasked
-from skpref.optimize._dimensions import Interval, copied, make_dimension, plain
+from skpref.optimize._dimensions import Interval, copy_value, make_dimension, plain_value
 
+# Rows spread over a space, or the items of a fit, that stand for all: of earlier people's
+# utilities, and of what is monotone.
+N_ANCHORS = 128
 _ENCODE = (
     "Encode texts, categories and dates first (sklearn.preprocessing.OneHotEncoder, "
     "sklearn.compose.make_column_transformer) and keep the names: candidates=ItemTable(encoded, "
@@ -74,7 +77,7 @@ class Space(ABC):
 
     @abstractmethod
     def clean(self, item: Any) -> Any:
-        """Return a checked item as it is kept."""
+        """Return an item, checked, in the form in which a run keeps it."""
 
     @abstractmethod
     def dump(self, item: Any) -> list:
@@ -99,9 +102,14 @@ class Space(ABC):
             return packed
         return np.array(packed).reshape(len(packed), *(sizes or {2}), self.n_dimensions)
 
-    @abstractmethod
-    def listed(self, items: Any) -> Any:
-        """Return rows of a frame one by one, all other items as they are."""
+    def list_items(self, items: Any) -> Any:
+        """Return the rows of a frame as items, one by one; all other items as they are."""
+        if not is_frame(items):
+            return items
+        rows = items.to_numpy()
+        if self.parameter_columns()[0] is None:
+            return rows
+        return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
 
     # -- rows ----------------------------------------------------------------------------
 
@@ -119,11 +127,11 @@ class Space(ABC):
 
     @abstractmethod
     def typical_rows(self) -> np.ndarray:
-        """Return rows that lie as the items do, for priors in their units."""
+        """Return rows whose distances are typical of items, for priors on lengthscales."""
 
     @abstractmethod
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
-        """Return rows (n, n_columns) of the first questions, from a place of that design on."""
+        """Return n rows of the initial design, from number ``start`` of its points on."""
 
     # -- limits: here there are none ------------------------------------------------------
 
@@ -135,12 +143,12 @@ class Space(ABC):
         """Return along which columns of each row a gradient can be followed, as `free`."""
         return np.broadcast_to(self.free, rows.shape)
 
-    def project(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows like these that may be asked about, at least one."""
+    def project_to_feasible(self, rows: np.ndarray) -> np.ndarray:
+        """Return those of the rows that may be asked about, or one other row if there are none."""
         return rows
 
     def feasible_share(self, anchor: np.ndarray, offsets: np.ndarray) -> float:
-        """Return a share of offsets from an anchor within which all of them may be asked about."""
+        """Return the largest share of offsets from an anchor at which all rows are feasible."""
         return 1.0
 
     def climb_options(self, point_at: Callable, varied: np.ndarray) -> dict:
@@ -150,12 +158,12 @@ class Space(ABC):
         """
         return {"method": "L-BFGS-B"}
 
-    def cut(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Return rows on the way from a start to an end, the last that may be asked about."""
+    def cut_to_feasible(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return the end of a way, or the last feasible rows before it from a start on."""
         return end
 
     def table(self) -> ItemTable | None:
-        """Return rows under the names of items, if these are texts, else None."""
+        """Return the table of rows and names of items; None unless the names are texts."""
         return None
 
     @abstractmethod
@@ -179,9 +187,9 @@ class ParameterBox(Space):
         self.free = np.concatenate([np.full(each.width, each.free) for each in dimensions])
         self.ordered = np.concatenate([np.full(each.width, each.ordered) for each in dimensions])
 
-    def place(self, quantiles: np.ndarray) -> np.ndarray:
+    def rows_at(self, quantiles: np.ndarray) -> np.ndarray:
         """Return unit-cube rows (n, n_columns) of quantiles (n, n_dimensions) of the parameters."""
-        columns = [each.place(q) for each, q in zip(self.dimensions, quantiles.T, strict=True)]
+        columns = [each.columns_at(q) for each, q in zip(self.dimensions, quantiles.T, strict=True)]
         return np.concatenate(columns, axis=1)
 
     def snap(self, rows: np.ndarray) -> np.ndarray:
@@ -198,7 +206,8 @@ class ParameterBox(Space):
                 rows.append(moved)
         return np.concatenate(rows) if rows else np.zeros((0, self.n_columns))
 
-    def _values(self, item: Any) -> Any:
+    def _values_of_item(self, item: Any) -> Any:
+        """Return the values of an item in the order of the parameters; ValueError for others."""
         if self.names is None:
             return check_vector(item, self.n_dimensions)
         if not is_labelled(item):
@@ -209,38 +218,39 @@ class ParameterBox(Space):
         return _values_by_name(item, self.names, "keys")
 
     def to_row(self, item: Any) -> np.ndarray:
-        pairs = zip(self.dimensions, self._values(item), strict=True)
+        pairs = zip(self.dimensions, self._values_of_item(item), strict=True)
         return np.concatenate([each.encode(value) for each, value in pairs])
 
     def clean(self, item: Any) -> Any:
-        return self._assemble(
-            [each.clean(v) for each, v in zip(self.dimensions, self._values(item), strict=True)]
+        return self._item_of_values(
+            [
+                each.clean(v)
+                for each, v in zip(self.dimensions, self._values_of_item(item), strict=True)
+            ]
         )
 
-    def _assemble(self, values: list) -> Any:
+    def _item_of_values(self, values: list) -> Any:
+        """Return the item of values in the order of the parameters."""
         if self.names is None:
             return np.array(values, dtype=np.float64)
         return dict(zip(self.names, values, strict=True))
 
     def dump(self, item: Any) -> list:
-        pairs = zip(self.dimensions, self._values(item), strict=True)
+        pairs = zip(self.dimensions, self._values_of_item(item), strict=True)
         return [each.dump(value) for each, value in pairs]
 
     def load(self, values: list) -> Any:
         pairs = zip(self.dimensions, values, strict=True)
-        return self._assemble([each.load(value) for each, value in pairs])
+        return self._item_of_values([each.load(value) for each, value in pairs])
 
     def to_item(self, row: np.ndarray) -> Any:
         pairs = zip(self.dimensions, self._slices, strict=True)
-        return self._assemble([each.decode(row[part]) for each, part in pairs])
+        return self._item_of_values([each.decode(row[part]) for each, part in pairs])
 
     def present(self, item: Any) -> Any:
         if self.names is None:
             return item.copy()
-        return {name: copied(value) for name, value in item.items()}
-
-    def listed(self, items: Any) -> Any:
-        return listed(items, self.names)
+        return {name: copy_value(value) for name, value in item.items()}
 
     def parameter_columns(self) -> tuple[list | None, list]:
         pairs = zip(self.dimensions, self._slices, strict=True)
@@ -248,11 +258,11 @@ class ParameterBox(Space):
 
     def typical_rows(self) -> np.ndarray:
         quantiles = (np.arange(64) + 0.5) / 64
-        return self.place(np.repeat(quantiles[:, None], self.n_dimensions, axis=1))
+        return self.rows_at(np.repeat(quantiles[:, None], self.n_dimensions, axis=1))
 
     def initial_rows(self, seed: int, start: int, n: int) -> np.ndarray:
         n_points = 2 ** max(5, (start + n - 1).bit_length())
-        return self.place(_sobol_points(n_points, self.n_dimensions, seed)[start : start + n])
+        return self.rows_at(_sobol_points(n_points, self.n_dimensions, seed)[start : start + n])
 
     def describe(self) -> list:
         names = self.names or [None] * self.n_dimensions
@@ -284,7 +294,7 @@ class Pool(Space):
             raise ValueError("candidates must hold at least two distinct rows.")
         first_places = np.sort(first)
         if make_limits is not None:
-            first_places = self._places_within(make_limits, table, names, first_places)
+            first_places = self._feasible_places(make_limits, table, names, first_places)
         self._items = table[first_places]
         self.places = first_places.tolist()  # in the candidates
         self.names = None if names is None else [names[i] for i in first_places]
@@ -292,15 +302,16 @@ class Pool(Space):
         owner = np.searchsorted(first_places, firsts)
         within = np.flatnonzero(np.isin(firsts, first_places))
         self._named = {} if names is None else {names[k]: int(owner[k]) for k in within}
-        self._low, self._range = self._scale()
+        self._low, self._range = self._column_ranges()
         self.pool = (self._items - self._low) / self._range
-        self._number_items()
+        self._index_items()
         self.n_columns = self.n_dimensions = table.shape[1]
         self.free = self.ordered = np.zeros(self.n_columns, dtype=bool)
         if self.has_features:
-            self._check_apart()
+            self._warn_of_close_candidates()
 
-    def _number_items(self):
+    def _index_items(self):
+        """Build the tables of positions by the bytes of items and of rows."""
         self._at = {row.tobytes(): i for i, row in enumerate(self._items)}
         self._row_at = {row.tobytes(): i for i, row in enumerate(self.pool)}
 
@@ -310,14 +321,14 @@ class Pool(Space):
         part.pool, part._items = self.pool[feasible], self._items[feasible]
         if self.names is not None:
             part.names = [self.names[k] for k in np.flatnonzero(feasible)]
-        part._number_items()
+        part._index_items()
         return part
 
-    def project(self, rows: np.ndarray) -> np.ndarray:
+    def project_to_feasible(self, rows: np.ndarray) -> np.ndarray:
         rows = rows[[row.tobytes() in self._row_at for row in rows]]
         return rows if len(rows) else self.pool[:1]
 
-    def _places_within(self, make_limits, table, names, places):
+    def _feasible_places(self, make_limits, table, names, places):
         """Return the places of the candidates that keep limits, or raise ValueError."""
         limits = make_limits(self.feature_names or [f"x[{k}]" for k in range(table.shape[1])])
         if limits.inequalities and not self.has_features:
@@ -326,7 +337,9 @@ class Pool(Space):
                 "names alone. Give functions of a name, or candidates with features."
             )
         items = table[places] if names is None else [names[k] for k in places]
-        feasible = limits.are_kept(table[places]) & [limits.allow(item) for item in items]
+        feasible = limits.satisfy_inequalities(table[places]) & [
+            limits.allows_item(item) for item in items
+        ]
         if np.count_nonzero(feasible) < 2:
             raise ValueError(
                 f"constraints leave {np.count_nonzero(feasible)} of {len(places)} candidates; two "
@@ -334,7 +347,8 @@ class Pool(Space):
             )
         return places[feasible]
 
-    def _scale(self) -> tuple[np.ndarray, np.ndarray]:
+    def _column_ranges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least value of each feature, and its range, 1 if that is 0."""
         low, high = self._items.min(axis=0), self._items.max(axis=0)
         if not self.has_features:
             return np.zeros(1), np.ones(1)
@@ -351,8 +365,8 @@ class Pool(Space):
             )
         return low, np.where(high > low, extent, 1.0)
 
-    def _check_apart(self) -> None:
-        """Warn of candidates that the model takes for one another, as far as cells tell."""
+    def _warn_of_close_candidates(self) -> None:
+        """Warn of candidates so close to others that the model sees no difference."""
         cells = np.floor(self.pool / Space.apart)
         _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
         owner = first[inverse.reshape(-1)]  # the first candidate of the same cell
@@ -383,9 +397,10 @@ class Pool(Space):
         return ItemTable(self.pool, names=self.names)
 
     def snap(self, rows: np.ndarray) -> np.ndarray:
-        return self.pool[[self._nearest(row)[0] for row in rows]]
+        return self.pool[[self._nearest_row(row)[0] for row in rows]]
 
-    def _nearest(self, row: np.ndarray) -> tuple[int, float]:
+    def _nearest_row(self, row: np.ndarray) -> tuple[int, float]:
+        """Return the position of the nearest row, and its distance in the largest coordinate."""
         distance = np.abs(self.pool - row).max(axis=1)
         best = int(np.argmin(distance))
         return best, float(distance[best])
@@ -394,14 +409,14 @@ class Pool(Space):
         return self.pool[self.index(item)].copy()
 
     def index(self, item: Any) -> int:
-        """Place of an item, or of its name, in ``pool``."""
-        item = self._in_order(item)
+        """Return the position in ``pool`` of an item or a name; ValueError if it is not there."""
+        item = self._features_in_order(item)
         if np.ndim(item) == 0 and (self.names is not None or isinstance(item, str)):
-            return self._index_of(item)
+            return self._index_of_name(item)
         item = check_vector(item, self.n_columns) + 0.0
         index = self._at.get(item.tobytes())
         if index is None:
-            index, distance = self._nearest((item - self._low) / self._range)
+            index, distance = self._nearest_row((item - self._low) / self._range)
             if distance > Space.same:
                 raise ValueError(
                     f"The item {item} is not among the {len(self.pool)} candidates. Tell only "
@@ -409,7 +424,8 @@ class Pool(Space):
                 )
         return index
 
-    def _index_of(self, name: Any) -> int:
+    def _index_of_name(self, name: Any) -> int:
+        """Return the position of the candidate of a name, or raise ValueError."""
         if self.names is None:
             raise ValueError(
                 f"The candidates have no names; got {name!r}. Give rows of features, or "
@@ -423,15 +439,15 @@ class Pool(Space):
                 f"named {self.names[0]!r}, {self.names[1]!r} and so on."
             ) from None
 
-    def _in_order(self, item: Any) -> Any:
-        """Features that came with labels, a dict or a row of a frame, in the order of the pool."""
+    def _features_in_order(self, item: Any) -> Any:
+        """Return the features of a dict or a row of a frame in the order of the pool."""
         if self.feature_names is None or not is_labelled(item):
             return item
         return _values_by_name(item, self.feature_names, "features")
 
     def to_item(self, row: np.ndarray) -> np.ndarray:
         index = self._row_at.get(np.ascontiguousarray(row).tobytes())
-        return self._items[self._nearest(row)[0] if index is None else index].copy()
+        return self._items[self._nearest_row(row)[0] if index is None else index].copy()
 
     def clean(self, item: Any) -> np.ndarray:
         return self.to_item(self.to_row(item))
@@ -445,24 +461,24 @@ class Pool(Space):
     def present(self, item: np.ndarray) -> Any:
         return item.copy() if self.names is None else self.names[self._at[item.tobytes()]]
 
-    def listed(self, items: Any) -> Any:
-        return listed(items, self.feature_names)
-
     def describe(self) -> list:
         """Return plain values that tell this pool from others: of names or features."""
         if not self.has_features:
             names = "\n".join(map(repr, self._named))
-            return ["named pool", len(self._named), _digest(names.encode())]
+            return ["named pool", len(self._named), _digest_bytes(names.encode())]
         items = np.ascontiguousarray(self._items)
-        return ["pool", list(items.shape), _digest(items.tobytes())]
+        return ["pool", list(items.shape), _digest_bytes(items.tobytes())]
 
 
-def _digest(content: bytes) -> str:
+def _digest_bytes(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _read_candidates(candidates: Any) -> tuple[np.ndarray, list | None, list | None, bool]:
-    """Features, names (or None), names of the features (or None), and whether there are any."""
+    """Return features and names of candidates, names of features, and whether there are features.
+
+    Both kinds of names are None where there are none.
+    """
     names: Any = None
     columns: Any = None
     table = candidates
@@ -479,7 +495,7 @@ def _read_candidates(candidates: Any) -> tuple[np.ndarray, list | None, list | N
             )
         _check_numeric(table)
         columns = list(table.columns) if columns is None else columns
-        names = _names_of(table) if names is None else names
+        names = _index_names(table) if names is None else names
     rows = _numeric_rows(table)
     labels = np.arange(rows.shape[1]) if columns is None else columns
     check_finite(
@@ -517,6 +533,7 @@ def _numeric_rows(table: Any) -> np.ndarray:
 
 
 def _check_numeric(frame: Any) -> None:
+    """Raise ValueError if a column of a frame does not hold numbers."""
     kinds = dict(zip(frame.columns, frame.dtypes, strict=True))
     odd = [f"{name!r} ({kind})" for name, kind in kinds.items() if not _is_numeric(kind)]
     if odd:
@@ -528,13 +545,14 @@ def _check_numeric(frame: Any) -> None:
 
 
 def _is_numeric(dtype: Any) -> bool:
+    """Return whether a data type of pandas or polars is one of numbers or booleans."""
     kind = getattr(dtype, "kind", None)
     if kind is None:  # polars has data types of its own
         return dtype.is_numeric() or str(dtype) == "Boolean"
     return kind in "biuf"
 
 
-def _names_of(frame: Any) -> Any:
+def _index_names(frame: Any) -> Any:
     """Return the index of a pandas frame, or None where it just counts the rows."""
     index = getattr(frame, "index", None)
     if index is None or (getattr(index, "start", None) == 0 and getattr(index, "step", 0) == 1):
@@ -572,7 +590,7 @@ def make_space(space: Any, candidates: Any = None) -> Space:
     return ParameterBox([Interval(f"feature {i}", *row) for i, row in enumerate(bounds)], None)
 
 
-def load_tables() -> None:
+def load_sobol_tables() -> None:
     """Let scipy load its Sobol tables now: an interrupt while it does leaves them empty."""
     qmc.Sobol(1, scramble=False).random(1)
 
@@ -603,13 +621,13 @@ def _values_by_name(item, names, what):
     return [item[name] for name in names]
 
 
-def titled(item: Any) -> str:
+def item_title(item: Any) -> str:
     """Return an item in few letters, for tables and pictures.
 
     Examples
     --------
-    >>> from skpref.optimize._spaces import titled
-    >>> titled({"dose": 3.14159, "kind": "green"}), titled([0.5, 10.0]), titled("tea")
+    >>> from skpref.optimize._spaces import item_title
+    >>> item_title({"dose": 3.14159, "kind": "green"}), item_title([0.5, 10.0]), item_title("tea")
     ('dose=3.142, kind=green', '(0.5, 10)', 'tea')
     """
 
@@ -620,17 +638,7 @@ def titled(item: Any) -> str:
         return ", ".join(f"{name}={short(value)}" for name, value in item.items())
     if np.ndim(item) == 0:  # a name
         return str(item)
-    return f"({', '.join(map(short, plain(list(item))))})"
-
-
-def listed(items: Any, names: list | None) -> Any:
-    """Return rows of a frame one by one, all other items as they are."""
-    if not is_frame(items):
-        return items
-    rows = items.to_numpy()
-    if names is None:
-        return rows
-    return [dict(zip(items.columns, row, strict=True)) for row in rows.tolist()]
+    return f"({', '.join(map(short, plain_value(list(item))))})"
 
 
 def check_vector(item: Any, n: int) -> np.ndarray:

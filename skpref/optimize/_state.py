@@ -35,12 +35,12 @@ class Items:
     _at: dict = field(default_factory=dict, repr=False)
 
     @classmethod
-    def none(cls, n_columns: int) -> Self:
-        """No items."""
+    def empty(cls, n_columns: int) -> Self:
+        """Return no items, of a space of so many columns."""
         return cls((), np.zeros((0, n_columns)))
 
-    def find(self, row: NDArray[np.float64], within: float) -> int | None:
-        """Return the index of the item of a row, or of one within a distance; None if it is new."""
+    def find_index(self, row: NDArray[np.float64], within: float) -> int | None:
+        """Return the index of the item at a row or within a distance of it; None if it is new."""
         index = self._at.get(row.tobytes())
         if index is None and within > 0.0 and len(self.rows):
             distance = np.abs(self.rows - row).max(axis=1)
@@ -49,14 +49,16 @@ class Items:
         return index
 
     def with_item(self, item: Any, space: Any) -> tuple[Self, int]:
-        """Return these items and one more, which is checked, and its index."""
-        index = self.find(space.to_row(item), space.same)
-        return (self, index) if index is not None else self.with_kept(space.clean(item), space)
+        """Return these items with one as people give it added, and its index; checked."""
+        index = self.find_index(space.to_row(item), space.same)
+        return (
+            (self, index) if index is not None else self.with_clean_item(space.clean(item), space)
+        )
 
-    def with_kept(self, value: Any, space: Any) -> tuple[Self, int]:
-        """Return these items and one more, as the space keeps it, and its index."""
+    def with_clean_item(self, value: Any, space: Any) -> tuple[Self, int]:
+        """Return these items with a clean one added, and its index."""
         row = space.to_row(value)
-        index = self.find(row, space.same)
+        index = self.find_index(row, space.same)
         if index is not None:
             return self, index
         index = len(self.values)
@@ -65,7 +67,7 @@ class Items:
         return type(self)((*self.values, value), rows, {**self._at, row.tobytes(): index}), index
 
     def with_row(self, row: NDArray[np.float64], space: Any) -> tuple[Self, int]:
-        """Return these items and that of a row of the space, and its index."""
+        """Return these items with that of a row added, and its index."""
         index = self._at.get(row.tobytes())
         return (self, index) if index is not None else self.with_item(space.to_item(row), space)
 
@@ -130,8 +132,8 @@ DUELS = (Layout(),)
 class Pending(NamedTuple):
     """A question not yet answered: its number in the run, indices of its items, and whom it asks.
 
-    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed` has them, and
-    ``new_items`` the number that was asked for.
+    A set has no form. ``fixed`` are the parameters that it holds, as `read_fixed_parameters` has
+    them, and ``new_items`` the number that was asked for.
     """
 
     number: int
@@ -190,12 +192,12 @@ class RunState:
     Attributes
     ----------
     items : Items
-    recalled : Recalled
+    recalled : KnownMemory
         What the last question left to the next.
-    base : Recalled
+    base : KnownMemory
         What was recalled when something was last told: where the fit of what is told starts, so
         that it is a function of the events, whoever computes it, and when.
-    told : tuple of AnswerRecord
+    answers : tuple of AnswerRecord
     pending : tuple of Pending
     skipped : tuple of Skipped
     values : tuple of ValueRecord
@@ -256,7 +258,7 @@ class RunState:
         return replace(
             self,
             answers=(*self.answers, AnswerRecord(compared, outcome, user)),
-            pending=self._without(question, user),
+            pending=self._pending_without(question, user),
             base=self.recalled,
             past=self._with_undo_point(),
         )
@@ -266,7 +268,7 @@ class RunState:
     ) -> Self:
         """Return the state after a question was turned down, as some items are unusable or not."""
         skipped = (*self.skipped, Skipped(items, len(self.answers), user, unusable))
-        pending = self._without(items, user)
+        pending = self._pending_without(items, user)
         return replace(self, skipped=skipped, pending=pending, past=self._with_undo_point())
 
     def with_value(self, record: ValueRecord) -> Self:
@@ -291,6 +293,7 @@ class RunState:
         )
 
     def _with_undo_point(self):
+        """Return the undo points with this moment added; an old one loses its arrays."""
         moment = UndoPoint(
             len(self.answers),
             len(self.skipped),
@@ -309,7 +312,7 @@ class RunState:
 
     @property
     def max_rows(self) -> int:
-        """Rows that the told answers have in the model, at most."""
+        """Return the largest number of rows that the answers have in the model."""
         sizes = [len(each.items) + names_outside_option(each.outcome) for each in self.answers]
         return sum(1 if size == 2 else 2 * size - 2 for size in sizes)
 
@@ -324,7 +327,8 @@ class RunState:
         alike = (q for q in self.pending if q.user == user and sorted(q.items) == sorted(items))
         return next(alike, None)
 
-    def _without(self, items, user):
+    def _pending_without(self, items, user):
+        """Return the pending questions without the oldest one of some items to a user."""
         question = self.pending_of(items, user)
         return tuple(each for each in self.pending if each is not question)
 
@@ -409,12 +413,14 @@ class HistoryEntry(NamedTuple):
 
 
 def are_apart(row: np.ndarray, rows: np.ndarray, space: Any) -> np.ndarray:
-    """Return whether rows differ so much from a row that they may be shown together, (n,)."""
+    """Return whether each of several rows is far enough from a row to be shown beside it, (n,)."""
     return np.abs(rows - row).max(axis=1) > space.apart
 
 
-def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callable:
-    """Return a rule for rows to join a question, by those pending, skipped and just tied.
+def make_exclusion_rule(state: RunState, space: Any, near: float, size: int = 2) -> Callable:
+    """Return a function that says which rows may join a question.
+
+    Pending questions are not asked again, nor near ones of those that were skipped or just tied.
 
     A duel that ended in a tie, once more, says next to nothing; but where one posterior thinks best
     of two items, it may think so after any number of ties.
@@ -454,14 +460,14 @@ def exclusion(state: RunState, space: Any, near: float, size: int = 2) -> Callab
         if len(members) < size - 1:
             return good
         for rest, last, radius in left_out:
-            if _alike(members, rest, max(radius, space.same)):
+            if _are_same_set(members, rest, max(radius, space.same)):
                 good &= np.linalg.norm(rows - last, axis=1) > max(radius, space.apart)
         return good
 
     return allowed
 
 
-def _alike(rows, others, radius):
-    """Return whether every row has another within a distance, and the other way round."""
+def _are_same_set(rows, others, radius):
+    """Return whether two sets of rows are the same, within a distance."""
     distance = np.linalg.norm(rows[:, None] - others, axis=2)
     return bool(np.all(distance.min(axis=0) <= radius) and np.all(distance.min(axis=1) <= radius))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from skpref._utils import Array
 from skpref.optimize._acquisition import (
@@ -16,9 +16,9 @@ from skpref.optimize._acquisition import (
     Numeric,
     PathSurface,
     Surface,
-    common_normals,
+    draw_shared_normals,
 )
-from skpref.optimize._lookahead import LOOKAHEADS, DuelCandidates
+from skpref.optimize._lookahead import LOOKAHEADS, DuelCandidates, DuelSurface
 from skpref.optimize._maximiser import (
     EFFORT,
     NaNEverywhereError,
@@ -65,7 +65,7 @@ class Strategy(NamedTuple):
 
     @property
     def turns(self) -> "tuple[Strategy, ...]":
-        """The methods that take turns, one by one; ValueError if fields differ in length."""
+        """Return a strategy for each method that takes turns; ValueError if lengths differ."""
         lengths = {len(field) for field in self if isinstance(field, tuple)} or {1}
         if len(lengths) > 1 or 0 in lengths:
             raise ValueError(
@@ -170,12 +170,12 @@ def propose(strategy: Strategy, context: AskContext) -> Array | None:
         If the acquisition is NaN everywhere.
     """
     with name_failing_acquisition(strategy.acquisition):
-        return _propose(strategy, context)
+        return _question_by_strategy(strategy, context)
 
 
 @contextmanager
 def name_failing_acquisition(acquisition: str | Callable) -> Iterator[None]:
-    """Add to the error of an acquisition that is NaN everywhere which one it was."""
+    """Raise a ValueError that names the acquisition where it is NaN everywhere within."""
     try:
         yield
     except NaNEverywhereError as error:
@@ -188,7 +188,8 @@ def name_failing_acquisition(acquisition: str | Callable) -> Iterator[None]:
         ) from error
 
 
-def _propose(strategy, context):
+def _question_by_strategy(strategy, context):
+    """Return what `propose` does, without the name of an acquisition in its error."""
     if context.first_rows is not None:
         return _complete_question(strategy.acquisition, context, context.first_rows)
     question = None
@@ -203,7 +204,7 @@ def _propose(strategy, context):
 
 
 def _complete_question(acquisition, context, members):
-    """Return a question that begins with some rows, the best further ones added one by one."""
+    """Return a question of members and the best further rows, one by one; None if none may."""
     while len(members) < context.size:
         row = best_further_row(acquisition, context, members)
         if row is None:
@@ -219,25 +220,22 @@ def random_question(
     size: int,
     first_rows: Array | None = None,
 ) -> Array | None:
-    """Return rows drawn at random that may be asked together; None if there are none.
-
-    They begin with ``first_rows``, if there are any.
-    """
+    """Return a question of random rows after ``first_rows``; None if none may be asked."""
     members = np.zeros((0, space.n_columns)) if first_rows is None else first_rows
     return extend_question(random_rows(space, rng), members, allowed, size)
 
 
 def random_rows(space: Any, rng: np.random.Generator) -> Array:
-    """Return different rows of a space in random order; of a pool all."""
+    """Return distinct random rows of a space; of a pool all, in random order."""
     rows = space.pool
     if rows is None:
-        rows = space.place(rng.random((EFFORT.n_rows, space.n_dimensions)))
+        rows = space.rows_at(rng.random((EFFORT.n_rows, space.n_dimensions)))
         rows = np.unique(rows, axis=0)
     return rng.permutation(rows)
 
 
 def extend_question(rows: Array, members: Array, allowed: Callable, size: int) -> Array | None:
-    """Return a question of members and the first of the rows that fit; None if none do."""
+    """Return a question of members and the first rows that may join them; None if none may."""
     if len(members) == size:
         return members
     for row in rows[allowed(members, rows)] if len(members) else rows:
@@ -247,10 +245,10 @@ def extend_question(rows: Array, members: Array, allowed: Callable, size: int) -
     return None
 
 
-def spread_question(
+def farthest_question(
     rows: Array, first_rows: Array, shown: Array, allowed: Callable, size: int
 ) -> Array | None:
-    """Return a question of first rows, and rows that are farthest from all shown; None if none may.
+    """Return a question of first rows and those farthest from all shown; None if none may join.
 
     Parameters
     ----------
@@ -277,28 +275,28 @@ def spread_question(
 
 
 def may_be_asked(rows: Array, allowed: Callable) -> bool:
-    """Return whether each row may join those before it."""
+    """Return whether rows may be asked about together, each of them joining those before it."""
     return all(allowed(rows[:k], rows[k : k + 1])[0] for k in range(1, len(rows)))
 
 
 # --- incumbents -----------------------------------------------------------------------------
 
 
-def best_answered(posterior: Any, rows: Array) -> Array:
+def best_mean_row(posterior: Any, rows: Array) -> Array:
     """Return the row of the largest posterior mean."""
     best: Array = rows[int(np.argmax(posterior.mean(rows)))]
     return best
 
 
-def best_answered_rows(posterior, context):
-    """Return the answered rows of the largest posterior means, to begin a search with."""
+def best_mean_rows(posterior, context):
+    """Return the answered rows of the largest posterior means, with which a search begins."""
     order = np.argsort(-posterior.mean(context.answered_rows), kind="stable")
     return context.answered_rows[order[: EFFORT.n_seeds]]
 
 
 def _thompson_incumbent(context):
-    seeds = best_answered_rows(context.gaussian, context)
-    return maximise(_drawn_path(context), context.space, seeds, context.rng)[0]
+    seeds = best_mean_rows(context.gaussian, context)
+    return maximise(_draw_path_surface(context), context.space, seeds, context.rng)[0]
 
 
 def _random_incumbent(context):
@@ -308,10 +306,10 @@ def _random_incumbent(context):
 
 INCUMBENT_RULES: dict[str, Callable[[AskContext], Array]] = {
     "last_winner": lambda context: context.last_winner,
-    "posterior_mean": lambda context: best_answered(context.gaussian, context.answered_rows),
+    "posterior_mean": lambda context: best_mean_row(context.gaussian, context.answered_rows),
     "thompson": _thompson_incumbent,
     "random": _random_incumbent,
-    "joint": lambda context: best_answered(context.gaussian, context.answered_rows),
+    "joint": lambda context: best_mean_row(context.gaussian, context.answered_rows),
 }
 
 
@@ -323,7 +321,8 @@ def incumbent_row(strategy: Strategy, context: AskContext) -> Array:
 # --- further items --------------------------------------------------------------------------
 
 
-def _drawn_path(context):
+def _draw_path_surface(context):
+    """Return a utility drawn from the posterior as a surface."""
     return PathSurface(context.draw().sample_paths(1, context.rng))
 
 
@@ -356,30 +355,30 @@ def best_further_row(
         question = random_question(space, context.allowed, rng, len(members) + 1, members)
         return None if question is None else question[-1]
     if isinstance(acquisition, str) and acquisition == "thompson":
-        seeds = best_answered_rows(context.gaussian, context)
-        return maximise(_drawn_path(context), space, seeds, rng, *rules)[0]
+        seeds = best_mean_rows(context.gaussian, context)
+        return maximise(_draw_path_surface(context), space, seeds, rng, *rules)[0]
     posterior = context.draw()
     if context.separation and len(members) > 1:
         rules.insert(0, partial(_allowed_and_distant, context, members))
     if isinstance(acquisition, str) and acquisition in LOOKAHEADS:
         duel = _lookahead_duel(acquisition, context, posterior, members[0], rules)
         return None if duel is None else duel[1]
-    surface = _surface_beside(acquisition, context, posterior, members)
-    seeds = best_answered_rows(posterior, context)
+    surface = _surface_given_members(acquisition, context, posterior, members)
+    seeds = best_mean_rows(posterior, context)
     return maximise(surface, space, seeds, rng, *rules)[0]
 
 
 def _allowed_and_distant(context, members, rows):
+    """Return which rows may join the members and are far from all but the incumbent, (n,)."""
     distance = np.linalg.norm(rows[:, None] - members[1:], axis=2)
     return context.allowed(members, rows) & np.all(distance > context.separation, axis=1)
 
 
-def _surface_beside(acquisition, context, posterior, members, normals=None) -> RowSurface:
-    """Return an acquisition of one row beside the members of a question."""
+def _surface_given_members(acquisition, context, posterior, members) -> RowSurface:
+    """Return an acquisition as a function of the row that joins the members of a question."""
     if len(members) == 1 or acquisition != "eubo":
         return acquisition_surface(acquisition, posterior, members[0], context.answered_rows)
-    if normals is None:
-        normals = common_normals(context.size - 1, posterior.n_components, context.rng)
+    normals = draw_shared_normals(context.size - 1, posterior.n_components, context.rng)
     return BestOf(posterior, members, normals)
 
 
@@ -387,53 +386,32 @@ def _surface_beside(acquisition, context, posterior, members, normals=None) -> R
 
 
 def _joint_question(acquisition, context):
-    """Return a question whose items maximise the acquisition together; None if none may be asked.
-
-    For "eubo" all items of a set do so, else the first two.
-    """
+    """Return a question whose first two rows maximise an acquisition together; None if none may."""
     if isinstance(acquisition, str) and acquisition in LOOKAHEADS:
         question = _lookahead_duel(acquisition, context, context.draw())
     else:
-        question = _alternate_rows(acquisition, context)
+        question = _maximise_by_turns(acquisition, context)
     return None if question is None else _complete_question(acquisition, context, question)
 
 
-def _alternate_rows(acquisition, context):
-    """Return rows that maximise the acquisition by turns, best mean first; None if none may.
+def _maximise_by_turns(acquisition, context):
+    """Return two rows that maximise an acquisition by turns, best mean first; None if none may.
 
-    Of two rows each in turn is the best beside the other, as long as their value grows. For "eubo"
-    further rows join them, and each is replaced by the best beside the others, if that is better.
+    Each in turn is the best beside the other, as long as their value grows.
     """
     posterior = context.draw()
-    size = context.size if acquisition == "eubo" else 2
-    normals = common_normals(size - 1, posterior.n_components, context.rng) if size > 2 else None
-    seeds = best_answered_rows(posterior, context)
-
-    def best_beside(rest, start):
-        surface = _surface_beside(acquisition, context, posterior, rest, normals)
-        rule = partial(context.allowed, rest)
-        return surface, *maximise(surface, context.space, start, context.rng, rule)
-
-    first, value, question = best_answered(context.gaussian, context.answered_rows), -np.inf, None
+    seeds = best_mean_rows(posterior, context)
+    first, value, question = best_mean_row(context.gaussian, context.answered_rows), -np.inf, None
     for _ in range(EFFORT.n_turns):
         start = np.concatenate([seeds, first[None] if question is None else question])
-        _, second, reached = best_beside(first[None], start)
+        surface = _surface_given_members(acquisition, context, posterior, first[None])
+        rule = partial(context.allowed, first[None])
+        second, reached = maximise(surface, context.space, start, context.rng, rule)
         if second is None or not reached > value + 1e-6 * (1.0 + abs(reached)):
             break
         question, value, first = np.array([first, second]), reached, second
     if question is None:
         return None
-    while len(question) < size:
-        _, row, _ = best_beside(question, np.concatenate([seeds, question]))
-        if row is None:
-            return None
-        question = np.concatenate([question, row[None]])
-    for place in range(size if size > 2 else 0):
-        rest = np.delete(question, place, axis=0)
-        surface, row, value = best_beside(rest, np.concatenate([seeds, question]))
-        before = surface.value(question[place][None])[0]
-        if row is not None and value > before + 1e-6 * (1.0 + abs(before)):
-            question[place] = row
     return question[np.argsort(-posterior.mean(question), kind="stable")]
 
 
@@ -443,25 +421,13 @@ def _lookahead_duel(acquisition, context, posterior, incumbent=None, rules=()):
     Without an incumbent both are chosen, and the better one is first; else the second is, of the
     rows that the first rule allows, or else the next.
     """
-    rows = candidate_rows(context.space, best_answered_rows(posterior, context), context.rng)
-    if context.space.pool is None:
-        rows = np.concatenate([context.answered_rows, rows])
-    rows, n_first = promising_first(posterior, rows, incumbent)
-    candidates = DuelCandidates.draw(posterior, rows, n_first, context.rng)
+    candidates = draw_duel_candidates(context, posterior, context.answered_rows, incumbent)
     surface = LOOKAHEADS[acquisition](posterior, candidates)
-    shown = np.zeros(1, dtype=np.intp)
-    values, indices = np.zeros(0), np.zeros((0, 2), dtype=np.intp)
-    if incumbent is None:
-        values, indices = surface.value_pairs(candidates, *_showable_pairs(candidates))
-        shown = np.unique(indices[np.argsort(-values, kind="stable")[: EFFORT.n_replaced], :2])
-    for first in shown:  # the best duels, with any other row in the place of one of their items
-        second = np.delete(np.arange(len(rows)), first)
-        more_values, more = surface.value_pairs(candidates, np.full(len(second), first), second)
-        values = np.concatenate([values, more_values])
-        indices = np.concatenate([indices.reshape(-1, more.shape[1]), more])
-    moving = np.arange(indices.shape[1]) >= (incumbent is not None)
-    points, _ = climb_best(surface, context.space, rows[indices], values, moving)
-    if incumbent is None:
+    is_joint = incumbent is None
+    first = candidates.most_often_best()[: EFFORT.n_starts] if is_joint else [0]
+    every = np.arange(len(candidates.rows))
+    points, _ = climb_duels(surface, candidates, context.space, first, every, (is_joint, True))
+    if is_joint:
         duels = (duel for duel in points[:, :2] if may_be_asked(duel, context.allowed))
         duel = next(duels, None)
         return duel if duel is None else duel[np.argsort(-posterior.mean(duel), kind="stable")]
@@ -472,12 +438,15 @@ def _lookahead_duel(acquisition, context, posterior, incumbent=None, rules=()):
     return None
 
 
-def promising_first(posterior, rows, incumbent):
-    """Return distinct rows, those of the largest means and upper bounds first, and their number.
+def draw_duel_candidates(
+    context: AskContext, posterior: Any, rows: Array, incumbent: Array | None = None
+) -> DuelCandidates:
+    """Return candidates for the items of a duel: some rows, and others spread over the space.
 
     If there is an incumbent it is the very first.
     """
-    rows = np.unique(rows, axis=0)
+    spread = candidate_rows(context.space, best_mean_rows(posterior, context), context.rng)
+    rows = np.unique(np.concatenate([rows, spread]), axis=0)
     mean = posterior.mean(rows)
     upper = mean + 2.0 * np.sqrt(posterior.var(rows))
     orders = [
@@ -485,16 +454,37 @@ def promising_first(posterior, rows, incumbent):
     ]
     leading = np.unique(np.concatenate(orders))
     rows, n_first = np.concatenate([rows[leading], np.delete(rows, leading, axis=0)]), len(leading)
-    if incumbent is None:
-        return rows, n_first
-    return np.concatenate([incumbent[None], rows]), n_first + 1
+    if incumbent is not None:
+        rows, n_first = np.concatenate([incumbent[None], rows]), n_first + 1
+    return DuelCandidates.draw(posterior, rows, n_first, context.rng)
 
 
-def _showable_pairs(candidates) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return all pairs of the candidates that are most often the best of the draws."""
-    n_first = candidates.cov.shape[1]
-    counts = np.bincount(candidates.best, minlength=n_first)
-    mean = candidates.means[:n_first].mean(axis=1)
-    showable = np.lexsort((-mean, -counts))[: EFFORT.n_showable]
-    first, second = np.triu_indices(len(showable), 1)
-    return showable[first], showable[second]
+def climb_duels(
+    surface: DuelSurface,
+    candidates: DuelCandidates,
+    space: Any,
+    first: ArrayLike,
+    second: ArrayLike,
+    moving: tuple[bool, bool],
+) -> tuple[Array, Array]:
+    """Return points of duels and their values, best first, with the ends of climbs added.
+
+    Parameters
+    ----------
+    surface : DuelSurface
+    candidates : DuelCandidates
+    space : Space
+    first, second : array-like of int
+        Candidates that may be the first and the second item: all their pairs are valued.
+    moving : tuple of two bool
+        Which of the two items a climb may move.
+    """
+    pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    values, indices = surface.value_pairs(candidates, *pairs.T)
+    points = candidates.rows[indices]
+    if not len(points):
+        return points, values
+    moves = np.ones(points.shape[1], dtype=bool)
+    moves[:2] = moving
+    return climb_best(surface, space, points, values, moves)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Matern
 
 from skpref._estimator import PairwisePreferenceRegressor
-from skpref.optimize._limits import LimitedBox, unlimited
+from skpref.optimize._limits import LimitedBox, as_limited_box
 from skpref.optimize._model import shorter_lengthscale_prior
 from skpref.optimize._spaces import Pool
 from skpref.optimize._state import RunState
@@ -48,8 +48,8 @@ class Usability:
         outcomes = np.array([int(k not in unusable) for k in places])
         return cls(model.fit(_duels_with_bar(state.items.rows[places]), outcomes))
 
-    def at_level(self, level: float) -> "Usability":
-        """Return the same, with another level."""
+    def with_level(self, level: float) -> "Usability":
+        """Return this usability with another level."""
         return Usability(self._model, level)
 
     def probability(self, rows: np.ndarray) -> np.ndarray:
@@ -65,20 +65,23 @@ class Usability:
 
 
 def _duels_with_bar(rows):
+    """Return duels (n, 2, n_columns + 1) of rows with the bar that usable items beat."""
     items = np.column_stack([rows, np.zeros(len(rows))])
     bar = np.append(np.zeros(rows.shape[1]), _FAR)
     return np.stack([items, np.broadcast_to(bar, items.shape)], axis=1)
 
 
 def usable_part(space: Any, usability: Usability, n: int) -> Any:
-    """Return the part of a space that is usable enough; of a pool at least n items.
+    """Return the space of items whose probability to be usable is at least the level.
+
+    Of a pool these are at least n.
 
     If no item of a box seems to be, that is the whole box.
     """
     if isinstance(space, Pool):
         probability = usability.probability(space.pool)
         return space.part(probability >= min(usability.level, np.sort(probability)[-n]))
-    box = space if isinstance(space, LimitedBox) else unlimited(space)
+    box = space if isinstance(space, LimitedBox) else as_limited_box(space)
     try:
         return box.with_usability(usability)
     except ValueError:

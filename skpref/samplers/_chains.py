@@ -61,7 +61,7 @@ def cholesky_factor(
     ValueError
         If the matrix is not square, not finite, not symmetric or not positive definite.
     """
-    covariance = _checked(covariance)
+    covariance = _check_covariance(covariance)
     try:
         factor = cholesky(covariance, lower=True)
     except np.linalg.LinAlgError as error:
@@ -90,7 +90,7 @@ def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If the matrix is not square, not finite, not symmetric or not positive semi-definite.
     """
-    covariance = _checked(covariance)
+    covariance = _check_covariance(covariance)
     variance = covariance.diagonal()
     rounding = singular_below(len(covariance))
     try:
@@ -119,7 +119,8 @@ def singular_below(t: int) -> float:
     return 10 * t * float(np.finfo(np.float64).eps)
 
 
-def _checked(covariance):
+def _check_covariance(covariance):
+    """Return a covariance as a C-contiguous array; ValueError unless finite and symmetric."""
     covariance = np.ascontiguousarray(covariance, dtype=np.float64)
     if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1] or not covariance.size:
         raise ValueError(
@@ -153,7 +154,7 @@ class SamplingBox(NamedTuple):
     most: np.ndarray
 
     @classmethod
-    def of(cls, lower: ArrayLike | None, upper: ArrayLike | None, n: int) -> "SamplingBox":
+    def from_walls(cls, lower: ArrayLike | None, upper: ArrayLike | None, n: int) -> "SamplingBox":
         """Return the box of checked walls of n coordinates; None: 0 below and inf above."""
         walls = []
         for name, given, default in (("lower", lower, 0.0), ("upper", upper, np.inf)):
@@ -179,20 +180,21 @@ class SamplingBox(NamedTuple):
 
     @property
     def is_positive(self) -> bool:
-        """Tell whether the box is v > 0."""
+        """Return whether the box is v > 0."""
         return not self.lower.any() and bool(np.isposinf(self.upper).all())
 
     @property
     def is_cone(self) -> bool:
-        """Tell whether every wall passes through the origin: multiples of v stay inside."""
-        return bool(np.all(_no_offset(self.lower) & _no_offset(self.upper)))
+        """Return whether every wall is at 0 or absent, so that multiples of v stay inside."""
+        return bool(np.all(_passes_origin(self.lower) & _passes_origin(self.upper)))
 
     def clip(self, v: np.ndarray) -> np.ndarray:
         """Return positions (..., t) strictly inside, where rounding put some on a wall."""
         return np.clip(v, self.least, self.most)
 
 
-def _no_offset(wall):
+def _passes_origin(wall):
+    """Return which walls are at 0 or absent."""
     return (wall == 0) | np.isinf(wall)
 
 
@@ -229,7 +231,7 @@ def start_positions(
         raise ValueError(
             f"start has shape {start.shape}; allowed are ({t},) and ({n_chains}, {t})."
         )
-    box = SamplingBox.of(None, None, t) if box is None else box
+    box = SamplingBox.from_walls(None, None, t) if box is None else box
     start = np.broadcast_to(start, (n_chains, t)).copy()
     inside = (start > box.lower) & (start < box.upper) & np.isfinite(start)
     if not inside.all():

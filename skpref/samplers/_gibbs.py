@@ -21,9 +21,6 @@ from skpref.samplers._chains import (
 )
 from skpref.samplers.truncated_normal import TAIL, quantile_below, quantile_between
 
-# Coordinates whose conditional means are kept up to date one by one; the rest follow by one product
-# of matrices a block.
-_BLOCK = 32
 _SINGULAR = (
     "coordinates that are linear combinations of others cannot be renewed alone: use hmc, which "
     "takes a singular covariance, or raise the noise variance on its diagonal."
@@ -101,7 +98,7 @@ def gibbs(
     pull = precision / np.multiply.outer(-scale, scale)
     np.fill_diagonal(pull, 0.0)
     # Coordinates by chains: the values of one coordinate over the chains lie together.
-    box = SamplingBox.of(lower, upper, t)
+    box = SamplingBox.from_walls(lower, upper, t)
     start = start_positions(start, n_chains, t, box)
     walls = box.lower * scale, box.upper * scale
     radius_move = radius_move and box.is_cone
@@ -129,33 +126,29 @@ def gibbs(
 
 
 def _sweep(v, pull, walls, uniform):
-    """Renew every coordinate of v (t, n_chains) once, in place."""
-    renew = _renew if np.any(walls[1] < np.inf) else _renew_above
-    for begin in range(0, len(v), _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        before = v[rows].copy()
-        means = _renew_block(v, rows, pull, walls, uniform, renew)
-        if renew is _renew_above and np.min(means - walls[0][rows, None]) < -TAIL:
-            v[rows] = before
-            _renew_block(v, rows, pull, walls, uniform, _renew)
+    """Draw every coordinate of v (t, n_chains) anew, given the others, in place."""
+    draw = _draw_between if np.any(walls[1] < np.inf) else _draw_above
+    before = v.copy()
+    means = _draw_coordinates(v, before, pull, walls, uniform, draw)
+    if draw is _draw_above and np.min(means - walls[0][:, None]) < -TAIL:
+        _draw_coordinates(v, before, pull, walls, uniform, _draw_between)
 
 
-def _renew_block(v, rows, pull, walls, uniform, renew):
-    """Renew some coordinates, one after the other, in place; return their conditional means."""
-    # Above row i the changes of those renewed already, from row i on the means before these.
-    change, within = pull[rows] @ v, pull[rows, rows].copy()
-    np.fill_diagonal(within, 1.0)
-    means, before = np.empty_like(change), v[rows].copy()
-    ends = (wall[rows].tolist() for wall in walls)
-    coordinates = enumerate(zip(means, v[rows], before, uniform[rows], *ends, strict=True))
+def _draw_coordinates(v, before, pull, walls, uniform, draw):
+    """Write a draw of each coordinate, one after the other, to v; return conditional means."""
+    # Above row i the changes of those drawn already, from row i on the means before these.
+    change, means = pull @ before, np.empty_like(before)
+    ends = (wall.tolist() for wall in walls)
+    coordinates = enumerate(zip(means, v, before, uniform, *ends, strict=True))
     for i, (mean, new, old, share, lower, upper) in coordinates:
-        np.dot(within[i, : i + 1], change[: i + 1], out=mean)
-        renew(mean, lower, upper, share, new)
+        np.dot(pull[i, :i], change[:i], out=mean)
+        mean += change[i]
+        draw(mean, lower, upper, share, new)
         np.subtract(new, old, out=change[i])
     return means
 
 
-def _renew(mean, lower, upper, uniform, out):
+def _draw_between(mean, lower, upper, uniform, out):
     """Write quantiles of N(mean, 1) between two walls, at one uniform a chain, to ``out``."""
     if upper < np.inf:
         np.clip(mean + quantile_between(lower - mean, upper - mean, uniform), lower, upper, out)
@@ -164,8 +157,8 @@ def _renew(mean, lower, upper, uniform, out):
     np.maximum(mean - quantile_below(mean - lower, uniform), lower or SMALLEST, out=out)
 
 
-def _renew_above(mean, lower, upper, uniform, out):
-    """Write quantiles of N(mean, 1) above a wall to ``out``; the caller checks its distance."""
+def _draw_above(mean, lower, upper, uniform, out):
+    """Write quantiles of N(mean, 1) above a wall that is not in the far tail to ``out``."""
     ndtr(mean - lower if lower else mean, out)
     out *= uniform
     ndtri(out, out)

@@ -15,10 +15,6 @@ from skpref._utils import check_number
 from skpref.samplers._chains import SamplingBox, check_generator, covariance_root, start_positions
 from skpref.samplers._walls import AnyWalls, WallsAtOrigin, reflector_rows
 
-# Events between two looks at which trajectories are over: a look costs as much as an event or two,
-# and those that are over wait for it.
-_STEPS = 4
-
 
 class HMCChains(NamedTuple):
     """Draws of `hmc`, the positions where the chains ended, and the walls that they met.
@@ -138,7 +134,7 @@ class HMCSampler:
     ):
         covariance, self._root = covariance_root(covariance)
         self._variance = covariance.diagonal()
-        self._box = SamplingBox.of(lower, upper, len(covariance))
+        self._box = SamplingBox.from_walls(lower, upper, len(covariance))
         self._reflectors = reflector_rows(covariance)
 
     def draw(
@@ -157,10 +153,10 @@ class HMCSampler:
         positions = start_positions(start, n_chains, t, self._box)
         max_walls = most_walls(t) if max_walls is None else max_walls
         check_number("max_walls", max_walls, low=0, integer=True)
-        draws = _momenta(self._root, len(positions), n_draws, rng)
+        draws = _draw_momenta(self._root, len(positions), n_draws, rng)
         kind = WallsAtOrigin if self._box.is_positive else AnyWalls
         walls = kind(self._reflectors, self._variance, self._box, len(positions))
-        n_met = _run(walls, positions, draws, max_walls)
+        n_met = _run_trajectories(walls, positions, draws, max_walls)
         rejected_share = float(np.mean(n_met > max_walls))
         return HMCChains(draws, draws[:, -1].copy(), n_met, rejected_share)
 
@@ -170,8 +166,8 @@ def most_walls(t: int) -> int:
     return 20_000 + 100 * t
 
 
-def _momenta(root, n_chains, n_draws, rng):
-    """Draw momenta ~ N(0, Σ) of every trajectory, in the array that draws will overwrite."""
+def _draw_momenta(root, n_chains, n_draws, rng):
+    """Return momenta ~ N(0, Σ) of all trajectories, (n_chains, n_draws, t)."""
     t, rank = root.shape
     momenta = np.empty((n_chains, n_draws, t))
     normals = np.empty((n_chains, rank))
@@ -181,40 +177,42 @@ def _momenta(root, n_chains, n_draws, rng):
     return momenta
 
 
-def _run(walls, positions, draws, max_walls):
-    """Turn the momenta in `draws` into draws, in place; return the walls met by each trajectory."""
+def _run_trajectories(walls, positions, draws, max_walls):
+    """Run all trajectories, and return the number of walls that each of them met.
+
+    ``draws`` holds their momenta, which are replaced by the positions where they end.
+    """
     n_chains, n_draws, _ = draws.shape
     n_met = np.zeros((n_chains, n_draws), dtype=np.int64)
     chain = np.arange(n_chains)  # the chain in each row of the work arrays
     draw = np.zeros(n_chains, dtype=np.int64)  # the draw that it is at
     met = np.zeros(n_chains, dtype=np.int64)  # walls met by its trajectory
     # A and B: positions at τ = π/2 and at τ = 0
-    ends = np.stack([walls.rows(draws[:, 0]), walls.rows(positions)])
+    ends = np.stack([walls.to_work_rows(draws[:, 0]), walls.to_work_rows(positions)])
     while chain.size:
-        for _ in range(_STEPS):
-            hit = walls.next_event(ends)
-            met += hit
+        hit = walls.next_event(ends)
+        met += hit
         too_many = met > max_walls
         which = (too_many | ~hit).nonzero()[0]
         if not which.size:
             continue
         rows, at = chain[which], draw[which]
-        end, lost = walls.positions(ends[0, which])
+        end, lost = walls.to_draws(ends[0, which])
         rejected = too_many[which] | lost
         n_met[rows, at] = np.where(rejected, max_walls + 1, met[which])
         if rejected.any():
             began = np.where((at > 0)[:, None], draws[rows, at - 1], positions[rows])
             end[rejected] = began[rejected]
         draws[rows, at] = end
-        ends[1, which] = walls.rows(end)
+        ends[1, which] = walls.to_work_rows(end)
         waiting = np.minimum(at + 1, n_draws - 1)  # the place of the next draw holds its momentum
-        ends[0, which] = walls.rows(draws[rows, waiting])
-        walls.begin(which)
+        ends[0, which] = walls.to_work_rows(draws[rows, waiting])
+        walls.reset_times(which)
         met[which] = 0
         draw[which] = at + 1
         if at.max() + 1 == n_draws:
             alive = draw < n_draws
             chain, draw, met = chain[alive], draw[alive], met[alive]
             ends = np.ascontiguousarray(ends[:, alive])
-            walls.keep(alive)
+            walls.keep_chains(alive)
     return n_met

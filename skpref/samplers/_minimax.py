@@ -105,8 +105,8 @@ def orthant_probability(
     """
     check_number("n", n, low=2, integer=True)  # an error estimate needs two
     check_generator(rng)
-    tilting = _tilt(covariance)
-    _, log_ratio = _propose(tilting, n, rng)
+    tilting = _make_tilting(covariance)
+    _, log_ratio = _draw_proposals(tilting, n, rng)
     largest = log_ratio.max()
     ratio = np.exp(log_ratio - largest)
     mean = ratio.mean()
@@ -159,10 +159,10 @@ def minimax_draws(
     """
     check_number("n", n, low=1, integer=True)
     check_generator(rng)
-    tilting = _tilt(covariance)
+    tilting = _make_tilting(covariance)
     accepted, n_accepted, n_proposed, batch = [], 0, 0, max(n, 1000)
     while n_accepted < n:
-        z, log_ratio = _propose(tilting, batch, rng)
+        z, log_ratio = _draw_proposals(tilting, batch, rng)
         accepted_batch = z[:, -rng.standard_exponential(batch) <= log_ratio - tilting.bound]
         accepted.append(accepted_batch)
         n_accepted += accepted_batch.shape[1]
@@ -180,8 +180,8 @@ def minimax_draws(
     return MinimaxDraws(draws, n_accepted / n_proposed)
 
 
-def _propose(tilting, n, rng):
-    """Draw proposals z (t, n); return them and their ψ (n,)."""
+def _draw_proposals(tilting, n, rng):
+    """Return n proposals z (t, n) of a tilting, and the logarithm of their ratios ψ (n,)."""
     t = len(tilting.shift)
     z = np.zeros((t, n))
     log_ratio = np.zeros(n)
@@ -193,8 +193,8 @@ def _propose(tilting, n, rng):
     return z, log_ratio
 
 
-def _tilt(covariance):
-    """Order the variables, factorise and find the saddle point of ψ."""
+def _make_tilting(covariance):
+    """Return the minimax tilting of a covariance: order, factor and saddle point of ψ."""
     covariance, _ = cholesky_factor(covariance)
     order, factor = _ordered_factor(covariance)
     t = len(order)
@@ -216,14 +216,14 @@ def _saddle_point(transform):
     t = len(transform)
     free = transform[:, : t - 1]
     x = solve_lower(transform[: t - 1, : t - 1], np.ones(t - 1))
-    value, s = _profile(x, free)
+    value, s = _minimise_over_tilting(x, free)
     if t == 1:
         return np.zeros(1), float(value)
     for _ in range(_MAX_NEWTON):
         hazard = _hazard(s)
         slope = hazard * (hazard + s)
         curvature = slope.copy()
-        curvature[:-1] /= _mean_slope(s[:-1])  # −H''
+        curvature[:-1] /= _truncated_variance(s[:-1])  # −H''
         gradient = free.T @ hazard - x
         root = np.sqrt(curvature)[:, None] * free
         try:
@@ -237,7 +237,7 @@ def _saddle_point(transform):
             return shift, float(value)
         size = 1.0
         while size > 1e-12:
-            new_value, new_s = _profile(x + size * step, free)
+            new_value, new_s = _minimise_over_tilting(x + size * step, free)
             if new_value >= value + 0.1 * size * decrement - 1e-12 * abs(value):
                 break
             size /= 2
@@ -248,15 +248,18 @@ def _saddle_point(transform):
     )
 
 
-def _profile(x, free):
-    """ψ minimised over μ, and s = μ + y − x (its last entry y_t); −inf outside y > 0."""
+def _minimise_over_tilting(x, free):
+    """Return ψ minimised over μ, and s = μ + y − x, at given x; −inf outside y > 0.
+
+    ``free`` is M without its last column, and the last entry of s is y_t.
+    """
     y = free @ x
     if not np.all(y[:-1] > 0):
         return -np.inf, y
     s = y.copy()
     s[:-1] = y[:-1] - 1.0 / y[:-1]
-    for _ in range(60):  # the mean is convex and increasing in s: Newton cannot fail
-        change = (_mean(s[:-1]) - y[:-1]) / _mean_slope(s[:-1])
+    for _ in range(_MAX_NEWTON):  # the mean is convex and increasing in s: Newton cannot fail
+        change = (_truncated_mean(s[:-1]) - y[:-1]) / _truncated_variance(s[:-1])
         s[:-1] -= change
         if np.all(np.abs(change) <= 1e-13 * (1.0 + np.abs(s[:-1]))):
             break
@@ -272,7 +275,7 @@ def _hazard(upper):
     return np.sqrt(2.0 / np.pi) / erfcx(-upper / np.sqrt(2.0))
 
 
-def _mean(upper):
+def _truncated_mean(upper):
     """Return the mean of N(upper, 1) given that it is positive, upper + φ/Φ, to full precision."""
     with np.errstate(divide="ignore", invalid="ignore"):
         q = 1.0 / upper**2
@@ -281,8 +284,8 @@ def _mean(upper):
         )
 
 
-def _mean_slope(upper):
-    """Return the derivative of `_mean`, the variance of the truncated normal."""
+def _truncated_variance(upper):
+    """Return the derivative of `_truncated_mean`, the variance of the truncated normal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         q = 1.0 / upper**2
         hazard = _hazard(upper)

@@ -122,7 +122,7 @@ def split_hmc(
     check_generator(rng)
     check_number("n_draws", n_draws, low=1, integer=True)
     check_number("n_steps", n_steps, low=1, integer=True)
-    at = _At.of(potential, np.array(start, dtype=np.float64, ndmin=2))
+    at = _EvaluatedPositions.evaluate(potential, np.array(start, dtype=np.float64, ndmin=2))
     draws = np.empty((len(at.x), n_draws, at.x.shape[1]))
     acceptance = np.empty((len(at.x), n_draws))
     for k in range(n_draws):
@@ -173,7 +173,7 @@ def adapt_steps(
     >>> 10 < adapt_steps(narrow, np.zeros((16, 1)), 30, rng=rng, first=100).n_steps < 40
     True
     """
-    at = _At.of(potential, np.array(start, dtype=np.float64, ndmin=2))
+    at = _EvaluatedPositions.evaluate(potential, np.array(start, dtype=np.float64, ndmin=2))
     centre = log_step = np.log(LENGTH / min(max(first, 1), most))
     missing, average, acceptances = 0.0, log_step, []
     for k in range(1, n_draws + 1):
@@ -188,7 +188,7 @@ def adapt_steps(
     return Adapted(n_steps, at.x, float(np.mean(acceptances[len(acceptances) // 2 :])))
 
 
-class _At(NamedTuple):
+class _EvaluatedPositions(NamedTuple):
     """Positions of the chains, and what the potential is there."""
 
     x: Array
@@ -196,16 +196,18 @@ class _At(NamedTuple):
     slope: Array
 
     @classmethod
-    def of(cls, potential, x):
+    def evaluate(cls, potential, x):
+        """Return positions with the potential and its gradient there."""
         return cls(x, *potential(x))
 
     def energy(self, momentum):
+        """Return the Hamiltonian of each chain, given its momentum."""
         squares = np.einsum("cd,cd->c", momentum, momentum) + np.einsum("cd,cd->c", self.x, self.x)
         return self.value + 0.5 * squares
 
 
 def _trajectory(potential, begin, n_steps, rng):
-    """Return where one trajectory takes the chains, and the probabilities of acceptance."""
+    """Return the positions after one trajectory of each chain, and probabilities to accept it."""
     momentum = rng.standard_normal(begin.x.shape)
     # Shorter steps now and then, or trajectories of a closed orbit come back to where they began.
     step = LENGTH / n_steps * rng.uniform(0.8, 1.0)
@@ -217,7 +219,7 @@ def _trajectory(potential, begin, n_steps, rng):
             momentum = momentum - 0.5 * step * at.slope
             x = cosine * at.x + sine * momentum
             momentum = cosine * momentum - sine * at.x
-            at = _At.of(potential, x)
+            at = _EvaluatedPositions.evaluate(potential, x)
             momentum -= 0.5 * step * at.slope
         acceptance = np.exp(np.minimum(before - at.energy(momentum), 0.0))
     acceptance = np.where(np.isnan(acceptance), 0.0, acceptance)
@@ -225,4 +227,4 @@ def _trajectory(potential, begin, n_steps, rng):
     x = np.where(accepted[:, None], at.x, begin.x)
     value = np.where(accepted, at.value, begin.value)
     slope = np.where(accepted[:, None], at.slope, begin.slope)
-    return _At(x, value, slope), acceptance
+    return _EvaluatedPositions(x, value, slope), acceptance

@@ -43,16 +43,16 @@ class WallsAtOrigin:
         self._ratio = np.empty((n_chains, len(variance)))
         self._row_start = np.arange(n_chains) * len(variance)
 
-    def rows(self, v):
-        """Return coordinates (n, t) as the rows of the work arrays."""
+    def to_work_rows(self, v):
+        """Return positions or velocities (n, t) in the rows of the work arrays, one a wall."""
         return v
 
-    def positions(self, end):
+    def to_draws(self, end):
         """Return draws from the ends of trajectories, and which of these are not to be used."""
         return np.maximum(end, SMALLEST), False
 
     def next_event(self, ends):
-        """Take each trajectory past its next wall, in place; say which met one before π/2."""
+        """Reflect each trajectory at its next wall, in place; return which met one before π/2."""
         ratio = self._ratio
         with np.errstate(divide="ignore", invalid="ignore"):  # B_i = 0 gives −inf: first, rightly
             np.abs(ends[1], out=ratio)
@@ -65,11 +65,11 @@ class WallsAtOrigin:
         _reflect(ends, coefficients, first, self._reflectors)
         return hit
 
-    def begin(self, which):
-        """Mark the trajectories that begin anew."""
+    def reset_times(self, which):
+        """Set the times of trajectories that begin to 0."""
 
-    def keep(self, alive):
-        """Keep some of the chains and drop the others."""
+    def keep_chains(self, alive):
+        """Keep the work arrays of some chains and drop those of the others."""
         n_chains = int(alive.sum())
         self._ratio, self._row_start = self._ratio[:n_chains], self._row_start[:n_chains]
 
@@ -107,12 +107,12 @@ class AnyWalls:
         self._table = np.empty((n_chains, len(wall)))
         self._row_start = np.arange(n_chains) * len(wall)
 
-    def rows(self, v):
-        """Return coordinates (n, t) as the rows of the work arrays."""
+    def to_work_rows(self, v):
+        """Return positions or velocities (n, t) in the rows of the work arrays, one a wall."""
         return v.take(self._coordinate, axis=1) * self._sign  # C-contiguous, unlike v[:, ...]
 
-    def positions(self, end):
-        """Draws from the ends of trajectories, and which of these are not to be used.
+    def to_draws(self, end):
+        """Return draws from the ends of trajectories, and which of these are not to be used.
 
         A wall that is met at the speed of rounding can be missed, once in far more trajectories
         than are ever drawn; what then ends outside is rejected.
@@ -123,8 +123,8 @@ class AnyWalls:
         return self._box.clip(end), lost
 
     def next_event(self, ends):
-        """Take each trajectory past its next wall, in place; say which met one before π/2."""
-        times = self._times(*ends)
+        """Reflect each trajectory at its next wall, in place; return which met one before π/2."""
+        times = self._wall_times(*ends)
         first = times.argmin(axis=1)
         at_first = self._row_start + first
         time = np.maximum(times.ravel().take(at_first), self._now)
@@ -139,7 +139,7 @@ class AnyWalls:
         np.copyto(self._now, time, where=hit)
         return hit
 
-    def _times(self, a, b):
+    def _wall_times(self, a, b):
         """Return tan(τ/2) where rows meet their wall before π/2; inf where not, or past it.
 
         Having left, a row is outside for half a turn if its wall is above the origin, and below 0
@@ -163,12 +163,12 @@ class AnyWalls:
         times.put(ahead, time)
         return times
 
-    def begin(self, which):
-        """Mark the trajectories that begin anew."""
+    def reset_times(self, which):
+        """Set the times of trajectories that begin to 0."""
         self._now[which] = 0.0
 
-    def keep(self, alive):
-        """Keep some of the chains and drop the others."""
+    def keep_chains(self, alive):
+        """Keep the work arrays of some chains and drop those of the others."""
         self._now = self._now[alive]
         n_chains = len(self._now)
         self._table, self._row_start = self._table[:n_chains], self._row_start[:n_chains]
@@ -184,7 +184,10 @@ def reflector_rows(covariance):
 
 
 def _reflect(ends, coefficients, first, reflectors):
-    """Add to row c of A and of B its own coefficient times row j = first[c] of `reflectors`."""
+    """Reflect trajectories at walls, in place: add coefficients times rows of ``reflectors``.
+
+    Row c of A and of B gets its own coefficient times row ``first[c]``.
+    """
     n_chains, t = ends.shape[1:]
     if _csr_matvecs is None:
         ends += coefficients[:, :, None] * reflectors[first]

@@ -14,7 +14,7 @@ from skpref._utils import BLOCK
 
 
 def rhat(draws: ArrayLike) -> np.ndarray:
-    """Rank-normalised split-R̂: the larger of the bulk's and the folded (scale) one.
+    """Return the rank-normalised split-R̂: the larger of the bulk's and the folded (scale) one.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def rhat(draws: ArrayLike) -> np.ndarray:
     >>> (rhat(draws) > 1.05).tolist()
     [False, True]
     """
-    return _by_coordinate(_rhat, draws)
+    return _apply_by_coordinates(_rhat, draws)
 
 
 def effective_draws(draws: ArrayLike, kind: str = "bulk") -> np.ndarray:
-    """Effective sample size by Geyer's initial monotone sequence over all chains.
+    """Return the effective sample size by Geyer's initial monotone sequence over all chains.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ def effective_draws(draws: ArrayLike, kind: str = "bulk") -> np.ndarray:
     """
     if kind not in _EFFECTIVE:
         raise ValueError(f"kind is {kind!r}; allowed are {', '.join(map(repr, _EFFECTIVE))}.")
-    return _by_coordinate(_EFFECTIVE[kind], draws)
+    return _apply_by_coordinates(_EFFECTIVE[kind], draws)
 
 
 def mcse_mean(draws: ArrayLike) -> np.ndarray:
-    """Monte Carlo standard error of the mean of each coordinate.
+    """Return the Monte Carlo standard error of the mean of each coordinate.
 
     Parameters
     ----------
@@ -112,11 +112,11 @@ def mcse_mean(draws: ArrayLike) -> np.ndarray:
     >>> bool(abs(mcse_mean(draws) - 0.01) < 0.001)
     True
     """
-    return _by_coordinate(_mcse_mean, draws)
+    return _apply_by_coordinates(_mcse_mean, draws)
 
 
-def _by_coordinate(function, draws):
-    """Apply a function of (n_chains, n_draws, p) -> (p,) to coordinates, some at a time."""
+def _apply_by_coordinates(function, draws):
+    """Return a function of draws (n_chains, n_draws, p), evaluated for a block of coordinates."""
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim < 2 or draws.shape[1] < 4 or draws.shape[0] < 1:
         raise ValueError(
@@ -134,7 +134,7 @@ def _by_coordinate(function, draws):
     return result.reshape(draws.shape[2:])[()]
 
 
-def _split(draws):
+def _split_chains(draws):
     """Return the halves of the chains as chains; the middle draw of an odd number is dropped."""
     half = draws.shape[1] // 2
     return np.concatenate((draws[:, :half], draws[:, -half:]))
@@ -148,12 +148,14 @@ def _rank_normalise(draws):
 
 
 def _rhat(draws):
-    halves = _split(draws)
+    """Return the larger R̂ of ranks and of ranks of distances from the median, (p,)."""
+    halves = _split_chains(draws)
     folded = np.abs(halves - np.median(halves, axis=(0, 1)))
-    return np.maximum(*(_plain_rhat(_rank_normalise(x)) for x in (halves, folded)))
+    return np.maximum(*(_rhat_without_ranks(_rank_normalise(x)) for x in (halves, folded)))
 
 
-def _plain_rhat(draws):
+def _rhat_without_ranks(draws):
+    """Return R̂ of draws as they are, (p,)."""
     n_draws = draws.shape[1]
     within = draws.var(axis=1, ddof=1).mean(axis=0)  # (2)
     between = draws.mean(axis=1).var(axis=0, ddof=1)  # (1), over n_draws
@@ -161,20 +163,24 @@ def _plain_rhat(draws):
 
 
 def _mcse_mean(draws):
+    """Return the standard errors of the means of (n_chains, n_draws, p), (p,)."""
     return draws.std(axis=(0, 1), ddof=1) / np.sqrt(_effective_mean(draws))
 
 
 def _effective_bulk(draws):
-    return _effective(_rank_normalise(_split(draws)))
+    return _effective_without_ranks(_rank_normalise(_split_chains(draws)))
 
 
 def _effective_mean(draws):
-    return _effective(_split(draws))
+    return _effective_without_ranks(_split_chains(draws))
 
 
 def _effective_tail(draws):
+    """Return the smaller effective number of draws of the 5 % and the 95 % quantile, (p,)."""
     below = (draws <= _quantile(draws, probability) for probability in (0.05, 0.95))
-    return np.minimum(*(_effective(_split(x).astype(np.float64)) for x in below))
+    return np.minimum(
+        *(_effective_without_ranks(_split_chains(x).astype(np.float64)) for x in below)
+    )
 
 
 def _quantile(draws, probability):
@@ -194,7 +200,7 @@ def _quantile(draws, probability):
 _EFFECTIVE = {"bulk": _effective_bulk, "tail": _effective_tail, "mean": _effective_mean}
 
 
-def _effective(draws):
+def _effective_without_ranks(draws):
     """Return the effective number of draws of (n_chains, n_draws, p), without ranks."""
     n_chains, n_draws, _ = draws.shape
     total = n_chains * n_draws

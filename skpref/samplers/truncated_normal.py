@@ -67,7 +67,7 @@ def truncated_normal(
         raise ValueError("lower holds NaN or +inf; finite numbers and -inf are allowed.")
     check_generator(rng)
     if upper is None:
-        uniform = _uniforms(rng, lower.shape if size is None else size)
+        uniform = _draw_uniforms(rng, lower.shape if size is None else size)
         lower = np.broadcast_to(lower, uniform.shape)
         return np.maximum(lower, -quantile_below(-lower, uniform))
 
@@ -76,7 +76,7 @@ def truncated_normal(
         raise ValueError("upper holds NaN or -inf; finite numbers and +inf are allowed.")
     if size is None:
         size = np.broadcast_shapes(lower.shape, upper.shape)
-    uniform = _uniforms(rng, size)
+    uniform = _draw_uniforms(rng, size)
     lower, upper = (np.broadcast_to(x, uniform.shape) for x in (lower, upper))
     if (lower > upper).any():
         where = np.unravel_index(int((lower > upper).argmax()), lower.shape)
@@ -87,7 +87,7 @@ def truncated_normal(
     return quantile_between(lower, upper, uniform)
 
 
-def _uniforms(rng, shape):
+def _draw_uniforms(rng, shape):
     return np.asarray(1.0 - rng.random(shape))  # (0, 1]: 0 would give inf
 
 

@@ -4,8 +4,9 @@ Needs ``pip install "skpref[notebook]"``. The page is one file of JavaScript and
 come with the package: nothing is fetched from elsewhere.
 """
 
-from skpref.widgets._choices import WAYS, choices_of, prompt_of
+from skpref.widgets._choices import WAYS, duel_choices, question_prompt
 from skpref.widgets._judge import Judge
-from skpref.widgets._stimuli import described
+from skpref.widgets._panel import LAST_ANSWERS
+from skpref.widgets._stimuli import describe_item
 
 __all__ = ["Judge"]

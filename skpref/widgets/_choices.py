@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 from skpref.data import DuelScale
 
 # How clearly an item is better, by the number of grades.
-_GRADES = {
-    1: ("Better",),
-    2: ("Slightly better", "Clearly better"),
-    3: ("Slightly better", "Clearly better", "Far better"),
-}
+_GRADES = (
+    ("Better",),
+    ("Slightly better", "Clearly better"),
+    ("Slightly better", "Clearly better", "Far better"),
+)
 _PROMPTS = {
     "duel": "Which is better?",
     "line": "Move the slider to the best place.",
@@ -38,7 +38,7 @@ WAYS = {
 }
 
 
-def choices_of(scale: DuelScale) -> list[dict]:
+def duel_choices(scale: DuelScale) -> list[dict]:
     """Return the answers to a duel, from the clearest win of the first item to the second's.
 
     Returns
@@ -47,9 +47,9 @@ def choices_of(scale: DuelScale) -> list[dict]:
         ``outcome`` as `tell` takes it; its ``label``; the ``side`` of the item that wins, None
         of a tie.
     """
-    labels = _GRADES.get(scale.levels)
-    if labels is None:
-        labels = tuple(f"Better, grade {grade}" for grade in range(1, scale.levels + 1))
+    labels = [f"Better, grade {grade}" for grade in range(1, scale.levels + 1)]
+    if scale.levels <= len(_GRADES):
+        labels = [*_GRADES[scale.levels - 1]]
     grades = [*enumerate(labels, start=1)]
     first = [{"outcome": grade, "label": label, "side": 0} for grade, label in grades[::-1]]
     second = [
@@ -60,12 +60,12 @@ def choices_of(scale: DuelScale) -> list[dict]:
     return [*first, *[tie] * scale.ties, *second]
 
 
-def prompt_of(kind: str, way: str) -> str:
-    """Return what the page asks for a kind of question, sets answered in a way."""
+def question_prompt(kind: str, way: str) -> str:
+    """Return the text above a question of a kind; of a set by the way in which it is answered."""
     return WAYS[way].prompt if kind == "set" else _PROMPTS[kind]
 
 
-def size_of_sets(kind: Any, size: Any) -> int:
+def largest_set_size(kind: Any, size: Any) -> int:
     """Return the size of the largest set that these arguments of `ask` allow; 0 for none."""
     if isinstance(kind, str):
         return (size or 2) if kind == "set" else 0

@@ -11,12 +11,11 @@ import numpy as np
 # Colour type of a PNG by its number of channels.
 _COLOURS = {1: 0, 3: 2, 4: 6}
 # Values this far beyond the ends of their range count as rounding.
-_SLACK = 1e-6
-_CHANNELS = 8
+_ROUNDING = np.sqrt(np.finfo(np.float32).eps)
 
 
-def png_of(pixels: np.ndarray) -> bytes:
-    """Write a picture as a PNG.
+def encode_png(pixels: np.ndarray) -> bytes:
+    """Return a picture as the bytes of a PNG.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def _pixel_bytes(pixels):
         raise ValueError(f"A picture is of numbers, got an array of dtype {pixels.dtype}.")
     top = 1 if kind in "bf" else 255
     low, high = pixels.min(), pixels.max()
-    if not (low >= -_SLACK and high <= top + _SLACK):  # nor NaN
+    if not (low >= -_ROUNDING and high <= top + _ROUNDING):  # nor NaN
         raise ValueError(
             f"A picture of dtype {pixels.dtype} has values from 0 to {top}, got some from {low} to "
             f"{high}. Scale them, or clip them by np.clip(picture, 0, {top})."
@@ -75,8 +74,8 @@ def _png_chunk(name, content):
     )
 
 
-def wav_of(rate: int, samples: Any) -> bytes:
-    """Write a sound as a WAV of 16 bits.
+def encode_wav(rate: int, samples: Any) -> bytes:
+    """Return a sound as the bytes of a WAV of 16 bits.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ def wav_of(rate: int, samples: Any) -> bytes:
     """
     samples = np.asarray(samples)
     rows = samples[:, None] if samples.ndim == 1 else samples
-    if rows.ndim != 2 or not rows.size or rows.shape[1] > _CHANNELS:
+    if rows.ndim != 2 or not rows.size or rows.shape[1] > rows.shape[0]:
         raise ValueError(
             f"A sound has samples of shape (n,) or (n, n_channels), got {samples.shape}; channels "
             "are columns."
@@ -101,7 +100,7 @@ def wav_of(rate: int, samples: Any) -> bytes:
         raise ValueError(f"The rate of a sound is a number of samples a second, got {rate}.")
     if rows.dtype.kind == "f":
         peak = np.abs(rows).max()
-        if not peak <= 1.0 + _SLACK:  # nor NaN
+        if not peak <= 1.0 + _ROUNDING:  # nor NaN
             raise ValueError(
                 f"A sound of floats has samples from -1 to 1, got up to {peak}. Divide all sounds "
                 "by one number, so that none is louder for it, or clip them."

@@ -10,9 +10,9 @@ import numpy as np
 
 from skpref._utils import check_choice, check_number
 from skpref.optimize import ActiveLearner, AlreadyAnswered, PreferenceOptimizer, Question
-from skpref.widgets._choices import WAYS, choices_of, prompt_of, size_of_sets
-from skpref.widgets._panel import course_of, last_answers, make_panel
-from skpref.widgets._stimuli import described, stimulus_of
+from skpref.widgets._choices import WAYS, duel_choices, largest_set_size, question_prompt
+from skpref.widgets._panel import last_answers, make_panel, run_course
+from skpref.widgets._stimuli import describe_item, stimulus_of
 
 
 class Judge:
@@ -115,14 +115,14 @@ class Judge:
         check_choice("answer", answer, tuple(WAYS))
         self.widget = self._make_panel()
         self.optimizer = optimizer
-        self._show = described if show is None else show
-        self._form: dict[str, Any] = optimizer._form_asked(size, kind)
+        self._show = describe_item if show is None else show
+        self._form: dict[str, Any] = optimizer._layout_arguments(size, kind)
         self._of_user: dict[str, Any] = {} if user is None else {"user": user}
         if user is not None and not isinstance(optimizer, ActiveLearner):
             raise ValueError(f"user={user!r} needs an ActiveLearner with users=.")
-        n_items = size_of_sets(kind, size)
+        n_items = largest_set_size(kind, size)
         if n_items > 2:
-            optimizer._check_takes(WAYS[answer].example, n_items)
+            optimizer._check_takes_answer(WAYS[answer].example, n_items)
         elif answer != "best":
             raise ValueError(
                 f"answer={answer!r} is of sets of more than two items; got size={size!r} and "
@@ -136,10 +136,10 @@ class Judge:
             self._end = optimizer.n_told_ + check_number("n_duels", n_duels, low=1, integer=True)
         self._number = self._n_reports = 0
         self.question: Any = None
-        self._pose()
+        self._show_next_question()
 
     def _make_panel(self):
-        return make_panel(self._heard)
+        return make_panel(self._receive_message)
 
     def __repr__(self) -> str:
         return f"<Judge of {self.optimizer!r}>"
@@ -178,16 +178,16 @@ class Judge:
         if self.question is None:
             raise ValueError("Nothing is asked: the run is at its end. Make a new Judge to go on.")
         self.optimizer.tell(self.question, outcome)
-        self._pose()
+        self._show_next_question()
 
     def refresh(self) -> None:
         """Show what the optimizer asks now, after it was told something elsewhere."""
-        self._pose()
+        self._show_next_question()
 
     # -- questions -----------------------------------------------------------------------
 
-    def _pose(self, notice=""):
-        """Show the next question, or the end."""
+    def _show_next_question(self, notice=""):
+        """Ask the optimizer for the next question and show it, or the page that ends the run."""
         self._number += 1
         self.question, end = None, self._end_reason()
         try:
@@ -197,7 +197,7 @@ class Judge:
                 raise
             end = str(error)
         page = self._final_page() if self.question is None else self._question_page()
-        self._display(page, course_of(self.optimizer), notice, end)
+        self._show_page(page, run_course(self.optimizer), notice, end)
 
     def _next_question(self):
         """Return the next question, in the order in which it is shown."""
@@ -217,13 +217,13 @@ class Judge:
         if isinstance(items, Question):
             whom, items = f"{items.user}: ", items.duel
         kind = "duel" if len(items) == 2 else self.optimizer.kind_of(items)
-        prompt = prompt_of(kind, self._answer) if self._prompt is None else self._prompt
+        prompt = question_prompt(kind, self._answer) if self._prompt is None else self._prompt
         return {
             "kind": kind,
             "prompt": whom + prompt,
-            "items": [self._shown(item) for item in items],
+            "items": [self._stimulus_of_item(item) for item in items],
             "answer": self._answer,
-            "choices": choices_of(self.optimizer._scale()) if kind == "duel" else [],
+            "choices": duel_choices(self.optimizer._scale()) if kind == "duel" else [],
         }
 
     def _final_page(self):
@@ -232,15 +232,16 @@ class Judge:
         return {
             "kind": "end",
             "prompt": "The best item found",
-            "items": [self._shown(best)],
-            "facts": described(best),
+            "items": [self._stimulus_of_item(best)],
+            "facts": describe_item(best),
         }
 
-    def _shown(self, item):
+    def _stimulus_of_item(self, item):
+        """Return what the page shows of an item, by ``show``."""
         return stimulus_of(self._show(deepcopy(item)))  # which may do to it what it likes
 
     def _end_reason(self):
-        """Say why this is the end; empty if it is not."""
+        """Return the reason for which the run is at its end; empty if it is not."""
         n_told = self.optimizer.n_told_
         if n_told >= self._end:
             return f"All {n_told} answers are in."
@@ -248,13 +249,14 @@ class Judge:
             return f"The best is found, {self._sure}."
         return ""
 
-    def _display(self, page, course, notice="", end=""):
-        """Send what is asked, and how things stand, as one message."""
+    def _show_page(self, page, course, notice="", end=""):
+        """Send a question and the status of the run to the page as one message."""
         with self.widget.hold_sync():
             self.widget.question = page | {"number": self._number}
-            self._report(course, notice, end)
+            self._show_status(course, notice, end)
 
-    def _report(self, course, notice="", end=""):
+    def _show_status(self, course, notice="", end=""):
+        """Send the status of the run to the page: answers, course, a notice, a reason to end."""
         self._n_reports += 1  # so that no two are equal
         self.widget.status = {
             "number": self._n_reports,
@@ -268,10 +270,10 @@ class Judge:
 
     # -- messages of the page ------------------------------------------------------------
 
-    def _heard(self, message):
-        """Take a message of the page in. What goes wrong is said on the page."""
+    def _receive_message(self, message):
+        """Do what a message of the page asks for and show what comes next, or the error."""
         if message["type"] == "look":
-            self._look(message)
+            self._show_place(message)
             return
         if message["number"] != self._number:
             return  # it was clicked twice, or on a page that has gone
@@ -281,13 +283,15 @@ class Judge:
         except AlreadyAnswered as error:
             notice = str(error)
         except Exception as error:
-            self._report(self.widget.status["course"], _words(error), self.widget.status["end"])
+            self._show_status(
+                self.widget.status["course"], _error_text(error), self.widget.status["end"]
+            )
             return
         try:
-            self._pose(notice)
+            self._show_next_question(notice)
         except Exception as error:
             broken = {"kind": "broken", "prompt": "This question cannot be shown.", "items": []}
-            self._display(broken, None, _words(error))
+            self._show_page(broken, None, _error_text(error))
 
     def _handle_message(self, message):
         """Do what a message of the page asks for."""
@@ -300,17 +304,17 @@ class Judge:
         else:  # go on after the end
             self._enough, self._end = None, math.inf
 
-    def _look(self, message):
-        """Show a place between the points of a line."""
+    def _show_place(self, message):
+        """Send the page what it shows of a place between the points of a line."""
         try:
             item = self.optimizer.item_at(self.question, message["position"])
-            stimulus = self._shown(item)
+            stimulus = self._stimulus_of_item(item)
         except Exception as error:
-            stimulus = {"mime": "text/plain", "text": _words(error)}
+            stimulus = {"mime": "text/plain", "text": _error_text(error)}
         data = stimulus.pop("data", None)
         buffers = [] if data is None else [data]
         self.widget.send({**message, "stimulus": stimulus}, buffers)
 
 
-def _words(error):
+def _error_text(error):
     return f"{type(error).__name__}: {error}"

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from skpref.fitting import Inspected, unit_length
-from skpref.optimize import titled
+from skpref.optimize import item_title
 from skpref.plotting import best_so_far, read_run
 
 _LEVEL = 0.9
@@ -15,7 +15,7 @@ LAST_ANSWERS = 10
 
 
 def make_panel(heard: Callable[[dict], None]) -> Any:
-    """Make a page, an anywidget, that hands on each of its messages.
+    """Return a new page, an anywidget, that calls a function with each of its messages.
 
     Raises
     ------
@@ -50,25 +50,28 @@ def _panel_class():
 
 
 def last_answers(optimizer: Any) -> list[dict]:
-    """Return what the last answers chose, as the strip of the page shows it, the oldest first."""
+    """Return what the last answers chose, the oldest first, as the page shows it."""
     if not hasattr(optimizer, "to_unit") or not optimizer.n_told_:
         return []
     run = read_run(optimizer)
     last = zip(run.best, optimizer.history_, strict=True)
     return [
-        {"text": titled(run.items[won])} if won is not None else {"text": _title_undecided(outcome)}
+        {"text": item_title(run.items[won])}
+        if won is not None
+        else {"text": _title_undecided(outcome)}
         for won, (_, outcome) in list(last)[-LAST_ANSWERS:]
     ]
 
 
 def _title_undecided(outcome):
+    """Return the words for an outcome that names no single item."""
     if outcome == {"none": True}:
         return "none"
     return "no difference" if outcome == "tie" else "several"
 
 
-def course_of(optimizer: Any) -> dict | None:
-    """Return the course of a run for the page, in units of noise; None if there is none yet.
+def run_course(optimizer: Any) -> dict | None:
+    """Return the utilities that each answer of a run compared, for the page; None without any.
 
     Returns
     -------

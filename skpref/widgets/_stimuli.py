@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skpref.optimize import titled
-from skpref.widgets._files import png_of, wav_of
+from skpref.optimize import item_title
+from skpref.widgets._files import encode_png, encode_wav
 
 _ALLOWED = (
     "an array (height, width) or (height, width, 3) for a picture, a pair (rate, samples) for a "
@@ -40,7 +40,7 @@ _DRAWN = (
 
 
 def stimulus_of(shown: Any) -> dict:
-    """Return what a page shows of an object: the type of content, and bytes or text.
+    """Return what a page shows of an object, as a dict of its type and its bytes or text.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ def stimulus_of(shown: Any) -> dict:
     if isinstance(shown, bytes | bytearray | memoryview):
         return _file_stimulus(bytes(shown), "the bytes that show returned")
     if isinstance(shown, np.ndarray):
-        return {"mime": "image/png", "data": png_of(shown)}
+        return {"mime": "image/png", "data": encode_png(shown)}
     if isinstance(shown, tuple):
         return _sound_stimulus(shown)
-    return _drawn_stimulus(shown)
+    return _notebook_stimulus(shown)
 
 
 def _file_stimulus(content, name):
@@ -99,7 +99,7 @@ def _sound_stimulus(shown):
             f"array); got {len(shown)} parts of types {[type(part).__name__ for part in shown]}."
         )
     rate, samples = shown if whole[0] else shown[::-1]
-    return {"mime": "audio/wav", "data": wav_of(int(rate), samples)}
+    return {"mime": "audio/wav", "data": encode_wav(int(rate), samples)}
 
 
 def _picture_stimulus(shown):
@@ -122,7 +122,7 @@ def _picture_stimulus(shown):
     return None
 
 
-def _drawn_stimulus(shown):
+def _notebook_stimulus(shown):
     """Return what an object draws of itself; TypeError if it draws nothing."""
     stimulus = _picture_stimulus(shown)
     if stimulus is not None:
@@ -146,14 +146,14 @@ def _drawn_stimulus(shown):
 
 
 def _possible_figures(shown):
-    """Return where a figure may be: an object itself, that of its axes, or of a display."""
+    """Return objects that may be a figure: the object itself, and its figure if it has one."""
     return shown, getattr(shown, "figure", None), getattr(shown, "figure_", None)
 
 
-def described(item: Any) -> str:
-    """Describe an item that nothing says how to show: a name, or values a line each."""
+def describe_item(item: Any) -> str:
+    """Return an item in words: a name, or its values with a line each."""
     if isinstance(item, Mapping):
         return "\n".join(
-            titled({name: value}).replace("=", ": ", 1) for name, value in item.items()
+            item_title({name: value}).replace("=", ": ", 1) for name, value in item.items()
         )
-    return titled(item)
+    return item_title(item)

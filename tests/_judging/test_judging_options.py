@@ -56,7 +56,7 @@ def record(desk, winner, loser, judge, n=1, outcome=1):
         desk.store.add_judge(judge)
         desk.store.add_question(judge, [winner, loser])
         question = desk.store.open_questions(judge)[-1]
-        desk.store.answer(question.number, outcome, "", 1.0)
+        desk.store.record_answer(question.number, outcome, "", 1.0)
 
 
 def test_votes_end_it_for_all_and_whoever_wants_goes_on(open_desk):
@@ -96,7 +96,7 @@ def test_until_names_the_best_once_it_is_known(open_desk):
 
     desk.planner = Planner()
     desk.planner.plan = plan
-    page = desk.page("ann")
+    page = desk.page_of_judge("ann")
     assert page["question"]["kind"] == "end"
     assert "at least 0.95: p00.png" in page["status"]["end"]
 

@@ -9,7 +9,7 @@ from browser_support import check_accessibility, free_port, open_page, wait_unti
 from judging_support import KINDS, exported, judging, links_of, write_files, write_pictures
 
 from skpref.duels import from_votes
-from skpref.widgets._files import wav_of
+from skpref.widgets._files import encode_wav
 
 pytestmark = pytest.mark.browser
 
@@ -186,7 +186,7 @@ def test_on_a_phone_by_touch_and_link(tmp_path, scheme):
 
 
 def test_a_sound_goes_on_where_the_other_was(tmp_path):
-    tones = {f"{k}.wav": wav_of(8000, np.sin(np.arange(40_000.0) / (k + 2))) for k in range(2)}
+    tones = {f"{k}.wav": encode_wav(8000, np.sin(np.arange(40_000.0) / (k + 2))) for k in range(2)}
     folder = write_files(tmp_path / "sounds", tones)
     with judging(folder, log=tmp_path / "log") as (_, address), open_page() as browser:
         page = Page(browser, address)

@@ -179,7 +179,7 @@ def test_checks_repeat_with_the_sides_exchanged_and_are_no_votes(folder):
     before = {vote.question.number: vote.question.items for vote in votes}
     repeats = [vote.question for vote in votes if vote.question.repeats is not None]
     assert repeats and all(q.items == before[q.repeats][::-1] for q in repeats)
-    assert desk.store.n_votes() == 24 - len(repeats)
+    assert desk.store.count_votes() == 24 - len(repeats)
     assert desk.agreement()["judge"][:2] == (0, len(repeats))  # the first won each
     desk.close()
 
@@ -352,7 +352,7 @@ def test_large_and_odd_messages_are_refused(desk):
     page = post(client, type="show").json()
     for outcome in (2, True, None, "win", {"chosen": 0}, 1.0):
         assert answer(client, page, outcome).status_code == 400, outcome
-    assert desk.store.n_votes() == 0
+    assert desk.store.count_votes() == 0
 
 
 def test_a_flood_is_refused_to_whoever_floods_alone(desk):
@@ -388,7 +388,7 @@ def test_the_board_finds_the_order_and_the_judge_who_clicks_at_random(folder):
             for b in range(a + 1, 9):
                 store.add_question(judge, [a, b])
                 (question,) = store.open_questions(judge)
-                store.answer(
+                store.record_answer(
                     question.number, int(a < b) if judge != "cid" else int(rng.integers(2)), "", 1.0
                 )
     task = desk.make_task()
@@ -479,16 +479,16 @@ def test_who_looks_again_writes_nothing_until_the_lease_is_worth_it(desk):
     n_changes = desk.store._connection.total_changes
     assert post(client, type="show").json() == before
     assert desk.store._connection.total_changes == n_changes
-    desk.store._rows("UPDATE questions SET since = since - 600")
+    desk.store._fetch_rows("UPDATE questions SET since = since - 600")
     post(client, type="show")
-    (since, _) = (row[0] for row in desk.store._rows("SELECT since FROM questions"))
+    (since, _) = (row[0] for row in desk.store._fetch_rows("SELECT since FROM questions"))
     assert time.time() - since < 60
 
 
 def test_a_lease_that_is_over_frees_a_pair_for_others_alone(desk):
     desk.store.add_question("ann", [1, 2])
     assert not desk.store.is_free([2, 1], "bob")
-    desk.store._rows("UPDATE questions SET since = 0")
+    desk.store._fetch_rows("UPDATE questions SET since = 0")
     assert desk.store.is_free([2, 1], "bob")
     assert not desk.store.is_free([1, 2], "ann")
 

@@ -11,7 +11,7 @@ from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import _next_pairs, next_pairs
 from skpref.active._next_pairs import (
     GOALS,
-    _top_probability,
+    _probability_of_top,
     _variances,
     _vote_precision,
     _VoteBoard,
@@ -191,12 +191,12 @@ def test_what_is_at_stake_is_who_may_be_first():
             return norm.pdf(x, mean[i], deviation[i]) * np.prod(below)
 
         proba.append(quad(first, -8, 8)[0])
-    stake = _top_probability(mean, np.diag(deviation**2), 1, np.random.default_rng(0))
+    stake = _probability_of_top(mean, np.diag(deviation**2), 1, np.random.default_rng(0))
     expected = np.add.outer(proba, proba)
     away = ~np.eye(3, dtype=bool)
     assert_allclose(stake[away], expected[away], atol=0.04)
     # Two of three are first: a pair is not at stake only if both are last, which cannot be.
-    two = _top_probability(mean, np.diag(deviation**2), 2, np.random.default_rng(0))
+    two = _probability_of_top(mean, np.diag(deviation**2), 2, np.random.default_rng(0))
     assert_allclose(two[away], 1.0)
 
 
@@ -223,7 +223,7 @@ def test_all_votes_are_handed_out(goal, n):
 def test_votes_on_the_first_places_are_on_those_who_may_have_them():
     rows = MODEL.posterior_.check_items(MODEL.items_)
     mean, cov = MODEL.posterior_.mean(rows), MODEL.posterior_.cov(rows)
-    stake = _top_probability(mean, cov, 2, np.random.default_rng(0))
+    stake = _probability_of_top(mean, cov, 2, np.random.default_rng(0))
     plan = next_pairs(MODEL, n=1, goal="top", k=2)
     a, b = plan.position[0]
     assert_allclose((plan.gain_of_vote * stake)[a, b], (plan.gain_of_vote * stake).max())

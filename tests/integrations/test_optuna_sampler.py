@@ -49,7 +49,7 @@ def begin(n_generate=2, storage=None, **options):
 
 
 def judged(study):
-    return Judged.of(study._study)
+    return Judged.read(study._study)
 
 
 def active(study):
@@ -307,9 +307,9 @@ def test_values_come_back_from_the_optimizer(name):
     sampler = optuna.samplers.RandomSampler(seed=0)
     for _ in range(20):
         value = sampler.sample_independent(None, None, name, distribution)
-        row = optimizer.to_unit([space.item({name: value})])
+        row = optimizer.to_unit([space.to_item({name: value})])
         assert np.all((row >= 0.0) & (row <= 1.0))
-        back = space.params(optimizer._space.to_item(row[0]))[name]
+        back = space.to_params(optimizer._space.to_item(row[0]))[name]
         if isinstance(distribution, FloatDistribution):
             assert back == pytest.approx(value, rel=1e-12)
         else:
@@ -421,10 +421,10 @@ def test_the_same_seed_and_storage_give_the_same_trial():
 
     assert next_of(3) == next_of(3) != next_of(4)
     sampler = PreferentialSampler(seed=0)
-    before = sampler._seed(1)
-    assert pickle.loads(pickle.dumps(sampler))._seed(1) == before
+    before = sampler._draw_seed(1)
+    assert pickle.loads(pickle.dumps(sampler))._draw_seed(1) == before
     sampler.reseed_rng()
-    assert sampler._seed(1) != before
+    assert sampler._draw_seed(1) != before
 
 
 @pytest.mark.slow
@@ -461,7 +461,7 @@ def test_a_trial_is_known_before_it_is_suggested():
     assert first._trial_id == study.trials[-1]._trial_id
     first.relative_params  # noqa: B018
     assert judged(study).trials[-1].params == {}
-    seen = study._study.sampler._known_items(
+    seen = study._study.sampler._items_of_trials(
         judged(study), [first.number], LINE, StudySpace(LINE), own=None
     )
     assert seen[0]["x"] == first.suggest_float("x", 0.0, 1.0)

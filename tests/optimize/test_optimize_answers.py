@@ -31,7 +31,7 @@ from skpref.optimize._answers import NO_OUTCOME, AnswerArguments, best_position,
     ],
 )
 def test_a_duel_is_answered_in_several_ways(said, outcome):
-    found = said.of(2)
+    found = said.outcome_of(2)
     assert found == outcome
     assert type(found) is type(outcome)
 
@@ -39,7 +39,7 @@ def test_a_duel_is_answered_in_several_ways(said, outcome):
 def test_a_missing_cell_of_a_frame_is_no_outcome():
     missing = pytest.importorskip("pandas").NA
     with pytest.raises(ValueError, match=r"neither NaN nor others; got <NA>"):
-        AnswerArguments(missing).of(2)
+        AnswerArguments(missing).outcome_of(2)
 
 
 def comparisons(ranks):
@@ -64,12 +64,12 @@ def comparisons(ranks):
     ],
 )
 def test_an_answer_to_a_set_says_who_is_better_than_whom(said, better):
-    outcome = said.of(4)
+    outcome = said.outcome_of(4)
     assert comparisons(ranks_of_outcome(outcome, 4)) == better
     assert set(ranks_of_outcome(outcome, 4)) - {0} == set(
         range(1, max(ranks_of_outcome(outcome, 4)) + 1)
     )
-    assert AnswerArguments(outcome).of(4) == outcome  # what is kept can be told again
+    assert AnswerArguments(outcome).outcome_of(4) == outcome  # what is kept can be told again
 
 
 def test_the_leader_is_the_first_that_nothing_beats():
@@ -150,7 +150,7 @@ REFUSED = [
 @pytest.mark.parametrize(("n", "said", "error", "message"), REFUSED)
 def test_what_is_no_answer_is_refused(n, said, error, message):
     with pytest.raises(error, match=message):
-        said.of(n)
+        said.outcome_of(n)
     if said.outcome is not NO_OUTCOME and said.outcome is not None:
         return
     made = HallucinationBelieverOptimizer([[0.0, 1.0]], random_state=0)

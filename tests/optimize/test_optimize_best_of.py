@@ -6,14 +6,14 @@ from sets_support import tell_sets
 from test_optimize_acquisition import KERNELS, posterior
 
 from skpref.optimize import STRATEGIES, PreferenceOptimizer
-from skpref.optimize._acquisition import BestOf, common_normals
+from skpref.optimize._acquisition import BestOf, draw_shared_normals
 from skpref.optimize._strategies import acquisition_surface
 
 MEMBERS = np.array([[0.2, 0.7], [0.8, 0.3], [0.5, 0.9]])
 
 
 def best_of(post, members, seed=0):
-    normals = common_normals(len(members), post.n_components, np.random.default_rng(seed))
+    normals = draw_shared_normals(len(members), post.n_components, np.random.default_rng(seed))
     return BestOf(post, members, normals)
 
 

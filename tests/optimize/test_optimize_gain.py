@@ -292,7 +292,7 @@ def test_default_priors_are_doubted_and_chosen_ones_kept():
         made = PreferenceOptimizer(BOX, n_initial=2, random_state=0, **options)
         made.run(nearer, 3)
         model = known_of(made).fitted.model
-        return model, gain.cautious_model(model, len(BOX))
+        return model, gain.widen_default_priors(model, len(BOX))
 
     for options in ({"acquisition": "ei"}, {}):
         model, doubted = models(**options)

@@ -74,7 +74,7 @@ def test_strategies_ask_whole_items(strategy):
 def test_a_row_without_a_parameter_is_one_item():
     space = make_limited_space(COFFEE, None, None)
     rng = np.random.default_rng(0)
-    rows = space.place(rng.random((400, space.n_dimensions)))
+    rows = space.rows_at(rng.random((400, space.n_dimensions)))
     items = [space.to_item(row) for row in rows]
     assert all(map(is_whole, items))
     for row, item in zip(rows, items, strict=True):

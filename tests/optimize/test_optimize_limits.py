@@ -18,7 +18,7 @@ from skpref.optimize import (
 from skpref.optimize._acquisition import Numeric
 from skpref.optimize._limits import make_limited_space
 from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
-from skpref.optimize._segments import chord_axis, grid_points
+from skpref.optimize._segments import chord_axis, grid_rows
 from skpref.optimize._strategies import random_question
 
 SQUARE = [[0.0, 1.0], [0.0, 2.0]]
@@ -264,7 +264,7 @@ def test_a_chord_ends_at_the_limits():
     space = make_limited_space([[0.0, 1.0]] * 2, None, [LESS])
     anchor = np.array([0.25, 0.25])
     for direction in np.random.default_rng(0).standard_normal((40, 2)):
-        rows = grid_points(anchor, [chord_axis(anchor, direction, 33, space)], 33, space)
+        rows = grid_rows(anchor, [chord_axis(anchor, direction, 33, space)], 33, space)
         assert np.all(rows.sum(axis=1) <= 1.0)
         step = rows[1] - rows[0]
         for end in (rows[-1] + 0.2 * step, rows[0] - 2.0 * step):

@@ -18,14 +18,14 @@ from skpref.optimize import (
     PreferenceOptimizer,
     read_journal,
 )
-from skpref.optimize._acquisition import common_normals
-from skpref.optimize._model import compared_rows
+from skpref.optimize._acquisition import draw_shared_normals
+from skpref.optimize._model import choose_compared_rows
 from skpref.optimize._segments import (
     Axis,
     chord_axis,
     distinct_rows,
-    expected_best,
-    grid_points,
+    expected_best_of_sets,
+    grid_rows,
     locate_position,
 )
 from skpref.optimize._spaces import make_space
@@ -105,7 +105,7 @@ def test_grids_stay_in_the_cube_and_hold_their_anchor(n_axes):
     for _ in range(200):
         anchor = np.clip(rng.uniform(-0.3, 1.3, 3), 0.0, 1.0)  # often on a face
         axes = [Axis(rng.standard_normal(3), int(rng.integers(0, 3))) for _ in range(n_axes)]
-        rows = grid_points(anchor, axes, 5, make_space([[0.0, 1.0]] * 3))
+        rows = grid_rows(anchor, axes, 5, make_space([[0.0, 1.0]] * 3))
         if rows is None:
             continue
         assert rows.min() >= 0.0
@@ -120,16 +120,16 @@ def test_grids_stay_in_the_cube_and_hold_their_anchor(n_axes):
 
 def test_a_grid_that_fits_is_not_shrunk():
     axis, space = np.array([0.3, -0.15]), make_space([[0.0, 1.0]] * 2)
-    rows = grid_points(np.array([0.5, 0.5]), [Axis(axis, 2)], 5, space)
+    rows = grid_rows(np.array([0.5, 0.5]), [Axis(axis, 2)], 5, space)
     np.testing.assert_allclose(rows, [[0.5 + 0.15 * k, 0.5 - 0.075 * k] for k in range(-2, 3)])
-    assert grid_points(np.zeros(2), [Axis(axis, 0)], 5, space) is None
+    assert grid_rows(np.zeros(2), [Axis(axis, 0)], 5, space) is None
 
 
 def test_a_chord_goes_from_side_to_side():
     rng, space = np.random.default_rng(1), make_space([[0.0, 1.0]] * 3)
     for _ in range(50):
         anchor, direction = rng.random(3), rng.standard_normal(3)
-        rows = grid_points(anchor, [chord_axis(anchor, direction, 33, space)], 33, space)
+        rows = grid_rows(anchor, [chord_axis(anchor, direction, 33, space)], 33, space)
         check_line(rows)
         step, at = rows[1] - rows[0], np.flatnonzero((rows == anchor).all(axis=1))
         assert len(at) == 1
@@ -141,7 +141,9 @@ def test_the_expected_best_is_that_of_draws():
     found = told(3)
     posterior = found.posterior_
     sets = [np.random.default_rng(k).random((4 + k, 2)) for k in range(3)]
-    values = expected_best(posterior, sets, common_normals(6, 1, np.random.default_rng(0)))
+    values = expected_best_of_sets(
+        posterior, sets, draw_shared_normals(6, 1, np.random.default_rng(0))
+    )
     for rows, value in zip(sets, values, strict=True):
         drawn = posterior.sample(rows, 40_000, np.random.default_rng(1))
         axis = 0 if drawn.shape[0] == len(rows) else 1
@@ -154,10 +156,10 @@ def test_the_line_promises_more_than_others_through_the_incumbent():
     rng, incumbent = np.random.default_rng(0), found.incumbent_
     spans = (Axis(rng.random(2) - incumbent, 0) for _ in range(60))
     space = make_space([[0.0, 1.0]] * 2)
-    grids = [grid_points(incumbent, [axis], 9, space) for axis in spans]
+    grids = [grid_rows(incumbent, [axis], 9, space) for axis in spans]
     others = [rows for rows in grids if rows is not None]
-    normals = common_normals(9, 1, rng)
-    value, *rest = expected_best(posterior, [items, *others], normals)
+    normals = draw_shared_normals(9, 1, rng)
+    value, *rest = expected_best_of_sets(posterior, [items, *others], normals)
     assert np.mean(value > np.array(rest)) > 0.9
 
 
@@ -281,7 +283,7 @@ def test_forms_that_are_none():
 
 def test_many_items_are_compared_with_the_nearest_and_with_far_ones():
     square = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 5)] * 2), axis=-1).reshape(-1, 2)
-    kept = compared_rows(square, 12)
+    kept = choose_compared_rows(square, 12)
     assert len(set(kept)) == len(kept) == 10
     assert {7, 11, 12, 13, 17, 0, 4, 20, 24} < set(kept)  # beside it, and the corners
     # nothing that is left out is far from all that is kept

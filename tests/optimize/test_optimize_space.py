@@ -63,12 +63,12 @@ def test_every_space_keeps_the_contract(form):
     assert len(space.pack_many([])) == 0
     assert len(space.pack_many([shown[:2], shown[2:5]])[1]) == 3
     assert json.dumps(space.describe()) == json.dumps(FORMS[form]().describe())
-    assert str(list(space.listed(shown))) == str(shown)
+    assert str(list(space.list_items(shown))) == str(shown)
 
 
 def random_items(space, n, seed=0):
     rng = np.random.default_rng(seed)
-    return [space.to_item(row) for row in space.place(rng.random((n, space.n_dimensions)))]
+    return [space.to_item(row) for row in space.rows_at(rng.random((n, space.n_dimensions)))]
 
 
 @pytest.fixture

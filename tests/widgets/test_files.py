@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from skpref.widgets._files import png_of, wav_of
+from skpref.widgets._files import encode_png, encode_wav
 
 RNG = np.random.default_rng(0)
 
@@ -37,19 +37,19 @@ def pixels_of(content):
 def test_a_picture_comes_back(shape):
     levels = RNG.integers(0, 256, shape)
     for given in (levels, levels.astype(np.uint8), levels / 255.0, np.float32(levels / 255.0)):
-        np.testing.assert_array_equal(pixels_of(png_of(given)), levels)
+        np.testing.assert_array_equal(pixels_of(encode_png(given)), levels)
     flags = levels > 100
-    np.testing.assert_array_equal(pixels_of(png_of(flags)), 255 * flags)
+    np.testing.assert_array_equal(pixels_of(encode_png(flags)), 255 * flags)
 
 
 def test_another_reader_sees_the_same_picture():
     images = pytest.importorskip("PIL.Image")
     levels = RNG.integers(0, 256, (6, 4, 3)).astype(np.uint8)
-    np.testing.assert_array_equal(np.asarray(images.open(io.BytesIO(png_of(levels)))), levels)
+    np.testing.assert_array_equal(np.asarray(images.open(io.BytesIO(encode_png(levels)))), levels)
 
 
 def test_values_beyond_by_rounding_are_taken_for_the_ends():
-    assert pixels_of(png_of(np.array([[-1e-9, 1.0 + 1e-9]]))).tolist() == [[0, 255]]
+    assert pixels_of(encode_png(np.array([[-1e-9, 1.0 + 1e-9]]))).tolist() == [[0, 255]]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_values_beyond_by_rounding_are_taken_for_the_ends():
 )
 def test_no_picture(picture, words):
     with pytest.raises(ValueError, match=words):
-        png_of(picture)
+        encode_png(picture)
 
 
 @pytest.mark.parametrize("shape", [(50,), (50, 1), (50, 2)])
@@ -75,7 +75,7 @@ def test_a_sound_comes_back(shape):
     samples = RNG.uniform(-1.0, 1.0, shape)
     whole = np.rint(32767 * samples).astype(np.int16)
     for given in (samples, whole):
-        with wave.open(io.BytesIO(wav_of(8000, given))) as file:
+        with wave.open(io.BytesIO(encode_wav(8000, given))) as file:
             assert (file.getframerate(), file.getnframes(), file.getsampwidth()) == (8000, 50, 2)
             found = np.frombuffer(file.readframes(50), dtype="<i2").reshape(50, -1)
         np.testing.assert_array_equal(found, whole.reshape(50, -1))
@@ -94,4 +94,4 @@ def test_a_sound_comes_back(shape):
 )
 def test_no_sound(rate, samples, words):
     with pytest.raises(ValueError, match=words):
-        wav_of(rate, samples)
+        encode_wav(rate, samples)

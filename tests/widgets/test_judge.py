@@ -11,8 +11,8 @@ from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.optimize import ActiveLearner, AlreadyAnswered, Question
 from skpref.plotting import OptimizationDisplay
 from skpref.widgets import Judge
-from skpref.widgets._choices import choices_of
-from skpref.widgets._panel import course_of
+from skpref.widgets._choices import duel_choices
+from skpref.widgets._panel import run_course
 
 pytest.importorskip("anywidget")
 
@@ -219,7 +219,7 @@ def test_every_answer_offered_is_taken(levels):
     thresholds = tuple(np.arange(1, levels) / 4.0) or None
     judge = Judge(optimizer(grade_thresholds=thresholds, tie_threshold=0.1))
     scale = judge.optimizer._scale()
-    choices = choices_of(scale)
+    choices = duel_choices(scale)
     assert len(choices) == scale.n_columns
     assert len({(each["label"], each["side"]) for each in choices}) == len(choices)
     for each in choices:
@@ -444,7 +444,7 @@ def test_the_course_is_that_of_the_display():
     run.run(lambda *items: {"chosen": best(items), "worst": 0} if best(items) else None, 4, size=3)
     run.tell(run.ask(), "tie")
     display = OptimizationDisplay.from_optimizer(run)
-    found = course_of(run)
+    found = run_course(run)
     np.testing.assert_allclose(found["best"], display.best_.get_ydata())
     np.testing.assert_allclose(found["lower"], display.lower[display.best])
     np.testing.assert_allclose(found["upper"], display.upper[display.best])

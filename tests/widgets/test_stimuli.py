@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from skpref.plotting import UtilityDisplay
-from skpref.widgets._files import png_of, wav_of
-from skpref.widgets._stimuli import described, stimulus_of
+from skpref.widgets._files import encode_png, encode_wav
+from skpref.widgets._stimuli import describe_item, stimulus_of
 
 PICTURE = np.linspace(0.0, 1.0, 12).reshape(3, 4)
 SAMPLES = np.sin(np.arange(40.0))
-PNG, WAV = png_of(PICTURE), wav_of(8000, SAMPLES)
+PNG, WAV = encode_png(PICTURE), encode_wav(8000, SAMPLES)
 
 
 class Drawn:
@@ -122,7 +122,7 @@ def test_a_pair_that_is_no_sound_is_refused(shown):
 
 
 def test_items_in_words():
-    assert described({"gain": 0.123456, "kind": "a=b"}) == "gain: 0.1235\nkind: a=b"
-    assert described(np.array([0.5, 2.0])) == "(0.5, 2)"
-    assert described("tea") == "tea"
-    assert described(7) == "7"
+    assert describe_item({"gain": 0.123456, "kind": "a=b"}) == "gain: 0.1235\nkind: a=b"
+    assert describe_item(np.array([0.5, 2.0])) == "(0.5, 2)"
+    assert describe_item("tea") == "tea"
+    assert describe_item(7) == "7"
