@@ -15,8 +15,8 @@ from skpref.likelihoods import INEQUALITY
 RANGE = 1e3
 # Bounds of the variance of the item effects, the part of a utility that no feature explains.
 _OWN_BOUNDS = (1e-6, 10.0)
-# Variance of the effects of groups of answers, such as prompts, in units of the utility's, where its
-# search starts.
+# Variance of the effects of groups of answers, such as prompts, in units of the utility's, where
+# its search starts.
 _EFFECT = 0.25
 
 
